@@ -1,0 +1,163 @@
+//! Decimal numbers with a unit, read and written exactly.
+
+use std::fmt;
+use thiserror::Error;
+
+/// Why a text is not a quantity.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnitError {
+    /// No number stands at the beginning.
+    #[error("`{text}` does not begin with a number; write it like `{example}`")]
+    NoNumber {
+        /// What was read.
+        text: String,
+        /// A correct one.
+        example: &'static str,
+    },
+    /// The number is below zero.
+    #[error("`{text}` is negative; write it like `{example}`")]
+    Negative {
+        /// What was read.
+        text: String,
+        /// A correct one.
+        example: &'static str,
+    },
+    /// No unit follows the number.
+    #[error("`{text}` has no unit; the units are {}", .units.join(", "))]
+    NoUnit {
+        /// What was read.
+        text: String,
+        /// The units there are.
+        units: Vec<&'static str>,
+    },
+    /// The unit is not one of this quantity's.
+    #[error("`{unit}` is not a unit of {quantity}; the units are {}", .units.join(", "))]
+    UnknownUnit {
+        /// The unit that was read.
+        unit: String,
+        /// What is measured: "time", "rate", "size".
+        quantity: &'static str,
+        /// The units there are.
+        units: Vec<&'static str>,
+    },
+    /// The value is finer than the smallest step or larger than the largest value.
+    #[error("`{text}` is outside the range of {quantity}: whole {step}s below {limit}")]
+    OutOfRange {
+        /// What was read.
+        text: String,
+        /// What is measured.
+        quantity: &'static str,
+        /// The smallest step.
+        step: &'static str,
+        /// The largest value.
+        limit: &'static str,
+    },
+}
+
+/// One way of writing a quantity: the name of the unit and how many steps it is.
+pub(crate) type Unit = (&'static str, u64);
+
+/// How one quantity is written.
+pub(crate) struct Notation {
+    pub quantity: &'static str,
+    pub example: &'static str,
+    pub limit: &'static str,
+    /// From the smallest, which is one step, upwards; the first that fits from above is printed.
+    pub units: &'static [Unit],
+    /// Other spellings that are read but never printed.
+    pub also: &'static [Unit],
+}
+
+impl Notation {
+    /// Reads `text` as a number of steps.
+    pub fn parse(&self, text: &str) -> Result<u64, UnitError> {
+        let trimmed = text.trim();
+        if trimmed.starts_with('-') {
+            return Err(UnitError::Negative { text: text.into(), example: self.example });
+        }
+        let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'));
+        let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
+        let no_number = || UnitError::NoNumber { text: text.into(), example: self.example };
+        let out_of_range = || UnitError::OutOfRange {
+            text: text.into(),
+            quantity: self.quantity,
+            step: self.units[0].0,
+            limit: self.limit,
+        };
+        let number = number.replace('_', "");
+        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
+        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+            return Err(no_number());
+        }
+        let fraction = fraction.trim_end_matches('0');
+        if whole.len() > 20 || fraction.len() > 18 {
+            return Err(out_of_range());
+        }
+        let scale = 10u128.pow(fraction.len() as u32);
+        let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| no_number())?;
+
+        let unit = unit.trim();
+        let names = || self.units.iter().map(|unit| unit.0).collect();
+        if unit.is_empty() {
+            return Err(UnitError::NoUnit { text: text.into(), units: names() });
+        }
+        let Some(&(_, steps)) = self.units.iter().chain(self.also).find(|(name, _)| *name == unit)
+        else {
+            return Err(UnitError::UnknownUnit {
+                unit: unit.into(),
+                quantity: self.quantity,
+                units: names(),
+            });
+        };
+        let total = digits.checked_mul(u128::from(steps)).ok_or_else(out_of_range)?;
+        if total % scale != 0 {
+            return Err(out_of_range());
+        }
+        u64::try_from(total / scale).map_err(|_| out_of_range())
+    }
+
+    /// Writes `steps` in the largest unit that keeps a digit before the point.
+    pub fn format(&self, steps: u64, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits = self.units.iter().rev().find(|(_, size)| steps >= *size);
+        let (name, size) = *fits.unwrap_or(&self.units[self.zero()]);
+        let (whole, rest) = (steps / size, steps % size);
+        if rest == 0 {
+            return write!(f, "{whole} {name}");
+        }
+        let width = size.ilog10() as usize;
+        let fraction = format!("{rest:0width$}");
+        write!(f, "{whole}.{} {name}", fraction.trim_end_matches('0'))
+    }
+
+    /// The unit in which zero is printed: the one people think in.
+    fn zero(&self) -> usize {
+        let unit = self.example.split(' ').next_back();
+        self.units.iter().position(|(name, _)| Some(*name) == unit).unwrap_or(0)
+    }
+}
+
+/// Gives a quantity its text form: `FromStr`, `Display` and `Serialize` by one notation.
+macro_rules! written_as {
+    ($type:ident, $notation:expr) => {
+        impl std::str::FromStr for $type {
+            type Err = $crate::UnitError;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                $notation.parse(text).map(Self)
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                $notation.format(self.0, f)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+pub(crate) use written_as;

@@ -1,0 +1,120 @@
+//! Rates in bits per second and sizes in bytes.
+
+use crate::decimal::{Notation, written_as};
+use crate::time::Duration;
+
+/// How fast a link or a sender puts bits on the wire, in whole bits per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+/// An amount of data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+const PICOBITS_PER_BYTE: u64 = 8_000_000_000_000;
+
+const RATE: Notation = Notation {
+    quantity: "rate",
+    example: "10 Mbit/s",
+    limit: "18 Ebit/s",
+    units: &[
+        ("bit/s", 1),
+        ("kbit/s", 1_000),
+        ("Mbit/s", 1_000_000),
+        ("Gbit/s", 1_000_000_000),
+        ("Tbit/s", 1_000_000_000_000),
+    ],
+    also: &[],
+};
+
+const BYTES: Notation = Notation {
+    quantity: "size",
+    example: "64 kB",
+    limit: "18 EB",
+    units: &[
+        ("B", 1),
+        ("kB", 1_000),
+        ("MB", 1_000_000),
+        ("GB", 1_000_000_000),
+        ("TB", 1_000_000_000_000),
+    ],
+    also: &[("KiB", 1 << 10), ("MiB", 1 << 20), ("GiB", 1 << 30), ("TiB", 1 << 40)],
+};
+
+written_as!(Rate, RATE);
+written_as!(Bytes, BYTES);
+
+impl Rate {
+    /// This many bits per second.
+    pub const fn from_bits_per_second(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// Bits per second.
+    pub const fn bits_per_second(self) -> u64 {
+        self.0
+    }
+
+    /// How long `bytes` take at this rate, to the nearest picosecond.
+    ///
+    /// A rate of zero never gets there.
+    pub const fn time_for(self, bytes: u64) -> Duration {
+        if self.0 == 0 {
+            return Duration::MAX;
+        }
+        // Packets of any real size fit in 64 bits, where division is several times cheaper.
+        if bytes <= u64::MAX / PICOBITS_PER_BYTE / 2 {
+            return Duration::from_picos((bytes * PICOBITS_PER_BYTE + self.0 / 2) / self.0);
+        }
+        let picos =
+            (bytes as u128 * PICOBITS_PER_BYTE as u128 + self.0 as u128 / 2) / self.0 as u128;
+        Duration::from_picos(if picos > u64::MAX as u128 { u64::MAX } else { picos as u64 })
+    }
+
+    /// Bytes that pass in `time`: the bandwidth-delay product when that is a round trip. Stops
+    /// at the largest size there is.
+    pub const fn bytes_in(self, time: Duration) -> Bytes {
+        let bits = self.0 as u128 * time.as_picos() as u128 / 1_000_000_000_000;
+        let bytes = bits / 8;
+        Bytes(if bytes > u64::MAX as u128 { u64::MAX } else { bytes as u64 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_packet_takes_its_bits_over_the_rate() {
+        let rate: Rate = "10 Mbit/s".parse().unwrap();
+        assert_eq!(rate.time_for(1500), Duration::from_micros(1200));
+        assert_eq!(rate.bytes_in(Duration::from_millis(40)), Bytes(50_000));
+    }
+
+    #[test]
+    fn long_transfers_do_not_overflow() {
+        let rate: Rate = "8 bit/s".parse().unwrap();
+        assert_eq!(rate.time_for(u64::MAX), Duration::MAX);
+        assert_eq!(rate.time_for(10_000_000), Duration::from_secs(10_000_000));
+    }
+
+    #[test]
+    fn sizes_are_decimal_unless_they_say_binary() {
+        assert_eq!("64 kB".parse(), Ok(Bytes(64_000)));
+        assert_eq!("64 KiB".parse(), Ok(Bytes(65_536)));
+        assert_eq!(
+            "10 mb/s".parse::<Rate>().unwrap_err().to_string(),
+            "`mb/s` is not a unit of rate; the units are bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_reads_back(value: u64) {
+            let (rate, bytes) = (Rate::from_bits_per_second(value), Bytes(value));
+            prop_assert_eq!(rate.to_string().parse(), Ok(rate));
+            prop_assert_eq!(bytes.to_string().parse(), Ok(bytes));
+        }
+    }
+}
