@@ -1,0 +1,163 @@
+//! What happens next: a priority queue of times, in which ties go to what was entered first.
+//!
+//! A heap with four children a node: half as deep as a binary one, and the children share a cache
+//! line. An entry is one integer (time, number of entry, subject), so one comparison orders two.
+
+use tcplab_units::Time;
+
+const SUBJECT_BITS: u32 = 24;
+const ORDER_BITS: u32 = 40;
+
+/// The greatest number that a subject may have.
+pub const LAST_SUBJECT: u32 = (1 << SUBJECT_BITS) - 1;
+
+/// A priority queue of (time, subject).
+#[derive(Clone, Debug, Default)]
+pub struct Agenda {
+    heap: Vec<u128>,
+    entered: u64,
+}
+
+impl Agenda {
+    /// The earliest entry.
+    #[inline]
+    pub fn peek(&self) -> Option<(Time, u32)> {
+        let &first = self.heap.first()?;
+        Some((Time::from_picos((first >> 64) as u64), first as u32 & LAST_SUBJECT))
+    }
+
+    /// Enters `subject` at a time.
+    #[inline]
+    pub fn push(&mut self, at: Time, subject: u32) {
+        let entry = self.entry(at, subject);
+        self.heap.push(entry);
+        self.sift_up(self.heap.len() - 1);
+    }
+
+    /// Removes the earliest entry.
+    #[inline]
+    pub fn pop(&mut self) {
+        let Some(last) = self.heap.pop() else { return };
+        if !self.heap.is_empty() {
+            self.sift_down(last);
+        }
+    }
+
+    /// Removes the earliest entry and enters its subject again at a later time: cheaper than both.
+    #[inline]
+    pub fn postpone(&mut self, at: Time, subject: u32) {
+        let entry = self.entry(at, subject);
+        self.sift_down(entry);
+    }
+
+    #[inline]
+    fn entry(&mut self, at: Time, subject: u32) -> u128 {
+        debug_assert!(subject <= LAST_SUBJECT, "subjects are numbered below 2^24");
+        if self.entered >> ORDER_BITS != 0 {
+            self.renumber();
+        }
+        let low = self.entered << SUBJECT_BITS | u64::from(subject);
+        self.entered += 1;
+        u128::from(at.as_picos()) << 64 | u128::from(low)
+    }
+
+    /// Once in 2^40 entries: numbers those that are left from zero, in their order.
+    #[cold]
+    fn renumber(&mut self) {
+        self.heap.sort_unstable();
+        for (order, entry) in self.heap.iter_mut().enumerate() {
+            let subject = *entry & u128::from(LAST_SUBJECT);
+            *entry = (*entry >> 64) << 64 | (order as u128) << SUBJECT_BITS | subject;
+        }
+        self.entered = self.heap.len() as u64;
+    }
+
+    #[inline]
+    fn sift_up(&mut self, mut at: usize) {
+        let entry = self.heap[at];
+        while at > 0 {
+            let parent = (at - 1) / 4;
+            if self.heap[parent] <= entry {
+                break;
+            }
+            self.heap[at] = self.heap[parent];
+            at = parent;
+        }
+        self.heap[at] = entry;
+    }
+
+    /// Puts `entry` in the place of the first.
+    #[inline]
+    fn sift_down(&mut self, entry: u128) {
+        let heap = &mut self.heap[..];
+        let mut at = 0;
+        loop {
+            let first = 4 * at + 1;
+            let (child, least) = if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
+                // Two rounds of a tournament, without branches to mispredict.
+                let left = if b < a { (first + 1, b) } else { (first, a) };
+                let right = if d < c { (first + 3, d) } else { (first + 2, c) };
+                if right.1 < left.1 { right } else { left }
+            } else {
+                let rest = heap.get(first..).unwrap_or_default();
+                let least = rest.iter().enumerate().min_by_key(|(_, entry)| **entry);
+                let Some((offset, &least)) = least else { break };
+                (first + offset, least)
+            };
+            if entry <= least {
+                break;
+            }
+            heap[at] = least;
+            at = child;
+        }
+        heap[at] = entry;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn drain(agenda: &mut Agenda) -> Vec<(u64, u32)> {
+        let mut seen = Vec::new();
+        while let Some((at, subject)) = agenda.peek() {
+            seen.push((at.as_picos(), subject));
+            agenda.pop();
+        }
+        seen
+    }
+
+    #[test]
+    fn ties_go_to_what_was_entered_first() {
+        let mut agenda = Agenda::default();
+        for subject in [5, 3, 9] {
+            agenda.push(Time::from_picos(7), subject);
+        }
+        agenda.postpone(Time::from_picos(7), 5);
+        assert_eq!(drain(&mut agenda), [(7, 3), (7, 9), (7, 5)]);
+    }
+
+    #[test]
+    fn order_survives_renumbering() {
+        let mut agenda = Agenda { entered: (1 << ORDER_BITS) - 2, ..Agenda::default() };
+        for subject in 0..5 {
+            agenda.push(Time::from_picos(1), subject);
+        }
+        assert_eq!(drain(&mut agenda).iter().map(|e| e.1).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn comes_out_sorted_by_time_then_entry(times in prop::collection::vec(0u64..50, 0..200)) {
+            let mut agenda = Agenda::default();
+            for (subject, &time) in times.iter().enumerate() {
+                agenda.push(Time::from_picos(time), subject as u32);
+            }
+            let mut expected: Vec<(u64, u32)> =
+                times.iter().enumerate().map(|(subject, &time)| (time, subject as u32)).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(drain(&mut agenda), expected);
+        }
+    }
+}

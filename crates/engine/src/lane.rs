@@ -1,0 +1,191 @@
+//! One direction of a link: a drop-tail queue, transmission at a rate, loss, propagation.
+//!
+//! All that happens to a packet on a lane is known when it is offered: whether the queue has room,
+//! when its transmission begins and ends, whether it is lost, when it arrives. The queue keeps only
+//! the times at which its packets leave it; they are taken out when the next packet looks.
+
+use crate::loss::{Loss, LossState};
+use crate::random::Random;
+use std::collections::VecDeque;
+use tcplab_units::{Duration, Rate, Time};
+
+/// How much may wait on a lane. The packet in transmission does not count: it has left the queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueLimit {
+    /// Whole packets.
+    Packets(u64),
+    /// Bytes on the wire; a packet that does not fit whole is dropped.
+    Bytes(u64),
+}
+
+/// What a lane is.
+#[derive(Clone, Debug)]
+pub struct LaneConfig {
+    /// Names its random elements; unique in a network.
+    pub name: String,
+    /// How fast it transmits.
+    pub rate: Rate,
+    /// How long a bit travels.
+    pub delay: Duration,
+    /// Adds to the delay of each packet up to this much, evenly spread; packets keep their order.
+    pub jitter: Duration,
+    /// Room for waiting packets.
+    pub queue: QueueLimit,
+    /// What else is lost.
+    pub loss: Option<Loss>,
+}
+
+/// What a lane has done since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaneCounters {
+    /// Packets the queue had no room for.
+    pub dropped_packets: u64,
+    /// Packets lost on the wire.
+    pub lost_packets: u64,
+    /// Packets accepted.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+}
+
+/// A packet under way, and where it is to be next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Transit<P> {
+    pub arrives: Time,
+    /// Its place in the table of hops.
+    pub hop: u32,
+    pub packet: P,
+}
+
+/// A packet that waits: when its transmission begins, and its size.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    begins: Time,
+    bytes: u32,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub struct Lane<P> {
+    rate: Rate,
+    delay: Duration,
+    queue: QueueLimit,
+    jitter: Option<(Duration, Random)>,
+    loss: Option<LossState>,
+    waiting: VecDeque<Waiting>,
+    waiting_bytes: u64,
+    /// When all that was accepted will have been transmitted.
+    free_at: Time,
+    /// Time spent transmitting, up to `free_at`.
+    busy: Duration,
+    /// The size last transmitted and how long that takes: nearly always the next one's too.
+    last_size: (u32, Duration),
+    in_transit: VecDeque<Transit<P>>,
+    counters: LaneCounters,
+}
+
+impl<P: Copy> Lane<P> {
+    pub(crate) fn new(config: LaneConfig, seed: u64) -> Self {
+        let random = |element| Random::new(seed, &format!("{element} {}", config.name));
+        Self {
+            rate: config.rate,
+            delay: config.delay,
+            queue: config.queue,
+            jitter: (!config.jitter.is_zero()).then(|| (config.jitter, random("jitter"))),
+            loss: config.loss.map(|loss| LossState::new(loss, random("loss"))),
+            waiting: VecDeque::new(),
+            waiting_bytes: 0,
+            free_at: Time::ZERO,
+            busy: Duration::ZERO,
+            last_size: (0, Duration::ZERO),
+            in_transit: VecDeque::new(),
+            counters: LaneCounters::default(),
+        }
+    }
+
+    /// Takes a packet, or drops it. Returns when it arrives if nothing else was in transit, so that
+    /// the lane needs an entry on the agenda.
+    #[inline]
+    pub(crate) fn offer(
+        &mut self,
+        now: Time,
+        bytes: u32,
+        has_payload: bool,
+        transit: impl FnOnce(Time) -> Transit<P>,
+    ) -> Option<Time> {
+        let begins = if self.free_at > now {
+            self.settle(now);
+            if self.is_full(bytes) {
+                self.counters.dropped_packets += 1;
+                return None;
+            }
+            self.waiting.push_back(Waiting { begins: self.free_at, bytes });
+            self.waiting_bytes += u64::from(bytes);
+            self.free_at
+        } else {
+            now
+        };
+        if self.last_size.0 != bytes {
+            self.last_size = (bytes, self.rate.time_for(u64::from(bytes)));
+        }
+        self.busy += self.last_size.1;
+        self.free_at = begins + self.last_size.1;
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(bytes);
+
+        let mut arrives = self.free_at + self.delay;
+        if let Some((most, random)) = &mut self.jitter {
+            arrives += Duration::from_picos(random.up_to(most.as_picos()));
+            if let Some(ahead) = self.in_transit.back() {
+                arrives = arrives.max(ahead.arrives);
+            }
+        }
+        if self.loss.as_mut().is_some_and(|loss| loss.takes(has_payload)) {
+            self.counters.lost_packets += 1;
+            return None;
+        }
+        let first = self.in_transit.is_empty();
+        self.in_transit.push_back(transit(arrives));
+        first.then_some(arrives)
+    }
+
+    /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<(Transit<P>, Option<Time>)> {
+        let arrived = self.in_transit.pop_front()?;
+        Some((arrived, self.in_transit.front().map(|next| next.arrives)))
+    }
+
+    /// Packets and bytes that wait for transmission.
+    pub fn queued(&mut self, now: Time) -> (u64, u64) {
+        self.settle(now);
+        (self.waiting.len() as u64, self.waiting_bytes)
+    }
+
+    /// Time spent transmitting from the start until now.
+    pub fn busy(&self, now: Time) -> Duration {
+        self.busy.saturating_sub(self.free_at.since(now))
+    }
+
+    /// What the lane has done.
+    pub fn counters(&self) -> LaneCounters {
+        self.counters
+    }
+
+    /// Takes out of the queue what has begun transmission.
+    #[inline]
+    fn settle(&mut self, now: Time) {
+        while let Some(first) = self.waiting.front().filter(|first| first.begins <= now) {
+            self.waiting_bytes -= u64::from(first.bytes);
+            self.waiting.pop_front();
+        }
+    }
+
+    #[inline]
+    fn is_full(&self, bytes: u32) -> bool {
+        match self.queue {
+            QueueLimit::Packets(limit) => self.waiting.len() as u64 >= limit,
+            QueueLimit::Bytes(limit) => self.waiting_bytes + u64::from(bytes) > limit,
+        }
+    }
+}

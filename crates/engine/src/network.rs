@@ -1,0 +1,173 @@
+//! Lanes, routes, timers, and the order in which things happen.
+
+use crate::agenda::{Agenda, LAST_SUBJECT};
+use crate::lane::{Lane, LaneConfig, Transit};
+use crate::timers::{TimerId, Timers};
+use tcplab_units::Time;
+
+/// What the engine must know of a packet. Packets are small values, copied from lane to lane.
+pub trait Packet: Copy {
+    /// Its size on the wire, headers included.
+    fn wire_bytes(&self) -> u32;
+    /// Whether it carries data of an application: such packets are numbered by [`Loss::Listed`].
+    ///
+    /// [`Loss::Listed`]: crate::Loss::Listed
+    fn has_payload(&self) -> bool;
+}
+
+/// A lane, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LaneId(pub u32);
+
+/// Where a route ends: a number whose meaning is the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndpointId(pub u32);
+
+/// A list of lanes that ends at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouteId(u32);
+
+/// What the caller is told.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<P> {
+    /// A packet reached the end of its route.
+    Delivered {
+        /// The end of the route.
+        to: EndpointId,
+        /// What arrived.
+        packet: P,
+    },
+    /// A timer ran out.
+    Timer(TimerId),
+}
+
+/// One step of a route: a lane, or with the top bit set an endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Hop(u32);
+
+const TOP: u32 = 1 << 31;
+/// Subjects of the agenda with this bit are timers, the others lanes.
+const TIMER: u32 = 1 << 23;
+
+/// How many lanes, and how many timers, a network may have.
+pub const MOST: usize = (LAST_SUBJECT >> 1) as usize;
+
+/// A network of lanes with packets on them.
+#[derive(Debug)]
+pub struct Network<P> {
+    now: Time,
+    lanes: Vec<Lane<P>>,
+    /// All routes, one behind the other; a packet carries its place in here.
+    hops: Vec<Hop>,
+    timers: Timers,
+    agenda: Agenda,
+    packet_hops: u64,
+}
+
+impl<P: Packet> Network<P> {
+    /// A network of these lanes, numbered in their order. `seed` is that of the run.
+    pub fn new(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64) -> Self {
+        let lanes: Vec<_> = lanes.into_iter().map(|config| Lane::new(config, seed)).collect();
+        assert!(lanes.len() < MOST, "a network has fewer than {MOST} lanes");
+        Self {
+            now: Time::ZERO,
+            lanes,
+            hops: Vec::new(),
+            timers: Timers::default(),
+            agenda: Agenda::default(),
+            packet_hops: 0,
+        }
+    }
+
+    /// A route over `lanes`, in order, to `end`.
+    pub fn add_route(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
+        let start = self.hops.len() as u32;
+        self.hops.extend(lanes.iter().map(|lane| Hop(lane.0)));
+        self.hops.push(Hop(end.0 | TOP));
+        RouteId(start)
+    }
+
+    /// A new timer, not armed.
+    pub fn add_timer(&mut self) -> TimerId {
+        let timer = self.timers.add();
+        assert!((timer.0 as usize) < MOST, "a network has fewer than {MOST} timers");
+        timer
+    }
+
+    /// Arms a timer, or with `Time::NEVER` stops it. A time that has passed means now.
+    #[inline]
+    pub fn set_timer(&mut self, timer: TimerId, at: Time) {
+        self.timers.set(timer, at.max(self.now), &mut self.agenda, timer.0 | TIMER);
+    }
+
+    /// Puts a packet on the first lane of its route.
+    #[inline]
+    pub fn send(&mut self, route: RouteId, packet: P) {
+        self.forward(route.0, packet);
+    }
+
+    /// Moves packets until one arrives or a timer runs out, at `until` at the latest.
+    ///
+    /// Without an event, the clock stands at `until`.
+    #[inline]
+    pub fn next(&mut self, until: Time) -> Option<Event<P>> {
+        while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= until) {
+            self.now = at;
+            if subject & TIMER != 0 {
+                let timer = TimerId(subject & !TIMER);
+                if self.timers.turn(timer, at, &mut self.agenda, subject) {
+                    return Some(Event::Timer(timer));
+                }
+                continue;
+            }
+            let (arrived, behind) = self.lanes[subject as usize]
+                .take()
+                .expect("a lane stands on the agenda while packets are on it");
+            match behind {
+                Some(at) => self.agenda.postpone(at, subject),
+                None => self.agenda.pop(),
+            }
+            self.packet_hops += 1;
+            let Hop(end) = self.hops[arrived.hop as usize + 1];
+            if end & TOP != 0 {
+                return Some(Event::Delivered {
+                    to: EndpointId(end & !TOP),
+                    packet: arrived.packet,
+                });
+            }
+            self.forward(arrived.hop + 1, arrived.packet);
+        }
+        self.now = until;
+        None
+    }
+
+    #[inline]
+    fn forward(&mut self, hop: u32, packet: P) {
+        let lane = self.hops[hop as usize].0;
+        let entry = self.lanes[lane as usize].offer(
+            self.now,
+            packet.wire_bytes(),
+            packet.has_payload(),
+            |arrives| Transit { arrives, hop, packet },
+        );
+        if let Some(arrives) = entry {
+            self.agenda.push(arrives, lane);
+        }
+    }
+
+    /// The time.
+    #[inline]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// A lane, to look at.
+    pub fn lane(&mut self, lane: LaneId) -> &mut Lane<P> {
+        &mut self.lanes[lane.0 as usize]
+    }
+
+    /// Packets that reached the end of a lane, counted once for each lane.
+    pub fn packet_hops(&self) -> u64 {
+        self.packet_hops
+    }
+}

@@ -1,0 +1,117 @@
+//! Timers that cost nothing when re-armed.
+//!
+//! A TCP sender moves its retransmission timer on every ACK and hardly ever lets it run out. Moving
+//! a timer later only notes the new deadline; the entry on the agenda stays where it was and, when
+//! its turn comes, is put off to the deadline then in force.
+
+use crate::agenda::Agenda;
+use tcplab_units::Time;
+
+/// A timer, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TimerId(pub u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Timer {
+    /// When it is to fire.
+    deadline: Time,
+    /// The earliest entry it has on the agenda; later ones are left over and mean nothing.
+    entered: Time,
+}
+
+/// The deadlines of a set of timers. Their entries stand on an [`Agenda`] shared with others.
+#[derive(Clone, Debug, Default)]
+pub struct Timers {
+    timers: Vec<Timer>,
+}
+
+impl Timers {
+    /// A new timer, not armed.
+    pub fn add(&mut self) -> TimerId {
+        self.timers.push(Timer { deadline: Time::NEVER, entered: Time::NEVER });
+        TimerId(self.timers.len() as u32 - 1)
+    }
+
+    /// Arms a timer, or with `Time::NEVER` stops it.
+    #[inline]
+    pub fn set(&mut self, id: TimerId, deadline: Time, agenda: &mut Agenda, subject: u32) {
+        let timer = &mut self.timers[id.0 as usize];
+        timer.deadline = deadline;
+        if deadline < timer.entered {
+            timer.entered = deadline;
+            agenda.push(deadline, subject);
+        }
+    }
+
+    /// The agenda's first entry is this timer's: takes it off, and says whether the timer fires.
+    pub fn turn(&mut self, id: TimerId, now: Time, agenda: &mut Agenda, subject: u32) -> bool {
+        let timer = &mut self.timers[id.0 as usize];
+        if timer.entered != now {
+            agenda.pop();
+            return false;
+        }
+        if timer.deadline <= now {
+            *timer = Timer { deadline: Time::NEVER, entered: Time::NEVER };
+            agenda.pop();
+            return true;
+        }
+        timer.entered = timer.deadline;
+        if timer.deadline == Time::NEVER {
+            agenda.pop();
+        } else {
+            agenda.postpone(timer.deadline, subject);
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sets one timer as told, in picoseconds, and lists when it fires.
+    fn fires(sets: &[(u64, u64)]) -> Vec<u64> {
+        let (mut timers, mut agenda) = (Timers::default(), Agenda::default());
+        let id = timers.add();
+        let mut fired = Vec::new();
+        let mut run = |timers: &mut Timers, agenda: &mut Agenda, until: u64| {
+            while let Some((at, _)) = agenda.peek().filter(|(at, _)| at.as_picos() <= until) {
+                if timers.turn(id, at, agenda, 0) {
+                    fired.push(at.as_picos());
+                }
+            }
+        };
+        for &(now, deadline) in sets {
+            run(&mut timers, &mut agenda, now);
+            timers.set(id, Time::from_picos(deadline), &mut agenda, 0);
+        }
+        run(&mut timers, &mut agenda, 1_000_000);
+        fired
+    }
+
+    #[test]
+    fn fires_once_at_the_last_deadline_set() {
+        assert_eq!(fires(&[(0, 100), (50, 150), (90, 190)]), [190]);
+        assert_eq!(fires(&[(0, 100), (10, 40), (20, 80)]), [80]);
+        assert_eq!(fires(&[(0, 100), (150, 300)]), [100, 300]);
+    }
+
+    #[test]
+    fn a_stopped_timer_stays_silent_until_armed_again() {
+        let never = Time::NEVER.as_picos();
+        assert_eq!(fires(&[(0, 100), (50, never)]), []);
+        assert_eq!(fires(&[(0, 100), (50, never), (60, 100)]), [100]);
+        assert_eq!(fires(&[(0, 100), (50, 20_000), (60, never), (200, 300)]), [300]);
+    }
+
+    #[test]
+    fn re_arming_later_leaves_one_entry() {
+        let (mut timers, mut agenda) = (Timers::default(), Agenda::default());
+        let id = timers.add();
+        for deadline in 100..1_000 {
+            timers.set(id, Time::from_picos(deadline), &mut agenda, 0);
+        }
+        agenda.pop();
+        assert!(agenda.peek().is_none());
+    }
+}

@@ -1,0 +1,149 @@
+//! Packets over lanes: when they arrive, which are dropped, and in what order things happen.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use tcplab_engine::{
+    EndpointId, Event, LaneConfig, LaneId, Loss, Network, Packet, QueueLimit, RouteId,
+};
+use tcplab_units::{Duration, Time};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Parcel {
+    number: u32,
+    bytes: u32,
+}
+
+impl Packet for Parcel {
+    fn wire_bytes(&self) -> u32 {
+        self.bytes
+    }
+    fn has_payload(&self) -> bool {
+        true
+    }
+}
+
+fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
+    LaneConfig {
+        name: name.into(),
+        rate: rate.parse().unwrap(),
+        delay: delay.parse().unwrap(),
+        jitter: Duration::ZERO,
+        queue,
+        loss: None,
+    }
+}
+
+fn world(lanes: Vec<LaneConfig>) -> (Network<Parcel>, RouteId) {
+    let route: Vec<LaneId> = (0..lanes.len() as u32).map(LaneId).collect();
+    let mut network = Network::new(lanes, 1);
+    let route = network.add_route(&route, EndpointId(7));
+    (network, route)
+}
+
+/// What arrives until `until`, as (microseconds, number).
+fn arrivals(network: &mut Network<Parcel>, until: &str) -> Vec<(u64, u32)> {
+    let until = Time::ZERO + until.parse().unwrap();
+    let mut seen = Vec::new();
+    while let Some(event) = network.next(until) {
+        let Event::Delivered { to: EndpointId(7), packet } = event else { panic!("{event:?}") };
+        seen.push((network.now().since(Time::ZERO).as_nanos() / 1000, packet.number));
+    }
+    seen
+}
+
+#[test]
+fn a_packet_takes_transmission_and_delay_on_every_lane() {
+    let (mut network, route) = world(vec![
+        lane("a>r", "10 Mbit/s", "5 ms", QueueLimit::Packets(10)),
+        lane("r>b", "1 Mbit/s", "20 ms", QueueLimit::Packets(10)),
+    ]);
+    network.send(route, Parcel { number: 1, bytes: 1500 });
+    network.send(route, Parcel { number: 2, bytes: 1500 });
+    // 1500 bytes: 1.2 ms at 10 Mbit/s, 12 ms at 1 Mbit/s. The second waits for the first's 12 ms.
+    assert_eq!(arrivals(&mut network, "1 s"), [(38_200, 1), (50_200, 2)]);
+    assert_eq!(network.packet_hops(), 4);
+}
+
+#[test]
+fn a_queue_of_n_packets_holds_n_besides_the_one_in_transmission() {
+    let (mut network, route) =
+        world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(3))]);
+    for number in 1..=6 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    assert_eq!(network.lane(LaneId(0)).queued(Time::ZERO), (3, 4500));
+    assert_eq!(network.lane(LaneId(0)).counters().dropped_packets, 2);
+    // One packet is 1 ms: the last accepted has waited for the three before it.
+    assert_eq!(arrivals(&mut network, "1 s"), [(1_000, 1), (2_000, 2), (3_000, 3), (4_000, 4)]);
+}
+
+#[test]
+fn a_queue_in_bytes_takes_what_fits() {
+    let (mut network, route) =
+        world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Bytes(2_000))]);
+    for (number, bytes) in [(1, 1500), (2, 1500), (3, 600), (4, 500)] {
+        network.send(route, Parcel { number, bytes });
+    }
+    let order: Vec<u32> = arrivals(&mut network, "1 s").iter().map(|seen| seen.1).collect();
+    assert_eq!(order, [1, 2, 4]);
+}
+
+#[test]
+fn the_queue_empties_as_time_passes() {
+    let (mut network, route) =
+        world(vec![lane("a>b", "12 Mbit/s", "10 ms", QueueLimit::Packets(10))]);
+    for number in 1..=5 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    for (after, waiting) in [("0.5 ms", 4), ("1 ms", 3), ("3.999 ms", 1), ("4 ms", 0)] {
+        let now = Time::ZERO + after.parse().unwrap();
+        assert!(network.next(now).is_none());
+        assert_eq!(network.lane(LaneId(0)).queued(now).0, waiting, "after {after}");
+        assert_eq!(network.lane(LaneId(0)).busy(now), now.since(Time::ZERO));
+    }
+}
+
+#[test]
+fn a_listed_packet_takes_its_time_and_does_not_arrive() {
+    let mut config = lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10));
+    config.loss = Some(Loss::Listed { packets: vec![2] });
+    let (mut network, route) = world(vec![config]);
+    for number in 1..=3 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    assert_eq!(arrivals(&mut network, "1 s"), [(1_000, 1), (3_000, 3)]);
+}
+
+#[test]
+fn jitter_delays_and_keeps_the_order() {
+    let mut config = lane("a>b", "1 Gbit/s", "1 ms", QueueLimit::Packets(1000));
+    config.jitter = Duration::from_millis(5);
+    let (mut network, route) = world(vec![config]);
+    for number in 0..500 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    let seen = arrivals(&mut network, "1 s");
+    assert!(seen.iter().map(|seen| seen.1).eq(0..500));
+    // 500 packets of 12 us leave within 6 ms; then at most 1 ms + 5 ms on the way.
+    assert!(seen[0].0 >= 1_012 && seen[499].0 <= 12_000);
+    assert!(seen[499].0 > 7_000, "the slowest of 500 was delayed: {:?}", seen[499]);
+}
+
+#[test]
+fn packets_and_timers_come_in_the_order_of_time() {
+    let (mut network, route) =
+        world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10))]);
+    let timer = network.add_timer();
+    network.set_timer(timer, Time::ZERO + Duration::from_micros(1_500));
+    for number in 1..=2 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    let mut seen = Vec::new();
+    while let Some(event) = network.next(Time::ZERO + Duration::from_secs(1)) {
+        seen.push(match event {
+            Event::Delivered { packet, .. } => packet.number,
+            Event::Timer(id) => 100 + id.0,
+        });
+    }
+    assert_eq!(seen, [1, 100, 2]);
+    assert_eq!(network.now(), Time::ZERO + Duration::from_secs(1));
+}
