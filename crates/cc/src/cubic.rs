@@ -1,0 +1,250 @@
+//! CUBIC: after a loss, back to the old window along a cubic curve of time, slow near it, then on.
+//!
+//! - RFC 9438: everything here, with its names; a bare § is one of its sections. Windows are in
+//!   segments, times in seconds.
+//! - RFC 9406: `HyStart++` ends the first slow start, as §4.10 recommends.
+//! - Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008.
+//!
+//! The window is whole segments; growth less than one is kept as credit (`Window::grow`).
+
+use crate::hystart::HyStart;
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window,
+    above_zero, defaults, share,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::{Duration, Time};
+
+/// CUBIC in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "cubic",
+    summary: "the window follows a cubic function of the time since the last loss",
+    reference: "RFC 9438",
+    year: 2008,
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(Cubic::new(init, params.parse()?))),
+};
+
+/// Parameters of CUBIC.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `beta_cubic`: share kept after congestion (RFC 9438 §4.6).
+    #[serde(deserialize_with = "share")]
+    pub beta: f64,
+    /// `C`: how steep the curve is, in segments per second cubed (RFC 9438 §5.1).
+    #[serde(deserialize_with = "above_zero")]
+    pub c: f64,
+    /// Whether a flow that shrinks twice in a row makes room for others (RFC 9438 §4.7).
+    pub fast_convergence: bool,
+    /// Whether to grow at least as fast as Reno would (RFC 9438 §4.3).
+    pub tcp_friendly: bool,
+    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10).
+    pub hystart: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendly: true, hystart: true }
+    }
+}
+
+/// The CUBIC controller of one flow.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    config: Config,
+    /// `alpha_cubic` while below `cwnd_prior`.
+    alpha: f64,
+    window: Window,
+    hystart: Option<HyStart>,
+    curve: Curve,
+    /// The curve before the last decrease.
+    before: Curve,
+}
+
+/// Where the window was, and where it is going.
+#[derive(Clone, Copy, Debug, Default)]
+struct Curve {
+    /// `W_max`: the plateau. Zero until there is one.
+    w_max: f64,
+    /// The window when `ssthresh` was last set.
+    cwnd_prior: f64,
+    /// The stage of congestion avoidance, from its first ACK on.
+    stage: Option<Stage>,
+}
+
+/// One stage of congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Stage {
+    /// `K`: seconds from the start of the stage to the plateau.
+    k: f64,
+    /// `W_est`: where Reno would be.
+    w_est: f64,
+    /// `t`: how long the stage has lasted, without the time when nothing pushed the window.
+    elapsed: Duration,
+    /// The ACK up to which `elapsed` counts, unless the clock stands still.
+    counted: Option<Time>,
+    /// That ACK left nothing in flight.
+    drained: bool,
+}
+
+impl Cubic {
+    /// CUBIC at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        Self {
+            // RFC 9438 §4.3: with this slope, AIMD(alpha, beta) has Reno's average window.
+            alpha: 3.0 * (1.0 - config.beta) / (1.0 + config.beta),
+            window: Window::new(init),
+            hystart: config.hystart.then(HyStart::unpaced),
+            curve: Curve::default(),
+            before: Curve::default(),
+            config,
+        }
+    }
+
+    /// The window to return to after one of `cwnd` was too large.
+    fn plateau(&self, cwnd: f64) -> f64 {
+        if self.config.fast_convergence && cwnd < self.curve.w_max {
+            // §4.7: it did not get back to the old one, so others need room.
+            cwnd * (1.0 + self.config.beta) / 2.0
+        } else {
+            cwnd
+        }
+    }
+
+    /// Slow start. Returns the credit left for congestion avoidance.
+    fn slow_start(&mut self, ack: &Ack, credit: u64) -> u64 {
+        let first = self.window.in_first_slow_start();
+        let Some(hystart) = self.hystart.as_mut().filter(|_| first) else {
+            return self.window.slow_start(credit);
+        };
+        let rest = self.window.slow_start(hystart.credit(credit));
+        if hystart.on_ack(ack) {
+            // §4.10: nothing was lost, so the curve will leave from a plateau here.
+            self.window.leave_slow_start();
+            self.curve.cwnd_prior = self.window.cwnd() as f64;
+        }
+        rest
+    }
+
+    /// Congestion avoidance (§4.2 to §4.5).
+    fn avoid_congestion(&mut self, flow: &FlowState, credit: u64) {
+        let cwnd = self.window.cwnd() as f64;
+        let (c, curve) = (self.config.c, &mut self.curve);
+        let stage = curve.stage.get_or_insert_with(|| {
+            // §4.8, §4.10: without a plateau ahead, this is one and K is zero.
+            curve.w_max = curve.w_max.max(cwnd);
+            Stage::new(libm::cbrt((curve.w_max - cwnd) / c), cwnd)
+        });
+        stage.tick(flow);
+        let w_cubic = |t: f64, k: f64| c * (t - k) * (t - k) * (t - k) + curve.w_max;
+        let t = stage.elapsed.as_secs_f64();
+
+        if self.config.tcp_friendly {
+            // §4.3: once back at the old window, as steep as Reno.
+            let alpha = if stage.w_est >= curve.cwnd_prior { 1.0 } else { self.alpha };
+            stage.w_est += alpha * credit as f64 / cwnd;
+            if w_cubic(t, stage.k) < stage.w_est {
+                self.window.raise(stage.w_est as u64);
+                return;
+            }
+        }
+        // §4.2: where the curve will be after a round trip, but half a window more at the most.
+        let target = w_cubic(t + flow.srtt.as_secs_f64(), stage.k).min(1.5 * cwnd);
+        if target > cwnd {
+            self.window.grow(cwnd / (target - cwnd), credit);
+        }
+    }
+}
+
+impl Stage {
+    /// A stage that begins with the window `cwnd`, at the next ACK.
+    fn new(k: f64, cwnd: f64) -> Self {
+        Self { k, w_est: cwnd, elapsed: Duration::ZERO, counted: None, drained: false }
+    }
+
+    /// Counts the time since the last ACK, unless the clock stood still.
+    ///
+    /// After an ACK that left nothing in flight, what exceeds a round trip was idle (§4.2, §5.8).
+    fn tick(&mut self, flow: &FlowState) {
+        if let Some(counted) = self.counted {
+            let passed = flow.now.since(counted);
+            self.elapsed += if self.drained { passed.min(flow.srtt) } else { passed };
+        }
+        self.counted = Some(flow.now);
+        self.drained = flow.in_flight == 0;
+    }
+
+    /// Stops the clock until the next tick.
+    fn pause(&mut self) {
+        self.counted = None;
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.recovering {
+            return;
+        }
+        let mut credit = if flow.cwnd_limited { ack.credit } else { 0 };
+        if self.window.in_slow_start() {
+            credit = self.slow_start(ack, credit);
+        }
+        if self.window.in_slow_start() {
+            return;
+        }
+        if flow.cwnd_limited {
+            self.avoid_congestion(flow, credit);
+        } else if let Some(stage) = &mut self.curve.stage {
+            stage.pause();
+        }
+    }
+
+    fn on_congestion(&mut self, _flow: &FlowState, event: Congestion) {
+        let cwnd = self.window.cwnd() as f64;
+        self.before = self.curve;
+        self.curve = Curve {
+            w_max: match event.cause {
+                // §4.8: the stage after a timeout takes the window it finds.
+                Cause::Timeout => 0.0,
+                Cause::Loss | Cause::Ecn => self.plateau(cwnd),
+            },
+            cwnd_prior: cwnd,
+            stage: None,
+        };
+        self.window.shrink(event, self.config.beta);
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        // §4.9.2.
+        if self.window.undo() {
+            self.curve = self.before;
+        }
+    }
+
+    fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {
+        self.window.restart();
+        // A smaller window is elsewhere on the curve: a new stage finds where.
+        self.curve.stage = None;
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    /// All zero until known; `css` is one during conservative slow start.
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        let stage = self.curve.stage.unwrap_or(Stage::new(0.0, 0.0));
+        record("w_max", self.curve.w_max);
+        record("cwnd_prior", self.curve.cwnd_prior);
+        record("k", stage.k);
+        record("t", stage.elapsed.as_secs_f64());
+        record("w_est", stage.w_est);
+        let conservative = self.hystart.as_ref().is_some_and(HyStart::is_conservative)
+            && self.window.in_first_slow_start();
+        record("css", f64::from(u8::from(conservative)));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! HyStart++ (RFC 9406): leave the first slow start when delay grows, before the queue overflows.
+//!
+//! When the least RTT of a round exceeds the last round's by an eighth, growth slows to a quarter
+//! (conservative slow start, CSS). If delay falls again, it was jitter and slow start resumes; if it
+//! has not after five rounds, slow start is over.
+//!
+//! The sender counts rounds. An algorithm holds a [`HyStart`] while
+//! [`Window::in_first_slow_start`](crate::Window::in_first_slow_start) (RFC 9406 §4.3), asks it for
+//! the credit to grow by, and then whether slow start ends.
+
+use crate::Ack;
+use tcplab_units::Duration;
+
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+const MIN_RTT_DIVISOR: u64 = 8;
+const N_RTT_SAMPLE: u32 = 8;
+const CSS_GROWTH_DIVISOR: u64 = 4;
+const CSS_ROUNDS: u32 = 5;
+/// `L`: what one ACK may add where nothing paces the burst that follows.
+const LIMIT_UNPACED: u64 = 8;
+
+/// Watches the RTTs of one slow start.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    /// `currentRoundMinRTT`.
+    round_min_rtt: Option<Duration>,
+    /// `rttSampleCount`.
+    samples: u32,
+    /// `lastRoundMinRTT`.
+    last_round_min_rtt: Option<Duration>,
+    conservative: Option<Conservative>,
+    /// `L`.
+    limit: u64,
+}
+
+/// Conservative slow start.
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// `cssBaselineMinRtt`.
+    baseline: Duration,
+    rounds: u32,
+    /// Credit not yet worth a segment.
+    part: u64,
+}
+
+impl HyStart {
+    /// For a flow that its ACKs clock.
+    pub fn unpaced() -> Self {
+        Self {
+            round_min_rtt: None,
+            samples: 0,
+            last_round_min_rtt: None,
+            conservative: None,
+            limit: LIMIT_UNPACED,
+        }
+    }
+
+    /// For a flow that sends at a rate, which bursts of credit cannot exceed.
+    pub fn paced() -> Self {
+        Self { limit: u64::MAX, ..Self::unpaced() }
+    }
+
+    /// Whether growth is slowed.
+    pub fn is_conservative(&self) -> bool {
+        self.conservative.is_some()
+    }
+
+    /// How much of an ACK's `credit` slow start may use.
+    pub fn credit(&mut self, credit: u64) -> u64 {
+        let credit = credit.min(self.limit);
+        let Some(conservative) = &mut self.conservative else {
+            return credit;
+        };
+        let total = credit.saturating_add(conservative.part);
+        conservative.part = total % CSS_GROWTH_DIVISOR;
+        total / CSS_GROWTH_DIVISOR
+    }
+
+    /// Takes in an ACK and returns whether slow start ends with it.
+    pub fn on_ack(&mut self, ack: &Ack) -> bool {
+        if let Some(rtt) = ack.rtt {
+            self.round_min_rtt = Some(self.round_min_rtt.map_or(rtt, |least| least.min(rtt)));
+            self.samples = self.samples.saturating_add(1);
+            if self.samples >= N_RTT_SAMPLE {
+                self.judge();
+            }
+        }
+        let Some(round) = &ack.round else {
+            return false;
+        };
+        self.last_round_min_rtt = round.min_rtt;
+        self.round_min_rtt = None;
+        self.samples = 0;
+        // The round in which CSS began counts, though only part of it was conservative.
+        self.conservative.as_mut().is_some_and(|conservative| {
+            conservative.rounds += 1;
+            conservative.rounds >= CSS_ROUNDS
+        })
+    }
+
+    /// Compares this round's least RTT, once there are enough samples of it.
+    fn judge(&mut self) {
+        let Some(now) = self.round_min_rtt else {
+            return;
+        };
+        if let Some(conservative) = self.conservative {
+            if now < conservative.baseline {
+                self.conservative = None;
+            }
+        } else if let Some(last) = self.last_round_min_rtt {
+            let thresh = (last / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
+            if now >= last + thresh {
+                self.conservative = Some(Conservative { baseline: now, rounds: 0, part: 0 });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Round;
+
+    /// A round of ten ACKs at this RTT. Returns whether slow start ended.
+    fn round(hystart: &mut HyStart, millis: u64) -> bool {
+        acks(hystart, millis, 10)
+    }
+
+    fn acks(hystart: &mut HyStart, millis: u64, count: u32) -> bool {
+        let rtt = Some(Duration::from_millis(millis));
+        let ack = Ack { credit: 1, rtt, ..Ack::default() };
+        for _ in 1..count {
+            assert!(!hystart.on_ack(&ack), "slow start ends at the end of a round");
+        }
+        hystart.on_ack(&Ack { round: Some(Round { min_rtt: rtt, ..Round::default() }), ..ack })
+    }
+
+    fn conservative() -> HyStart {
+        let mut hystart = HyStart::unpaced();
+        round(&mut hystart, 80);
+        round(&mut hystart, 90);
+        assert!(hystart.is_conservative());
+        hystart
+    }
+
+    #[test]
+    fn slows_when_delay_grows_by_an_eighth_within_4_and_16_ms() {
+        for (base, thresh) in [(10, 4), (32, 4), (80, 10), (128, 16), (400, 16)] {
+            for (rise, expected) in [(thresh - 1, false), (thresh, true)] {
+                let mut hystart = HyStart::unpaced();
+                round(&mut hystart, base);
+                round(&mut hystart, base + rise);
+                assert_eq!(hystart.is_conservative(), expected, "{base} ms + {rise} ms");
+            }
+        }
+    }
+
+    #[test]
+    fn compares_neighbouring_rounds_only() {
+        let mut hystart = HyStart::unpaced();
+        for millis in [80, 89, 99, 110] {
+            round(&mut hystart, millis);
+            assert!(!hystart.is_conservative(), "{millis} ms");
+        }
+    }
+
+    #[test]
+    fn fewer_than_eight_samples_prove_nothing() {
+        for (samples, expected) in [(7, false), (8, true)] {
+            let mut hystart = HyStart::unpaced();
+            round(&mut hystart, 20);
+            acks(&mut hystart, 100, samples);
+            assert_eq!(hystart.is_conservative(), expected, "{samples} samples");
+        }
+    }
+
+    #[test]
+    fn one_fast_segment_clears_the_round() {
+        let mut hystart = HyStart::unpaced();
+        round(&mut hystart, 80);
+        let fast = Ack { rtt: Some(Duration::from_millis(80)), ..Ack::default() };
+        hystart.on_ack(&fast);
+        round(&mut hystart, 200);
+        assert!(!hystart.is_conservative());
+    }
+
+    #[test]
+    fn ends_slow_start_after_five_slow_rounds_the_first_included() {
+        let mut hystart = conservative();
+        let ends: Vec<_> = (2..=5).map(|_| round(&mut hystart, 95)).collect();
+        assert_eq!(ends, [false, false, false, true]);
+    }
+
+    #[test]
+    fn resumes_when_it_was_jitter() {
+        let mut hystart = conservative();
+        round(&mut hystart, 89);
+        assert!(!hystart.is_conservative());
+        assert_eq!(hystart.credit(3), 3);
+    }
+
+    #[test]
+    fn grows_by_a_quarter_while_slow() {
+        let mut hystart = conservative();
+        let grown: u64 = (0..100).map(|_| hystart.credit(1)).sum();
+        assert_eq!(grown, 25);
+        let grown: u64 = (0..50).map(|_| hystart.credit(2)).sum();
+        assert_eq!(grown, 25);
+    }
+
+    #[test]
+    fn one_ack_adds_at_most_eight_unless_paced() {
+        assert_eq!(HyStart::unpaced().credit(20), 8);
+        assert_eq!(HyStart::paced().credit(20), 20);
+    }
+}

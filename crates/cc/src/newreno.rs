@@ -1,0 +1,140 @@
+//! NewReno: probe by one segment per round trip, halve on loss.
+//!
+//! - RFC 5681 §3.1: slow start, congestion avoidance, `ssthresh`.
+//! - RFC 8511: a gentler cut when the signal is ECN.
+//!
+//! RFC 6582 (partial ACKs) is loss repair and RFC 3465 (counting bytes) is `Ack::credit`; the sender
+//! does both for every algorithm.
+
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window,
+    defaults, share,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+/// NewReno in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "newreno",
+    summary: "one segment more per round trip, half the window on loss",
+    reference: "RFC 5681, RFC 6582",
+    year: 1999,
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(NewReno::new(init, params.parse()?))),
+};
+
+/// Parameters of NewReno.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Share kept after a loss.
+    #[serde(deserialize_with = "share")]
+    pub beta: f64,
+    /// Share kept after an ECN mark.
+    #[serde(deserialize_with = "share")]
+    pub beta_ecn: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { beta: 0.5, beta_ecn: 0.8 }
+    }
+}
+
+/// The NewReno controller of one flow.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    config: Config,
+    window: Window,
+}
+
+impl NewReno {
+    /// NewReno at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        Self { config, window: Window::new(init) }
+    }
+}
+
+impl CongestionControl for NewReno {
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.recovering || !flow.cwnd_limited {
+            return;
+        }
+        let rest = self.window.slow_start(ack.credit);
+        if rest > 0 {
+            self.window.grow(self.window.cwnd() as f64, rest);
+        }
+    }
+
+    fn on_congestion(&mut self, _flow: &FlowState, event: Congestion) {
+        let kept = match event.cause {
+            Cause::Ecn => self.config.beta_ecn,
+            Cause::Loss | Cause::Timeout => self.config.beta,
+        };
+        self.window.shrink(event, kept);
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {
+        self.window.restart();
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("credit", self.window.credit());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{INIT, Path, windows};
+
+    fn newreno() -> NewReno {
+        NewReno::new(&INIT, Config::default())
+    }
+
+    #[test]
+    fn doubles_then_halves_then_climbs_by_one() {
+        assert_eq!(windows(&mut newreno(), 8, &[80]), [10, 20, 40, 80, 40, 41, 42, 43]);
+    }
+
+    #[test]
+    fn keeps_more_after_an_ecn_mark() {
+        let mut cc = newreno();
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        path.congestion(Cause::Ecn);
+        assert_eq!(path.cwnd(), 8);
+    }
+
+    #[test]
+    fn starts_over_after_a_timeout_and_slows_at_half() {
+        let mut cc = newreno();
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        path.congestion(Cause::Timeout);
+        assert_eq!(path.cwnd(), 1);
+        let climb: Vec<_> = (0..6).map(|_| path.round()).collect();
+        // 8 ACKs would double 4, but ssthresh is 5; from there one per round.
+        assert_eq!(climb, [2, 4, 5, 6, 7, 8]);
+    }
+
+    #[test]
+    fn a_window_that_is_not_used_does_not_grow() {
+        let mut cc = newreno();
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        path.flow.cwnd_limited = false;
+        assert_eq!(path.round(), 10);
+    }
+
+    #[test]
+    fn parameters_change_the_cut() {
+        let mut cc = NewReno::new(&INIT, Config { beta: 0.25, ..Config::default() });
+        assert_eq!(windows(&mut cc, 5, &[40]), [10, 20, 40, 10, 11]);
+    }
+}

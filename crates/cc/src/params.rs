@@ -1,0 +1,213 @@
+//! The parameters of an algorithm: what was written in the experiment, read into its `Config`.
+
+use serde::Serialize;
+use serde::de::{DeserializeOwned, Deserializer, Error, Unexpected, Visitor};
+use serde_json::{Map, Value};
+use std::fmt;
+
+/// Parameters by name, as a JSON object; null for none. What is not given has its default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Params(pub Value);
+
+/// Why an algorithm cannot be started.
+#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// No algorithm has this name.
+    #[error("no congestion control is called `{name}`; there are {}", .known.join(", "))]
+    UnknownAlgorithm {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// The parameters are not a table.
+    #[error("parameters are written by name, like {{ beta = 0.5 }}, not `{found}`")]
+    NotATable {
+        /// What stands in their place.
+        found: String,
+    },
+    /// The algorithm has no parameter of this name.
+    #[error("`{name}` is not a parameter; there are {}", .known.join(", "))]
+    UnknownParameter {
+        /// What was given.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// A parameter's value is of the wrong kind or out of range.
+    #[error("{name}: {problem}")]
+    WrongValue {
+        /// The parameter.
+        name: String,
+        /// What was found and what is allowed.
+        problem: String,
+    },
+}
+
+impl Params {
+    /// Reads the parameters into an algorithm's configuration.
+    ///
+    /// # Errors
+    ///
+    /// A name is unknown or a value is not allowed. The message names it and says what is.
+    pub fn parse<T: Default + Serialize + DeserializeOwned>(&self) -> Result<T, BuildError> {
+        let given = match &self.0 {
+            Value::Null => return Ok(T::default()),
+            Value::Object(given) => given,
+            other => return Err(BuildError::NotATable { found: other.to_string() }),
+        };
+        let known = defaults::<T>();
+        for (name, value) in given {
+            if known.get(name).is_none() {
+                return Err(BuildError::UnknownParameter {
+                    name: name.clone(),
+                    known: keys(&known),
+                });
+            }
+            // One by one, because serde does not say which value it refused.
+            let alone = Map::from_iter([(name.clone(), value.clone())]);
+            read::<T>(alone).map_err(|problem| BuildError::WrongValue {
+                name: name.clone(),
+                problem: problem.to_string(),
+            })?;
+        }
+        read(given.clone()).map_err(|problem| BuildError::WrongValue {
+            name: keys(&self.0).join(", "),
+            problem: problem.to_string(),
+        })
+    }
+}
+
+/// A configuration's parameters and their defaults, as a JSON object.
+pub fn defaults<T: Default + Serialize>() -> Value {
+    serde_json::to_value(T::default()).expect("a configuration is plain data with named fields")
+}
+
+fn read<T: DeserializeOwned>(given: Map<String, Value>) -> Result<T, serde_json::Error> {
+    serde_json::from_value(Value::Object(given))
+}
+
+fn keys(object: &Value) -> Vec<String> {
+    object.as_object().into_iter().flat_map(Map::keys).cloned().collect()
+}
+
+/// For `serde(deserialize_with)`: a part of a whole, neither nothing nor all of it.
+///
+/// # Errors
+///
+/// The value is not a number or not in that range.
+pub fn share<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_f64(Number {
+        allowed: |number| 0.0 < number && number < 1.0,
+        expected: "a number between 0 and 1",
+    })
+}
+
+/// For `serde(deserialize_with)`: any number greater than zero.
+///
+/// # Errors
+///
+/// The value is not a number or not in that range.
+pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    deserializer.deserialize_f64(Number {
+        allowed: |number| 0.0 < number && number.is_finite(),
+        expected: "a number above 0",
+    })
+}
+
+struct Number {
+    allowed: fn(f64) -> bool,
+    expected: &'static str,
+}
+
+impl Visitor<'_> for Number {
+    type Value = f64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<f64, E> {
+        if (self.allowed)(number) {
+            return Ok(number);
+        }
+        Err(E::invalid_value(Unexpected::Float(number), &self))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<f64, E> {
+        self.visit_f64(number as f64)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<f64, E> {
+        self.visit_f64(number as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+    use serde_json::json;
+
+    #[derive(Debug, Deserialize, Serialize, PartialEq)]
+    #[serde(default, deny_unknown_fields)]
+    struct Config {
+        #[serde(deserialize_with = "share")]
+        beta: f64,
+        #[serde(deserialize_with = "above_zero")]
+        scale: f64,
+        fast: bool,
+    }
+
+    impl Default for Config {
+        fn default() -> Self {
+            Self { beta: 0.5, scale: 1.0, fast: true }
+        }
+    }
+
+    fn message(params: Value) -> String {
+        Params(params).parse::<Config>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn what_is_not_given_has_its_default() {
+        assert_eq!(Params::default().parse(), Ok(Config::default()));
+        assert_eq!(Params(json!({})).parse(), Ok(Config::default()));
+        assert_eq!(
+            Params(json!({ "scale": 2 })).parse(),
+            Ok(Config { scale: 2.0, ..Config::default() })
+        );
+    }
+
+    #[test]
+    fn messages_name_the_parameter_and_what_is_allowed() {
+        for (params, expected) in [
+            (json!({ "betta": 0.5 }), "`betta` is not a parameter; there are beta, fast, scale"),
+            (
+                json!({ "beta": 1.5 }),
+                "beta: invalid value: floating point `1.5`, expected a number between 0 and 1",
+            ),
+            (
+                json!({ "fast": true, "beta": "half" }),
+                "beta: invalid type: string \"half\", expected a number between 0 and 1",
+            ),
+            (
+                json!({ "scale": 0 }),
+                "scale: invalid value: floating point `0.0`, expected a number above 0",
+            ),
+            (json!({ "fast": 1 }), "fast: invalid type: integer `1`, expected a boolean"),
+            (json!([0.5]), "parameters are written by name, like { beta = 0.5 }, not `[0.5]`"),
+        ] {
+            assert_eq!(message(params), expected);
+        }
+    }
+
+    #[test]
+    fn the_ends_of_a_range_are_outside_it() {
+        for end in [0, 1] {
+            assert!(message(json!({ "beta": end })).ends_with("expected a number between 0 and 1"));
+        }
+        assert!(message(json!({ "scale": -1 })).ends_with("expected a number above 0"));
+    }
+}

@@ -1,0 +1,188 @@
+//! What a sender tells a congestion controller, and what the controller answers.
+//!
+//! The sender keeps loss repair, RTT estimation, round counting and (for those that need it) rate
+//! samples; the controller owns its window. It cannot reach the socket, schedule anything or read a
+//! clock, so it can be tested alone and put into any stack.
+//!
+//! Windows are counted in segments, as the Linux kernel does, because the kernel is the reference.
+
+use std::fmt::Debug;
+use tcplab_units::{Duration, Rate, Time};
+
+/// Decides how much a flow may have in flight, and how fast it may send.
+///
+/// Three methods are required; the rest do nothing unless overridden.
+pub trait CongestionControl: Debug + Send {
+    /// An ACK changed the scoreboard: data was delivered or marked lost. Once per ACK, after loss
+    /// detection.
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack);
+
+    /// Congestion was signalled. Once per episode, not once per lost segment.
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion);
+
+    /// The window and, for algorithms that pace, the rate to use from now on.
+    fn control(&self) -> Control;
+
+    /// The data outstanding when the episode began is acknowledged.
+    fn on_recovered(&mut self, _flow: &FlowState) {}
+
+    /// The episode was a false alarm (F-RTO, Eifel, DSACK).
+    fn on_undo(&mut self, _flow: &FlowState) {}
+
+    /// The first segment after `idle` without anything in flight is about to leave, and the sender
+    /// is set to restart after idle (RFC 5681 §4.1).
+    fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {}
+
+    /// A segment was marked lost, with what was known when it left. Before `on_ack`.
+    fn on_lost(&mut self, _flow: &FlowState, _lost: &Lost) {}
+
+    /// Internal state worth plotting, by name.
+    fn probe(&self, _record: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A controller's decision.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Control {
+    /// Segments that may be in flight.
+    pub cwnd: u64,
+    /// Slow-start threshold in segments, for those that have one and once it is known.
+    pub ssthresh: Option<u64>,
+    /// Sending rate; without one, ACKs clock the flow.
+    pub pacing: Option<Rate>,
+    /// Whether the sender spreads a reduction over the episode (PRR, RFC 6937), or uses `cwnd` as
+    /// is.
+    pub prr: bool,
+}
+
+/// What a flow is started with.
+#[derive(Clone, Copy, Debug)]
+pub struct Init {
+    /// Payload bytes of a full segment.
+    pub mss: u64,
+    /// Segments of the first window.
+    pub initial_window: u64,
+    /// What a multiplicative decrease starts from.
+    pub cut_base: CutBase,
+    /// For algorithms that randomize: derived from the run's seed and the flow's name.
+    pub seed: u64,
+}
+
+/// What a multiplicative decrease starts from. A setting of the stack, not of the algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutBase {
+    /// The window, as in Linux.
+    Cwnd,
+    /// The data outstanding, as in RFC 5681 §3.1.
+    FlightSize,
+}
+
+/// What the sender knows when it calls. Read-only: a controller cannot reach the socket.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowState {
+    /// Now.
+    pub now: Time,
+    /// Payload bytes of a full segment.
+    pub mss: u64,
+    /// Segments sent and neither delivered nor marked lost.
+    pub in_flight: u64,
+    /// Segments delivered since the connection began.
+    pub delivered: u64,
+    /// Smoothed RTT (RFC 6298); zero until the first sample.
+    pub srtt: Duration,
+    /// Least RTT of the connection; `Duration::MAX` until the first sample.
+    pub min_rtt: Duration,
+    /// The window was the limit, not the application or the peer (RFC 7661).
+    pub cwnd_limited: bool,
+    /// Between the `on_congestion` of a loss or a mark and its `on_recovered`. After a timeout the
+    /// window grows from the first ACK on, so this stays false.
+    pub recovering: bool,
+}
+
+/// What one ACK brought.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ack {
+    /// Segments newly acknowledged, cumulatively.
+    pub acked: u64,
+    /// Segments of growth that this ACK is worth, by the stack's way of counting: one per ACK, one
+    /// per segment, or by bytes with a limit (RFC 3465). What `Window` grows by.
+    pub credit: u64,
+    /// Segments newly delivered: acknowledged or SACKed for the first time.
+    pub delivered: u64,
+    /// Segments newly marked lost.
+    pub lost: u64,
+    /// Segments newly reported as CE-marked.
+    pub ce: u64,
+    /// RTT of the newest segment delivered, if unambiguous (Karn).
+    pub rtt: Option<Duration>,
+    /// One-way delay to the receiver, up to a constant (RFC 7323 timestamps).
+    pub one_way_delay: Option<Duration>,
+    /// How fast the path delivered, where the sender samples it.
+    pub rate: Option<RateSample>,
+    /// Present on the ACK that ends a round trip.
+    pub round: Option<Round>,
+}
+
+/// How fast the path delivered the newest segment acknowledged
+/// (draft-cheng-iccrg-delivery-rate-estimation).
+#[derive(Clone, Copy, Debug)]
+pub struct RateSample {
+    /// Delivery rate over the sample's interval.
+    pub rate: Rate,
+    /// The sender had nothing to send at some moment of the interval.
+    pub app_limited: bool,
+    /// Segments in flight when that segment left.
+    pub in_flight_at_send: u64,
+    /// Segments marked lost over the interval.
+    pub lost: u64,
+}
+
+/// A segment marked lost.
+#[derive(Clone, Copy, Debug)]
+pub struct Lost {
+    /// Segments in flight when it left.
+    pub in_flight_at_send: u64,
+    /// `FlowState::delivered` when it left.
+    pub delivered_at_send: u64,
+}
+
+/// What happened during the round trip just ended.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Round {
+    /// From its first ACK to its last.
+    pub duration: Duration,
+    /// Least RTT sampled.
+    pub min_rtt: Option<Duration>,
+    /// Mean of the RTTs sampled.
+    pub mean_rtt: Option<Duration>,
+    /// Greatest RTT sampled.
+    pub max_rtt: Option<Duration>,
+    /// RTTs sampled.
+    pub rtt_samples: u32,
+    /// Segments delivered.
+    pub delivered: u64,
+    /// Segments marked lost.
+    pub lost: u64,
+    /// Segments reported as CE-marked.
+    pub ce: u64,
+}
+
+/// The start of a congestion episode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Congestion {
+    /// What signalled it.
+    pub cause: Cause,
+    /// FlightSize of RFC 5681: segments outstanding when the episode began.
+    pub flight: u64,
+}
+
+/// What signalled congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// A segment was found lost by the ACKs of later ones.
+    Loss,
+    /// The receiver echoed a congestion mark.
+    Ecn,
+    /// The retransmission timer ran out. Told once, however often it does for the same data
+    /// (RFC 5681 §3.1).
+    Timeout,
+}

@@ -1,0 +1,133 @@
+//! A path of constant delay, to drive a controller by hand: whole windows, one ACK per segment.
+//!
+//! No sender, no queue: a test says when congestion is signalled. It shows what a rule does to a
+//! window, not how an algorithm fares on a network.
+
+use crate::{Ack, Cause, Congestion, CongestionControl, CutBase, FlowState, Init, Round};
+use tcplab_units::{Duration, Time};
+
+/// A connection of 1460-byte segments that starts with ten, on the rules of the RFCs.
+pub const INIT: Init =
+    Init { mss: 1460, initial_window: 10, cut_base: CutBase::FlightSize, seed: 1 };
+
+/// A controller whose window is always full, on a path of constant delay.
+#[derive(Debug)]
+pub struct Path<'a> {
+    cc: &'a mut dyn CongestionControl,
+    /// What the controller is told with each event.
+    pub flow: FlowState,
+    /// The delay of the path; it may change from round to round.
+    pub rtt: Duration,
+}
+
+impl<'a> Path<'a> {
+    /// A path on which nothing has been sent.
+    pub fn new(cc: &'a mut dyn CongestionControl, rtt: Duration) -> Self {
+        let flow = FlowState {
+            now: Time::ZERO,
+            mss: INIT.mss,
+            in_flight: 0,
+            delivered: 0,
+            srtt: rtt,
+            min_rtt: rtt,
+            cwnd_limited: true,
+            recovering: false,
+        };
+        Self { cc, flow, rtt }
+    }
+
+    /// The controller's window.
+    pub fn cwnd(&self) -> u64 {
+        self.cc.control().cwnd
+    }
+
+    /// What the controller's probe says under `name`.
+    pub fn probe(&self, name: &str) -> f64 {
+        probe(self.cc, name)
+    }
+
+    /// Hands the controller an ACK.
+    pub fn ack(&mut self, ack: &Ack) {
+        self.cc.on_ack(&self.flow, ack);
+    }
+
+    /// Delivers the window in one round trip, its ACKs evenly spread. Returns the next window.
+    pub fn round(&mut self) -> u64 {
+        let segments = self.cwnd();
+        let start = self.flow.now;
+        for number in 1..=segments {
+            self.flow.now = start
+                + Duration::from_secs_f64(self.rtt.as_secs_f64() * number as f64 / segments as f64);
+            self.flow.delivered += 1;
+            self.flow.in_flight = self.cwnd() - 1;
+            let round = (number == segments).then_some(Round {
+                duration: self.rtt,
+                min_rtt: Some(self.rtt),
+                mean_rtt: Some(self.rtt),
+                max_rtt: Some(self.rtt),
+                rtt_samples: segments as u32,
+                delivered: segments,
+                lost: 0,
+                ce: 0,
+            });
+            let (acked, rtt) = (1, Some(self.rtt));
+            let ack = Ack { acked, credit: 1, delivered: 1, rtt, round, ..Ack::default() };
+            self.ack(&ack);
+        }
+        self.cwnd()
+    }
+
+    /// Signals congestion with a full window in flight, and recovers from it in one round trip.
+    pub fn congestion(&mut self, cause: Cause) {
+        let flight = self.cwnd();
+        self.cc.on_congestion(&self.flow, Congestion { cause, flight });
+        self.flow.now += self.rtt;
+        self.flow.delivered += flight;
+        if cause != Cause::Timeout {
+            self.flow.recovering = true;
+            self.ack(&Ack { acked: flight, credit: flight, delivered: flight, ..Ack::default() });
+            self.flow.recovering = false;
+            self.cc.on_recovered(&self.flow);
+        }
+    }
+
+    /// Reports the last congestion as a false alarm.
+    pub fn undo(&mut self) {
+        self.cc.on_undo(&self.flow);
+    }
+
+    /// Lets time pass with nothing in flight, after which the sender restarts.
+    pub fn restart(&mut self, idle: Duration) {
+        self.flow.now += idle;
+        self.flow.in_flight = 0;
+        self.cc.on_restart(&self.flow, idle);
+    }
+}
+
+/// The windows of `rounds` round trips of 100 ms, the first included. A window that reaches the next
+/// of `lose_at` meets a loss instead of growing.
+pub fn windows(cc: &mut dyn CongestionControl, rounds: usize, lose_at: &[u64]) -> Vec<u64> {
+    let mut path = Path::new(cc, Duration::from_millis(100));
+    let mut lose_at = lose_at.iter().peekable();
+    let mut round = || {
+        let cwnd = path.cwnd();
+        if lose_at.next_if(|limit| cwnd >= **limit).is_some() {
+            path.congestion(Cause::Loss);
+        } else {
+            path.round();
+        }
+        cwnd
+    };
+    (0..rounds).map(|_| round()).collect()
+}
+
+/// What a controller's probe says under `name`.
+pub fn probe(cc: &dyn CongestionControl, name: &str) -> f64 {
+    let mut found = None;
+    cc.probe(&mut |key, value| {
+        if key == name {
+            found = Some(value);
+        }
+    });
+    found.unwrap_or_else(|| panic!("no probe is called `{name}`"))
+}

@@ -1,0 +1,281 @@
+//! The window of an ack-clocked algorithm: how it grows, shrinks and comes back.
+//!
+//! - RFC 5681 §3.1: slow start, congestion avoidance, the floors of `ssthresh` and of the window.
+//! - RFC 5681 §4.1: restart after idle.
+//! - RFC 4015, RFC 9438 §4.9: undo of a false alarm.
+//!
+//! How much an ACK is worth (`Ack::credit`) is the stack's setting; algorithms decide what to buy.
+
+use crate::{Cause, Congestion, Control, CutBase, Init};
+
+/// What `ssthresh` is until something sets it (RFC 5681 §3.1: arbitrarily high).
+const UNKNOWN: u64 = u64::MAX;
+
+/// A congestion window with its slow-start threshold, in whole segments.
+#[derive(Clone, Debug)]
+pub struct Window {
+    cwnd: u64,
+    ssthresh: u64,
+    /// What has been earned towards the next segment of congestion avoidance.
+    credit: f64,
+    /// `cwnd` and `ssthresh` before the last decrease.
+    before: Option<(u64, u64)>,
+    initial: u64,
+    cut_base: CutBase,
+}
+
+impl Window {
+    /// The window a connection begins with.
+    pub fn new(init: &Init) -> Self {
+        let initial = init.initial_window.max(1);
+        Self {
+            cwnd: initial,
+            ssthresh: UNKNOWN,
+            credit: 0.0,
+            before: None,
+            initial,
+            cut_base: init.cut_base,
+        }
+    }
+
+    /// Segments that may be in flight.
+    pub fn cwnd(&self) -> u64 {
+        self.cwnd
+    }
+
+    /// Whether the window is below `ssthresh`.
+    pub fn in_slow_start(&self) -> bool {
+        self.cwnd < self.ssthresh
+    }
+
+    /// Whether nothing has set `ssthresh` yet: the first slow start of the connection.
+    pub fn in_first_slow_start(&self) -> bool {
+        self.ssthresh == UNKNOWN
+    }
+
+    /// What has been earned towards the next segment of congestion avoidance.
+    pub fn credit(&self) -> f64 {
+        self.credit
+    }
+
+    /// The decision of an algorithm that has only a window.
+    pub fn control(&self) -> Control {
+        Control {
+            cwnd: self.cwnd,
+            ssthresh: (self.ssthresh != UNKNOWN).then_some(self.ssthresh),
+            pacing: None,
+            prr: true,
+        }
+    }
+
+    /// Slow start: a segment for each of `credit`, up to `ssthresh`. Returns what is left for
+    /// congestion avoidance.
+    pub fn slow_start(&mut self, credit: u64) -> u64 {
+        if !self.in_slow_start() {
+            return credit;
+        }
+        let grown = self.cwnd.saturating_add(credit).min(self.ssthresh);
+        let rest = credit - (grown - self.cwnd);
+        self.cwnd = grown;
+        rest
+    }
+
+    /// Additive increase: one segment for every `per` of `credit`.
+    pub fn grow(&mut self, per: f64, credit: u64) {
+        self.credit += credit as f64;
+        if self.credit >= per {
+            self.cwnd = self.cwnd.saturating_add((self.credit / per) as u64);
+            self.credit %= per;
+        }
+    }
+
+    /// Widens the window to `cwnd`, unless it is wider.
+    pub fn raise(&mut self, cwnd: u64) {
+        if cwnd > self.cwnd {
+            self.cwnd = cwnd;
+            self.credit = 0.0;
+        }
+    }
+
+    /// Ends slow start where the window stands.
+    pub fn leave_slow_start(&mut self) {
+        self.ssthresh = self.cwnd;
+    }
+
+    /// Multiplicative decrease: `ssthresh` is the `kept` share of the window or the flight, and the
+    /// window follows, after a timeout to one segment.
+    ///
+    /// Where the flight was larger than the window, RFC 5681 would widen the window. This does not.
+    pub fn shrink(&mut self, event: Congestion, kept: f64) {
+        self.before = Some((self.cwnd, self.ssthresh));
+        let kept = match self.cut_base {
+            CutBase::Cwnd => share_of(self.cwnd, kept),
+            CutBase::FlightSize => share_of(event.flight, kept),
+        };
+        // RFC 5681 §3.1, equation 4.
+        self.ssthresh = kept.max(2);
+        let cwnd = match event.cause {
+            Cause::Loss => self.ssthresh,
+            // RFC 9438 §4.6: a mark lost nothing, so one segment keeps the ACKs coming.
+            Cause::Ecn => kept.max(1),
+            // RFC 5681 §3.1: the loss window.
+            Cause::Timeout => 1,
+        };
+        self.cwnd = self.cwnd.min(cwnd);
+        self.credit = 0.0;
+    }
+
+    /// Takes back the last decrease and returns whether it did.
+    ///
+    /// A window that has outgrown what it was before keeps what it has (RFC 9438 §4.9.2).
+    pub fn undo(&mut self) -> bool {
+        match self.before.take() {
+            Some((cwnd, ssthresh)) if self.cwnd < cwnd => {
+                self.cwnd = cwnd;
+                self.ssthresh = ssthresh;
+                self.credit = 0.0;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// After idle no ACKs clock the flow: it begins again with the first window (RFC 5681 §4.1).
+    /// What went before says nothing of the path any more, so there is no undo across it.
+    pub fn restart(&mut self) {
+        self.cwnd = self.cwnd.min(self.initial);
+        self.before = None;
+        self.credit = 0.0;
+    }
+}
+
+/// The whole segments in a share of `segments`.
+///
+/// Most decimal shares have no exact binary form: without the nudge, 0.7 of 90 would be 62.
+fn share_of(segments: u64, share: f64) -> u64 {
+    (segments as f64 * share * (1.0 + 2.0 * f64::EPSILON)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::INIT;
+    use proptest::prelude::*;
+
+    fn loss(flight: u64) -> Congestion {
+        Congestion { cause: Cause::Loss, flight }
+    }
+
+    #[test]
+    fn slow_start_stops_at_ssthresh_and_returns_the_rest() {
+        let mut window = Window::new(&INIT);
+        assert_eq!(window.slow_start(10), 0);
+        window.shrink(Congestion { cause: Cause::Timeout, flight: 20 }, 0.5);
+        // From 1 to ssthresh 10 takes 9 of 12.
+        assert_eq!((window.slow_start(12), window.cwnd()), (3, 10));
+        assert_eq!(window.slow_start(5), 5);
+    }
+
+    #[test]
+    fn credit_adds_up_to_whole_segments() {
+        let mut window = Window::new(&INIT);
+        for _ in 0..9 {
+            window.grow(10.0, 1);
+        }
+        assert_eq!(window.cwnd(), 10);
+        // 9 + 12 = 2 * 10 + 1, and 1 + 9 = 10.
+        window.grow(10.0, 12);
+        assert_eq!(window.cwnd(), 12);
+        window.grow(10.0, 9);
+        assert_eq!(window.cwnd(), 13);
+    }
+
+    #[test]
+    fn the_cut_starts_from_the_base_of_the_stack() {
+        for (cut_base, expected) in [(CutBase::FlightSize, 3), (CutBase::Cwnd, 5)] {
+            let mut window = Window::new(&Init { cut_base, ..INIT });
+            window.shrink(loss(6), 0.5);
+            assert_eq!(window.cwnd(), expected, "{cut_base:?}");
+        }
+    }
+
+    #[test]
+    fn a_loss_leaves_two_segments_a_mark_or_a_timeout_one() {
+        for (cause, expected) in [(Cause::Loss, 2), (Cause::Ecn, 1), (Cause::Timeout, 1)] {
+            let mut window = Window::new(&INIT);
+            window.shrink(Congestion { cause, flight: 1 }, 0.5);
+            let control = window.control();
+            assert_eq!((control.cwnd, control.ssthresh), (expected, Some(2)), "{cause:?}");
+        }
+    }
+
+    #[test]
+    fn a_flight_beyond_the_window_does_not_widen_it() {
+        let mut window = Window::new(&INIT);
+        window.shrink(loss(100), 0.5);
+        assert_eq!((window.cwnd(), window.control().ssthresh), (10, Some(50)));
+    }
+
+    #[test]
+    fn undo_works_once() {
+        let mut window = Window::new(&INIT);
+        let before = window.control();
+        window.shrink(loss(10), 0.5);
+        assert!(window.undo());
+        assert_eq!(window.control(), before);
+        window.leave_slow_start();
+        assert!(!window.undo());
+        assert_eq!(window.control().ssthresh, Some(10));
+    }
+
+    #[test]
+    fn a_window_that_outgrew_the_old_one_is_kept() {
+        let mut window = Window::new(&INIT);
+        window.shrink(loss(10), 0.5);
+        window.grow(1.0, 7);
+        let outgrown = window.control();
+        assert!(!window.undo());
+        assert_eq!(window.control(), outgrown);
+    }
+
+    #[test]
+    fn restart_narrows_to_the_first_window_and_never_widens() {
+        let mut window = Window::new(&INIT);
+        window.slow_start(50);
+        window.restart();
+        assert_eq!(window.cwnd(), INIT.initial_window);
+        window.shrink(loss(8), 0.5);
+        window.restart();
+        assert_eq!(window.cwnd(), 4);
+        assert!(!window.undo());
+    }
+
+    #[test]
+    fn a_decimal_share_is_floored_exactly() {
+        for percent in 1..100 {
+            for segments in (0..1000).chain((1 << 32) - 1000..1 << 32) {
+                let exact = segments * percent / 100;
+                assert_eq!(
+                    share_of(segments, percent as f64 / 100.0),
+                    exact,
+                    "{percent} % of {segments}"
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn growth_is_the_credit_over_its_price(
+            per in 1..1000_u64,
+            credits in prop::collection::vec(0..1000_u64, 0..50),
+        ) {
+            let mut window = Window::new(&INIT);
+            for credit in &credits {
+                window.grow(per as f64, *credit);
+            }
+            let bought = credits.iter().sum::<u64>() / per;
+            prop_assert_eq!(window.cwnd(), INIT.initial_window + bought);
+        }
+    }
+}

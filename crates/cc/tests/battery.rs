@@ -1,0 +1,283 @@
+//! What holds for every algorithm in the table, whatever it does.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tcplab_cc::testing::{INIT, Path, windows};
+use tcplab_cc::{
+    ALGORITHMS, Ack, Algorithm, BuildError, Cause, Congestion, CongestionControl, Control, CutBase,
+    FlowState, Init, Lost, Params, RateSample, Round, build,
+};
+use tcplab_units::{Duration, Rate, Time};
+
+const CAUSES: [Cause; 3] = [Cause::Loss, Cause::Ecn, Cause::Timeout];
+
+fn start(algorithm: &Algorithm, init: &Init) -> Box<dyn CongestionControl> {
+    build(algorithm.name, init, &Params::default()).expect("defaults are allowed")
+}
+
+fn refusal(algorithm: &Algorithm, params: Value) -> BuildError {
+    build(algorithm.name, &INIT, &Params(params)).expect_err("this is not allowed")
+}
+
+#[test]
+fn keeps_at_least_one_segment_through_repeated_loss() {
+    for algorithm in ALGORITHMS {
+        let seen = windows(start(algorithm, &INIT).as_mut(), 60, &[0; 40]);
+        assert!(seen.iter().all(|&cwnd| cwnd >= 1), "{}: {seen:?}", algorithm.name);
+        for cause in CAUSES {
+            let mut cc = start(algorithm, &INIT);
+            let mut path = Path::new(cc.as_mut(), Duration::from_millis(100));
+            for _ in 0..40 {
+                path.congestion(cause);
+                assert!(path.cwnd() >= 1, "{} after {cause:?}", algorithm.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn grows_again_after_repeated_loss() {
+    for algorithm in ALGORITHMS {
+        let seen = windows(start(algorithm, &INIT).as_mut(), 60, &[0; 40]);
+        assert!(seen[59] > seen[40], "{}: {seen:?}", algorithm.name);
+    }
+}
+
+#[test]
+fn repeats_itself_exactly() {
+    for algorithm in ALGORITHMS {
+        let run = || windows(start(algorithm, &INIT).as_mut(), 40, &[100, 60]);
+        assert_eq!(run(), run(), "{}", algorithm.name);
+    }
+}
+
+#[test]
+fn undo_restores_what_a_false_alarm_took() {
+    for algorithm in ALGORITHMS {
+        for cause in CAUSES {
+            let mut cc = start(algorithm, &INIT);
+            windows(cc.as_mut(), 12, &[80]);
+            let before = cc.control();
+            let mut path = Path::new(cc.as_mut(), Duration::from_millis(100));
+            path.congestion(cause);
+            path.undo();
+            assert_eq!(cc.control(), before, "{} after {cause:?}", algorithm.name);
+        }
+    }
+}
+
+#[test]
+fn refuses_parameters_it_does_not_have() {
+    for algorithm in ALGORITHMS {
+        let error = refusal(algorithm, json!({ "no_such": 1 }));
+        assert!(matches!(error, BuildError::UnknownParameter { .. }), "{}", algorithm.name);
+        assert!(error.to_string().contains("`no_such`"), "{}: {error}", algorithm.name);
+    }
+}
+
+#[test]
+fn refuses_values_that_are_not_of_the_parameters_kind() {
+    for algorithm in ALGORITHMS {
+        let defaults = (algorithm.defaults)();
+        for name in defaults.as_object().expect("parameters have names").keys() {
+            let error =
+                refusal(algorithm, json!({ name: ["neither number nor text"] })).to_string();
+            assert!(error.starts_with(name.as_str()), "{}: {error}", algorithm.name);
+            assert!(error.contains("expected"), "{}: {error}", algorithm.name);
+        }
+    }
+}
+
+#[test]
+fn its_defaults_are_allowed() {
+    for algorithm in ALGORITHMS {
+        let written = build(algorithm.name, &INIT, &Params((algorithm.defaults)()));
+        assert!(written.is_ok(), "{}: {written:?}", algorithm.name);
+    }
+}
+
+#[test]
+fn is_described() {
+    for algorithm in ALGORITHMS {
+        assert!(!algorithm.summary.is_empty() && !algorithm.reference.is_empty());
+        assert!((1988..2100).contains(&algorithm.year), "{}", algorithm.name);
+    }
+}
+
+/// One call of the seam.
+#[derive(Clone, Debug)]
+enum Event {
+    Ack(Ack),
+    Congestion(Congestion),
+    Recovered,
+    Undo,
+    Restart(Duration),
+    Lost(Lost),
+}
+
+fn apply(cc: &mut dyn CongestionControl, flow: &FlowState, event: &Event) {
+    match event {
+        Event::Ack(ack) => cc.on_ack(flow, ack),
+        Event::Congestion(congestion) => cc.on_congestion(flow, *congestion),
+        Event::Recovered => cc.on_recovered(flow),
+        Event::Undo => cc.on_undo(flow),
+        Event::Restart(idle) => cc.on_restart(flow, *idle),
+        Event::Lost(lost) => cc.on_lost(flow, lost),
+    }
+}
+
+/// Usual numbers, and those where arithmetic breaks.
+fn number() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        6 => 0..100_u64,
+        1 => 0..1_u64 << 40,
+        1 => Just(u64::MAX),
+        1 => any::<u64>(),
+    ]
+}
+
+fn duration() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        6 => (0..1000_u64).prop_map(Duration::from_millis),
+        1 => number().prop_map(Duration::from_picos),
+    ]
+}
+
+fn flow() -> impl Strategy<Value = FlowState> {
+    let counts = (0..10_000_u64, number(), number());
+    let times = (duration(), duration(), duration());
+    (counts, times, any::<bool>(), prop::bool::weighted(0.2)).prop_map(
+        |((mss, in_flight, delivered), (now, srtt, min_rtt), cwnd_limited, recovering)| FlowState {
+            now: Time::ZERO + now,
+            mss,
+            in_flight,
+            delivered,
+            srtt,
+            min_rtt,
+            cwnd_limited,
+            recovering,
+        },
+    )
+}
+
+fn rate_sample() -> impl Strategy<Value = RateSample> {
+    (number(), any::<bool>(), number(), number()).prop_map(
+        |(rate, app_limited, in_flight_at_send, lost)| RateSample {
+            rate: Rate::from_bits_per_second(rate),
+            app_limited,
+            in_flight_at_send,
+            lost,
+        },
+    )
+}
+
+fn round() -> impl Strategy<Value = Round> {
+    let rtts = (prop::option::of(duration()), prop::option::of(duration()));
+    (duration(), rtts, any::<u32>(), (number(), number(), number())).prop_map(
+        |(duration, (min_rtt, max_rtt), rtt_samples, (delivered, lost, ce))| Round {
+            duration,
+            min_rtt,
+            mean_rtt: min_rtt,
+            max_rtt,
+            rtt_samples,
+            delivered,
+            lost,
+            ce,
+        },
+    )
+}
+
+fn ack() -> impl Strategy<Value = Ack> {
+    let counts = (number(), number(), number(), number(), number());
+    let delays = (prop::option::of(duration()), prop::option::of(duration()));
+    (counts, delays, prop::option::of(rate_sample()), prop::option::of(round())).prop_map(
+        |((acked, credit, delivered, lost, ce), (rtt, one_way_delay), rate, round)| Ack {
+            acked,
+            credit,
+            delivered,
+            lost,
+            ce,
+            rtt,
+            one_way_delay,
+            rate,
+            round,
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    let congestion = (prop::sample::select(&CAUSES[..]), number())
+        .prop_map(|(cause, flight)| Event::Congestion(Congestion { cause, flight }));
+    let lost = (number(), number()).prop_map(|(in_flight_at_send, delivered_at_send)| {
+        Event::Lost(Lost { in_flight_at_send, delivered_at_send })
+    });
+    prop_oneof![
+        8 => ack().prop_map(Event::Ack),
+        2 => congestion,
+        1 => Just(Event::Recovered),
+        1 => Just(Event::Undo),
+        1 => duration().prop_map(Event::Restart),
+        1 => lost,
+    ]
+}
+
+fn init() -> impl Strategy<Value = Init> {
+    let cut_base = prop::sample::select(&[CutBase::Cwnd, CutBase::FlightSize][..]);
+    (number(), number(), cut_base, any::<u64>()).prop_map(
+        |(mss, initial_window, cut_base, seed)| Init { mss, initial_window, cut_base, seed },
+    )
+}
+
+/// The decision and the probes, with floats as bits so that equal means the same.
+fn state(cc: &dyn CongestionControl) -> (Control, Vec<(&'static str, u64)>) {
+    let mut probes = Vec::new();
+    cc.probe(&mut |name, value| {
+        assert!(value.is_finite(), "{name} is {value} in {cc:?}");
+        probes.push((name, value.to_bits()));
+    });
+    (cc.control(), probes)
+}
+
+proptest! {
+    #[test]
+    fn stays_within_bounds_and_repeats_itself_whatever_happens(
+        init in init(),
+        events in prop::collection::vec((flow(), event()), 0..100),
+    ) {
+        for algorithm in ALGORITHMS {
+            let (mut one, mut other) = (start(algorithm, &init), start(algorithm, &init));
+            let names = |cc: &dyn CongestionControl| {
+                state(cc).1.into_iter().map(|(name, _)| name).collect::<Vec<_>>()
+            };
+            let columns = names(one.as_ref());
+            for (flow, event) in &events {
+                apply(one.as_mut(), flow, event);
+                apply(other.as_mut(), flow, event);
+                let control = one.control();
+                prop_assert!(control.cwnd >= 1, "{}: {one:?}", algorithm.name);
+                prop_assert!(control.ssthresh != Some(0), "{}: {one:?}", algorithm.name);
+                let pacing = control.pacing.map(Rate::bits_per_second);
+                prop_assert!(pacing != Some(0), "{}: {one:?}", algorithm.name);
+                prop_assert_eq!(state(one.as_ref()), state(other.as_ref()), "{}", algorithm.name);
+            }
+            prop_assert_eq!(names(one.as_ref()), columns, "{}", algorithm.name);
+        }
+    }
+
+    #[test]
+    fn congestion_never_widens_the_window(
+        init in init(),
+        events in prop::collection::vec((flow(), event()), 0..100),
+    ) {
+        for algorithm in ALGORITHMS {
+            let mut cc = start(algorithm, &init);
+            for (flow, event) in &events {
+                let before = cc.control().cwnd;
+                apply(cc.as_mut(), flow, event);
+                if matches!(event, Event::Congestion(_) | Event::Restart(_)) {
+                    prop_assert!(cc.control().cwnd <= before, "{}: {cc:?}", algorithm.name);
+                }
+            }
+        }
+    }
+}
