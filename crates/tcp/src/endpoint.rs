@@ -1,0 +1,423 @@
+//! One end of a connection: its state, the application's calls, its timers, and what it sends.
+//!
+//! No I/O and no clock: `now` is an argument, segments go in by [`Endpoint::on_segment`] and come out
+//! of [`Endpoint::poll_transmit`], and [`Endpoint::next_timer`] tells when to call
+//! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
+
+use crate::acks::Acks;
+use crate::output::Data;
+use crate::receiver::Receiver;
+use crate::segment::{Flags, Segment, TIMESTAMPS_OPTION, Timestamps};
+use crate::sender::{Sender, SenderCounters};
+use crate::settings::Settings;
+use std::fmt;
+use std::sync::Arc;
+use tcplab_cc::CongestionControl;
+use tcplab_units::{Duration, Rate, Time};
+
+/// The states of RFC 9293 §3.3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the RFC's own names")]
+pub enum State {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}
+
+/// Why a connection is no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Both sides closed.
+    Normally,
+    /// One side sent a reset.
+    Reset,
+    /// Too many repetitions stayed without an answer.
+    TimedOut,
+}
+
+/// What a congestion controller starts from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Start {
+    /// Payload bytes of a full segment.
+    pub mss: u64,
+    /// Segments of the first window.
+    pub initial_window: u64,
+    /// The endpoint's seed.
+    pub seed: u64,
+}
+
+/// Builds the congestion controller, when the first data is sent: a side that only receives needs
+/// none.
+pub type BuildControl = Arc<dyn Fn(Start) -> Box<dyn CongestionControl> + Send + Sync>;
+
+/// What tells an endpoint from others with the same settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Its own data is numbered from here.
+    pub initial_sequence: u32,
+    /// For a congestion control that randomizes.
+    pub seed: u64,
+}
+
+/// What there is to see of a sender at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window in segments.
+    pub cwnd: u64,
+    /// Slow-start threshold in segments.
+    pub ssthresh: Option<u64>,
+    /// Smoothed RTT; zero until the first sample.
+    pub srtt: Duration,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Segments in flight.
+    pub in_flight: u64,
+    /// Bytes acknowledged by the peer.
+    pub acked_bytes: u64,
+    /// Pacing rate, for those that pace.
+    pub pacing: Option<Rate>,
+}
+
+/// RTT samples of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSummary {
+    /// The least.
+    pub min: Duration,
+    /// Their mean.
+    pub mean: Duration,
+    /// The greatest.
+    pub max: Duration,
+}
+
+/// One end of one connection.
+pub struct Endpoint {
+    pub(crate) settings: Arc<Settings>,
+    build_control: BuildControl,
+    seed: u64,
+    pub(crate) state: State,
+    pub(crate) ended: Option<Ended>,
+    pub(crate) send: Sender,
+    pub(crate) receive: Receiver,
+    pub(crate) acks: Acks,
+    /// Whether timestamps are in use; while connecting, whether they are offered.
+    pub(crate) has_timestamps: bool,
+    /// Whether the peer's SYN had the window-scale option.
+    pub(crate) peer_scales: bool,
+    /// `TS.Recent` of RFC 7323, and when it was heard.
+    pub(crate) recent_timestamp: (u32, Time),
+    pub(crate) last_ack_sent: u64,
+    /// When the retransmission or persist timer runs out.
+    pub(crate) retransmit_at: Time,
+    pub(crate) time_wait_until: Time,
+    /// Repetitions since the peer was last heard to make progress.
+    pub(crate) attempts: u32,
+    pub(crate) owes_syn: bool,
+    pub(crate) owes_probe: bool,
+    pub(crate) owes_reset: Option<Box<Segment>>,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("state", &self.state)
+            .field("send", &self.send)
+            .field("receive", &self.receive)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// An endpoint in CLOSED.
+    pub fn new(settings: Arc<Settings>, build_control: BuildControl, identity: Identity) -> Self {
+        Self {
+            seed: identity.seed,
+            state: State::Closed,
+            ended: None,
+            send: Sender::new(identity.initial_sequence, &settings),
+            receive: Receiver::new(&settings),
+            acks: Acks::new(&settings),
+            has_timestamps: settings.timestamps,
+            peer_scales: false,
+            recent_timestamp: (0, Time::ZERO),
+            last_ack_sent: 0,
+            retransmit_at: Time::NEVER,
+            time_wait_until: Time::NEVER,
+            attempts: 0,
+            owes_syn: false,
+            owes_probe: false,
+            owes_reset: None,
+            settings,
+            build_control,
+        }
+    }
+
+    /// Opens actively: a SYN is to be sent.
+    pub fn connect(&mut self) {
+        self.state = State::SynSent;
+        self.owes_syn = true;
+        self.send.nxt = 1;
+    }
+
+    /// Opens passively: waits for a SYN.
+    pub fn listen(&mut self) {
+        self.state = State::Listen;
+    }
+
+    /// The application writes; returns how many bytes the send buffer took.
+    #[inline]
+    pub fn write(&mut self, bytes: u64) -> u64 {
+        let used = self.send.written - self.send.una.max(1).min(self.send.written);
+        let room = self.settings.send_buffer.saturating_sub(used);
+        let taken = if self.send.closed { 0 } else { bytes.min(room) };
+        self.send.written += taken;
+        taken
+    }
+
+    /// The application reads; returns how many bytes it got.
+    #[inline]
+    pub fn read(&mut self, most: u64) -> u64 {
+        let bytes = self.receive.read(most);
+        if bytes > 0 && self.receive.should_update() {
+            self.acks.hurry();
+        }
+        bytes
+    }
+
+    /// The application has no more to write: a FIN follows the data.
+    pub fn close(&mut self) {
+        match self.state {
+            State::Closed | State::Listen | State::SynSent => self.end(Ended::Normally),
+            _ => self.send.closed = true,
+        }
+    }
+
+    /// The application gives up the connection: a reset is sent, data is dropped.
+    pub fn abort(&mut self) {
+        if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
+            let seq = self.send.origin.number(self.send.nxt);
+            let ack = self.receive.origin.number(self.receive.next);
+            self.owes_reset = Some(Box::new(Segment::new(Flags::RST.with(Flags::ACK), seq, ack)));
+        }
+        self.end(Ended::Reset);
+    }
+
+    /// Bytes in order that wait for the application.
+    #[inline]
+    pub fn readable(&self) -> u64 {
+        self.receive.readable()
+    }
+
+    /// Bytes written and never sent.
+    #[inline]
+    pub fn unsent(&self) -> u64 {
+        self.send.unsent()
+    }
+
+    /// Whether the peer has closed and all its data arrived.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.receive.is_finished()
+    }
+
+    /// The state.
+    #[inline]
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Why the connection is no more, once it is.
+    pub fn ended(&self) -> Option<Ended> {
+        self.ended
+    }
+
+    /// What the sending half has done.
+    pub fn counters(&self) -> SenderCounters {
+        self.send.counters
+    }
+
+    /// The RTTs sampled, if any were.
+    pub fn rtt(&self) -> Option<RttSummary> {
+        let rtt = &self.send.rtt;
+        (rtt.count > 0).then(|| RttSummary {
+            min: rtt.min,
+            mean: rtt.sum / rtt.count,
+            max: rtt.max,
+        })
+    }
+
+    /// The sending half as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd: self.send.control.cwnd,
+            ssthresh: self.send.control.ssthresh,
+            srtt: self.send.rtt.srtt(),
+            rto: self.send.rtt.rto(&self.settings),
+            in_flight: self.send.in_flight(),
+            acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
+            pacing: self.send.control.pacing,
+        }
+    }
+
+    /// The congestion controller's internals, by name.
+    pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(cc) = self.send.cc() {
+            cc.probe(record);
+        }
+    }
+
+    /// When [`Self::on_timer`] is to be called; `Time::NEVER` if nothing is pending.
+    #[inline]
+    pub fn next_timer(&self) -> Time {
+        self.retransmit_at.min(self.acks.due()).min(self.time_wait_until)
+    }
+
+    /// Time has passed: whatever is due is done.
+    pub fn on_timer(&mut self, now: Time) {
+        if self.time_wait_until <= now {
+            self.end(Ended::Normally);
+        }
+        if self.retransmit_at <= now {
+            self.retransmit_at = Time::NEVER;
+            self.on_retransmission_timer(now);
+        }
+    }
+
+    fn on_retransmission_timer(&mut self, now: Time) {
+        let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
+        let most = if is_opening { self.settings.syn_retries } else { self.settings.retries };
+        if self.attempts >= most {
+            self.end(Ended::TimedOut);
+            return;
+        }
+        self.attempts += 1;
+        if is_opening {
+            self.owes_syn = true;
+            self.send.rtt.back_off();
+        } else if self.send.has_outstanding() {
+            self.send.on_timeout(now);
+            self.arm_retransmission(now);
+        } else if self.send.is_stuck() {
+            // The persist timer (RFC 9293 §3.8.6.1), backed off like retransmissions.
+            self.send.rtt.back_off();
+            self.owes_probe = true;
+            self.send.overrides_silly_window = true;
+            self.arm_retransmission(now);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn arm_retransmission(&mut self, now: Time) {
+        self.retransmit_at = now + self.send.rtt.rto(&self.settings);
+    }
+
+    /// The next segment to leave, if one is to leave now. To be called until there is none, after
+    /// every other call that passes `now`, and after the application's calls.
+    #[inline]
+    pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if let Some(reset) = self.owes_reset.take() {
+            return Some(*reset);
+        }
+        match self.state {
+            State::Closed | State::Listen => None,
+            State::SynSent | State::SynReceived => {
+                std::mem::take(&mut self.owes_syn).then(|| self.syn(now))
+            }
+            State::FinWait2 | State::TimeWait => self.poll_ack(now),
+            _ => {
+                if self.send.needs_control() {
+                    let mss = u64::from(self.send.mss);
+                    let initial_window = self.send.control.cwnd;
+                    let start = Start { mss, initial_window, seed: self.seed };
+                    self.send.begin((self.build_control)(start));
+                }
+                let is_repairing = self.send.recovery.owes_retransmission;
+                let had_outstanding = self.send.has_outstanding();
+                let Some(data) = self.send.next_data(now, &self.settings) else {
+                    return self.poll_ack(now);
+                };
+                if !had_outstanding || is_repairing {
+                    self.arm_retransmission(now);
+                }
+                Some(self.data_segment(now, data))
+            }
+        }
+    }
+
+    /// A segment without data: an ACK that is due, or a probe of a closed window.
+    #[inline]
+    fn poll_ack(&mut self, now: Time) -> Option<Segment> {
+        if self.retransmit_at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
+            self.arm_retransmission(now);
+        }
+        if std::mem::take(&mut self.owes_probe) {
+            // One before the window: whoever receives it must answer (as Linux probes).
+            return Some(self.dress(now, Flags::ACK, self.send.una - 1));
+        }
+        (self.acks.due() <= now).then(|| self.dress(now, Flags::ACK, self.send.nxt))
+    }
+
+    fn may_send_data(&self) -> bool {
+        matches!(self.state, State::Established | State::CloseWait)
+    }
+
+    fn data_segment(&mut self, now: Time, data: Data) -> Segment {
+        let mut flags = Flags::ACK;
+        if data.fin {
+            flags = flags.with(Flags::FIN);
+            self.state = match self.state {
+                State::Established => State::FinWait1,
+                State::CloseWait => State::LastAck,
+                other => other,
+            };
+        }
+        self.dress(now, flags, data.start).with_payload(data.payload)
+    }
+
+    /// A segment with acknowledgment, window and options, as every one after the handshake has them.
+    #[inline]
+    fn dress(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
+        let scale = self.receive.window_scale;
+        let window = self.receive.offer(scale);
+        let seq = self.send.origin.number(start);
+        let ack = self.receive.origin.number(self.receive.next);
+        let mut segment = Segment::new(flags, seq, ack).with_window(window);
+        if self.has_timestamps {
+            segment = segment.with_timestamps(self.timestamps(now));
+        }
+        if self.receive.has_gap() && self.send.sack {
+            segment = self.receive.with_sack(segment);
+        }
+        self.last_ack_sent = self.receive.next;
+        self.acks.on_sent();
+        segment
+    }
+
+    /// A clock of milliseconds, as most stacks have, and the peer's last value.
+    #[inline]
+    pub(crate) fn timestamps(&self, now: Time) -> Timestamps {
+        let millis = now.since(Time::ZERO).as_millis() as u32;
+        Timestamps { value: millis.wrapping_add(1), echo: self.recent_timestamp.0 }
+    }
+
+    /// Payload bytes of a full segment to a peer that takes `offered`.
+    pub(crate) fn segment_size(&self, offered: u16) -> u16 {
+        let options = if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 };
+        self.settings.mss.min(offered).saturating_sub(options).max(1)
+    }
+
+    pub(crate) fn end(&mut self, how: Ended) {
+        self.state = State::Closed;
+        self.ended = Some(how);
+        self.retransmit_at = Time::NEVER;
+        self.time_wait_until = Time::NEVER;
+        self.acks.on_sent();
+    }
+}

@@ -1,0 +1,123 @@
+//! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
+//! RFC 2018). Simultaneous opening included.
+
+use crate::endpoint::{Ended, Endpoint, State};
+use crate::segment::{Flags, Segment, SynOptions};
+use crate::seq::Origin;
+use tcplab_units::Time;
+
+impl Endpoint {
+    /// The SYN, or in answer to the peer's the SYN-ACK, with only the options the peer offered too.
+    pub(crate) fn syn(&mut self, now: Time) -> Segment {
+        let is_answer = self.state == State::SynReceived;
+        let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let ack = self.receive.origin.number(self.receive.next);
+        let seq = self.send.origin.number(0);
+        let mut segment = Segment::new(flags, seq, ack).with_window(self.receive.offer(0));
+        if self.has_timestamps {
+            segment = segment.with_timestamps(self.timestamps(now));
+        }
+        let scaling = self.settings.window_scaling && (!is_answer || self.peer_scales);
+        if self.attempts == 0 {
+            self.send.last_sent = now;
+        }
+        self.arm_retransmission(now);
+        segment.with_syn_options(SynOptions {
+            mss: self.settings.mss,
+            window_scale: scaling.then_some(self.receive.window_scale),
+            sack_permitted: if is_answer { self.send.sack } else { self.settings.sack },
+        })
+    }
+
+    /// LISTEN: a SYN opens, an ACK is answered by a reset (RFC 9293 §3.10.7.2).
+    pub(crate) fn on_segment_in_listen(&mut self, now: Time, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        if segment.flags.has(Flags::ACK) {
+            self.owes_reset = Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
+            return;
+        }
+        if segment.flags.has(Flags::SYN) {
+            self.take_syn(now, segment);
+            self.send.nxt = 1;
+            self.state = State::SynReceived;
+            self.owes_syn = true;
+        }
+    }
+
+    /// SYN-SENT: a SYN-ACK establishes, a SYN alone opens simultaneously (RFC 9293 §3.10.7.3).
+    pub(crate) fn on_segment_in_syn_sent(&mut self, now: Time, segment: &Segment) {
+        let has_ack = segment.flags.has(Flags::ACK);
+        if has_ack && self.send.origin.offset(segment.ack, 0) != Some(1) {
+            if !segment.flags.has(Flags::RST) {
+                self.owes_reset =
+                    Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
+            }
+            return;
+        }
+        if segment.flags.has(Flags::RST) {
+            if has_ack {
+                self.end(Ended::Reset);
+            }
+            return;
+        }
+        if !segment.flags.has(Flags::SYN) {
+            return;
+        }
+        self.take_syn(now, segment);
+        if has_ack {
+            self.establish(now, segment);
+            self.acks.hurry();
+        } else {
+            self.state = State::SynReceived;
+            self.attempts = 0;
+            self.owes_syn = true;
+        }
+    }
+
+    /// Takes the peer's initial sequence number and settles the options.
+    fn take_syn(&mut self, now: Time, segment: &Segment) {
+        self.receive.origin = Origin(segment.seq.0);
+        self.receive.next = 1;
+        let offered = segment.syn_options().expect("only segments with SYN are passed");
+        self.has_timestamps &= segment.timestamps().is_some();
+        if let Some(timestamps) = segment.timestamps() {
+            self.recent_timestamp = (timestamps.value, now);
+        }
+        self.send.sack = self.settings.sack && offered.sack_permitted;
+        match offered.window_scale.filter(|_| self.settings.window_scaling) {
+            // RFC 7323 §2.3: a scale above 14 counts as 14.
+            Some(scale) => {
+                self.peer_scales = true;
+                self.send.peer_window_scale = scale.min(14);
+            }
+            None => self.receive.without_scaling(),
+        }
+        // RFC 9293 §3.7.1: without the option the peer takes 536 bytes.
+        self.send.mss = self.segment_size(if offered.mss == 0 { 536 } else { offered.mss });
+        self.send.window = u64::from(segment.window);
+        self.send.largest_window = self.send.window;
+    }
+
+    /// Our SYN is acknowledged.
+    pub(crate) fn establish(&mut self, now: Time, segment: &Segment) {
+        self.state = State::Established;
+        self.send.una = 1;
+        self.send.window = u64::from(segment.window);
+        if !segment.flags.has(Flags::SYN) {
+            self.send.window <<= self.send.peer_window_scale;
+        }
+        self.send.largest_window = self.send.window;
+        self.retransmit_at = Time::NEVER;
+        if self.attempts == 0 {
+            let rtt = now.since(self.send.last_sent);
+            self.send.rtt.sample(rtt, &self.settings);
+        } else {
+            self.send.rtt.after_syn_timeout(&self.settings);
+            // RFC 5681 §3.1: after a lost SYN the first window is one segment.
+            self.send.control.cwnd = 1;
+        }
+        self.attempts = 0;
+    }
+}

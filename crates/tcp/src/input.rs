@@ -1,0 +1,194 @@
+//! What a segment does to a connection (RFC 9293 §3.10.7), and how connections close.
+
+use crate::endpoint::{Ended, Endpoint, State};
+use crate::segment::{Flags, Segment};
+use tcplab_units::{Duration, Time};
+
+/// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
+const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Endpoint {
+    /// A segment arrived.
+    #[inline]
+    pub fn on_segment(&mut self, now: Time, segment: &Segment) {
+        match self.state {
+            State::Closed => self.on_segment_in_closed(segment),
+            State::Listen => self.on_segment_in_listen(now, segment),
+            State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            _ => self.on_segment_in_connection(now, segment),
+        }
+    }
+
+    /// CLOSED: anything but a reset is answered by one (RFC 9293 §3.10.7.1).
+    fn on_segment_in_closed(&mut self, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        self.owes_reset = Some(Box::new(if segment.flags.has(Flags::ACK) {
+            Segment::new(Flags::RST, segment.ack, segment.ack)
+        } else {
+            let mut ack = segment.seq;
+            ack.0 = ack.0.wrapping_add(segment.sequence_length() as u32);
+            Segment::new(Flags::RST.with(Flags::ACK), crate::SeqNumber(0), ack)
+        }));
+    }
+
+    #[inline]
+    fn on_segment_in_connection(&mut self, now: Time, segment: &Segment) {
+        let Some(start) = self.receive.origin.offset(segment.seq, self.receive.next) else {
+            return self.acks.hurry();
+        };
+        if segment.flags.has(Flags::SYN) && self.state == State::SynReceived && start == 0 {
+            return self.on_syn_again(now, segment);
+        }
+        if self.is_outdated(now, segment)
+            || !self.receive.is_acceptable(start, segment.sequence_length())
+        {
+            return self.on_unacceptable(now, segment, start);
+        }
+        if segment.flags.has(Flags::RST) {
+            // RFC 5961 §3: only a reset at the very next number counts.
+            if start == self.receive.next {
+                self.end(Ended::Reset);
+            } else {
+                self.acks.hurry();
+            }
+            return;
+        }
+        if segment.flags.has(Flags::SYN) {
+            // RFC 5961 §4: a challenge.
+            return self.acks.hurry();
+        }
+        if !segment.flags.has(Flags::ACK) {
+            return;
+        }
+        if let Some(timestamps) = segment.timestamps()
+            && self.has_timestamps
+            && start <= self.last_ack_sent
+        {
+            self.recent_timestamp = (timestamps.value, now);
+        }
+        if self.take_ack(now, segment, start) {
+            self.take_data(now, segment, start);
+        }
+    }
+
+    /// The peer's SYN once more: our answer was lost. Or, opening simultaneously, its SYN-ACK.
+    fn on_syn_again(&mut self, now: Time, segment: &Segment) {
+        let acks_ours =
+            segment.flags.has(Flags::ACK) && self.send.origin.offset(segment.ack, 0) == Some(1);
+        if acks_ours {
+            self.establish(now, segment);
+            self.acks.hurry();
+        } else if !segment.flags.has(Flags::RST) {
+            self.owes_syn = true;
+        }
+    }
+
+    /// PAWS (RFC 7323 §5): older than what was heard before.
+    #[inline]
+    fn is_outdated(&self, now: Time, segment: &Segment) -> bool {
+        let (recent, heard) = self.recent_timestamp;
+        self.has_timestamps
+            && !segment.flags.has(Flags::RST)
+            && segment.timestamps().is_some_and(|timestamps| {
+                timestamps.value.wrapping_sub(recent).cast_signed() < 0
+                    && now.since(heard) < TIMESTAMP_LIFE
+            })
+    }
+
+    fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
+        self.acks.hurry();
+        if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
+            self.time_wait_until = now + self.settings.time_wait;
+        }
+        // RFC 9293 §3.10.7.4: with a closed window, what a segment acknowledges still counts.
+        if self.receive.window() == 0
+            && start == self.receive.next
+            && segment.flags.has(Flags::ACK)
+            && !segment.flags.has(Flags::SYN)
+        {
+            self.take_ack(now, segment, start);
+        }
+    }
+
+    /// Takes the acknowledgment. Says whether the rest of the segment counts.
+    #[inline]
+    fn take_ack(&mut self, now: Time, segment: &Segment, start: u64) -> bool {
+        let ack = self.send.origin.offset(segment.ack, self.send.una);
+        if self.state == State::SynReceived {
+            if ack != Some(1) {
+                self.owes_reset =
+                    Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
+                return false;
+            }
+            self.establish(now, segment);
+        }
+        let Some(ack) = ack else { return false };
+        if ack > self.send.nxt {
+            self.acks.hurry();
+            return false;
+        }
+        if !self.send.has_outstanding() {
+            // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
+            self.attempts = 0;
+        }
+        if self.send.on_ack(now, segment, (start, ack), &self.settings) {
+            self.attempts = 0;
+            if !self.send.has_outstanding() {
+                self.retransmit_at = Time::NEVER;
+            } else if self.send.recovery.moves_timer(self.send.sack) {
+                self.arm_retransmission(now);
+            }
+            if self.send.is_fin_acked() {
+                self.on_fin_acked(now);
+            }
+        }
+        self.state != State::Closed
+    }
+
+    /// Takes data and FIN.
+    #[inline]
+    fn take_data(&mut self, now: Time, segment: &Segment, start: u64) {
+        let expects_data =
+            matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        if segment.sequence_length() == 0 || !expects_data {
+            return;
+        }
+        let fin = segment.flags.has(Flags::FIN);
+        let reception = self.receive.receive(start, u64::from(segment.payload), fin);
+        self.acks.on_data(now, reception, &self.settings);
+        if self.receive.is_finished() {
+            self.acks.hurry();
+            self.state = match self.state {
+                State::Established => State::CloseWait,
+                State::FinWait1 => State::Closing,
+                _ => {
+                    self.wait_out(now);
+                    State::TimeWait
+                }
+            };
+        }
+    }
+
+    /// Our FIN is acknowledged.
+    fn on_fin_acked(&mut self, now: Time) {
+        match self.state {
+            State::FinWait1 => self.state = State::FinWait2,
+            State::Closing => {
+                self.state = State::TimeWait;
+                self.wait_out(now);
+            }
+            State::LastAck => self.end(Ended::Normally),
+            _ => {}
+        }
+    }
+
+    fn wait_out(&mut self, now: Time) {
+        self.retransmit_at = Time::NEVER;
+        self.time_wait_until = now + self.settings.time_wait;
+    }
+}

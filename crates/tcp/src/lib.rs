@@ -1,0 +1,45 @@
+//! One TCP endpoint as a state machine without I/O: segments, time and application calls go in,
+//! segments and timers come out.
+//!
+//! Where to find what:
+//!
+//! | job | file |
+//! |---|---|
+//! | the endpoint, its calls and timers | `endpoint` |
+//! | opening, options | `handshake` |
+//! | segments in, closing | `input` |
+//! | what may be sent | `output` |
+//! | acknowledgments in | `sender` |
+//! | what is under way | `scoreboard` |
+//! | loss detection and repair | `recovery` |
+//! | round-trip time, timeout | `rtt` |
+//! | round counting | `rounds` |
+//! | reassembly, window, SACK blocks | `receiver` |
+//! | delayed and quick ACKs | `acks` |
+//! | wrapping numbers | `seq` |
+//!
+//! It knows no network and no traffic, and moves counts of bytes instead of bytes.
+
+mod acks;
+mod endpoint;
+mod handshake;
+mod input;
+mod output;
+mod ranges;
+mod receiver;
+mod recovery;
+mod rounds;
+mod rtt;
+mod scoreboard;
+mod segment;
+mod sender;
+mod seq;
+mod settings;
+
+pub use endpoint::{BuildControl, Ended, Endpoint, Identity, RttSummary, Snapshot, Start, State};
+pub use segment::{
+    Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps,
+};
+pub use sender::SenderCounters;
+pub use seq::SeqNumber;
+pub use settings::{AckCounting, Settings};

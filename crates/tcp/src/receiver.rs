@@ -1,0 +1,270 @@
+//! The receiving half: reassembly, the window offered, what is reported by SACK.
+
+use crate::ranges::RangeSet;
+use crate::segment::{SackBlock, Segment};
+use crate::seq::Origin;
+use crate::settings::Settings;
+
+/// What the data of a segment meant to the receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reception {
+    /// It carried none.
+    Nothing,
+    /// In order, with nothing missing behind it.
+    InOrder,
+    /// Out of order, old, filling a gap, or beyond the window: to be acknowledged at once
+    /// (RFC 5681 §4.2).
+    Irregular,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    pub origin: Origin,
+    /// The next offset expected.
+    pub next: u64,
+    /// Bytes the application has read, as an offset.
+    consumed: u64,
+    /// The right edge of the window as last offered.
+    edge: u64,
+    /// Bytes the buffer holds.
+    buffer: u64,
+    mss: u64,
+    pub window_scale: u8,
+    /// Offset of the peer's FIN.
+    fin: Option<u64>,
+    out_of_order: RangeSet,
+    /// A byte of each block reported, the most recent first (RFC 2018 §4).
+    recent: [u64; 4],
+}
+
+impl Receiver {
+    pub fn new(settings: &Settings) -> Self {
+        // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3).
+        let bits = u64::BITS - settings.receive_buffer.leading_zeros();
+        let window_scale =
+            if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
+        let largest = u64::from(u16::MAX) << window_scale;
+        let buffer = settings.receive_buffer.min(largest);
+        Self {
+            origin: Origin::default(),
+            next: 0,
+            consumed: 1,
+            edge: 1 + buffer,
+            buffer,
+            mss: u64::from(settings.mss),
+            window_scale,
+            fin: None,
+            out_of_order: RangeSet::default(),
+            recent: [0; 4],
+        }
+    }
+
+    /// The peer does not scale windows: 16 bits must do.
+    pub fn without_scaling(&mut self) {
+        self.window_scale = 0;
+        self.buffer = self.buffer.min(u64::from(u16::MAX));
+        self.edge = self.consumed + self.buffer;
+    }
+
+    /// Bytes in order that the application has not read.
+    #[inline]
+    pub fn readable(&self) -> u64 {
+        let end = if self.is_finished() { self.next - 1 } else { self.next };
+        end.saturating_sub(self.consumed)
+    }
+
+    /// The application reads.
+    #[inline]
+    pub fn read(&mut self, most: u64) -> u64 {
+        let bytes = self.readable().min(most);
+        self.consumed += bytes;
+        bytes
+    }
+
+    /// Whether the peer's FIN has arrived in order.
+    #[inline]
+    pub fn is_finished(&self) -> bool {
+        self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// Bytes of window left as the peer knows it.
+    #[inline]
+    pub fn window(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
+    }
+
+    /// Whether a segment that begins at `start` may carry anything of use (RFC 9293 §3.10.7.4).
+    pub fn is_acceptable(&self, start: u64, length: u64) -> bool {
+        let window = self.window();
+        match (length, window) {
+            (0, 0) => start == self.next,
+            (0, _) => self.next <= start && start < self.edge,
+            (_, 0) => false,
+            (_, _) => start < self.edge && start + length > self.next,
+        }
+    }
+
+    /// Takes the data and FIN of an acceptable segment.
+    #[inline]
+    pub fn receive(&mut self, start: u64, payload: u64, fin: bool) -> Reception {
+        if payload == 0 && !fin {
+            return Reception::Nothing;
+        }
+        let mut end = start + payload;
+        if fin && end < self.edge {
+            self.fin = Some(end);
+            end += 1;
+        }
+        let end = end.min(self.edge);
+        if start == self.next && self.out_of_order.is_empty() {
+            self.next = end;
+            return Reception::InOrder;
+        }
+        if end <= self.next {
+            return Reception::Irregular;
+        }
+        self.out_of_order.insert(start.max(self.next)..end, |_| ());
+        self.remember(start.max(self.next));
+        if let Some(joined) = self.out_of_order.around(self.next) {
+            self.next = joined.end;
+            self.out_of_order.remove_below(self.next);
+        }
+        Reception::Irregular
+    }
+
+    fn remember(&mut self, at: u64) {
+        let block = self.out_of_order.around(at);
+        let is_same = |&old: &u64| block.as_ref().is_some_and(|block| block.contains(&old));
+        let place = self.recent.iter().position(is_same).unwrap_or(self.recent.len() - 1);
+        self.recent[..=place].rotate_right(1);
+        self.recent[0] = at;
+    }
+
+    /// Whether data is missing.
+    #[inline]
+    pub fn has_gap(&self) -> bool {
+        !self.out_of_order.is_empty()
+    }
+
+    /// Adds the blocks of data received out of order to `segment`, the one that changed last first.
+    pub fn with_sack(&self, segment: Segment) -> Segment {
+        let mut blocks: [SackBlock; 4] = Default::default();
+        let mut starts = [u64::MAX; 4];
+        let mut count = 0;
+        for at in self.recent {
+            if let Some(range) = self.out_of_order.around(at)
+                && !starts[..count].contains(&range.start)
+            {
+                starts[count] = range.start;
+                blocks[count] = (self.origin.number(range.start), self.origin.number(range.end));
+                count += 1;
+            }
+        }
+        segment.with_sack(blocks.into_iter().take(count))
+    }
+
+    /// The window to offer now, as it goes into the header. The right edge moves only by steps worth
+    /// telling (RFC 9293 §3.8.6.2.2) and never back.
+    #[inline]
+    pub fn offer(&mut self, scale: u8) -> u16 {
+        if self.opening() >= self.mss.min(self.buffer / 2) {
+            self.edge += self.opening();
+        }
+        (self.window() >> scale).min(u64::from(u16::MAX)) as u16
+    }
+
+    /// Whether the window has opened so far that the peer is to be told unasked.
+    #[inline]
+    pub fn should_update(&self) -> bool {
+        let opening = self.opening();
+        let was_closed = self.window() < self.mss;
+        opening > 0
+            && (opening * 2 >= self.buffer
+                || (was_closed && opening >= self.mss.min(self.buffer / 2)))
+    }
+
+    /// By how much the right edge could move.
+    #[inline]
+    fn opening(&self) -> u64 {
+        (self.consumed + self.buffer).saturating_sub(self.edge)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Flags;
+    use crate::seq::SeqNumber;
+
+    fn receiver(buffer: u64) -> Receiver {
+        let settings = Settings { receive_buffer: buffer, mss: 1000, ..Settings::default() };
+        let mut receiver = Receiver::new(&settings);
+        receiver.next = 1;
+        receiver
+    }
+
+    fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
+        let segment = Segment::new(Flags::ACK, SeqNumber(0), SeqNumber(0));
+        receiver.with_sack(segment).sack().iter().map(|block| (block.0.0, block.1.0)).collect()
+    }
+
+    #[test]
+    fn holds_what_comes_early_and_joins_it() {
+        let mut receiver = receiver(100_000);
+        assert_eq!(receiver.receive(1001, 1000, false), Reception::Irregular);
+        assert_eq!((receiver.next, receiver.readable()), (1, 0));
+        assert_eq!(receiver.receive(1, 1000, false), Reception::Irregular);
+        assert_eq!((receiver.next, receiver.readable()), (2001, 2000));
+        assert_eq!(receiver.receive(2001, 1000, true), Reception::InOrder);
+        assert!(receiver.is_finished());
+        assert_eq!(receiver.read(u64::MAX), 3000);
+        assert_eq!(receiver.readable(), 0);
+    }
+
+    #[test]
+    fn reports_the_latest_block_first_and_then_the_ones_before() {
+        // RFC 2018 §8, case 2: every second segment is lost.
+        let mut receiver = receiver(100_000);
+        for start in [1001, 3001, 5001] {
+            receiver.receive(start, 1000, false);
+        }
+        assert_eq!(blocks(&receiver), [(5001, 6001), (3001, 4001), (1001, 2001)]);
+        receiver.receive(2001, 1000, false);
+        assert_eq!(blocks(&receiver), [(1001, 4001), (5001, 6001)]);
+        receiver.receive(1, 1000, false);
+        assert_eq!(blocks(&receiver), [(5001, 6001)]);
+    }
+
+    #[test]
+    fn takes_nothing_beyond_the_window() {
+        let mut receiver = receiver(2500);
+        assert!(receiver.is_acceptable(2001, 1000));
+        receiver.receive(1, 1000, false);
+        receiver.receive(1001, 1000, false);
+        receiver.receive(2001, 1000, true);
+        assert_eq!((receiver.readable(), receiver.window()), (2500, 0));
+        assert!(!receiver.is_finished() && !receiver.is_acceptable(2501, 500));
+    }
+
+    #[test]
+    fn opens_the_window_in_steps_worth_telling() {
+        let mut receiver = receiver(4000);
+        for start in [1, 1001, 2001, 3001] {
+            receiver.receive(start, 1000, false);
+        }
+        assert_eq!(receiver.offer(0), 0);
+        receiver.read(900);
+        assert!(!receiver.should_update());
+        assert_eq!(receiver.offer(0), 0);
+        receiver.read(100);
+        assert!(receiver.should_update());
+        assert_eq!(receiver.offer(0), 1000);
+    }
+
+    #[test]
+    fn scale_is_the_least_that_offers_the_buffer() {
+        for (buffer, scale) in [(65_535, 0), (65_536, 1), (1 << 20, 5), (1 << 30, 14)] {
+            assert_eq!(receiver(buffer).window_scale, scale, "{buffer}");
+        }
+    }
+}

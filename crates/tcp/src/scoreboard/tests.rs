@@ -1,0 +1,160 @@
+use super::*;
+use tcplab_units::Duration;
+
+const MSS: u64 = 1000;
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+/// `count` full segments, the n-th (from 0) sent n milliseconds after the start.
+fn sent(count: u64) -> Scoreboard {
+    let mut board = Scoreboard::default();
+    for n in 0..count {
+        board.send(at(n), 1 + n * MSS, MSS as u16);
+    }
+    board
+}
+
+/// Reports segments `from..to` as received.
+fn sack(board: &mut Scoreboard, from: u64, to: u64) -> Progress {
+    let mut progress = Progress::default();
+    board.sack(1 + from * MSS..1 + to * MSS, &mut progress);
+    progress
+}
+
+/// Numbers of the segments that `next_lost` gives, each repaired in turn.
+fn repairs(board: &mut Scoreboard) -> Vec<u64> {
+    let mut seen = Vec::new();
+    while let Some(segment) = board.next_lost() {
+        seen.push((segment.start - 1) / MSS);
+        board.resend(at(1_000), segment.start);
+    }
+    seen
+}
+
+#[test]
+fn acknowledged_segments_leave_and_time_the_path() {
+    let mut board = sent(10);
+    let progress = board.acknowledge(1 + 2 * MSS);
+    assert_eq!((progress.acked, progress.delivered), (2, 2));
+    assert_eq!((progress.oldest, progress.newest), (Some(at(0)), Some(at(1))));
+    assert_eq!(board.in_flight(), 8);
+}
+
+#[test]
+fn an_ack_within_a_segment_leaves_the_rest_of_it() {
+    let mut board = sent(2);
+    assert_eq!(board.acknowledge(400).acked, 0);
+    assert_eq!(board.outstanding(), 2);
+    assert_eq!(board.acknowledge(1 + MSS).acked, 1);
+}
+
+#[test]
+fn a_block_counts_only_what_it_newly_reports() {
+    let mut board = sent(10);
+    assert_eq!(sack(&mut board, 3, 4).delivered, 1);
+    assert_eq!(sack(&mut board, 3, 6).delivered, 2);
+    assert_eq!(sack(&mut board, 3, 6).delivered, 0);
+    assert_eq!(board.in_flight(), 7);
+    // All is acknowledged; three of ten had been delivered before.
+    assert_eq!(board.acknowledge(1 + 10 * MSS).delivered, 7);
+    assert_eq!((board.in_flight(), board.sacked()), (0, 0));
+}
+
+#[test]
+fn a_hole_is_lost_once_more_than_two_segments_above_it_arrived() {
+    let mut board = sent(10);
+    sack(&mut board, 1, 3);
+    assert_eq!(board.judge(3, MSS), 0);
+    sack(&mut board, 3, 4);
+    assert_eq!(board.judge(3, MSS), 1);
+    assert_eq!(repairs(&mut board), [0]);
+    // 10 sent, 3 arrived, 1 lost and sent again.
+    assert_eq!(board.in_flight(), 7);
+}
+
+#[test]
+fn three_separate_blocks_count_like_three_segments() {
+    let mut board = Scoreboard::default();
+    for n in 0..8 {
+        board.send(at(n), 1 + n * 100, 100);
+    }
+    for small in [1, 3, 5] {
+        board.sack(1 + small * 100..1 + (small + 1) * 100, &mut Progress::default());
+    }
+    // Blocks at 1, 3 and 5: only the hole below all three is lost.
+    assert_eq!(board.judge(3, MSS), 1);
+    assert_eq!(board.next_lost().map(|segment| segment.start), Some(1));
+}
+
+#[test]
+fn holes_are_repaired_in_order_and_once() {
+    let mut board = sent(12);
+    for (from, to) in [(1, 3), (4, 5), (7, 10)] {
+        sack(&mut board, from, to);
+        board.judge(3, MSS);
+    }
+    assert_eq!(repairs(&mut board), [0, 3, 5, 6]);
+    assert!(repairs(&mut board).is_empty());
+    sack(&mut board, 11, 12);
+    assert_eq!(board.judge(3, MSS), 0);
+    assert_eq!(board.next_suspect().map(|segment| segment.start), Some(1 + 10 * MSS));
+}
+
+#[test]
+fn late_arrival_takes_back_the_verdict() {
+    let mut board = sent(10);
+    sack(&mut board, 1, 4);
+    board.judge(3, MSS);
+    assert_eq!(board.lost(), 1);
+    let progress = board.acknowledge(1 + 4 * MSS);
+    assert_eq!((progress.acked, progress.delivered, board.lost()), (4, 1, 0));
+}
+
+#[test]
+fn repaired_segments_time_nothing() {
+    let mut board = sent(10);
+    sack(&mut board, 1, 4);
+    board.judge(3, MSS);
+    repairs(&mut board);
+    let progress = board.acknowledge(1 + 5 * MSS);
+    assert_eq!((progress.oldest, progress.newest), (None, None));
+}
+
+#[test]
+fn a_timeout_sends_again_what_was_not_reported() {
+    let mut board = sent(6);
+    sack(&mut board, 2, 4);
+    assert_eq!(board.lose_all(), 4);
+    assert_eq!(board.in_flight(), 0);
+    assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
+    assert_eq!(board.in_flight(), 4);
+    assert_eq!(board.lose_all(), 4);
+    assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
+}
+
+#[test]
+fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
+    let mut board = sent(4);
+    sack(&mut board, 0, 2);
+    board.lose_all();
+    assert_eq!(repairs(&mut board), [0, 1, 2, 3]);
+}
+
+#[test]
+fn an_ack_costs_the_same_in_a_window_of_a_hundred_thousand() {
+    // Every second segment of 100,000 is lost and reported one ACK at a time. Were an ACK to walk
+    // the window, this would be 10^10 steps and take minutes.
+    let mut board = sent(100_000);
+    let mut lost = 0;
+    for n in 0..50_000 {
+        sack(&mut board, 2 * n + 1, 2 * n + 2);
+        lost += board.judge(3, MSS);
+        if let Some(segment) = board.next_lost() {
+            board.resend(at(1), segment.start);
+        }
+    }
+    // The holes below the third SACKed segment from the end.
+    assert_eq!(lost, 49_998);
+}

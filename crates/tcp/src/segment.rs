@@ -1,0 +1,247 @@
+//! A TCP segment as a small value: every field that decides anything, the payload as a count.
+//!
+//! It says the same as the bytes on a wire would, so sizes are exact: `wire_bytes` counts the IPv4
+//! and TCP headers with options padded as senders pad them.
+
+use crate::seq::SeqNumber;
+
+/// Bytes of an IPv4 header without options.
+pub const IP_HEADER: u32 = 20;
+/// Bytes of a TCP header without options.
+pub const TCP_HEADER: u32 = 20;
+/// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
+pub const TIMESTAMPS_OPTION: u32 = 12;
+
+/// Flags of the header, and which options are present.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flags(u8);
+
+impl Flags {
+    /// No flag.
+    pub const NONE: Self = Self(0);
+    /// Synchronize sequence numbers.
+    pub const SYN: Self = Self(1);
+    /// The acknowledgment number is valid.
+    pub const ACK: Self = Self(2);
+    /// No more data from the sender.
+    pub const FIN: Self = Self(4);
+    /// Reset the connection.
+    pub const RST: Self = Self(8);
+    /// The timestamps option is present.
+    const TIMESTAMPS: Self = Self(16);
+    /// The SACK-permitted option is present.
+    const SACK_PERMITTED: Self = Self(32);
+    /// The window-scale option is present.
+    const WINDOW_SCALE: Self = Self(64);
+
+    /// Whether all flags of `other` are set.
+    #[inline]
+    pub const fn has(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Both sets together.
+    #[must_use]
+    pub const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+/// Timestamps of RFC 7323.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Timestamps {
+    /// The sender's clock, in milliseconds.
+    pub value: u32,
+    /// The peer's clock as last heard.
+    pub echo: u32,
+}
+
+/// Options that only a SYN carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SynOptions {
+    /// The largest payload the sender of the SYN takes, options not counted (RFC 6691).
+    pub mss: u16,
+    /// By how many bits its windows are to be shifted (RFC 7323).
+    pub window_scale: Option<u8>,
+    /// Whether it understands SACK (RFC 2018).
+    pub sack_permitted: bool,
+}
+
+/// Blocks of data received out of order: each from its first byte to the byte behind its last.
+pub type SackBlock = (SeqNumber, SeqNumber);
+
+/// One segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Sequence number of the first byte, or of the SYN or FIN.
+    pub seq: SeqNumber,
+    /// The next byte expected from the peer, if the ACK flag is set.
+    pub ack: SeqNumber,
+    timestamps: Timestamps,
+    sack: [SackBlock; 4],
+    /// Bytes of data.
+    pub payload: u16,
+    /// The window as it stands in the header: scaled, except in a SYN.
+    pub window: u16,
+    mss: u16,
+    /// The flags.
+    pub flags: Flags,
+    sack_count: u8,
+    window_scale: u8,
+    header: u8,
+}
+
+impl Segment {
+    /// A segment without options.
+    #[inline]
+    pub fn new(flags: Flags, seq: SeqNumber, ack: SeqNumber) -> Self {
+        Self {
+            seq,
+            ack,
+            timestamps: Timestamps::default(),
+            sack: Default::default(),
+            payload: 0,
+            window: 0,
+            mss: 0,
+            flags,
+            sack_count: 0,
+            window_scale: 0,
+            header: (IP_HEADER + TCP_HEADER) as u8,
+        }
+    }
+
+    /// With this many bytes of data.
+    #[inline]
+    #[must_use]
+    pub fn with_payload(self, payload: u16) -> Self {
+        Self { payload, ..self }
+    }
+
+    /// With this window.
+    #[inline]
+    #[must_use]
+    pub fn with_window(self, window: u16) -> Self {
+        Self { window, ..self }
+    }
+
+    /// With the options of a SYN. Timestamps are to be added before.
+    #[must_use]
+    pub fn with_syn_options(self, options: SynOptions) -> Self {
+        let mut flags = self.flags;
+        // The MSS takes four bytes, the scale three and one of padding. SACK-permitted takes two: it
+        // stands in the padding of the timestamps, or with two bytes of its own.
+        let mut header = self.header + 4;
+        if options.window_scale.is_some() {
+            flags = flags.with(Flags::WINDOW_SCALE);
+            header += 4;
+        }
+        if options.sack_permitted {
+            header += if flags.has(Flags::TIMESTAMPS) { 0 } else { 4 };
+            flags = flags.with(Flags::SACK_PERMITTED);
+        }
+        let window_scale = options.window_scale.unwrap_or(0);
+        Self { mss: options.mss, window_scale, flags, header, ..self }
+    }
+
+    /// With timestamps.
+    #[inline]
+    #[must_use]
+    pub fn with_timestamps(self, timestamps: Timestamps) -> Self {
+        let flags = self.flags.with(Flags::TIMESTAMPS);
+        Self { timestamps, flags, header: self.header + TIMESTAMPS_OPTION as u8, ..self }
+    }
+
+    /// With as many of these SACK blocks as the header has room for: three beside timestamps, else
+    /// four (RFC 2018 §3).
+    #[inline]
+    #[must_use]
+    pub fn with_sack(mut self, blocks: impl IntoIterator<Item = SackBlock>) -> Self {
+        let room = if self.flags.has(Flags::TIMESTAMPS) { 3 } else { 4 };
+        for block in blocks.into_iter().take(room) {
+            self.sack[usize::from(self.sack_count)] = block;
+            self.sack_count += 1;
+        }
+        if self.sack_count > 0 {
+            self.header += 4 + 8 * self.sack_count;
+        }
+        self
+    }
+
+    /// The timestamps, if present.
+    #[inline]
+    pub fn timestamps(&self) -> Option<Timestamps> {
+        self.flags.has(Flags::TIMESTAMPS).then_some(self.timestamps)
+    }
+
+    /// The SACK blocks, the most recent first.
+    #[inline]
+    pub fn sack(&self) -> &[SackBlock] {
+        &self.sack[..usize::from(self.sack_count)]
+    }
+
+    /// What the SYN offers.
+    pub fn syn_options(&self) -> Option<SynOptions> {
+        self.flags.has(Flags::SYN).then_some(SynOptions {
+            mss: self.mss,
+            window_scale: self.flags.has(Flags::WINDOW_SCALE).then_some(self.window_scale),
+            sack_permitted: self.flags.has(Flags::SACK_PERMITTED),
+        })
+    }
+
+    /// Sequence numbers it takes: its data, and one each for SYN and FIN.
+    #[inline]
+    pub fn sequence_length(&self) -> u64 {
+        u64::from(self.payload)
+            + u64::from(self.flags.has(Flags::SYN))
+            + u64::from(self.flags.has(Flags::FIN))
+    }
+
+    /// Bytes of headers and options.
+    #[inline]
+    pub fn header_bytes(&self) -> u32 {
+        u32::from(self.header)
+    }
+
+    /// Bytes of the whole packet.
+    #[inline]
+    pub fn wire_bytes(&self) -> u32 {
+        u32::from(self.payload) + u32::from(self.header)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bare() -> Segment {
+        Segment::new(Flags::ACK, SeqNumber(1), SeqNumber(1))
+    }
+
+    #[test]
+    fn a_segment_and_its_place_on_a_route_fit_a_cache_line() {
+        assert_eq!(size_of::<Segment>(), 60);
+    }
+
+    #[test]
+    fn sizes_are_those_of_real_headers() {
+        let timestamps = Timestamps { value: 1, echo: 2 };
+        assert_eq!(bare().with_payload(1460).wire_bytes(), 1500);
+        assert_eq!(bare().with_timestamps(timestamps).with_payload(1448).wire_bytes(), 1500);
+        let blocks = [(SeqNumber(5), SeqNumber(9)); 4];
+        // 2 bytes and 8 for each block, padded to a multiple of four.
+        assert_eq!(bare().with_sack(blocks).wire_bytes(), 40 + 36);
+        let three = bare().with_timestamps(timestamps).with_sack(blocks);
+        assert_eq!((three.sack().len(), three.wire_bytes()), (3, 40 + 12 + 28));
+        assert_eq!(bare().with_sack([]).wire_bytes(), 40);
+    }
+
+    #[test]
+    fn a_syn_with_all_options_takes_twenty_bytes_more() {
+        let options = SynOptions { mss: 1460, window_scale: Some(7), sack_permitted: true };
+        let syn = Segment::new(Flags::SYN, SeqNumber(1), SeqNumber(0));
+        let full = syn.with_timestamps(Timestamps::default()).with_syn_options(options);
+        assert_eq!(full.wire_bytes(), 60);
+        assert_eq!(full.syn_options(), Some(options));
+        assert_eq!(syn.with_syn_options(options).wire_bytes(), 40 + 4 + 4 + 4);
+    }
+}

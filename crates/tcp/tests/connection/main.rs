@@ -1,0 +1,10 @@
+//! Whole connections over a wire that the test controls.
+
+mod acks;
+mod closing;
+mod flow_control;
+mod opening;
+mod repair;
+mod sending;
+mod stream;
+mod world;

@@ -1,0 +1,172 @@
+//! Loss and its repair: fast retransmit, recovery with and without SACK, timeout.
+
+use crate::world::*;
+use tcplab_tcp::{Segment, Settings};
+
+const MSS: u64 = 1448;
+
+fn settings(sack: bool) -> Settings {
+    Settings { sack, delayed_ack: None, nagle: false, ..Settings::default() }
+}
+
+/// A client that sends `segments` with these of them lost.
+fn transfer(settings: Settings, segments: u64, lost: &'static [usize]) -> World {
+    let mut world = World::new(settings).established().wire(drop_data(CLIENT, lost));
+    world.ends[CLIENT].write(segments * MSS);
+    world
+}
+
+/// When data was sent that had been sent before, in milliseconds after the connection stood, and
+/// which segment it was, counted from 1.
+fn repeats(world: &World) -> Vec<(u64, u64)> {
+    let sent = world.sent_by(CLIENT);
+    let first = sent[0].1.seq.0;
+    let number = |segment: &Segment| u64::from(segment.seq.0.wrapping_sub(first)) / MSS + 1;
+    let mut highest = 0;
+    let mut seen = Vec::new();
+    for (at, segment) in sent.iter().filter(|(_, segment)| segment.payload > 0) {
+        if number(segment) <= highest {
+            seen.push((at - 200, number(segment)));
+        }
+        highest = highest.max(number(segment));
+    }
+    seen
+}
+
+#[test]
+fn the_third_duplicate_ack_brings_the_repair() {
+    for sack in [true, false] {
+        let mut world = transfer(settings(sack), 100, &[1]);
+        world.run(millis(101));
+        // Sent at 0; the ACKs of segments 2, 3, 4 are duplicates and all come at 100 ms.
+        assert_eq!(repeats(&world), [(100, 1)], "sack {sack}");
+        world.run(millis(2_000));
+        assert_eq!(world.received[SERVER], 100 * MSS);
+        let counters = world.ends[CLIENT].counters();
+        assert_eq!((counters.retransmitted_segments, counters.timeouts), (1, 0));
+    }
+}
+
+#[test]
+fn two_duplicates_are_not_enough() {
+    for sack in [true, false] {
+        let settings = Settings { limited_transmit: false, ..settings(sack) };
+        let mut world = transfer(settings, 3, &[1]);
+        world.run(millis(5_000));
+        // The RTO is at its minimum of a second, and counts from the sending.
+        assert_eq!(repeats(&world)[0], (1_000, 1), "sack {sack}");
+        assert_eq!(world.ends[CLIENT].counters().timeouts, 1);
+        assert_eq!(world.received[SERVER], 3 * MSS);
+    }
+}
+
+#[test]
+fn limited_transmit_makes_a_third_duplicate_of_a_small_window() {
+    for (limited_transmit, timeouts) in [(true, 0), (false, 1)] {
+        for sack in [true, false] {
+            let settings = Settings { limited_transmit, initial_window: 3, ..settings(sack) };
+            let mut world = transfer(settings, 6, &[1]);
+            world.run(millis(5_000));
+            // RFC 3042: the first two duplicates release segments 4 and 5, whose ACKs are the third
+            // and the fourth.
+            assert_eq!(world.ends[CLIENT].counters().timeouts, timeouts, "sack {sack}");
+            assert_eq!(world.received[SERVER], 6 * MSS);
+        }
+    }
+}
+
+#[test]
+fn sack_repairs_many_holes_in_one_round_trip() {
+    let mut world = transfer(settings(true), 400, &[12, 14, 16, 18]);
+    world.run(millis(3_000));
+    let repeats = repeats(&world);
+    assert_eq!(repeats.iter().map(|repeat| repeat.1).collect::<Vec<_>>(), [12, 14, 16, 18]);
+    // All within the round trip after the ACKs that showed the first of them.
+    assert!(repeats[3].0 - repeats[0].0 < 100, "{repeats:?}");
+    assert_eq!(world.ends[CLIENT].counters().episodes, 1);
+}
+
+#[test]
+fn newreno_repairs_one_hole_a_round_trip() {
+    let mut world = transfer(settings(false), 40, &[12, 14, 16]);
+    world.run(millis(3_000));
+    let repeats = repeats(&world);
+    assert_eq!(repeats.iter().map(|repeat| repeat.1).collect::<Vec<_>>(), [12, 14, 16]);
+    assert_eq!(
+        repeats.windows(2).map(|pair| pair[1].0 - pair[0].0).collect::<Vec<_>>(),
+        [100, 100]
+    );
+    assert_eq!(world.ends[CLIENT].counters().episodes, 1);
+}
+
+#[test]
+fn the_window_is_half_the_flight_after_recovery() {
+    for sack in [true, false] {
+        // 10 + 20 segments in two round trips; of the 40 in the third, the first is lost.
+        let mut world = transfer(settings(sack), 1_000, &[31]);
+        world.run(millis(500));
+        // FlightSize when the loss was found is 40, and the two segments limited transmit added.
+        let ssthresh = world.ends[CLIENT].snapshot().ssthresh;
+        assert_eq!(ssthresh, Some(21), "sack {sack}");
+    }
+}
+
+#[test]
+fn half_a_window_passes_in_silence_and_then_acks_clock() {
+    let mut world = transfer(settings(true), 1_000, &[31]);
+    world.run(millis(301));
+    let during: Vec<_> =
+        world.sent_by(CLIENT).iter().filter(|(at, _)| *at == 500).copied().collect();
+    // At 300 ms come the 39 duplicate ACKs of the flight of 40: two release new segments (limited
+    // transmit), the third the repair; the pipe is then 42 - 3 - 1 + 1 = 39 and falls by one for
+    // each of the 36 others: to 21 after 18 of them, and the last 18 release one each.
+    assert_eq!(during.len(), 2 + 1 + 18);
+}
+
+#[test]
+fn a_timeout_goes_back_through_what_was_not_reported() {
+    let mut world = transfer(settings(true), 10, &[7, 8, 9, 10]);
+    world.run(millis(10_000));
+    assert_eq!(world.received[SERVER], 10 * MSS);
+    assert_eq!(world.ends[CLIENT].counters().timeouts, 1);
+    let repeats = repeats(&world);
+    assert_eq!(repeats.iter().map(|repeat| repeat.1).collect::<Vec<_>>(), [7, 8, 9, 10]);
+    // One segment first, then slow start: 1, 2, 1 of the four, a round trip apart.
+    let pauses: Vec<u64> = repeats.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    assert_eq!(pauses, [100, 0, 100]);
+}
+
+#[test]
+fn the_timer_doubles_while_nothing_comes_back() {
+    let mut sent = 0;
+    let mut world = World::new(settings(true)).established().wire(move |segment| {
+        sent += usize::from(segment.from == CLIENT);
+        if sent <= 4 { Fate::Drop } else { Fate::Pass }
+    });
+    world.ends[CLIENT].write(MSS);
+    world.run(millis(20_000));
+    let repeats: Vec<u64> = repeats(&world).iter().map(|repeat| repeat.0).collect();
+    assert_eq!(repeats, [1_000, 3_000, 7_000, 15_000]);
+    // One episode, however often the same data timed out (RFC 5681 §3.1).
+    assert_eq!(world.ends[CLIENT].counters().episodes, 1);
+    assert_eq!(world.received[SERVER], MSS);
+}
+
+#[test]
+fn a_rescue_saves_a_lost_tail_from_the_timer() {
+    // RFC 6675 §4 rule 4: segment 4 shows itself by SACK; the last one by the rescue.
+    let mut world = transfer(settings(true), 10, &[4, 10]);
+    world.run(millis(5_000));
+    assert_eq!(world.ends[CLIENT].counters().timeouts, 0);
+    assert_eq!(world.received[SERVER], 10 * MSS);
+}
+
+#[test]
+fn duplicates_after_a_timeout_begin_no_recovery_without_sack() {
+    // RFC 6582 §4.1: what is sent again in slow start may arrive twice; those duplicate ACKs say
+    // nothing new.
+    let mut world = transfer(settings(false), 10, &[1, 8, 9, 10]);
+    world.run(millis(20_000));
+    assert_eq!(world.received[SERVER], 10 * MSS);
+    assert!(world.ends[CLIENT].counters().episodes <= 2);
+}
