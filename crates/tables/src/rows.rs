@@ -1,0 +1,126 @@
+//! What stands in each table.
+
+use crate::table::{Label, rows};
+
+rows! {
+    /// One run.
+    ///
+    /// After these columns stand the swept values, each under its path.
+    "runs" RunRow {
+        /// The run's id: equal ids have equal results.
+        run: Label,
+        /// The experiment's name.
+        experiment: Label,
+        /// What ran it.
+        backend: Label,
+        /// The version of what ran it.
+        version: Label,
+        /// The seed of this repetition.
+        seed: u64,
+        /// Which repetition, from 0.
+        repetition: u64,
+        /// Simulated time in seconds.
+        simulated_s: f64,
+        /// Packets that reached the end of a link, counted once for each link.
+        packet_hops: u64,
+        /// Elapsed time in seconds. The only value that differs between equal runs.
+        wall_s: Option<f64>,
+    }
+
+    /// One connection.
+    "flows" FlowRow {
+        /// The run.
+        run: Label,
+        /// The flow's name.
+        flow: Label,
+        /// The label to group by.
+        class: Label,
+        /// The host that sends the data.
+        from: Label,
+        /// The host that receives it.
+        to: Label,
+        /// The congestion control of the sender.
+        cc: Label,
+        /// When it began, in seconds after the start of the experiment.
+        start_s: f64,
+        /// When its last byte arrived if it had a size, else the end of the experiment.
+        end_s: f64,
+        /// Bytes that reached the application.
+        bytes: u64,
+        /// Those bytes over the time from start to end, in Mbit/s.
+        goodput_mbit_s: f64,
+        /// Goodput as a share of the rate of the slowest link on the way.
+        bottleneck_share: f64,
+        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive.
+        completion_s: Option<f64>,
+        /// How it ended: completed, running, not started, reset, timed out.
+        outcome: Label,
+        /// Segments with data that were sent, repeated ones included.
+        sent_segments: u64,
+        /// Segments sent again.
+        retransmitted_segments: u64,
+        /// Times the retransmission timer ran out.
+        timeouts: u64,
+        /// Congestion episodes, timeouts included.
+        loss_episodes: u64,
+        /// Least RTT in milliseconds.
+        rtt_min_ms: Option<f64>,
+        /// Mean of the RTT samples in milliseconds.
+        rtt_mean_ms: Option<f64>,
+        /// Greatest RTT in milliseconds.
+        rtt_max_ms: Option<f64>,
+    }
+
+    /// The sender of one flow at one time.
+    ///
+    /// After these columns stand the internals of the congestion controls, named like
+    /// `cubic_w_max`.
+    "samples" SampleRow {
+        /// The run.
+        run: Label,
+        /// The flow.
+        flow: Label,
+        /// When, in seconds after the start of the experiment.
+        time_s: f64,
+        /// Congestion window in segments.
+        cwnd_segments: u64,
+        /// Slow-start threshold in segments, once there is one.
+        ssthresh_segments: Option<u64>,
+        /// Smoothed RTT in milliseconds, once there is one.
+        srtt_ms: Option<f64>,
+        /// Retransmission timeout in milliseconds.
+        rto_ms: f64,
+        /// Segments in flight.
+        in_flight_segments: u64,
+        /// Bytes acknowledged since the start.
+        acked_bytes: u64,
+        /// Pacing rate in Mbit/s, for those that pace.
+        pacing_mbit_s: Option<f64>,
+    }
+
+    /// One direction of a link at one time. Counts are since the start of the experiment.
+    "links" LinkRow {
+        /// The run.
+        run: Label,
+        /// The direction: `left>right`.
+        link: Label,
+        /// When, in seconds after the start of the experiment.
+        time_s: f64,
+        /// Packets that wait.
+        queue_packets: u64,
+        /// Their bytes.
+        queue_bytes: u64,
+        /// Packets the queue had no room for.
+        dropped_packets: u64,
+        /// Packets lost on the wire.
+        lost_packets: u64,
+        /// Packets marked instead of dropped.
+        marked_packets: u64,
+        /// Packets accepted for transmission.
+        sent_packets: u64,
+        /// Their bytes.
+        sent_bytes: u64,
+        /// Share of the time since the row before in which it transmitted.
+        utilisation: f64,
+    }
+}

@@ -1,0 +1,384 @@
+//! Tables as columns.
+
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Text, mostly one of a few.
+    Text,
+    /// A whole number, or nothing.
+    Integer,
+    /// A number, or nothing.
+    Number,
+}
+
+/// A column, as documented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name, with the unit.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it means.
+    pub doc: &'static str,
+}
+
+/// A text that a table knows by number, because it stands in many rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Label(u32);
+
+/// The values of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Values {
+    /// Numbers of texts.
+    Text(Vec<Option<Label>>),
+    /// Whole numbers.
+    Integer(Vec<Option<i64>>),
+    /// Numbers.
+    Number(Vec<Option<f64>>),
+}
+
+/// A row of a table, which declares the columns.
+pub trait Row {
+    /// The table's name.
+    const TABLE: &'static str;
+    /// The columns, in order.
+    const COLUMNS: &'static [Column];
+    /// Puts one value into each column.
+    fn push_to(self, columns: &mut [Values]);
+}
+
+/// A table: the columns of its rows, and further ones that only this run has.
+#[derive(Clone, Debug)]
+pub struct Table<R> {
+    columns: Vec<Values>,
+    extra: Vec<(String, Values)>,
+    labels: Vec<String>,
+    known: BTreeMap<String, Label>,
+    rows: usize,
+    row: PhantomData<fn(R)>,
+}
+
+impl<R: Row> Default for Table<R> {
+    fn default() -> Self {
+        let columns = R::COLUMNS.iter().map(|column| Values::empty(column.kind)).collect();
+        Self {
+            columns,
+            extra: Vec::new(),
+            labels: Vec::new(),
+            known: BTreeMap::new(),
+            rows: 0,
+            row: PhantomData,
+        }
+    }
+}
+
+impl<R: Row> Table<R> {
+    /// The label for a text.
+    pub fn label(&mut self, text: &str) -> Label {
+        if let Some(&label) = self.known.get(text) {
+            return label;
+        }
+        let label = Label(self.labels.len() as u32);
+        self.labels.push(text.into());
+        self.known.insert(text.into(), label);
+        label
+    }
+
+    /// Makes room for this many rows more.
+    pub fn reserve(&mut self, rows: usize) {
+        for column in &mut self.columns {
+            column.reserve(rows);
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: R) {
+        row.push_to(&mut self.columns);
+        self.rows += 1;
+    }
+
+    /// The number of a column that only this run has; it is made if there is none of that name.
+    pub fn extra(&mut self, name: &str, kind: Kind) -> usize {
+        if let Some(index) = self.extra.iter().position(|(known, _)| known == name) {
+            return index;
+        }
+        self.extra.push((name.into(), Values::empty(kind)));
+        self.extra.len() - 1
+    }
+
+    /// Sets a number in such a column, in the row added last.
+    pub fn set_number(&mut self, extra: usize, value: f64) {
+        if let Values::Number(values) = &mut self.extra[extra].1 {
+            values.resize(self.rows - 1, None);
+            values.push(Some(value));
+        }
+    }
+
+    /// Sets a text in such a column, in the row added last.
+    pub fn set_text(&mut self, extra: usize, text: &str) {
+        let label = self.label(text);
+        if let Values::Text(values) = &mut self.extra[extra].1 {
+            values.resize(self.rows - 1, None);
+            values.push(Some(label));
+        }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// The columns by name, each as long as the table.
+    pub fn columns(&self) -> impl Iterator<Item = (&str, Values)> + '_ {
+        let declared =
+            R::COLUMNS.iter().map(|column| column.name).zip(self.columns.iter().cloned());
+        let extra = self.extra.iter().map(|(name, values)| {
+            let mut values = values.clone();
+            values.lengthen(self.rows);
+            (name.as_str(), values)
+        });
+        declared.chain(extra)
+    }
+
+    /// The texts that labels stand for, by number.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// The text of a label.
+    pub fn text(&self, label: Label) -> &str {
+        &self.labels[label.index()]
+    }
+
+    /// The numbers of a column, if it has that kind.
+    pub fn numbers(&self, name: &str) -> Option<&[Option<f64>]> {
+        match self.declared(name)? {
+            Values::Number(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The whole numbers of a column, if it has that kind.
+    pub fn integers(&self, name: &str) -> Option<&[Option<i64>]> {
+        match self.declared(name)? {
+            Values::Integer(values) => Some(values),
+            _ => None,
+        }
+    }
+
+    /// The texts of a column, if it has that kind.
+    pub fn texts(&self, name: &str) -> Option<Vec<Option<&str>>> {
+        match self.declared(name)? {
+            Values::Text(values) => {
+                Some(values.iter().map(|label| label.map(|label| self.text(label))).collect())
+            }
+            _ => None,
+        }
+    }
+
+    fn declared(&self, name: &str) -> Option<&Values> {
+        let index = R::COLUMNS.iter().position(|column| column.name == name)?;
+        Some(&self.columns[index])
+    }
+
+    pub(crate) fn add_to(&self, hash: &mut Sha256) {
+        hash.update(R::TABLE);
+        hash.update((self.rows as u64).to_le_bytes());
+        for (name, values) in self.columns() {
+            hash.update(name);
+            values.add_to(hash, &self.labels);
+        }
+    }
+}
+
+impl Label {
+    /// Its number.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl Values {
+    fn empty(kind: Kind) -> Self {
+        match kind {
+            Kind::Text => Self::Text(Vec::new()),
+            Kind::Integer => Self::Integer(Vec::new()),
+            Kind::Number => Self::Number(Vec::new()),
+        }
+    }
+
+    fn reserve(&mut self, rows: usize) {
+        match self {
+            Self::Text(values) => values.reserve_exact(rows),
+            Self::Integer(values) => values.reserve_exact(rows),
+            Self::Number(values) => values.reserve_exact(rows),
+        }
+    }
+
+    fn lengthen(&mut self, rows: usize) {
+        match self {
+            Self::Text(values) => values.resize(rows, None),
+            Self::Integer(values) => values.resize(rows, None),
+            Self::Number(values) => values.resize(rows, None),
+        }
+    }
+
+    fn add_to(&self, hash: &mut Sha256, labels: &[String]) {
+        let mut add = |bytes: Option<&[u8]>| match bytes {
+            Some(bytes) => {
+                hash.update([1]);
+                hash.update((bytes.len() as u64).to_le_bytes());
+                hash.update(bytes);
+            }
+            None => hash.update([0]),
+        };
+        match self {
+            Self::Text(values) => {
+                for value in values {
+                    add(value.map(|label| labels[label.index()].as_bytes()));
+                }
+            }
+            Self::Integer(values) => {
+                for value in values {
+                    add(value.map(i64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
+                }
+            }
+            Self::Number(values) => {
+                for value in values {
+                    add(value.map(f64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
+                }
+            }
+        }
+    }
+}
+
+/// A value that goes into a column of one kind.
+pub(crate) trait Cell {
+    const KIND: Kind;
+    fn push_to(self, values: &mut Values);
+}
+
+macro_rules! cell {
+    ($type:ty, $kind:ident, $value:ident => $cell:expr) => {
+        impl Cell for $type {
+            const KIND: Kind = Kind::$kind;
+            fn push_to(self, values: &mut Values) {
+                let $value = self;
+                if let Values::$kind(values) = values {
+                    values.push($cell);
+                }
+            }
+        }
+    };
+}
+cell!(Label, Text, value => Some(value));
+cell!(u64, Integer, value => Some(value.cast_signed()));
+cell!(Option<u64>, Integer, value => value.map(u64::cast_signed));
+cell!(f64, Number, value => Some(value));
+cell!(Option<f64>, Number, value => value);
+
+/// Declares a table by its row: each column with its type and what it means.
+macro_rules! rows {
+    ($(
+        $(#[doc = $about:literal])+
+        $table:literal $row:ident {
+            $($(#[doc = $doc:literal])+ $column:ident: $type:ty,)+
+        }
+    )+) => {$(
+        $(#[doc = $about])+
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $row {
+            $($(#[doc = $doc])+ pub $column: $type,)+
+        }
+
+        impl $crate::table::Row for $row {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [$crate::table::Column] = &[$($crate::table::Column {
+                name: stringify!($column),
+                kind: <$type as $crate::table::Cell>::KIND,
+                doc: concat!($($doc),+),
+            }),+];
+
+            fn push_to(self, columns: &mut [$crate::table::Values]) {
+                let mut columns = columns.iter_mut();
+                $(if let Some(column) = columns.next() {
+                    $crate::table::Cell::push_to(self.$column, column);
+                })+
+            }
+        }
+    )+};
+}
+pub(crate) use rows;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::SampleRow;
+
+    fn row(table: &mut Table<SampleRow>, flow: &str, cwnd_segments: u64) -> SampleRow {
+        SampleRow {
+            run: table.label("0123"),
+            flow: table.label(flow),
+            time_s: 0.5,
+            cwnd_segments,
+            ssthresh_segments: None,
+            srtt_ms: Some(40.0),
+            rto_ms: 200.0,
+            in_flight_segments: cwnd_segments,
+            acked_bytes: 0,
+            pacing_mbit_s: None,
+        }
+    }
+
+    #[test]
+    fn rows_become_columns() {
+        let mut table = Table::default();
+        for (flow, cwnd) in [("a", 10), ("b", 20), ("a", 30)] {
+            let row = row(&mut table, flow, cwnd);
+            table.push(row);
+        }
+        assert_eq!(table.len(), 3);
+        assert_eq!(table.integers("cwnd_segments"), Some(&[Some(10), Some(20), Some(30)][..]));
+        assert_eq!(table.texts("flow"), Some(vec![Some("a"), Some("b"), Some("a")]));
+        assert_eq!(table.labels(), ["0123", "a", "b"]);
+    }
+
+    #[test]
+    fn further_columns_are_empty_where_nothing_was_set() {
+        let mut table = Table::default();
+        for cwnd in 1..=4 {
+            let row = row(&mut table, "a", cwnd);
+            table.push(row);
+            if cwnd == 2 {
+                let column = table.extra("cubic_k", Kind::Number);
+                table.set_number(column, 4.5);
+            }
+        }
+        let (name, values) = table.columns().last().unwrap();
+        assert_eq!((name, values), ("cubic_k", Values::Number(vec![None, Some(4.5), None, None])));
+    }
+
+    #[test]
+    fn the_digest_sees_every_value() {
+        let digest = |cwnd, extra| {
+            let mut tables = crate::Tables::default();
+            let row = row(&mut tables.samples, "a", cwnd);
+            tables.samples.push(row);
+            let column = tables.samples.extra("cubic_k", Kind::Number);
+            tables.samples.set_number(column, extra);
+            tables.digest()
+        };
+        assert_eq!(digest(10, 1.0), digest(10, 1.0));
+        assert_ne!(digest(10, 1.0), digest(11, 1.0));
+        assert_ne!(digest(10, 1.0), digest(10, 2.0));
+    }
+}
