@@ -191,10 +191,10 @@ impl Endpoint {
         bytes
     }
 
-    /// The application has no more to write: a FIN follows the data.
+    /// The application has no more to write: a FIN follows the data, once the connection stands.
     pub fn close(&mut self) {
         match self.state {
-            State::Closed | State::Listen | State::SynSent => self.end(Ended::Normally),
+            State::Closed | State::Listen => self.end(Ended::Normally),
             _ => self.send.closed = true,
         }
     }

@@ -53,6 +53,8 @@ pub(crate) struct Recovery {
     /// `RecoveryPoint` (RFC 6675), `recover` (RFC 6582): acknowledging this ends the episode.
     end: u64,
     dup_acks: u32,
+    /// Segments outstanding when the first of those ACKs came.
+    flight: u64,
     /// Without SACK: segments that duplicate ACKs have reported.
     dup_delivered: u64,
     /// The first retransmission of the episode does not wait for the window.
@@ -70,6 +72,7 @@ impl Default for Recovery {
             phase: Phase::Open,
             end: 0,
             dup_acks: 0,
+            flight: 0,
             dup_delivered: 0,
             owes_retransmission: false,
             rescued: false,
@@ -84,6 +87,13 @@ impl Recovery {
     #[inline]
     pub fn dup_delivered(&self) -> u64 {
         self.dup_delivered
+    }
+
+    /// FlightSize when the loss showed itself. What limited transmit has sent since is not part of it
+    /// (RFC 5681 §3.2 step 2).
+    #[inline]
+    pub fn flight(&self, board: &Scoreboard) -> u64 {
+        if self.dup_acks > 0 { self.flight } else { board.outstanding() }
     }
 
     /// Some ACKs reported later data, too few to call a loss.
@@ -117,6 +127,9 @@ impl Recovery {
             self.dup_delivered -= reported;
             self.dup_acks = 0;
         } else if arrival.duplicate {
+            if self.dup_acks == 0 {
+                self.flight = board.outstanding();
+            }
             self.dup_acks += 1;
             // At least one segment is missing, or the ACK would not be a duplicate.
             if !rules.sack && self.dup_delivered + board.lost().max(1) < board.outstanding() {

@@ -197,7 +197,6 @@ impl Sender {
             return false;
         }
 
-        let flight = self.board.outstanding() + progress.acked;
         let arrival = Arrival { una: self.una, nxt: self.nxt, duplicate };
         let rules =
             Rules { sack: self.sack, dup_thresh: settings.dup_thresh, mss: u64::from(self.mss) };
@@ -212,7 +211,9 @@ impl Sender {
         }
         match turn {
             Turn::None => {}
-            Turn::Begins(cause) => self.begin_episode(now, cause, flight),
+            Turn::Begins(cause) => {
+                self.begin_episode(now, cause, self.recovery.flight(&self.board));
+            }
             Turn::Ends => self.consult(now, |cc, flow| cc.on_recovered(flow)),
         }
         let contribution = Contribution { rtt, delivered: progress.delivered, lost };

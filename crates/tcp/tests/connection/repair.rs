@@ -105,9 +105,9 @@ fn the_window_is_half_the_flight_after_recovery() {
         // 10 + 20 segments in two round trips; of the 40 in the third, the first is lost.
         let mut world = transfer(settings(sack), 1_000, &[31]);
         world.run(millis(500));
-        // FlightSize when the loss was found is 40, and the two segments limited transmit added.
+        // FlightSize is 40: the two segments of limited transmit do not count (RFC 5681 §3.2).
         let ssthresh = world.ends[CLIENT].snapshot().ssthresh;
-        assert_eq!(ssthresh, Some(21), "sack {sack}");
+        assert_eq!(ssthresh, Some(20), "sack {sack}");
     }
 }
 
@@ -119,8 +119,8 @@ fn half_a_window_passes_in_silence_and_then_acks_clock() {
         world.sent_by(CLIENT).iter().filter(|(at, _)| *at == 500).copied().collect();
     // At 300 ms come the 39 duplicate ACKs of the flight of 40: two release new segments (limited
     // transmit), the third the repair; the pipe is then 42 - 3 - 1 + 1 = 39 and falls by one for
-    // each of the 36 others: to 21 after 18 of them, and the last 18 release one each.
-    assert_eq!(during.len(), 2 + 1 + 18);
+    // each of the 36 others: to 20 after 19 of them, and the last 17 release one each.
+    assert_eq!(during.len(), 2 + 1 + 17);
 }
 
 #[test]
