@@ -1,0 +1,159 @@
+//! Names a run by what can change its result.
+//!
+//! The id is a hash over the resolved plan, the seed and the backend with its version. What is only
+//! a way of writing (units, defaults written out, shapes or single links) is gone from a plan, so it
+//! does not count; nor do the experiment's name and where in the file something stands.
+
+use crate::plan::{FlowPlan, LanePlan, Plan, RecordPlan};
+use crate::schema::{Loss, RateChanges, Reordering, StackPlan, Traffic};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::io;
+use std::sync::Arc;
+use tcplab_units::{Duration, Rate};
+
+/// What all repetitions of a variant share: a hash over the plan without its seed.
+pub(crate) fn content(plan: &Plan) -> String {
+    let mut shared = Shared::default();
+    let flows = plan.flows.iter().map(|flow| FlowId::new(flow, &mut shared)).collect();
+    let content = Content {
+        duration: plan.duration,
+        nodes: &plan.nodes,
+        lanes: plan.lanes.iter().map(LaneId::new).collect(),
+        flows,
+        shared,
+        record: &plan.record,
+    };
+    hash(&content)
+}
+
+/// The id of one run: 16 hexadecimal digits.
+pub(crate) fn id(backend: &str, version: &str, seed: u64, content: &str) -> String {
+    let mut id = hash(&(backend, version, seed, content));
+    id.truncate(16);
+    id
+}
+
+#[derive(Serialize)]
+struct Content<'a> {
+    duration: Duration,
+    nodes: &'a [String],
+    lanes: Vec<LaneId<'a>>,
+    flows: Vec<FlowId<'a>>,
+    shared: Shared<'a>,
+    record: &'a RecordPlan,
+}
+
+/// A lane without the place where it was described and without what follows from the rest.
+#[derive(Serialize)]
+struct LaneId<'a> {
+    name: &'a str,
+    from: usize,
+    to: usize,
+    rate: Rate,
+    delay: Duration,
+    jitter: Duration,
+    mtu: u64,
+    queue: &'a crate::plan::QueuePlan,
+    loss: &'a Option<Loss>,
+    reordering: &'a Option<Reordering>,
+    rate_changes: &'a Option<RateChanges>,
+    lan: &'a Option<String>,
+}
+
+impl<'a> LaneId<'a> {
+    fn new(lane: &'a LanePlan) -> Self {
+        Self {
+            name: &lane.name,
+            from: lane.from,
+            to: lane.to,
+            rate: lane.rate,
+            delay: lane.delay,
+            jitter: lane.jitter,
+            mtu: lane.mtu,
+            queue: &lane.queue,
+            loss: &lane.loss,
+            reordering: &lane.reordering,
+            rate_changes: &lane.rate_changes,
+            lan: &lane.lan,
+        }
+    }
+}
+
+/// What many flows have in common.
+#[derive(Default, Serialize)]
+struct Shared<'a> {
+    traffic: Vec<&'a Arc<Traffic>>,
+    stacks: Vec<&'a Arc<StackPlan>>,
+}
+
+/// The number of `one` among those that are `known`, where it is added if it is new.
+fn number<'a, T: PartialEq>(one: &'a Arc<T>, known: &mut Vec<&'a Arc<T>>) -> usize {
+    // The newest first: neighbours in the list of flows are likely to be alike.
+    let newest = known.iter().rposition(|known| Arc::ptr_eq(known, one) || *known == one);
+    newest.unwrap_or_else(|| {
+        known.push(one);
+        known.len() - 1
+    })
+}
+
+/// A flow without its place; what it shares with others by number.
+#[derive(Serialize)]
+struct FlowId<'a> {
+    name: &'a str,
+    class: &'a str,
+    from: usize,
+    to: usize,
+    start: Duration,
+    start_jitter: Duration,
+    traffic: usize,
+    stacks: [usize; 2],
+    forward: &'a [usize],
+    back: &'a [usize],
+}
+
+impl<'a> FlowId<'a> {
+    fn new(flow: &'a FlowPlan, shared: &mut Shared<'a>) -> Self {
+        Self {
+            name: &flow.name,
+            class: &flow.class,
+            from: flow.from,
+            to: flow.to,
+            start: flow.start,
+            start_jitter: flow.start_jitter,
+            traffic: number(&flow.traffic, &mut shared.traffic),
+            stacks: [&flow.stack, &flow.peer_stack].map(|one| number(one, &mut shared.stacks)),
+            forward: &flow.forward,
+            back: &flow.back,
+        }
+    }
+}
+
+/// The SHA-256 of a value's JSON, in hexadecimal digits.
+fn hash(value: &impl Serialize) -> String {
+    let mut hash = Hash(Sha256::new());
+    let mut buffer = io::BufWriter::with_capacity(1 << 16, &mut hash);
+    // Neither the hash nor what is hashed can fail: no table here has a key that is not text.
+    serde_json::to_writer(&mut buffer, value).expect("plans can be written as JSON");
+    io::Write::flush(&mut buffer).expect("a hash takes everything");
+    drop(buffer);
+    let mut digits = String::new();
+    for byte in hash.0.finalize() {
+        write!(digits, "{byte:02x}").expect("text takes everything");
+    }
+    digits
+}
+
+struct Hash(Sha256);
+
+impl io::Write for Hash {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,54 @@
+//! What an experiment is: its schema, and the way from what a user wrote to what a backend runs.
+//!
+//! One schema, in Rust; TOML files, Python objects and the command line are spellings of it.
+//!
+//! | step | file |
+//! |---|---|
+//! | text to a tree of values, with lines | [`document`](from_toml), `lines` |
+//! | all variants of a sweep | `sweep` |
+//! | tree to typed settings, with all mistakes | `read` (how), `schema` (what) |
+//! | shapes to links, routes, sizes, stacks | `shapes`, `routes`, `profile`, `resolve` |
+//! | the result, and its name | [`Plan`], `id` |
+//! | what went wrong, and where | [`Mistake`], `suggest`, `origin` |
+//!
+//! ```
+//! let document = tcplab_model::from_toml(r#"
+//!     duration = "60 s"
+//!
+//!     [network.dumbbell]
+//!     rate = "10 Mbit/s"
+//!     delay = "20 ms"
+//!
+//!     [[flows]]
+//!     from = "left1"
+//!     to = "right1"
+//! "#)?;
+//! let backend = tcplab_model::Backend { name: "sim", version: "1", refuse: &|_| Vec::new() };
+//! let plans = document.plans(&backend)?;
+//! assert_eq!(plans[0].flows[0].base_rtt.to_string(), "44 ms");
+//! # Ok::<(), tcplab_model::Mistakes>(())
+//! ```
+
+mod document;
+mod id;
+mod lines;
+mod mistake;
+mod origin;
+mod plan;
+mod profile;
+mod read;
+mod resolve;
+mod routes;
+pub mod schema;
+mod shapes;
+mod suggest;
+mod sweep;
+
+pub use document::{Backend, Document, from_json, from_toml};
+pub use mistake::{Mistake, Mistakes, Problem};
+pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
+pub use schema::{
+    AckCounting, CongestionControl, CutBase, Experiment, Loss, OrOff, Probability, RateChanges,
+    Reordering, Samples, StackPlan, Traffic, schema,
+};
+pub use suggest::suggest;

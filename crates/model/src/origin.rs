@@ -1,0 +1,60 @@
+//! Finds where an option of a flow was written: backends see only what it came to.
+
+use crate::mistake::Mistake;
+use crate::read::Place;
+use serde_json::Value;
+
+/// Moves a mistake at `flows[0].cc` or `flows[0].stack.x` to the place in `tree` that decided it: the
+/// flow, a host at one of its ends, or the stack of all.
+pub(crate) fn trace(mistake: Mistake, tree: &Value) -> Mistake {
+    match origin(&mistake.at, tree) {
+        Some(at) => Mistake { at, ..mistake },
+        None => mistake,
+    }
+}
+
+fn origin(at: &str, tree: &Value) -> Option<String> {
+    let (index, option) = at.strip_prefix("flows[")?.split_once("].")?;
+    let flow = tree.get("flows")?.get(index.parse::<usize>().ok()?)?;
+    let option = option.strip_prefix("stack.").unwrap_or(option);
+    let key = option.split('.').next()?;
+    if key == "cc" && flow.get("cc").is_some() {
+        return Some(format!("flows[{index}].{option}"));
+    }
+    let sets = |table: &Value| table.get("stack").is_some_and(|stack| stack.get(key).is_some());
+    if sets(flow) {
+        return Some(format!("flows[{index}].stack.{option}"));
+    }
+    let is_end = |name: &str| {
+        name.contains('*')
+            || ["from", "to"].iter().any(|end| flow.get(end).is_some_and(|n| n == name))
+    };
+    let mut hosts = tree.get("hosts").and_then(Value::as_object).into_iter().flatten();
+    if let Some((name, _)) = hosts.find(|(name, host)| is_end(name) && sets(host)) {
+        return Some(format!("{}.stack.{option}", Place::Root.key("hosts").key(name)));
+    }
+    sets(tree).then(|| format!("stack.{option}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_option_is_traced_to_where_it_was_written() {
+        let tree = json!({
+            "stack": { "ecn": true, "cc": "vegas", "rack": true },
+            "hosts": { "b": { "stack": { "rack": true } }, "c": { "stack": { "ecn": true } } },
+            "flows": [{ "from": "a", "to": "b", "cc": { "name": "cubic" }, "stack": { "tlp": true } }],
+        });
+        let origin = |at| origin(at, &tree);
+        assert_eq!(origin("flows[0].cc.beta").as_deref(), Some("flows[0].cc.beta"));
+        assert_eq!(origin("flows[0].stack.cc").as_deref(), Some("flows[0].cc"));
+        assert_eq!(origin("flows[0].stack.tlp").as_deref(), Some("flows[0].stack.tlp"));
+        assert_eq!(origin("flows[0].stack.rack").as_deref(), Some("hosts.b.stack.rack"));
+        assert_eq!(origin("flows[0].stack.ecn").as_deref(), Some("stack.ecn"));
+        assert_eq!(origin("flows[0].stack.pacing"), None);
+        assert_eq!(origin("flows[0].traffic"), None);
+    }
+}

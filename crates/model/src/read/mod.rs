@@ -1,0 +1,33 @@
+//! Turns a tree of values into typed settings, and tells what the tree may contain.
+//!
+//! One definition of a table (`table!`) gives its struct, its reader and its JSON Schema, so that
+//! the three cannot differ.
+
+mod macros;
+mod number;
+mod place;
+mod plain;
+mod schema;
+mod table;
+
+pub(crate) use macros::{choice, optional, table, words};
+pub(crate) use number::Bounded;
+pub(crate) use place::Place;
+pub(crate) use plain::{kind, word, wrong_type};
+pub(crate) use schema::{Definitions, bounds, define, describe_choice, describe_field, one_line};
+pub(crate) use table::{Fields, Table, read_kind};
+
+use crate::mistake::Mistake;
+use serde_json::Value;
+
+/// Something that can stand in an experiment.
+pub(crate) trait Read: Sized {
+    /// A correct value, as it is written; for messages.
+    const EXAMPLE: &'static str = "";
+
+    /// Reads `value`, which stands at `at`. Without a result, at least one mistake was added.
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self>;
+
+    /// The JSON Schema of what `read` accepts.
+    fn schema(definitions: &mut Definitions) -> Value;
+}

@@ -1,0 +1,100 @@
+//! Reads tables key by key.
+
+use super::{Bounded, Definitions, Place, Read, wrong_type};
+use crate::mistake::{Mistake, Problem};
+use serde_json::{Map, Value};
+use std::ops::RangeInclusive;
+
+/// The keys of a table, and how they are read.
+pub(crate) trait Fields: Sized {
+    /// All keys, as they are written.
+    const KEYS: &'static [&'static str];
+
+    /// Reads all keys, so that every mistake is found.
+    fn fields(table: &mut Table<'_>) -> Option<Self>;
+
+    /// The JSON Schema of the table.
+    fn describe(definitions: &mut Definitions) -> Value;
+}
+
+/// A table being read.
+pub(crate) struct Table<'a> {
+    values: &'a Map<String, Value>,
+    at: &'a Place<'a>,
+    /// The table was written in its short form, as one value: its keys have no place of their own.
+    short: bool,
+    mistakes: &'a mut Vec<Mistake>,
+}
+
+impl<'a> Table<'a> {
+    /// Begins to read a table, and reports the keys it should not have.
+    pub fn open(
+        value: &'a Value,
+        at: &'a Place<'a>,
+        keys: &[&[&str]],
+        mistakes: &'a mut Vec<Mistake>,
+    ) -> Option<Self> {
+        let Value::Object(values) = value else {
+            mistakes.push(wrong_type(value, "a table").at(at));
+            return None;
+        };
+        for key in values.keys() {
+            if !keys.iter().any(|keys| keys.contains(&key.as_str())) {
+                let known = keys.iter().flat_map(|keys| keys.iter());
+                let known = known.map(|&key| key.into()).collect();
+                let problem = Problem::UnknownKey { key: key.clone(), known };
+                mistakes.push(problem.at(at.key(key)));
+            }
+        }
+        Some(Self { values, at, short: false, mistakes })
+    }
+
+    /// Reads one key; without a default it must be there.
+    pub fn read<T: Read>(&mut self, key: &'static str, default: Option<T>) -> Option<T> {
+        let place = if self.short { *self.at } else { self.at.key(key) };
+        match self.values.get(key) {
+            Some(value) if !value.is_null() => T::read(value, &place, self.mistakes),
+            _ => default.or_else(|| {
+                self.mistakes.push(Problem::Missing { example: T::EXAMPLE }.at(place));
+                None
+            }),
+        }
+    }
+
+    /// Refuses what lies outside `range`.
+    pub fn within<T: Bounded>(
+        &mut self,
+        key: &'static str,
+        value: Option<T>,
+        range: &RangeInclusive<T::Item>,
+    ) -> Option<T> {
+        let value = value?;
+        let Some(item) = value.items().iter().find(|item| !range.contains(item)) else {
+            return Some(value);
+        };
+        let problem = if *item == T::Item::default() {
+            Problem::Zero
+        } else {
+            Problem::OutOfRange {
+                value: item.to_string(),
+                least: range.start().to_string(),
+                most: range.end().to_string(),
+            }
+        };
+        let place = if self.short { *self.at } else { self.at.key(key) };
+        self.mistakes.push(problem.at(place));
+        None
+    }
+}
+
+/// Reads a table whose key `kind` was `T`'s, with `short` for the table's short form.
+pub(crate) fn read_kind<T: Fields>(
+    value: &Value,
+    short: bool,
+    at: &Place<'_>,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<T> {
+    let mut table = Table::open(value, at, &[&["kind"], T::KEYS], mistakes)?;
+    table.short = short;
+    T::fields(&mut table)
+}

@@ -1,0 +1,45 @@
+//! Names with a `*`, which stand for all nodes that differ in a number.
+
+use super::topology::Topology;
+use crate::mistake::Problem;
+
+/// The nodes between which the flows of one entry run.
+pub(crate) struct Ends {
+    pub from: Vec<usize>,
+    pub to: Vec<usize>,
+}
+
+impl Ends {
+    /// How many flows there are unless a count is given.
+    pub fn len(&self) -> u64 {
+        self.from.len().max(self.to.len()) as u64
+    }
+
+    /// The nodes of the k-th flow: it goes round.
+    pub fn pair(&self, k: u64) -> (usize, usize) {
+        let k = k as usize;
+        (self.from[k % self.from.len()], self.to[k % self.to.len()])
+    }
+}
+
+/// The nodes that `name` stands for, in the order of their numbers; at least one.
+pub(crate) fn ends(name: &str, topology: &Topology) -> Result<Vec<usize>, Problem> {
+    let Some((before, after)) = name.split_once('*') else {
+        return topology.node(name).map(|node| vec![node]);
+    };
+    let mut found: Vec<(u64, usize)> = topology
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(node, name)| {
+            let number = name.strip_prefix(before)?.strip_suffix(after)?;
+            let is_number = !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit());
+            Some((number.parse().ok().filter(|_| is_number)?, node))
+        })
+        .collect();
+    found.sort_unstable();
+    if found.is_empty() {
+        return Err(Problem::unknown("node", name, &topology.nodes));
+    }
+    Ok(found.into_iter().map(|(_, node)| node).collect())
+}

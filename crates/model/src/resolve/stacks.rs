@@ -1,0 +1,125 @@
+//! Decides the transport of each end of each flow: profile, then the experiment's options, then the
+//! host's, then the flow's.
+
+use super::names::ends;
+use super::topology::Topology;
+use crate::mistake::{Mistake, Problem};
+use crate::profile;
+use crate::read::Place;
+use crate::schema::{Experiment, Flow, Stack, StackPlan};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is said about transport outside of flows.
+pub(crate) struct Stacks<'a> {
+    all: Layer<'a>,
+    /// By node: what is said of its host, what counts more coming later.
+    hosts: BTreeMap<usize, Vec<Layer<'a>>>,
+}
+
+/// What one place of an experiment says about transport.
+#[derive(Clone)]
+struct Layer<'a> {
+    place: Arc<str>,
+    stack: &'a Stack,
+}
+
+impl<'a> Stacks<'a> {
+    pub fn new(
+        experiment: &'a Experiment,
+        topology: &Topology,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Self {
+        let mut hosts: BTreeMap<usize, Vec<Layer<'a>>> = BTreeMap::new();
+        let (patterns, names): (Vec<_>, Vec<_>) =
+            experiment.hosts.iter().partition(|(name, _)| name.contains('*'));
+        for (name, host) in patterns.into_iter().chain(names) {
+            let hosts_table = Place::Root.key("hosts");
+            let place = hosts_table.key(name);
+            match ends(name, topology) {
+                Ok(nodes) => {
+                    let layer =
+                        Layer { place: format!("{place}.stack").into(), stack: &host.stack };
+                    for node in nodes {
+                        hosts.entry(node).or_default().push(layer.clone());
+                    }
+                }
+                Err(problem) => mistakes.push(problem.at(place)),
+            }
+        }
+        Self { all: Layer { place: "stack".into(), stack: &experiment.stack }, hosts }
+    }
+
+    /// The transport of both ends of the flows of one entry.
+    pub fn of<'b>(&'b self, stack: &'b Stack, place: &str) -> FlowStacks<'a, 'b> {
+        let flow = Layer { place: format!("{place}.stack").into(), stack };
+        FlowStacks { stacks: self, flow, plain: None, hosts: BTreeMap::new() }
+    }
+}
+
+/// What an entry of the flows says about transport, its `cc` included.
+pub(crate) fn stack_of(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) -> Stack {
+    let mut stack = flow.stack.clone();
+    if let Some(cc) = &flow.cc
+        && stack.cc.replace(cc.clone()).is_some()
+    {
+        let reason = "is given a second time as `stack.cc`; give one of them";
+        mistakes.push(Problem::Invalid(reason.into()).at(format!("{place}.cc")));
+    }
+    stack
+}
+
+/// The transport of the flows of one entry, by node. Most hosts have the same.
+pub(crate) struct FlowStacks<'a, 'b> {
+    stacks: &'b Stacks<'a>,
+    flow: Layer<'b>,
+    plain: Option<Arc<StackPlan>>,
+    hosts: BTreeMap<usize, Arc<StackPlan>>,
+}
+
+impl FlowStacks<'_, '_> {
+    pub fn at(&mut self, node: usize, mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
+        let Some(host) = self.stacks.hosts.get(&node) else {
+            let layers = [&self.stacks.all, &self.flow];
+            let plain = self.plain.get_or_insert_with(|| decide(&layers, mistakes));
+            return Arc::clone(plain);
+        };
+        let decided = self.hosts.entry(node).or_insert_with(|| {
+            let mut layers = vec![&self.stacks.all];
+            layers.extend(host);
+            layers.push(&self.flow);
+            decide(&layers, mistakes)
+        });
+        Arc::clone(decided)
+    }
+}
+
+/// The profile of the innermost layer that names one, then the options of all from the outermost.
+fn decide(layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
+    let named = layers.iter().rev().find_map(|layer| Some((layer, layer.stack.profile?)));
+    let mut report = |place: String, problem: Problem| {
+        let mistake = problem.at(place);
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
+    };
+    let mut decided = profile::rfc();
+    if let Some((layer, profile)) = named {
+        match profile.options() {
+            Ok(options) => decided = options,
+            Err(problem) => report(format!("{}.profile", layer.place), problem),
+        }
+    }
+    for layer in layers {
+        decided.apply(layer.stack);
+    }
+    if decided.min_rto > decided.max_rto {
+        let sets =
+            |layer: &&&Layer<'_>| layer.stack.min_rto.is_some() || layer.stack.max_rto.is_some();
+        let place = layers.iter().rev().find(sets).map_or("stack", |layer| &layer.place);
+        let (min, max) = (decided.min_rto, decided.max_rto);
+        let reason = format!("is {min}, which is more than the `max_rto` of {max}");
+        report(format!("{place}.min_rto"), Problem::Invalid(reason));
+    }
+    Arc::new(decided)
+}

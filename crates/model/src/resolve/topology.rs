@@ -1,0 +1,127 @@
+//! Numbers nodes and lanes.
+
+use crate::mistake::{Mistake, Problem};
+use crate::plan::{Discipline, LanePlan, QueueLimit, QueuePlan};
+use crate::schema::{Lane, Network, Queue};
+use crate::shapes::{LinkSpec, expand};
+use std::collections::BTreeMap;
+use tcplab_units::Bytes;
+
+/// The nodes and lanes of a network.
+pub(crate) struct Topology {
+    pub nodes: Vec<String>,
+    pub numbers: BTreeMap<String, usize>,
+    pub lanes: Vec<LanePlan>,
+    /// The queue of each lane as it was written: its size may depend on the flows.
+    pub queues: Vec<Queue>,
+    /// Explicit routes: where each was written, and the nodes on it.
+    pub routes: Vec<(String, Vec<usize>)>,
+}
+
+impl Topology {
+    pub fn build(network: &Network, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        let before = mistakes.len();
+        let links = expand(network, mistakes);
+        if links.is_empty() && mistakes.len() == before {
+            let reason = "is empty; give it a shape, like [network.dumbbell], or [[network.links]]";
+            mistakes.push(Problem::Invalid(reason.into()).at("network"));
+        }
+        if mistakes.len() > before {
+            return None;
+        }
+        let mut topology = Self {
+            nodes: Vec::new(),
+            numbers: BTreeMap::new(),
+            lanes: Vec::with_capacity(links.len() * 2),
+            queues: Vec::with_capacity(links.len() * 2),
+            routes: Vec::new(),
+        };
+        let mut names = BTreeMap::new();
+        for link in &links {
+            topology.connect(link, &mut names, mistakes);
+        }
+        for (i, route) in network.routes.iter().enumerate() {
+            topology.route(&route.path, &format!("network.routes[{i}].path"), mistakes);
+        }
+        Some(topology)
+    }
+
+    /// The number of a node that should be there.
+    pub fn node(&self, name: &str) -> Result<usize, Problem> {
+        let number = self.numbers.get(name).copied();
+        number.ok_or_else(|| Problem::unknown("node", name, &self.nodes))
+    }
+
+    fn connect(
+        &mut self,
+        link: &LinkSpec,
+        names: &mut BTreeMap<String, u64>,
+        mistakes: &mut Vec<Mistake>,
+    ) {
+        let [from, to] = link.between.each_ref().map(|name| match self.numbers.get(name) {
+            Some(number) => *number,
+            None => self.add(name, &link.place, mistakes),
+        });
+        for (from, to, lane) in [(from, to, &link.forward), (to, from, &link.back)] {
+            let mut name = format!("{}>{}", self.nodes[from], self.nodes[to]);
+            let times = names.entry(name.clone()).or_default();
+            *times += 1;
+            if *times > 1 {
+                name = format!("{name}/{times}");
+            }
+            self.queues.push(lane.queue.clone());
+            self.lanes.push(plan(name, link, (from, to), lane));
+        }
+    }
+
+    fn add(&mut self, name: &str, place: &str, mistakes: &mut Vec<Mistake>) -> usize {
+        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if !name.chars().all(is_plain) {
+            let allowed = "the name of a node consists of letters, digits, `-`, `_` and `.`";
+            let problem = Problem::Invalid(format!("\"{name}\" cannot be a name: {allowed}"));
+            mistakes.push(problem.at(place));
+        }
+        self.nodes.push(name.into());
+        self.numbers.insert(name.into(), self.nodes.len() - 1);
+        self.nodes.len() - 1
+    }
+
+    fn route(&mut self, path: &[String], at: &str, mistakes: &mut Vec<Mistake>) {
+        let mut nodes = Vec::new();
+        for (i, name) in path.iter().enumerate() {
+            match self.node(name) {
+                Ok(node) if nodes.contains(&node) => {
+                    let problem = Problem::Invalid(format!("comes by \"{name}\" twice"));
+                    return mistakes.push(problem.at(format!("{at}[{i}]")));
+                }
+                Ok(node) => nodes.push(node),
+                Err(problem) => return mistakes.push(problem.at(format!("{at}[{i}]"))),
+            }
+        }
+        if nodes.len() < 2 {
+            let problem = Problem::Invalid("needs two nodes at least".into());
+            return mistakes.push(problem.at(at));
+        }
+        self.routes.push((at.into(), nodes));
+    }
+}
+
+/// A lane whose queue is not known yet.
+fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) -> LanePlan {
+    LanePlan {
+        name,
+        place: link.place.clone(),
+        from,
+        to,
+        rate: lane.rate,
+        delay: lane.delay,
+        jitter: lane.jitter,
+        mtu: lane.mtu,
+        queue: QueuePlan { discipline: Discipline::DropTail, limit: QueueLimit::Packets(1) },
+        loss: lane.loss.clone(),
+        reordering: lane.reordering.clone(),
+        rate_changes: lane.rate_changes.clone(),
+        lan: link.lan.clone(),
+        bdp: Bytes(0),
+    }
+}

@@ -1,0 +1,77 @@
+//! The experiment as a whole.
+
+use super::{Flow, Host, MILLION, Network, Record, SOME_TIME, Stack};
+use crate::mistake::{Mistake, Problem};
+use crate::read::{Definitions, Place, Read, define, table, wrong_type};
+use serde::Serialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use tcplab_units::Duration;
+
+table! {
+    /// An experiment: a network, the traffic that crosses it and the transport that each flow uses.
+    pub struct Experiment {
+        /// What tables and plots call the experiment, like "two algorithms, one bottleneck".
+        pub name: String = "experiment".into(),
+        /// How long to simulate: "60 s".
+        pub duration: Duration [SOME_TIME],
+        /// Where the random numbers start. The same seed gives the same run, to the last bit.
+        pub seed: u64 = 1,
+        /// How often to run each variant: repetition r, from 0, has the seed `seed + r`. All
+        /// variants of a sweep use the same seeds, so that they can be compared in pairs.
+        pub repeat: u64 [1..=MILLION] = 1,
+        /// The nodes and the links between them.
+        pub network: Network = Network::default(),
+        /// Settings of single hosts, by name: `[hosts.server]`. A `*` in the name stands for
+        /// a number: `[hosts."left*"]`; what is said for a name without one counts more.
+        pub hosts: BTreeMap<String, Host> = BTreeMap::new(),
+        /// The transport of all hosts and flows, where they say nothing else.
+        pub stack: Stack = Stack::default(),
+        /// The traffic, one entry for each kind of flow.
+        pub flows: Vec<Flow> = Vec::new(),
+        /// What to write down.
+        pub record: Record = Record::default(),
+        /// Lists of values for any key by its path: `"flows[0].cc" = ["newreno", "cubic"]`. All
+        /// combinations are run; the first key changes slowest.
+        pub sweep: Sweep = Sweep::default(),
+    }
+}
+
+/// The keys to vary, by path, with their values, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Sweep(pub Vec<(String, Vec<Value>)>);
+
+impl Read for Sweep {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        let Value::Object(axes) = value else {
+            mistakes.push(wrong_type(value, "a table of paths with their values").at(at));
+            return None;
+        };
+        let before = mistakes.len();
+        let mut read = Vec::new();
+        for (path, values) in axes {
+            let problem = match values {
+                Value::Array(values) if values.is_empty() => {
+                    Problem::Invalid("has no values".into())
+                }
+                Value::Array(values) => {
+                    read.push((path.clone(), values.clone()));
+                    continue;
+                }
+                _ => wrong_type(values, "a list of values"),
+            };
+            mistakes.push(problem.at(at.key(path)));
+        }
+        (mistakes.len() == before).then_some(Self(read))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        define("Sweep", definitions, |_| {
+            json!({
+                "type": "object",
+                "additionalProperties": { "type": "array", "minItems": 1 },
+            })
+        })
+    }
+}

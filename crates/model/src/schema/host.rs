@@ -1,0 +1,48 @@
+//! Hosts and the flows between them.
+
+use super::{CongestionControl, MILLION, Stack, Traffic};
+use crate::read::table;
+use tcplab_units::Duration;
+
+table! {
+    /// Settings of one host.
+    #[derive(Default)]
+    pub struct Host {
+        /// The transport of all flows that begin or end here, where the flow says nothing else.
+        pub stack: Stack = Stack::default(),
+    }
+}
+
+table! {
+    /// Traffic from one node to another, once or several times.
+    pub struct Flow {
+        /// What tables call it, like "download". Without a name it is "flow" and its number in the
+        /// list, from 1. Of several, the k-th is "download/k".
+        pub name: Option<String> = None,
+        /// The node that sends the data. A `*` stands for a number: the flows go round all nodes of
+        /// that form, so that `from = "left*"`, `to = "right*"` is one flow for each pair.
+        pub from: String,
+        /// The node that receives the data, written like `from`.
+        pub to: String,
+        /// How many of it there are: 20. Without a count there is 1 or, where a `*` stands in a name,
+        /// one for each node.
+        pub count: Option<u64> [1..=MILLION] = None,
+        /// When it begins: "5 s" after the start of the experiment.
+        pub start: Duration = Duration::ZERO,
+        /// How much later each of several begins than the one before: "100 ms".
+        pub stagger: Duration = Duration::ZERO,
+        /// The most that is added to the beginning, by chance: "1 s". Any time up to it is equally
+        /// likely and depends on the seed and the flow's name.
+        pub start_jitter: Duration = Duration::ZERO,
+        /// The congestion control, short for `stack.cc`: "cubic", or
+        /// `{ name = "cubic", beta = 0.5 }` with parameters.
+        pub cc: Option<CongestionControl> = None,
+        /// What the application does: "bulk" (send as fast as possible), or a table with its `kind`.
+        pub traffic: Traffic = Traffic::default(),
+        /// A label to group flows by in tables and plots, like "large". By default the name,
+        /// without the number.
+        pub class: Option<String> = None,
+        /// The transport of both ends of this flow.
+        pub stack: Stack = Stack::default(),
+    }
+}

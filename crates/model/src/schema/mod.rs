@@ -1,0 +1,54 @@
+//! What can be written in an experiment. The comments here are the reference that users read: they
+//! become the descriptions of the JSON Schema and the docstrings of the Python classes.
+
+mod experiment;
+mod host;
+mod limit;
+mod link;
+mod loss;
+mod network;
+mod probability;
+mod queue;
+mod record;
+mod stack;
+mod traffic;
+
+pub use experiment::{Experiment, Sweep};
+pub use host::{Flow, Host};
+pub use limit::{Limit, OrOff};
+pub(crate) use link::Lane;
+pub use link::{Link, LinkSettings, RateChanges, Reordering};
+pub use loss::{Gilbert, GilbertTime, Holding, Independent, Listed, Loss};
+pub use network::{Antiparallel, Chain, Dumbbell, Lan, Network, ParkingLot, Route};
+pub use probability::Probability;
+pub use queue::{CoDel, DropTail, Fq, FqCoDel, Pie, Queue, Red};
+pub use record::{Record, Samples};
+pub use stack::{AckCounting, CongestionControl, CutBase, Profile, Stack, StackPlan};
+pub use traffic::{
+    Arrivals, Bulk, Command, Empirical, Fixed, LogNormal, OnOff, Pareto, Requests, SessionClass,
+    Sessions, Sizes, Traffic, Udp, Web, Zipf,
+};
+
+use crate::read::{Definitions, Fields};
+use serde_json::Value;
+use std::ops::RangeInclusive;
+use tcplab_units::Duration;
+
+/// The JSON Schema of an experiment, for editors and for documentation.
+pub fn schema() -> Value {
+    let mut definitions = Definitions::new();
+    let mut schema = Experiment::describe(&mut definitions);
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
+    schema["title"] = "tcplab experiment".into();
+    schema["$defs"] = Value::Object(definitions);
+    schema
+}
+
+/// As many as there can be of anything that is counted one by one.
+pub(crate) const MILLION: u64 = 1_000_000;
+
+/// Any time but none.
+pub(crate) const SOME_TIME: RangeInclusive<Duration> = Duration::from_picos(1)..=Duration::MAX;
+
+/// Any number but zero.
+pub(crate) const AT_LEAST_ONE: RangeInclusive<u64> = 1..=u64::MAX;

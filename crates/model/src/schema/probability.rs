@@ -1,0 +1,50 @@
+//! Probabilities, as numbers or in percent.
+
+use crate::mistake::{Mistake, Problem};
+use crate::read::{Definitions, Place, Read, define, wrong_type};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// A probability: `0.01`, or the same as text, `"1 %"`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
+pub struct Probability(pub f64);
+
+impl Probability {
+    /// Reads `"1 %"` exactly as it reads `0.01`.
+    fn parse(text: &str) -> Option<f64> {
+        let number = text.trim().strip_suffix('%')?.trim_end();
+        let is_plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        if is_plain { format!("{number}e-2").parse().ok() } else { None }
+    }
+}
+
+impl Read for Probability {
+    const EXAMPLE: &'static str = "\"1 %\"";
+
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        let number = value.as_f64().or_else(|| Self::parse(value.as_str()?));
+        let problem = match number {
+            None => wrong_type(value, "a probability, like 0.01 or \"1 %\""),
+            Some(number) if !(0.0..=1.0).contains(&number) => Problem::OutOfRange {
+                value: number.to_string(),
+                least: "0".into(),
+                most: "1 (100 %)".into(),
+            },
+            Some(number) => return Some(Self(number)),
+        };
+        mistakes.push(problem.at(at));
+        None
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        define("Probability", definitions, |_| {
+            json!({
+                "description": "A probability: 0.01, or the same as text, \"1 %\".",
+                "anyOf": [
+                    { "type": "number", "minimum": 0, "maximum": 1 },
+                    { "type": "string", "pattern": "^ *[0-9.]+ *% *$" },
+                ],
+            })
+        })
+    }
+}

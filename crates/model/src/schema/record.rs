@@ -1,0 +1,79 @@
+//! What is written down while an experiment runs.
+
+use super::{OrOff, SOME_TIME};
+use crate::mistake::Mistake;
+use crate::read::{Bounded, Definitions, Place, Read, define, table};
+use serde::{Serialize, Serializer};
+use serde_json::{Value, json};
+use tcplab_units::Duration;
+
+table! {
+    /// What to write down.
+    pub struct Record {
+        /// The state of each flow (cwnd, ssthresh, srtt, in flight, ...): at an interval
+        /// ("100 ms"), at every ACK ("ack"), or not at all ("off").
+        pub samples: Samples [SOME_TIME] = Samples::Every(Duration::from_millis(100)),
+        /// The queue and the use of each link: at an interval ("100 ms") or not at all ("off").
+        pub links: OrOff<Duration> [SOME_TIME] = OrOff::On(Duration::from_millis(100)),
+        /// Where to capture packets, by direction of a link: `["left>right"]`.
+        pub captures: Vec<String> = Vec::new(),
+    }
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        let interval = Duration::from_millis(100);
+        let (samples, links) = (Samples::Every(interval), OrOff::On(interval));
+        Self { samples, links, captures: Vec::new() }
+    }
+}
+
+/// When the state of a flow is written down: `"100 ms"`, `"ack"` or `"off"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Samples {
+    /// At this interval.
+    Every(Duration),
+    /// At every ACK.
+    Ack,
+    /// Never.
+    Off,
+}
+
+impl Serialize for Samples {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Every(interval) => interval.serialize(serializer),
+            Self::Ack => serializer.serialize_str("ack"),
+            Self::Off => serializer.serialize_str("off"),
+        }
+    }
+}
+
+impl Bounded for Samples {
+    type Item = Duration;
+    fn items(&self) -> &[Duration] {
+        match self {
+            Self::Every(interval) => std::slice::from_ref(interval),
+            Self::Ack | Self::Off => &[],
+        }
+    }
+}
+
+impl Read for Samples {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        match value.as_str() {
+            Some("ack") => Some(Self::Ack),
+            Some("off") => Some(Self::Off),
+            _ => Duration::read(value, at, mistakes).map(Self::Every),
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let interval = Duration::schema(definitions);
+        define(
+            "Samples",
+            definitions,
+            |_| json!({ "anyOf": [{ "enum": ["ack", "off"] }, interval] }),
+        )
+    }
+}

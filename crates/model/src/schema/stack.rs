@@ -1,0 +1,259 @@
+//! The transport: which behaviour a host or flow has.
+
+use super::{AT_LEAST_ONE, OrOff, SOME_TIME};
+use crate::mistake::{Mistake, Problem};
+use crate::read::{Definitions, Place, Read, define, table, words, wrong_type};
+use serde::{Serialize, Serializer};
+use serde_json::{Map, Value, json};
+use std::ops::RangeInclusive;
+use tcplab_units::{Bytes, Duration};
+
+/// RFC 7323 §2.3: a window has at most 30 bits.
+const WINDOW: RangeInclusive<Bytes> = Bytes(1)..=Bytes(1 << 30);
+/// What remains of the least MTU (RFC 791) and of the largest packet.
+const SEGMENT: RangeInclusive<u64> = 28..=65_495;
+
+/// Declares each option once: optional in a file (`Stack`), decided in a plan (`StackPlan`).
+macro_rules! options {
+    ($($(#[doc = $doc:literal])+ pub $field:ident: $type:ty $([$range:expr])?,)*) => {
+        table! {
+            /// The transport: a profile that sets all options, and options that differ from it.
+            #[derive(Default)]
+            pub struct Stack {
+                /// Which system's behaviour to start from: "rfc" (the default), "linux-6.12", ...
+                pub profile: Option<Profile> = None,
+                $($(#[doc = $doc])+ pub $field: Option<$type> $([$range])? = None,)*
+            }
+        }
+
+        /// The transport with every option decided.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        pub struct StackPlan {
+            $($(#[doc = $doc])+ pub $field: $type,)*
+        }
+
+        impl StackPlan {
+            /// Takes over what `stack` says.
+            pub(crate) fn apply(&mut self, stack: &Stack) {
+                $(if let Some(value) = &stack.$field {
+                    self.$field.clone_from(value);
+                })*
+            }
+        }
+    };
+}
+
+options! {
+    /// The congestion control: "cubic", or `{ name = "cubic", beta = 0.5 }` with parameters.
+    pub cc: CongestionControl,
+    /// Whether receivers say which segments arrived out of order (RFC 2018).
+    pub sack: bool,
+    /// Whether a hole below the highest segment that arrived counts as lost at once (FACK).
+    pub fack: bool,
+    /// How ACKs count when the window grows: "off" (each as one segment, however much it covers),
+    /// "segment" (as many segments as it covers), or the most segments that one ACK may count for
+    /// when bytes are counted, 1 or 2 (Appropriate Byte Counting, RFC 3465).
+    pub abc: AckCounting,
+    /// How long an ACK may wait for another segment: "200 ms", or "off".
+    pub delayed_ack: OrOff<Duration> [SOME_TIME],
+    /// How many full segments an ACK waits for: 2.
+    pub ack_every: u64 [AT_LEAST_ONE],
+    /// How many segments at the start of a connection are acknowledged at once: 16.
+    pub quick_ack: u64,
+    /// Whether segments carry timestamps (RFC 7323).
+    pub timestamps: bool,
+    /// Whether windows can be larger than 64 KiB (RFC 7323).
+    pub window_scaling: bool,
+    /// Whether congestion can be signalled by marks (RFC 3168).
+    pub ecn: bool,
+    /// The first window, in segments: 10.
+    pub initial_window: u64 [1..=65_535],
+    /// The least retransmission timeout: "200 ms".
+    pub min_rto: Duration [SOME_TIME],
+    /// The longest retransmission timeout: "60 s".
+    pub max_rto: Duration [SOME_TIME],
+    /// The retransmission timeout before any RTT is known: "1 s".
+    pub initial_rto: Duration [SOME_TIME],
+    /// The receive buffer: "6 MB". At most 1 GiB.
+    pub rmem: Bytes [WINDOW],
+    /// The send buffer: "4 MB".
+    pub wmem: Bytes,
+    /// The part of the receive buffer that is kept for the application and not advertised, as in
+    /// Linux: `1 / 2^app_win` of it; 0 keeps nothing.
+    pub app_win: u64 [0..=31],
+    /// Whether small writes wait for an ACK to be sent together (Nagle's algorithm).
+    pub nagle: bool,
+    /// Whether the first two duplicate ACKs send new segments (RFC 3042).
+    pub limited_transmit: bool,
+    /// Whether the window starts anew after a pause (RFC 5681 §4.1).
+    pub restart_after_idle: bool,
+    /// Whether segments are spread over the round trip.
+    pub pacing: bool,
+    /// Whether losses are found by time (RACK, RFC 8985).
+    pub rack: bool,
+    /// Whether a probe finds losses at the end of a flight (TLP, RFC 8985).
+    pub tlp: bool,
+    /// Whether a reduction is spread over the round trip (PRR, RFC 9937).
+    pub prr: bool,
+    /// Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682).
+    pub frto: bool,
+    /// Whether slow start ends when delays grow (HyStart++, RFC 9406).
+    pub hystart: bool,
+    /// What a reduction starts from: the data in flight ("flight", RFC 5681) or the window
+    /// ("cwnd", as in Linux).
+    pub cut_base: CutBase,
+    /// How many duplicate ACKs mean a loss: 3.
+    pub dup_thresh: u64 [AT_LEAST_ONE],
+    /// How often an unanswered SYN is repeated: 6.
+    pub syn_retries: u64 [0..=255],
+    /// How often unanswered data is repeated before the connection fails: 15.
+    pub retries: u64 [0..=255],
+    /// How long a closed connection waits for stray segments: "60 s".
+    pub time_wait: Duration,
+    /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.
+    pub mss: u64 [SEGMENT],
+}
+
+words! {
+    /// A system whose behaviour of its day is the starting point.
+    #[what("profile")]
+    pub enum Profile {
+        /// What the current standards say.
+        "rfc" => Rfc,
+        /// Linux 6.12 (2024).
+        "linux-6.12" => Linux612,
+        /// Linux 6.1 (2022).
+        "linux-6.1" => Linux61,
+        /// Linux 2.6.26 (2008).
+        "linux-2.6.26" => Linux2626,
+        /// Linux 2.6.20 (2007).
+        "linux-2.6.20" => Linux2620,
+        /// The network simulator ns-2.
+        "ns2" => Ns2,
+        /// The network simulator ns-3.
+        "ns3" => Ns3,
+        /// FreeBSD 9.2 (2013).
+        "freebsd-9.2" => FreeBsd92,
+        /// Windows 7 (2009).
+        "windows-7" => Windows7,
+    }
+}
+
+words! {
+    /// What a multiplicative decrease starts from.
+    #[what("base of the cut")]
+    pub enum CutBase {
+        /// The window, as in Linux.
+        "cwnd" => Cwnd,
+        /// The data outstanding, as in RFC 5681 §3.1.
+        "flight" => FlightSize,
+    }
+}
+
+/// How much growth of the window an ACK is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckCounting {
+    /// Each ACK as one segment: `"off"`.
+    Ack,
+    /// Each segment that it acknowledges: `"segment"`.
+    Segment,
+    /// The bytes that it acknowledges, up to `limit` segments in slow start (RFC 3465): the limit.
+    Byte {
+        /// L of RFC 3465.
+        limit: u64,
+    },
+}
+
+impl Serialize for AckCounting {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Ack => serializer.serialize_str("off"),
+            Self::Segment => serializer.serialize_str("segment"),
+            Self::Byte { limit } => serializer.serialize_u64(*limit),
+        }
+    }
+}
+
+impl Read for AckCounting {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        match (value.as_str(), value.as_u64()) {
+            (Some("off"), _) => return Some(Self::Ack),
+            (Some("segment"), _) => return Some(Self::Segment),
+            (_, Some(limit @ 1..=255)) => return Some(Self::Byte { limit }),
+            _ => {}
+        }
+        let problem = wrong_type(value, "\"off\", \"segment\" or a limit in segments like 1 or 2");
+        mistakes.push(problem.at(at));
+        None
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        define("AckCounting", definitions, |_| {
+            json!({
+                "anyOf": [
+                    { "enum": ["off", "segment"] },
+                    { "type": "integer", "minimum": 1, "maximum": 255 },
+                ],
+            })
+        })
+    }
+}
+
+/// A congestion control and its parameters.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CongestionControl {
+    /// Its name: `"cubic"`.
+    pub name: String,
+    /// Its parameters by name, as a table; they mean something to the algorithm alone.
+    pub params: Value,
+}
+
+impl CongestionControl {
+    /// The algorithm of this name, with its own defaults.
+    pub fn named(name: &str) -> Self {
+        Self { name: name.into(), params: Value::Object(Map::new()) }
+    }
+}
+
+impl Read for CongestionControl {
+    const EXAMPLE: &'static str = "\"cubic\"";
+
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        let Value::Object(table) = value else {
+            if value.is_string() {
+                return String::read(value, at, mistakes).map(|name| Self::named(&name));
+            }
+            let problem = wrong_type(value, "a name or a table with a `name`");
+            mistakes.push(problem.at(at));
+            return None;
+        };
+        let Some(name) = table.get("name") else {
+            let problem = Problem::Missing { example: Self::EXAMPLE };
+            mistakes.push(problem.at(at.key("name")));
+            return None;
+        };
+        let name = String::read(name, &at.key("name"), mistakes)?;
+        let params = table.iter().filter(|(key, _)| *key != "name");
+        let mut params = Value::Object(params.map(|(k, v)| (k.clone(), v.clone())).collect());
+        // The order of parameters means nothing and must not change an id.
+        params.sort_all_objects();
+        Some(Self { name, params })
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        define("CongestionControl", definitions, |_| {
+            json!({
+                "description": "A congestion control: its name, or a table with its `name` and its \
+                    parameters.",
+                "anyOf": [
+                    { "type": "string", "minLength": 1 },
+                    {
+                        "type": "object",
+                        "properties": { "name": { "type": "string", "minLength": 1 } },
+                        "required": ["name"],
+                    },
+                ],
+            })
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! What the tests share.
+
+use tcplab_model::{Backend, Document, Mistakes, Plan, from_json, from_toml};
+
+/// A backend that runs everything.
+pub const SIM: Backend<'_> = Backend { name: "sim", version: "1", refuse: &|_| Vec::new() };
+
+/// The plans of an experiment in TOML.
+pub fn plans(toml: &str) -> Result<Vec<Plan>, Mistakes> {
+    from_toml(toml)?.plans(&SIM)
+}
+
+/// The plan of an experiment in TOML that asks for one run.
+pub fn plan(toml: &str) -> Plan {
+    let mut plans = plans(toml).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    assert_eq!(plans.len(), 1);
+    plans.remove(0)
+}
+
+/// All messages about an experiment in TOML.
+pub fn messages(toml: &str) -> Vec<String> {
+    let mistakes = plans(toml).expect_err("it should be refused");
+    mistakes.to_string().lines().map(Into::into).collect()
+}
+
+/// The only message about an experiment in TOML.
+pub fn message(toml: &str) -> String {
+    let mut messages = messages(toml);
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    messages.remove(0)
+}
+
+/// The same experiment, by way of JSON.
+pub fn by_json(document: &Document) -> Document {
+    from_json(&document.to_json()).unwrap()
+}
+
+/// A dumbbell with one flow, in which every line can be changed.
+pub const SMALL: &str = r#"duration = "60 s"
+
+[network.dumbbell]
+rate = "10 Mbit/s"
+delay = "20 ms"
+
+[[flows]]
+from = "left1"
+to = "right1"
+"#;
+
+/// `SMALL` with `old` replaced by `new`.
+pub fn small_with(old: &str, new: &str) -> String {
+    assert!(SMALL.contains(old), "{old}");
+    SMALL.replace(old, new)
+}

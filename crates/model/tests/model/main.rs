@@ -1,0 +1,18 @@
+//! The schema from outside: what is said about bad input, what is resolved, which ids runs get.
+
+#[cfg(test)]
+mod common;
+#[cfg(test)]
+mod fuzz;
+#[cfg(test)]
+mod ids;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod plans;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod spellings;
+#[cfg(test)]
+mod studies;

@@ -1,0 +1,316 @@
+//! What users are told about each kind of bad input.
+
+use crate::common::{SIM, SMALL, by_json, message, messages, plans, small_with};
+use tcplab_model::{Backend, Mistake, Mistakes, Plan, Problem, from_json, from_toml};
+
+#[test]
+fn an_unknown_key_gets_the_nearest_one() {
+    assert_eq!(
+        message(&small_with("delay", "dleay = \"1 ms\"\ndelay")),
+        "line 5: network.dumbbell.dleay: there is no key \"dleay\" here; did you mean \"delay\"?"
+    );
+    assert_eq!(
+        message(&format!("{SMALL}stack.sak = true\n")),
+        "line 10: flows[0].stack.sak: there is no key \"sak\" here; did you mean \"sack\"?"
+    );
+}
+
+#[test]
+fn a_wrong_unit_gets_the_right_ones() {
+    assert_eq!(
+        message(&small_with("20 ms", "20 msec")),
+        "line 5: network.dumbbell.delay: `msec` is not a unit of time; the units are ps, ns, us, \
+         ms, s"
+    );
+    assert_eq!(
+        message(&small_with("10 Mbit/s", "10 Mbps")),
+        "line 4: network.dumbbell.rate: `Mbps` is not a unit of rate; the units are bit/s, \
+         kbit/s, Mbit/s, Gbit/s, Tbit/s"
+    );
+}
+
+#[test]
+fn a_number_without_a_unit_is_refused() {
+    assert_eq!(
+        message(&small_with("\"20 ms\"", "20")),
+        "line 5: network.dumbbell.delay: 20 has no unit; write it as text with one, like \"25 ms\""
+    );
+    assert_eq!(
+        message(&small_with("\"20 ms\"", "\"20 ms\"\nqueue = 250")),
+        "line 6: network.dumbbell.queue: 250 has no unit; write it as text with one, like \"250 \
+         packets\""
+    );
+}
+
+#[test]
+fn rates_are_more_than_zero() {
+    assert_eq!(
+        message(&small_with("10 Mbit/s", "-1 Mbit/s")),
+        "line 4: network.dumbbell.rate: `-1 Mbit/s` is negative; write it like `10 Mbit/s`"
+    );
+    assert_eq!(
+        message(&small_with("10 Mbit/s", "0 Mbit/s")),
+        "line 4: network.dumbbell.rate: must be more than zero"
+    );
+}
+
+#[test]
+fn a_queue_holds_something() {
+    for queue in ["0 packets", "0 kB", "0 BDP"] {
+        assert_eq!(
+            message(&small_with("\"20 ms\"", &format!("\"20 ms\"\nqueue = \"{queue}\""))),
+            "line 6: network.dumbbell.queue: must be more than zero"
+        );
+    }
+}
+
+#[test]
+fn an_experiment_lasts_some_time() {
+    assert_eq!(message(&small_with("60 s", "0 s")), "line 1: duration: must be more than zero");
+    assert_eq!(
+        message(&small_with("duration = \"60 s\"", "")),
+        "duration: is missing; write it like \"25 ms\""
+    );
+}
+
+#[test]
+fn flows_run_between_nodes_that_exist() {
+    assert_eq!(
+        message(&small_with("\"left1\"", "\"leftl\"")),
+        "line 8: flows[0].from: no node is called \"leftl\"; did you mean \"left\"?"
+    );
+    assert_eq!(
+        message(&small_with("\"right1\"", "\"mars\"")),
+        "line 9: flows[0].to: no node is called \"mars\"; there are \"left\", \"right\", \
+         \"left1\", \"right1\""
+    );
+    assert_eq!(
+        message(&small_with("\"right1\"", "\"left1\"")),
+        "line 7: flows[0]: leads from \"left1\" to itself"
+    );
+}
+
+#[test]
+fn flows_need_a_path() {
+    let islands = r#"
+duration = "1 s"
+network.links = [
+    { between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" },
+    { between = ["c", "d"], rate = "1 Mbit/s", delay = "1 ms" },
+]
+flows = [{ from = "a", to = "d" }]
+"#;
+    assert_eq!(message(islands), "line 7: flows[0]: no path leads from \"a\" to \"d\"");
+}
+
+#[test]
+fn links_connect_two_nodes() {
+    let alone = r#"
+duration = "1 s"
+network.links = [{ between = ["a", "a"], rate = "1 Mbit/s", delay = "1 ms" }]
+flows = [{ from = "a", to = "b" }]
+"#;
+    assert_eq!(message(alone), "line 3: network.links[0].between: connects \"a\" with itself");
+}
+
+#[test]
+fn what_a_link_lacks_is_said_once() {
+    let bare = r#"
+duration = "1 s"
+network.links = [{ between = ["a", "b"], forward = { rate = "1 Mbit/s" } }]
+flows = [{ from = "a", to = "b" }]
+"#;
+    assert_eq!(
+        messages(bare),
+        [
+            "line 3: network.links[0].delay: is missing; write it like \"25 ms\"",
+            "line 3: network.links[0].rate: is missing; write it like \"10 Mbit/s\"",
+        ]
+    );
+}
+
+#[test]
+fn routes_follow_links() {
+    let routed = r#"
+duration = "1 s"
+network.chain = { hops = 2, rate = "1 Mbit/s", delay = "1 ms" }
+network.routes = [{ path = ["client", "moon"] }, { path = ["client", "server"] }]
+flows = [{ from = "client", to = "server" }]
+"#;
+    assert_eq!(
+        messages(routed),
+        [
+            "line 4: network.routes[0].path[1]: no node is called \"moon\"; there are \"client\", \
+             \"router1\", \"server\"",
+            "line 4: network.routes[1].path: no link connects \"client\" with \"server\"",
+        ]
+    );
+}
+
+#[test]
+fn names_of_flows_are_unique() {
+    let twice = format!(
+        "{SMALL}name = \"a\"\n[[flows]]\nname = \"a\"\nfrom = \"left1\"\nto = \"right1\"\n"
+    );
+    assert_eq!(message(&twice), "line 12: flows[1].name: \"a\" is already the name of flows[0]");
+}
+
+#[test]
+fn nothing_to_run_is_said() {
+    assert_eq!(
+        messages("duration = \"1 s\""),
+        [
+            "flows: there are none; an experiment needs one [[flows]] at least",
+            "network: is empty; give it a shape, like [network.dumbbell], or [[network.links]]",
+        ]
+    );
+}
+
+#[test]
+fn a_profile_without_a_table_is_not_there_yet() {
+    assert_eq!(
+        message(&format!("{SMALL}[stack]\nprofile = \"linux-6.12\"\n")),
+        "line 11: stack.profile: the profile \"linux-6.12\" is not available yet; there is \"rfc\""
+    );
+    assert_eq!(
+        message(&format!("{SMALL}[stack]\nprofile = \"linux-6.13\"\n")),
+        "line 11: stack.profile: no profile is called \"linux-6.13\"; did you mean \"linux-6.12\"?"
+    );
+}
+
+#[test]
+fn several_mistakes_are_reported_together() {
+    let text = r#"
+duration = "0 s"
+seeed = 1
+
+[network.dumbbell]
+rate = "10"
+delay = 20
+queue = { kind = "blue" }
+loss = "200 %"
+
+[[flows]]
+to = "right1"
+count = 2000000
+traffic = { kind = "bulk", sise = "1 MB" }
+"#;
+    assert_eq!(
+        messages(text),
+        [
+            "line 3: seeed: there is no key \"seeed\" here; did you mean \"seed\"?",
+            "line 2: duration: must be more than zero",
+            "line 6: network.dumbbell.rate: `10` has no unit; the units are bit/s, kbit/s, \
+             Mbit/s, Gbit/s, Tbit/s",
+            "line 7: network.dumbbell.delay: 20 has no unit; write it as text with one, like \
+             \"25 ms\"",
+            "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \
+             are \"droptail\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq\"",
+            "line 9: network.dumbbell.loss: 2 is outside the range from 0 to 1 (100 %)",
+            "line 11: flows[0].from: is missing",
+            "line 13: flows[0].count: 2000000 is outside the range from 1 to 1000000",
+            "line 14: flows[0].traffic.sise: there is no key \"sise\" here; did you mean \"size\"?",
+        ]
+    );
+}
+
+#[test]
+fn sweeps_vary_what_exists() {
+    let sweep = |line: &str| format!("{SMALL}[sweep]\n{line}\n");
+    assert_eq!(
+        message(&sweep("\"flows[2].cc\" = [\"cubic\"]")),
+        "line 11: sweep.\"flows[2].cc\": there is nothing at `flows[2].cc`: `flows` has 1 entry"
+    );
+    assert_eq!(
+        message(&sweep("\"network.dumbel.rate\" = [\"1 Mbit/s\"]")),
+        "line 11: network.dumbel: there is no key \"dumbel\" here; did you mean \"dumbbell\"?"
+    );
+    assert_eq!(message(&sweep("\"seed\" = []")), "line 11: sweep.seed: has no values");
+    assert_eq!(message(&sweep("seed = 1")), "line 11: sweep.seed: 1 is not a list of values");
+    assert_eq!(message(&sweep("repeat = [1]")), "line 11: sweep.repeat: `repeat` cannot be swept");
+    assert_eq!(
+        message(&sweep("\"stack.cc\" = [\"cubic\"]\nstack = [{}]")),
+        "line 12: sweep.stack: varies the same as `stack.cc`"
+    );
+}
+
+#[test]
+fn a_wrong_swept_value_is_on_its_own_line() {
+    let sweep = "[sweep]\n\"network.dumbbell.queue\" = [\n  \"1 BDP\",\n  \"1 BDB\",\n]\n";
+    assert_eq!(
+        message(&format!("{SMALL}{sweep}")),
+        "line 13: network.dumbbell.queue: `BDB` is not a unit of queue size; the units are \
+         packets, BDP, B, kB, MB, GB, TB"
+    );
+}
+
+#[test]
+fn absurd_sizes_are_refused_before_anything_is_made() {
+    let many =
+        format!("repeat = 1000\n{SMALL}[sweep]\nseed = {:?}\n", (0..101).collect::<Vec<_>>());
+    assert_eq!(message(&many), "line 11: sweep: 101000 runs are too many; the most is 100000");
+    assert_eq!(
+        message(&small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 18000000000000")),
+        "line 4: network.dumbbell.pairs: 18000000000000 is outside the range from 1 to 100000"
+    );
+    let flows = "count = 1000000\n[[flows]]\nfrom = \"left1\"\nto = \"right1\"\ncount = 1000000\n";
+    assert_eq!(
+        message(&format!("{SMALL}{flows}")),
+        "line 7: flows: 2000000 flows are too many; the most is 1000000"
+    );
+}
+
+#[test]
+fn text_that_is_no_experiment_is_refused_with_its_line() {
+    let mistakes = from_toml("duration = \"60 s\"\n[network\n").unwrap_err();
+    let message = mistakes.to_string();
+    assert!(message.starts_with("line 2: this is not TOML: "), "{message}");
+    let message = from_json("{\"duration\":\n \"60 s\",}").unwrap_err().to_string();
+    assert_eq!(message, "line 2: this is not JSON: trailing comma (column 9)");
+    assert_eq!(from_json("[]").unwrap_err().to_string(), "a list is not a table");
+}
+
+#[test]
+fn a_backend_refuses_by_place() {
+    let refuse = |plan: &Plan| -> Vec<Mistake> {
+        let flow = &plan.flows[0];
+        let known = ["cubic", "newreno"];
+        if known.contains(&flow.cc().name.as_str()) {
+            return Vec::new();
+        }
+        let problem = Problem::unknown("congestion control", &flow.cc().name, known);
+        let what = "marks".into();
+        vec![
+            problem.at(format!("{}.cc", flow.place)),
+            Problem::NotRunBy { what, backend: "sim".into() }
+                .at(format!("{}.stack.ecn", flow.place)),
+        ]
+    };
+    let backend = Backend { refuse: &refuse, ..SIM };
+    let document =
+        from_toml(&format!("repeat = 3\n{SMALL}cc = \"qubic\"\n[stack]\necn = true\n")).unwrap();
+    assert_eq!(
+        document.plans(&backend).unwrap_err().to_string(),
+        "line 11: flows[0].cc: no congestion control is called \"qubic\"; did you mean \"cubic\"?\n\
+         line 13: stack.ecn: the backend `sim` does not run marks"
+    );
+}
+
+#[test]
+fn the_same_mistakes_come_from_json_without_lines() {
+    let toml = from_toml(&small_with("20 ms", "20 msec")).unwrap();
+    let json = by_json(&toml);
+    let (toml, json) = (toml.plans(&SIM).unwrap_err(), json.plans(&SIM).unwrap_err());
+    let without_lines = |mistakes: &Mistakes| -> Vec<Mistake> {
+        mistakes.0.iter().map(|mistake| Mistake { line: None, ..mistake.clone() }).collect()
+    };
+    assert_eq!(without_lines(&toml), json.0);
+}
+
+#[test]
+fn mistakes_of_all_runs_are_reported_once() {
+    let text = format!("repeat = 5\n{SMALL}[sweep]\n\"network.dumbbell.pairs\" = [1, 2]\n");
+    let text = text.replace("20 ms", "20 msec");
+    assert_eq!(messages(&text).len(), 1);
+    assert!(plans(&text.replace("msec", "ms")).is_ok());
+}

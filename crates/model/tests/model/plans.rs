@@ -1,0 +1,236 @@
+//! What is resolved: nodes, lanes, queues, flows and their transport.
+
+use crate::common::{SMALL, plan, small_with};
+use tcplab_model::schema::{Independent, Probability};
+use tcplab_model::{Discipline, LanePlan, Loss, Plan, QueueLimit, QueuePlan, Traffic};
+use tcplab_units::{Bytes, Duration, Rate};
+
+fn lane<'a>(plan: &'a Plan, name: &str) -> &'a LanePlan {
+    plan.lanes.iter().find(|lane| lane.name == name).unwrap()
+}
+
+fn way(plan: &Plan, lanes: &[usize]) -> Vec<String> {
+    lanes.iter().map(|lane| plan.lanes[*lane].name.clone()).collect()
+}
+
+#[test]
+fn a_dumbbell_has_its_bottleneck_in_the_middle() {
+    let plan = plan(SMALL);
+    let flow = &plan.flows[0];
+    assert_eq!(way(&plan, &flow.forward), ["left1>left", "left>right", "right>right1"]);
+    assert_eq!(way(&plan, &flow.back), ["right1>right", "right>left", "left>left1"]);
+    assert_eq!(flow.base_rtt, Duration::from_millis(44));
+    assert_eq!(plan.lanes[flow.bottleneck].name, "left>right");
+    assert_eq!(flow.mss_limit, 1460);
+}
+
+#[test]
+fn a_bdp_is_the_rate_times_the_largest_base_rtt() {
+    // 10 Mbit/s for 44 ms are 55,000 bytes, or 36.7 packets of 1500.
+    let plan = plan(SMALL);
+    assert_eq!(lane(&plan, "left>right").bdp, Bytes(55_000));
+    assert_eq!(lane(&plan, "left>right").queue.limit, QueueLimit::Packets(37));
+    let quarter = small_with("[network.dumbbell]", "[network.dumbbell]\nqueue = \"0.25 BDP\"");
+    let quarter = crate::common::plan(&quarter);
+    assert_eq!(lane(&quarter, "left>right").queue.limit, QueueLimit::Packets(9));
+    let tiny = small_with("[network.dumbbell]", "[network.dumbbell]\nqueue = \"0.001 BDP\"");
+    let tiny = crate::common::plan(&tiny);
+    assert_eq!(lane(&tiny, "left>right").queue.limit, QueueLimit::Packets(1));
+}
+
+#[test]
+fn a_lane_without_flows_has_the_bdp_of_its_own_delay() {
+    // The second pair is idle: 1 Gbit/s for twice 1 ms.
+    let plan = plan(&small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 2"));
+    assert_eq!(lane(&plan, "left2>left").bdp, Bytes(250_000));
+}
+
+#[test]
+fn the_rtts_of_pairs_are_spread_evenly() {
+    // Study D1-E4: of M pairs, the i-th has 20 + 230 i / M ms.
+    let plan = plan(
+        r#"
+duration = "1000 s"
+flows = [{ from = "left*", to = "right*" }]
+[network.dumbbell]
+pairs = 20
+rate = "10 Mbit/s"
+delay = "5 ms"
+rtt = ["20 ms", "250 ms"]
+"#,
+    );
+    let rtts: Vec<_> = plan.flows.iter().map(|flow| flow.base_rtt).collect();
+    assert_eq!(rtts[0], Duration::from_micros(31_500));
+    assert_eq!(rtts[19], Duration::from_millis(250));
+    // The published buffer: 10 Mbit/s for 250 ms, 208 packets.
+    assert_eq!(lane(&plan, "left>right").queue.limit, QueueLimit::Packets(208));
+}
+
+#[test]
+fn a_star_goes_round_the_nodes_by_number() {
+    let text = small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 12")
+        .replace("left1", "left*")
+        .replace("right1", "right*");
+    let all = plan(&text);
+    assert_eq!(all.flows.len(), 12);
+    let eleventh = &all.flows[10];
+    assert_eq!(eleventh.name, "flow1/11");
+    assert_eq!(all.nodes[eleventh.from], "left11");
+    assert_eq!(all.nodes[eleventh.to], "right11");
+    let more = plan(&format!("{text}count = 13\nstagger = \"100 ms\"\nstart = \"5 s\"\n"));
+    assert_eq!(more.nodes[more.flows[12].from], "left1");
+    assert_eq!(more.flows[12].start, Duration::from_millis(6_200));
+    assert_eq!(more.flows[12].class, "flow1");
+}
+
+#[test]
+fn directions_of_a_link_can_differ() {
+    let plan = plan(
+        r#"
+duration = "1 s"
+flows = [{ from = "server", to = "client" }]
+[[network.links]]
+between = ["client", "server"]
+rate = "2 Mbit/s"
+delay = "52 ms"
+queue = "40 packets"
+back = { rate = "10 Mbit/s", delay = "42 ms", queue = "64 kB", loss = "1 %" }
+"#,
+    );
+    let (up, down) = (lane(&plan, "client>server"), lane(&plan, "server>client"));
+    assert_eq!(up.queue.limit, QueueLimit::Packets(40));
+    assert_eq!(down.queue.limit, QueueLimit::Bytes(64_000));
+    assert_eq!(down.rate, Rate::from_bits_per_second(10_000_000));
+    assert_eq!(up.loss, None);
+    let probability = Probability(0.01);
+    assert_eq!(down.loss, Some(Loss::Independent(Independent { probability })));
+    assert_eq!(plan.flows[0].base_rtt, Duration::from_millis(94));
+}
+
+#[test]
+fn options_of_the_flow_count_more_than_of_the_host_than_of_all() {
+    let plan = plan(
+        r#"
+duration = "1 s"
+stack = { cc = "newreno", sack = false, initial_window = 3, delayed_ack = "off" }
+hosts.server.stack = { initial_window = 4, rmem = "64 kB" }
+hosts."*".stack = { initial_window = 5 }
+network.links = [
+    { between = ["1", "router"], rate = "1 Mbit/s", delay = "1 ms" },
+    { between = ["server", "router"], rate = "1 Mbit/s", delay = "1 ms" },
+]
+flows = [
+    { from = "server", to = "1", cc = { name = "cubic", beta = 0.5 }, stack = { sack = true } },
+    { from = "1", to = "server" },
+]
+"#,
+    );
+    let [down, up] = &plan.flows[..] else { panic!() };
+    assert_eq!((down.cc().name.as_str(), up.cc().name.as_str()), ("cubic", "newreno"));
+    assert_eq!(down.cc().params["beta"], 0.5);
+    assert_eq!((down.stack.sack, down.peer_stack.sack, up.stack.sack), (true, true, false));
+    assert_eq!((down.stack.initial_window, down.peer_stack.initial_window), (4, 5));
+    assert_eq!((up.stack.rmem, up.peer_stack.rmem), (Bytes(1_000_000_000), Bytes(64_000)));
+    assert_eq!(up.stack.delayed_ack.on(), None);
+}
+
+#[test]
+fn the_way_has_the_fewest_hops_unless_a_route_says_otherwise() {
+    let text = r#"
+duration = "1 s"
+network.links = [
+    { between = ["a", "x"], rate = "1 Mbit/s", delay = "1 ms" },
+    { between = ["a", "y"], rate = "1 Mbit/s", delay = "1 ms" },
+    { between = ["x", "b"], rate = "1 Mbit/s", delay = "1 ms" },
+    { between = ["y", "b"], rate = "1 Mbit/s", delay = "1 ms" },
+    { between = ["x", "y"], rate = "1 Mbit/s", delay = "1 ms" },
+]
+flows = [{ from = "a", to = "b" }]
+"#;
+    let direct = plan(text);
+    assert_eq!(way(&direct, &direct.flows[0].forward), ["a>x", "x>b"]);
+    assert_eq!(way(&direct, &direct.flows[0].back), ["b>x", "x>a"]);
+    let routed = plan(&format!("{text}[[network.routes]]\npath = [\"a\", \"x\", \"y\", \"b\"]\n"));
+    assert_eq!(way(&routed, &routed.flows[0].forward), ["a>x", "x>y", "y>b"]);
+    assert_eq!(way(&routed, &routed.flows[0].back), ["b>x", "x>a"]);
+}
+
+#[test]
+fn parallel_links_have_names_of_their_own() {
+    let link = "{ between = [\"a\", \"b\"], rate = \"1 Mbit/s\", delay = \"1 ms\" }";
+    let plan = plan(&format!(
+        "duration = \"1 s\"\nnetwork.links = [{link}, {link}]\nflows = [{{ from = \"a\", to = \"b\" }}]"
+    ));
+    let names: Vec<_> = plan.lanes.iter().map(|lane| lane.name.as_str()).collect();
+    assert_eq!(names, ["a>b", "b>a", "a>b/2", "b>a/2"]);
+    assert_eq!(plan.flows[0].forward, [0]);
+}
+
+#[test]
+fn on_and_off_times_are_written_out() {
+    let text = |traffic: &str| format!("{SMALL}traffic = {{ kind = \"on-off\", {traffic} }}\n");
+    let periods = |traffic| match &*plan(&text(traffic)).flows[0].traffic {
+        Traffic::OnOff(on_off) => {
+            on_off.periods.iter().map(|(from, to)| format!("{from} to {to}")).collect::<Vec<_>>()
+        }
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(periods("periods = [[\"5 s\", \"6 s\"]]"), ["5 s to 6 s"]);
+    assert_eq!(
+        periods("on = \"20 s\", off = \"5 s\""),
+        ["0 ms to 20 s", "25 s to 45 s", "50 s to 70 s"]
+    );
+}
+
+#[test]
+fn relative_sizes_inside_a_discipline_are_resolved() {
+    let red = "queue = { kind = \"red\", min = \"0.1 BDP\", max = \"0.5 BDP\", ecn = true }";
+    let plan = plan(&small_with("[network.dumbbell]", &format!("[network.dumbbell]\n{red}")));
+    let QueuePlan { discipline: Discipline::Red { min, max, ecn, .. }, limit } =
+        lane(&plan, "left>right").queue.clone()
+    else {
+        panic!()
+    };
+    assert_eq!((min, max), (QueueLimit::Packets(4), QueueLimit::Packets(18)));
+    assert_eq!((limit, ecn), (QueueLimit::Packets(37), true));
+}
+
+#[test]
+fn stations_of_a_lan_see_each_other() {
+    let plan = plan(
+        r#"
+duration = "1 s"
+network.lan.office = { nodes = ["a", "b", "c"], rate = "1 Gbit/s", delay = "2 us" }
+flows = [{ from = "c", to = "a", traffic = { kind = "udp", interval = "2 us" } }]
+"#,
+    );
+    assert_eq!(plan.lanes.len(), 6);
+    assert!(plan.lanes.iter().all(|lane| lane.lan.as_deref() == Some("office")));
+    assert_eq!(way(&plan, &plan.flows[0].forward), ["c>a"]);
+}
+
+#[test]
+fn ten_thousand_pairs_are_no_trouble() {
+    let text = small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 10000");
+    let plan = plan(&text.replace("left1", "left*").replace("right1", "right*"));
+    assert_eq!((plan.nodes.len(), plan.lanes.len(), plan.flows.len()), (20_002, 40_002, 10_000));
+    let last = &plan.flows[9_999];
+    assert_eq!(way(&plan, &last.back), ["right10000>right", "right>left", "left>left10000"]);
+}
+
+#[test]
+fn captures_are_at_lanes() {
+    let plan = plan(&format!("{SMALL}[record]\ncaptures = [\"right>left\"]\nlinks = \"off\"\n"));
+    assert_eq!(plan.record.captures, [1]);
+    assert_eq!(plan.record.links.on(), None);
+}
+
+#[test]
+fn a_plan_can_be_printed_as_json_with_its_units() {
+    let json = serde_json::to_value(plan(SMALL)).unwrap();
+    assert_eq!(json["duration"], "60 s");
+    assert_eq!(json["lanes"][0]["rate"], "10 Mbit/s");
+    assert_eq!(json["lanes"][0]["queue"]["limit"]["packets"], 37);
+    assert_eq!(json["flows"][0]["stack"]["delayed_ack"], "200 ms");
+    assert_eq!(json["flows"][0]["traffic"]["kind"], "bulk");
+}
