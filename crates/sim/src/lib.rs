@@ -1,0 +1,43 @@
+//! The `sim` backend: hosts made of `tcp` on a network made of `engine`, driven by the traffic of
+//! `model`, recorded in `tables`.
+//!
+//! | file | job |
+//! |---|---|
+//! | `refuse` | says what of an experiment it cannot run |
+//! | `stack` | turns the stack of a plan into settings of endpoints |
+//! | `traffic` | what applications do |
+//! | `world` | hosts and network, and the loop over what happens |
+//! | `recorder` | writes the tables |
+//! | `watch` | progress, and stopping from outside |
+
+mod recorder;
+mod refuse;
+mod stack;
+mod traffic;
+mod watch;
+mod world;
+
+pub use watch::{Stopped, Watch};
+
+use tcplab_model::{Backend, Plan};
+use tcplab_tables::Tables;
+
+/// This backend's name.
+pub const NAME: &str = "sim";
+
+/// This backend's version: results of equal versions are equal.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// This backend, for making plans.
+pub fn backend() -> Backend<'static> {
+    Backend { name: NAME, version: VERSION, refuse: &refuse::refuse }
+}
+
+/// Runs a plan that this backend did not refuse.
+///
+/// # Errors
+///
+/// If `watch` was told to stop.
+pub fn run(plan: &Plan, watch: &Watch) -> Result<Tables, Stopped> {
+    world::World::new(plan).run(watch)
+}

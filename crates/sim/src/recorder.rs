@@ -1,0 +1,194 @@
+//! Writes the tables.
+
+use crate::world::{Flow, OnWire};
+use tcplab_engine::{LaneId, Network};
+use tcplab_model::{OrOff, Plan, Samples};
+use tcplab_tables::{FlowRow, Kind, Label, LinkRow, RunRow, SampleRow, Tables};
+use tcplab_tcp::{Ended, Endpoint};
+use tcplab_units::{Duration, Time};
+
+/// What was recorded so far.
+pub(crate) struct Recorder {
+    tables: Tables,
+    /// How often flows are sampled; none if at every ACK or never.
+    pub sample_interval: Option<Duration>,
+    /// How often links are sampled.
+    pub link_interval: Option<Duration>,
+    /// Labels in the table of samples: the run's, and each flow's.
+    run_in_samples: Label,
+    flows_in_samples: Vec<Label>,
+    /// The algorithm of each flow, and the columns found for its internals so far.
+    algorithms: Vec<String>,
+    internals: Vec<(String, &'static str, usize)>,
+    run_in_links: Label,
+    links: Vec<Link>,
+    links_sampled: Time,
+}
+
+struct Link {
+    label: Label,
+    busy: Duration,
+}
+
+impl Recorder {
+    pub fn new(plan: &Plan) -> Self {
+        let mut tables = Tables::default();
+        let run_in_samples = tables.samples.label(&plan.id);
+        let mut flows_in_samples = Vec::new();
+        let mut algorithms = Vec::new();
+        if plan.record.samples != Samples::Off {
+            flows_in_samples.extend(plan.flows.iter().map(|flow| tables.samples.label(&flow.name)));
+            algorithms.extend(plan.flows.iter().map(|flow| flow.cc().name.clone()));
+        }
+        let run_in_links = tables.links.label(&plan.id);
+        let links = plan
+            .lanes
+            .iter()
+            .map(|lane| Link { label: tables.links.label(&lane.name), busy: Duration::ZERO });
+        let links = links.collect();
+        Self {
+            sample_interval: match plan.record.samples {
+                Samples::Every(interval) => Some(interval),
+                Samples::Ack | Samples::Off => None,
+            },
+            link_interval: match plan.record.links {
+                OrOff::On(interval) => Some(interval),
+                OrOff::Off => None,
+            },
+            tables,
+            run_in_samples,
+            flows_in_samples,
+            algorithms,
+            internals: Vec::new(),
+            run_in_links,
+            links,
+            links_sampled: Time::ZERO,
+        }
+    }
+
+    pub fn sample_flow(&mut self, now: Time, flow: usize, end: &Endpoint) {
+        let seen = end.snapshot();
+        let samples = &mut self.tables.samples;
+        samples.push(SampleRow {
+            run: self.run_in_samples,
+            flow: self.flows_in_samples[flow],
+            time_s: now.as_secs_f64(),
+            cwnd_segments: seen.cwnd,
+            ssthresh_segments: seen.ssthresh,
+            srtt_ms: (!seen.srtt.is_zero()).then(|| seen.srtt.as_millis_f64()),
+            rto_ms: seen.rto.as_millis_f64(),
+            in_flight_segments: seen.in_flight,
+            acked_bytes: seen.acked_bytes,
+            pacing_mbit_s: seen.pacing.map(|rate| rate.bits_per_second() as f64 / 1e6),
+        });
+        let (algorithm, internals) = (&self.algorithms[flow], &mut self.internals);
+        end.probe(&mut |name, value| {
+            let known = internals.iter().find(|known| known.1 == name && known.0 == *algorithm);
+            let column = if let Some(known) = known {
+                known.2
+            } else {
+                let column = samples.extra(&format!("{algorithm}_{name}"), Kind::Number);
+                internals.push((algorithm.clone(), name, column));
+                column
+            };
+            samples.set_number(column, value);
+        });
+    }
+
+    pub fn sample_links(&mut self, now: Time, network: &mut Network<OnWire>) {
+        let interval = now.since(self.links_sampled).as_secs_f64();
+        self.links_sampled = now;
+        for (number, link) in self.links.iter_mut().enumerate() {
+            let lane = network.lane(LaneId(number as u32));
+            let (queue_packets, queue_bytes) = lane.queued(now);
+            let counters = lane.counters();
+            let busy = lane.busy(now);
+            self.tables.links.push(LinkRow {
+                run: self.run_in_links,
+                link: link.label,
+                time_s: now.as_secs_f64(),
+                queue_packets,
+                queue_bytes,
+                dropped_packets: counters.dropped_packets,
+                lost_packets: counters.lost_packets,
+                marked_packets: 0,
+                sent_packets: counters.sent_packets,
+                sent_bytes: counters.sent_bytes,
+                utilisation: (busy - link.busy).as_secs_f64() / interval,
+            });
+            link.busy = busy;
+        }
+    }
+
+    /// Adds what is known at the end: the flows and the run itself.
+    pub fn finish<'a>(
+        mut self,
+        plan: &Plan,
+        flows: impl Iterator<Item = (&'a Flow, &'a Endpoint)>,
+        packet_hops: u64,
+    ) -> Tables {
+        self.tables.flows.reserve(plan.flows.len());
+        for (planned, (flow, sender)) in plan.flows.iter().zip(flows) {
+            let table = &mut self.tables.flows;
+            let ended_at = Time::ZERO + plan.duration;
+            let end = if flow.is_complete() { flow.last_arrival } else { ended_at };
+            let elapsed = end.since(flow.start).as_secs_f64();
+            let bits = flow.received as f64 * 8.0;
+            let goodput = if elapsed > 0.0 { bits / elapsed } else { 0.0 };
+            let bottleneck = plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
+            let counters = sender.counters();
+            let rtt = sender.rtt();
+            let row = FlowRow {
+                run: table.label(&plan.id),
+                flow: table.label(&planned.name),
+                class: table.label(&planned.class),
+                from: table.label(&plan.nodes[planned.from]),
+                to: table.label(&plan.nodes[planned.to]),
+                cc: table.label(&planned.cc().name),
+                start_s: flow.start.as_secs_f64(),
+                end_s: end.as_secs_f64(),
+                bytes: flow.received,
+                goodput_mbit_s: goodput / 1e6,
+                bottleneck_share: goodput / bottleneck,
+                completion_s: flow.is_complete().then_some(elapsed),
+                outcome: table.label(outcome(flow, sender)),
+                sent_segments: counters.sent_segments,
+                retransmitted_segments: counters.retransmitted_segments,
+                timeouts: counters.timeouts,
+                loss_episodes: counters.episodes,
+                rtt_min_ms: rtt.map(|rtt| rtt.min.as_millis_f64()),
+                rtt_mean_ms: rtt.map(|rtt| rtt.mean.as_millis_f64()),
+                rtt_max_ms: rtt.map(|rtt| rtt.max.as_millis_f64()),
+            };
+            table.push(row);
+        }
+        let runs = &mut self.tables.runs;
+        let row = RunRow {
+            run: runs.label(&plan.id),
+            experiment: runs.label(&plan.experiment),
+            backend: runs.label(&plan.backend),
+            version: runs.label(&plan.version),
+            seed: plan.seed,
+            repetition: plan.repetition,
+            simulated_s: plan.duration.as_secs_f64(),
+            packet_hops,
+            wall_s: None,
+        };
+        runs.push(row);
+        for (path, value) in &plan.swept {
+            let column = runs.extra(path, Kind::Text);
+            runs.set_text(column, value);
+        }
+        self.tables
+    }
+}
+
+fn outcome(flow: &Flow, sender: &Endpoint) -> &'static str {
+    match sender.ended() {
+        _ if flow.is_complete() => "completed",
+        Some(Ended::Reset) => "reset",
+        Some(Ended::TimedOut) => "timed out",
+        Some(Ended::Normally) | None if flow.has_started => "running",
+        Some(Ended::Normally) | None => "not started",
+    }
+}

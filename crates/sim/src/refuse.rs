@@ -1,0 +1,108 @@
+//! What the schema can say and this backend does not run.
+
+use crate::stack::parameters;
+use tcplab_cc::{ALGORITHMS, BuildError, CutBase, Init, build};
+use tcplab_engine::MOST;
+use tcplab_model::{Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, Traffic};
+
+/// Everything of the plan that cannot be run, each with its place.
+pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
+    let mut mistakes = Vec::new();
+    // Links and flows made by one description share its place, and its mistakes.
+    let mut seen = Vec::new();
+    for lane in plan.lanes.iter() {
+        if !seen.contains(&(&lane.place, lane_kind(lane))) {
+            seen.push((&lane.place, lane_kind(lane)));
+            refuse_lane(lane, &mut mistakes);
+        }
+    }
+    let mut seen = "";
+    for flow in plan.flows.iter() {
+        if flow.place != seen {
+            seen = &flow.place;
+            refuse_flow(flow, &mut mistakes);
+        }
+    }
+    if !plan.record.captures.is_empty() {
+        mistakes.push(not_yet("packet captures").at("record.captures"));
+    }
+    let timers = plan.flows.len() * 3 + 2;
+    if plan.lanes.len().max(timers) >= MOST {
+        let (what, number) = ("links and flows in one run", (plan.lanes.len() + timers) as u128);
+        mistakes.push(Problem::TooMany { what, number, most: MOST as u64 }.at("network"));
+    }
+    mistakes
+}
+
+/// What tells the two directions of a link apart as far as refusing goes.
+fn lane_kind(lane: &LanePlan) -> [bool; 5] {
+    [
+        matches!(lane.queue.discipline, Discipline::DropTail),
+        matches!(lane.loss, None | Some(Loss::Independent(_) | Loss::Listed(_))),
+        lane.reordering.is_none(),
+        lane.rate_changes.is_none(),
+        lane.lan.is_none(),
+    ]
+}
+
+fn refuse_lane(lane: &LanePlan, mistakes: &mut Vec<Mistake>) {
+    let [queue, loss, reordering, rate, lan] = lane_kind(lane);
+    let mut add = |fine: bool, key: &str, problem: Problem| {
+        if !fine {
+            mistakes.push(problem.at(format!("{}.{key}", lane.place)));
+        }
+    };
+    add(queue, "queue", instead("this queue discipline", &["droptail"]));
+    add(loss, "loss", instead("this kind of loss", &["independent", "listed"]));
+    add(reordering, "reordering", not_yet("reordering"));
+    add(rate, "rate_changes", not_yet("a changing rate"));
+    if !lan {
+        mistakes.push(not_yet("a shared medium").at(&lane.place));
+    }
+}
+
+fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
+    if !matches!(*flow.traffic, Traffic::Bulk(_) | Traffic::OnOff(_)) {
+        let problem = instead("this kind of traffic", &["bulk", "on-off"]);
+        mistakes.push(problem.at(format!("{}.traffic", flow.place)));
+    }
+    let stack = &flow.stack;
+    let init = Init { mss: 1460, initial_window: 10, cut_base: CutBase::FlightSize, seed: 0 };
+    if let Err(error) = build(&stack.cc.name, &init, &parameters(stack)) {
+        mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
+    }
+    for stack in [stack, &flow.peer_stack] {
+        for (on, name) in [
+            (stack.fack, "fack"),
+            (stack.ecn, "ecn"),
+            (stack.pacing, "pacing"),
+            (stack.rack, "rack"),
+            (stack.tlp, "tlp"),
+            (stack.prr, "prr"),
+            (stack.frto, "frto"),
+        ] {
+            if on {
+                let place = format!("{}.stack.{name}", flow.place);
+                mistakes.push(not_yet(&format!("the option `{name}`")).at(place));
+            }
+        }
+    }
+}
+
+fn wrong_cc(error: &BuildError, name: &str) -> Problem {
+    match error {
+        BuildError::UnknownAlgorithm { .. } => {
+            let known = ALGORITHMS.iter().map(|algorithm| algorithm.name);
+            Problem::unknown("congestion control", name, known)
+        }
+        other => Problem::Invalid(other.to_string()),
+    }
+}
+
+fn not_yet(what: &str) -> Problem {
+    Problem::NotYet { what: what.into(), have: Vec::new() }
+}
+
+fn instead(what: &str, have: &[&str]) -> Problem {
+    Problem::NotYet { what: what.into(), have: have.iter().map(|&name| name.into()).collect() }
+}

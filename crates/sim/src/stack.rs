@@ -1,0 +1,87 @@
+//! From the stack of a plan to the settings of an endpoint.
+
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tcplab_cc::{ALGORITHMS, CutBase, Init, Params, build};
+use tcplab_model::{AckCounting, CutBase as PlannedBase, OrOff, StackPlan};
+use tcplab_tcp::{AckCounting as Counting, BuildControl, Settings, Start};
+
+/// What endpoints with equal stacks share.
+#[derive(Default)]
+pub(crate) struct Stacks {
+    known: BTreeMap<(*const StackPlan, u64), (Arc<Settings>, BuildControl)>,
+}
+
+impl Stacks {
+    /// The settings and the congestion control of an endpoint with this stack on a path that carries
+    /// segments of `mss_limit`.
+    pub fn get(&mut self, stack: &Arc<StackPlan>, mss_limit: u64) -> (Arc<Settings>, BuildControl) {
+        let make = || (Arc::new(settings(stack, mss_limit)), build_control(stack));
+        let (settings, control) =
+            self.known.entry((Arc::as_ptr(stack), mss_limit)).or_insert_with(make);
+        (Arc::clone(settings), Arc::clone(control))
+    }
+}
+
+/// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`.
+fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
+    // Linux: the part of the buffer that is kept from the window is 1/2^app_win.
+    let kept = if stack.app_win == 0 { 0 } else { stack.rmem.0 >> stack.app_win };
+    Settings {
+        mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
+        sack: stack.sack,
+        timestamps: stack.timestamps,
+        window_scaling: stack.window_scaling,
+        nagle: stack.nagle,
+        limited_transmit: stack.limited_transmit,
+        restart_after_idle: stack.restart_after_idle,
+        delayed_ack: match stack.delayed_ack {
+            OrOff::On(delay) => Some(delay),
+            OrOff::Off => None,
+        },
+        ack_every: stack.ack_every.min(u64::from(u32::MAX)) as u32,
+        quick_ack: stack.quick_ack.min(u64::from(u32::MAX)) as u32,
+        initial_window: stack.initial_window,
+        counting: match stack.abc {
+            AckCounting::Ack => Counting::PerAck,
+            AckCounting::Segment => Counting::PerSegment,
+            AckCounting::Byte { limit } => Counting::PerByte { limit: limit as u32 },
+        },
+        dup_thresh: stack.dup_thresh.min(u64::from(u32::MAX)) as u32,
+        initial_rto: stack.initial_rto,
+        min_rto: stack.min_rto.min(stack.max_rto),
+        max_rto: stack.max_rto,
+        receive_buffer: stack.rmem.0 - kept,
+        send_buffer: stack.wmem.0,
+        syn_retries: stack.syn_retries as u32,
+        retries: stack.retries as u32,
+        time_wait: stack.time_wait,
+    }
+}
+
+/// The parameters of the congestion control, those included that are options of the stack.
+pub(crate) fn parameters(stack: &StackPlan) -> Params {
+    let mut params = stack.cc.params.clone();
+    let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name == stack.cc.name);
+    if let (Some(algorithm), Value::Object(given)) = (algorithm, &mut params)
+        && (algorithm.defaults)().get("hystart").is_some()
+    {
+        given.entry("hystart").or_insert(Value::Bool(stack.hystart));
+    }
+    Params(params)
+}
+
+/// Builds the congestion control of endpoints with this stack.
+fn build_control(stack: &StackPlan) -> BuildControl {
+    let name = stack.cc.name.clone();
+    let params = parameters(stack);
+    let cut_base = match stack.cut_base {
+        PlannedBase::Cwnd => CutBase::Cwnd,
+        PlannedBase::FlightSize => CutBase::FlightSize,
+    };
+    Arc::new(move |Start { mss, initial_window, seed }: Start| {
+        let init = Init { mss, initial_window, cut_base, seed };
+        build(&name, &init, &params).expect("a plan with another algorithm is refused")
+    })
+}

@@ -1,0 +1,70 @@
+//! What the application of a flow does: how much it writes, and when.
+
+use tcplab_model::Traffic;
+use tcplab_tcp::Endpoint;
+use tcplab_units::{Duration, Time};
+
+/// Bytes kept ready for an endpoint that has not sent them. An application that writes further ahead
+/// could not stop when its time is over.
+const READY: u64 = 1 << 17;
+
+/// The sending application of a flow.
+#[derive(Clone, Debug)]
+pub(crate) struct Source {
+    /// Bytes still to be written; `u64::MAX` is without end.
+    left: u64,
+    /// Total bytes, if it has a size.
+    pub size: Option<u64>,
+    /// When it writes, from the flow's start; the last period first. None is always.
+    periods: Option<Vec<(Duration, Duration)>>,
+    is_on: bool,
+}
+
+impl Source {
+    pub fn new(traffic: &Traffic) -> Self {
+        match traffic {
+            Traffic::Bulk(bulk) => {
+                let size = bulk.size.map(|size| size.0);
+                Self { left: size.unwrap_or(u64::MAX), size, periods: None, is_on: true }
+            }
+            Traffic::OnOff(times) => {
+                let periods = times.periods.iter().rev().copied().collect();
+                Self { left: u64::MAX, size: None, periods: Some(periods), is_on: false }
+            }
+            _ => unreachable!("a plan with other traffic is refused"),
+        }
+    }
+
+    /// Turns on or off what is due, and tells when the next change is.
+    pub fn switch(&mut self, now: Time, start: Time) -> Time {
+        let Some(periods) = &mut self.periods else { return Time::NEVER };
+        while periods.last().is_some_and(|&(_, until)| start + until <= now) {
+            periods.pop();
+        }
+        let Some(&(from, until)) = periods.last() else {
+            self.is_on = false;
+            return Time::NEVER;
+        };
+        self.is_on = start + from <= now;
+        if self.is_on { start + until } else { start + from }
+    }
+
+    /// Writes what the endpoint may need next; closes when all is written.
+    #[inline]
+    pub fn write(&mut self, end: &mut Endpoint) {
+        let ready = end.unsent();
+        if !self.is_on || ready >= READY / 2 {
+            return;
+        }
+        if self.left > 0 {
+            let written = end.write(self.left.min(READY - ready));
+            if self.left != u64::MAX {
+                self.left -= written;
+            }
+        }
+        if self.left == 0 {
+            self.is_on = false;
+            end.close();
+        }
+    }
+}

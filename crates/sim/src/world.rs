@@ -1,0 +1,303 @@
+//! Hosts on a network, and the loop over what happens.
+
+use crate::recorder::Recorder;
+use crate::stack::Stacks;
+use crate::traffic::Source;
+use crate::watch::{Stopped, Watch};
+use tcplab_engine::{
+    EndpointId, Event, LaneConfig, LaneId, Loss, Network, Packet, QueueLimit, Random, RouteId,
+    TimerId,
+};
+use tcplab_model::{
+    FlowPlan, LanePlan, Loss as PlannedLoss, Plan, QueueLimit as PlannedLimit, Samples,
+};
+use tcplab_tables::Tables;
+use tcplab_tcp::{Endpoint, Identity, Segment, State};
+use tcplab_units::{Duration, Time};
+
+/// Events between two looks at the watch.
+const EVENTS_UNWATCHED: u32 = 1 << 14;
+
+/// A segment on the network.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnWire(Segment);
+
+impl Packet for OnWire {
+    #[inline]
+    fn wire_bytes(&self) -> u32 {
+        self.0.wire_bytes()
+    }
+
+    #[inline]
+    fn has_payload(&self) -> bool {
+        self.0.payload > 0
+    }
+}
+
+/// One end of a flow and its way onto the network.
+struct End {
+    endpoint: Endpoint,
+    route: RouteId,
+    timer: TimerId,
+}
+
+/// A flow: its application, and what has arrived of it.
+pub(crate) struct Flow {
+    pub source: Source,
+    /// When it begins.
+    pub start: Time,
+    pub has_started: bool,
+    /// Fires when the application starts, or turns on or off.
+    timer: TimerId,
+    pub received: u64,
+    pub last_arrival: Time,
+}
+
+impl Flow {
+    /// All that was to be sent has arrived.
+    pub fn is_complete(&self) -> bool {
+        self.source.size.is_some_and(|size| self.received >= size)
+    }
+}
+
+/// What a timer belongs to; timers are numbered in this order.
+enum Owner {
+    End(usize),
+    Flow(usize),
+    Samples,
+    Links,
+}
+
+pub(crate) struct World<'a> {
+    plan: &'a Plan,
+    network: Network<OnWire>,
+    /// The sender of flow n is 2n, its receiver 2n + 1.
+    ends: Vec<End>,
+    flows: Vec<Flow>,
+    sample_timer: TimerId,
+    link_timer: TimerId,
+    samples_every_ack: bool,
+    recorder: Recorder,
+}
+
+impl<'a> World<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        let mut network = Network::new(plan.lanes.iter().map(lane), plan.seed);
+        let mut stacks = Stacks::default();
+        let mut ends = Vec::with_capacity(plan.flows.len() * 2);
+        for (number, flow) in plan.flows.iter().enumerate() {
+            ends.extend(ends_of(flow, number as u32, plan.seed, &mut stacks, &mut network));
+        }
+        let flows = plan.flows.iter().map(|flow| {
+            let mut random = Random::new(plan.seed, &format!("start {}", flow.name));
+            let jitter = random.up_to(flow.start_jitter.as_picos());
+            Flow {
+                source: Source::new(&flow.traffic),
+                start: Time::ZERO + flow.start + Duration::from_picos(jitter),
+                has_started: false,
+                timer: network.add_timer(),
+                received: 0,
+                last_arrival: Time::ZERO,
+            }
+        });
+        let flows: Vec<Flow> = flows.collect();
+        for flow in &flows {
+            network.set_timer(flow.timer, flow.start);
+        }
+        let (sample_timer, link_timer) = (network.add_timer(), network.add_timer());
+        Self {
+            plan,
+            network,
+            ends,
+            flows,
+            sample_timer,
+            link_timer,
+            samples_every_ack: plan.record.samples == Samples::Ack,
+            recorder: Recorder::new(plan),
+        }
+    }
+
+    pub fn run(mut self, watch: &Watch) -> Result<Tables, Stopped> {
+        let end = Time::ZERO + self.plan.duration;
+        self.arm(self.sample_timer, self.recorder.sample_interval);
+        self.arm(self.link_timer, self.recorder.link_interval);
+        let mut events = 0;
+        while let Some(event) = self.network.next(end) {
+            match event {
+                Event::Delivered { to: EndpointId(end), packet } => {
+                    self.deliver(end as usize, &packet.0);
+                }
+                Event::Timer(timer) => self.on_timer(timer),
+            }
+            events += 1;
+            if events == EVENTS_UNWATCHED {
+                events = 0;
+                watch.reach(self.network.now())?;
+            }
+        }
+        watch.reach(end)?;
+        let packet_hops = self.network.packet_hops();
+        let ends = self.ends.iter().step_by(2).map(|end| &end.endpoint);
+        Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops))
+    }
+
+    #[inline]
+    fn deliver(&mut self, end: usize, segment: &Segment) {
+        self.ends[end].endpoint.on_segment(self.network.now(), segment);
+        self.serve(end);
+        if self.samples_every_ack && end.is_multiple_of(2) {
+            self.sample(end / 2);
+        }
+    }
+
+    fn on_timer(&mut self, timer: TimerId) {
+        let now = self.network.now();
+        match self.owner(timer) {
+            Owner::End(end) => {
+                self.ends[end].endpoint.on_timer(now);
+                self.serve(end);
+            }
+            Owner::Flow(number) => {
+                let flow = &mut self.flows[number];
+                if !flow.has_started {
+                    flow.has_started = true;
+                    self.ends[2 * number].endpoint.connect();
+                }
+                let next = flow.source.switch(now, flow.start);
+                self.network.set_timer(flow.timer, next);
+                self.serve(2 * number);
+            }
+            Owner::Samples => {
+                for number in 0..self.flows.len() {
+                    let state = self.ends[2 * number].endpoint.state();
+                    let is_over = matches!(state, State::Closed | State::TimeWait);
+                    if self.flows[number].has_started && !is_over {
+                        self.sample(number);
+                    }
+                }
+                self.arm(timer, self.recorder.sample_interval);
+            }
+            Owner::Links => {
+                self.recorder.sample_links(now, &mut self.network);
+                self.arm(timer, self.recorder.link_interval);
+            }
+        }
+    }
+
+    /// Lets the application act, sends what may leave, and notes when to come back.
+    #[inline]
+    fn serve(&mut self, end: usize) {
+        let now = self.network.now();
+        let flow = &mut self.flows[end / 2];
+        let End { endpoint, route, timer } = &mut self.ends[end];
+        if end.is_multiple_of(2) {
+            if flow.has_started {
+                flow.source.write(endpoint);
+            }
+        } else {
+            let bytes = endpoint.read(u64::MAX);
+            if bytes > 0 {
+                flow.received += bytes;
+                flow.last_arrival = now;
+            }
+            if endpoint.state() == State::CloseWait {
+                endpoint.close();
+            }
+        }
+        while let Some(segment) = endpoint.poll_transmit(now) {
+            self.network.send(*route, OnWire(segment));
+        }
+        self.network.set_timer(*timer, endpoint.next_timer());
+    }
+
+    fn sample(&mut self, flow: usize) {
+        self.recorder.sample_flow(self.network.now(), flow, &self.ends[2 * flow].endpoint);
+    }
+
+    /// The n-th sample is due at n intervals exactly.
+    fn arm(&mut self, timer: TimerId, interval: Option<Duration>) {
+        if let Some(interval) = interval {
+            let passed = self.network.now().as_picos() / interval.as_picos();
+            self.network.set_timer(timer, Time::ZERO + interval.saturating_mul(passed + 1));
+        }
+    }
+
+    fn owner(&self, timer: TimerId) -> Owner {
+        let (number, ends) = (timer.0 as usize, self.ends.len());
+        if number < ends {
+            Owner::End(number)
+        } else if number < ends + self.flows.len() {
+            Owner::Flow(number - ends)
+        } else if timer == self.sample_timer {
+            Owner::Samples
+        } else {
+            Owner::Links
+        }
+    }
+}
+
+/// Both ends of a flow: the sender, which connects, and the receiver, which listens.
+fn ends_of(
+    flow: &FlowPlan,
+    number: u32,
+    seed: u64,
+    stacks: &mut Stacks,
+    network: &mut Network<OnWire>,
+) -> [End; 2] {
+    let mut end = |stack, lanes: &[usize], side: Side| {
+        let mut random = Random::new(seed, &format!("{} {}", side.name(), flow.name));
+        let identity = Identity { initial_sequence: random.bits() as u32, seed: random.bits() };
+        let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
+        let (settings, control) = stacks.get(stack, flow.mss_limit);
+        End {
+            endpoint: Endpoint::new(settings, control, identity),
+            route: network.add_route(&lanes, EndpointId(2 * number + side.peer())),
+            timer: network.add_timer(),
+        }
+    };
+    let sender = end(&flow.stack, &flow.forward, Side::Sender);
+    let mut receiver = end(&flow.peer_stack, &flow.back, Side::Receiver);
+    receiver.endpoint.listen();
+    [sender, receiver]
+}
+
+#[derive(Clone, Copy)]
+enum Side {
+    Sender,
+    Receiver,
+}
+
+impl Side {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Sender => "sender",
+            Self::Receiver => "receiver",
+        }
+    }
+
+    /// The place of the other end among the two of its flow.
+    fn peer(self) -> u32 {
+        match self {
+            Self::Sender => 1,
+            Self::Receiver => 0,
+        }
+    }
+}
+
+fn lane(lane: &LanePlan) -> LaneConfig {
+    LaneConfig {
+        name: lane.name.clone(),
+        rate: lane.rate,
+        delay: lane.delay,
+        jitter: lane.jitter,
+        queue: match lane.queue.limit {
+            PlannedLimit::Packets(packets) => QueueLimit::Packets(packets),
+            PlannedLimit::Bytes(bytes) => QueueLimit::Bytes(bytes),
+        },
+        loss: lane.loss.as_ref().map(|loss| match loss {
+            PlannedLoss::Independent(loss) => Loss::Independent { probability: loss.probability.0 },
+            PlannedLoss::Listed(loss) => Loss::Listed { packets: loss.packets.clone() },
+            _ => unreachable!("a plan with other losses is refused"),
+        }),
+    }
+}

@@ -1,0 +1,76 @@
+//! One flow alone: what arrives is what arithmetic says.
+
+use crate::{acked_per_second, assert_within, run};
+
+#[test]
+fn a_full_link_carries_its_rate_less_the_headers() {
+    for (rate, mbit) in [("10 Mbit/s", 10.0), ("100 Mbit/s", 100.0), ("1 Gbit/s", 1000.0)] {
+        // The window is held at twice the BDP by the receive buffer: the link is always busy, the
+        // queue is half full, and nothing is lost.
+        let bdp = mbit * 1e6 * 0.040 / 8.0;
+        let tables = run(&format!(
+            r#"
+            duration = "40 s"
+            stack = {{ rmem = "{} B" }}
+            [[network.links]]
+            between = ["a", "b"]
+            rate = "{rate}"
+            delay = "20 ms"
+            queue = "2 BDP"
+            [[flows]]
+            from = "a"
+            to = "b"
+            "#,
+            (2.0 * bdp) as u64
+        ));
+        // A packet of 1500 bytes carries 1448: 20 of IP, 20 of TCP, 12 of timestamps.
+        let expected = mbit * 1e6 / 8.0 * 1448.0 / 1500.0;
+        assert_within(0.001, acked_per_second(&tables, 10.0, 40.0), expected, rate);
+        assert_eq!(crate::flows(&tables, "retransmitted_segments"), [0.0]);
+    }
+}
+
+#[test]
+fn a_window_below_the_path_gives_a_window_per_round_trip() {
+    let tables = run(r#"
+        duration = "60 s"
+        stack = { rmem = "28960 B", delayed_ack = "off" }
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "100 Mbit/s"
+        delay = "50 ms"
+        [[flows]]
+        from = "a"
+        to = "b"
+    "#);
+    // 20 segments of 1448 bytes each round trip: 100 ms, and the time to transmit a packet of 1500
+    // bytes one way and an ACK of 52 bytes the other.
+    let round_trip = 0.100 + (1500.0 + 52.0) * 8.0 / 100e6;
+    let expected = 20.0 * 1448.0 / round_trip;
+    assert_within(0.001, acked_per_second(&tables, 10.0, 60.0), expected, "window limited");
+}
+
+#[test]
+fn a_transfer_takes_the_rounds_of_slow_start() {
+    let tables = run(r#"
+        duration = "5 s"
+        stack = { abc = "segment" }
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "1 Gbit/s"
+        delay = "50 ms"
+        [[flows]]
+        from = "a"
+        to = "b"
+        traffic = { kind = "bulk", size = "100 kB" }
+    "#);
+    // 100 kB are 70 segments: flights of 10, 20 and 40. One round trip for the handshake, two for the
+    // first two flights, half a one for the last: 350 ms. Transmissions: the SYN's 60 bytes, the
+    // SYN-ACK's 60, the first data packet's 1500 and its ACK of 52; the ACK waits for a second packet
+    // (1500 more). Then the same again, and 40 packets less the part that went while ACKs came.
+    let time = crate::flows(&tables, "completion_s")[0];
+    let transmission = 8.0 / 1e9;
+    let least = 0.350 + (120.0 + 2.0 * (3000.0 + 52.0) + 1500.0) * transmission;
+    let most = least + 70.0 * 1500.0 * transmission;
+    assert!(least <= time && time <= most, "{least} <= {time} <= {most}");
+}

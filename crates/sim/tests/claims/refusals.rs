@@ -1,0 +1,66 @@
+//! What this backend does not run is refused, with its place.
+
+use tcplab_sim::backend;
+
+fn refusal(link: &str, flow: &str, rest: &str) -> String {
+    let toml = format!(
+        r#"
+        duration = "1 s"
+        {rest}
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "10 Mbit/s"
+        delay = "1 ms"
+        {link}
+        [[flows]]
+        from = "a"
+        to = "b"
+        {flow}
+        "#
+    );
+    let document = tcplab_model::from_toml(&toml).unwrap();
+    document.plans(&backend()).unwrap_err().to_string()
+}
+
+#[test]
+fn an_unknown_algorithm_with_a_suggestion() {
+    let message = refusal("", "cc = \"qubic\"", "");
+    assert!(
+        message.contains("flows[0].cc: no congestion control is called \"qubic\""),
+        "{message}"
+    );
+    assert!(message.contains("did you mean \"cubic\"?"), "{message}");
+}
+
+#[test]
+fn an_unknown_parameter_of_an_algorithm() {
+    let message = refusal("", "cc = { name = \"cubic\", betta = 0.5 }", "");
+    assert!(message.contains("flows[0].cc") && message.contains("`betta`"), "{message}");
+}
+
+#[test]
+fn what_is_not_there_yet() {
+    for (link, flow, rest, place, what) in [
+        ("queue = \"codel\"", "", "", "network.links[0].queue", "queue discipline"),
+        ("loss = { kind = \"gilbert\", to_bad = 0.1, to_good = 0.5 }", "", "", ".loss", "loss"),
+        (
+            "",
+            "traffic = { kind = \"udp\", rate = \"1 Mbit/s\" }",
+            "",
+            "flows[0].traffic",
+            "traffic",
+        ),
+        ("", "stack = { rack = true }", "", "flows[0].stack.rack", "rack"),
+        ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "captures"),
+    ] {
+        let message = refusal(link, flow, rest);
+        assert!(message.contains(place), "{message}");
+        assert!(message.contains(what) && message.contains("not available yet"), "{message}");
+    }
+}
+
+#[test]
+fn several_at_once() {
+    let message = refusal("queue = \"pie\"", "cc = \"vegass\"\nstack = { ecn = true }", "");
+    assert_eq!(message.lines().count(), 3, "{message}");
+}

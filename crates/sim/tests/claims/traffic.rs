@@ -1,0 +1,153 @@
+//! What applications do, and what is recorded of it.
+
+use crate::{acked_per_second, flows, run, run_all};
+
+const PAIR: &str = r#"
+    duration = "30 s"
+    [[network.links]]
+    between = ["a", "b"]
+    rate = "10 Mbit/s"
+    delay = "10 ms"
+"#;
+
+#[test]
+fn a_sized_transfer_completes_and_closes() {
+    let tables = run(&format!(
+        r#"{PAIR}
+        [[flows]]
+        from = "a"
+        to = "b"
+        traffic = {{ kind = "bulk", size = "1 MB" }}
+        "#
+    ));
+    assert_eq!(flows(&tables, "bytes"), [1_000_000.0]);
+    assert_eq!(tables.flows.texts("outcome").unwrap(), [Some("completed")]);
+    // 1 MB at 10 Mbit/s with 52 bytes of headers in 1500: 0.83 s, and slow start before.
+    let time = flows(&tables, "completion_s")[0];
+    assert!(0.829 < time && time < 1.1, "{time}");
+    // Samples end when the connection has closed.
+    let last = *tables.samples.numbers("time_s").unwrap().last().unwrap();
+    assert!(last.unwrap() < 1.5);
+}
+
+#[test]
+fn an_application_sends_when_it_is_on() {
+    let tables = run(&format!(
+        r#"{PAIR}
+        [[flows]]
+        from = "a"
+        to = "b"
+        traffic = {{ kind = "on-off", periods = [["0 s", "5 s"], ["10 s", "15 s"]] }}
+        "#
+    ));
+    let full = 10e6 / 8.0 * 1448.0 / 1500.0;
+    assert!(acked_per_second(&tables, 2.0, 5.0) > 0.98 * full);
+    // What was written before the end drains within a second.
+    assert!(acked_per_second(&tables, 6.0, 10.0).abs() < 1.0);
+    assert!(acked_per_second(&tables, 12.0, 15.0) > 0.95 * full);
+    assert!(acked_per_second(&tables, 16.0, 30.0).abs() < 1.0);
+}
+
+#[test]
+fn both_directions_carry_data_at_once() {
+    let tables = run(&format!(
+        r#"{PAIR}
+        [[flows]]
+        from = "a"
+        to = "b"
+        [[flows]]
+        from = "b"
+        to = "a"
+        start = "5 s"
+        "#
+    ));
+    let rates = flows(&tables, "goodput_mbit_s");
+    assert!(rates.iter().all(|&rate| rate > 5.0), "{rates:?}");
+    assert_eq!(flows(&tables, "start_s"), [0.0, 5.0]);
+}
+
+#[test]
+fn many_flows_share_a_pair_of_hosts() {
+    let tables = run(&format!(
+        r#"{PAIR}
+        [[flows]]
+        name = "page"
+        from = "a"
+        to = "b"
+        count = 8
+        stagger = "1 s"
+        traffic = {{ kind = "bulk", size = "100 kB" }}
+        "#
+    ));
+    assert_eq!(flows(&tables, "bytes"), [100_000.0; 8]);
+    let starts: Vec<f64> = (0..8).map(f64::from).collect();
+    assert_eq!(flows(&tables, "start_s"), starts);
+    assert_eq!(tables.flows.texts("flow").unwrap()[7], Some("page/8"));
+}
+
+#[test]
+fn a_full_queue_delays_by_its_packets() {
+    let tables = run(r#"
+        duration = "60 s"
+        stack = { cc = "newreno" }
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "10 Mbit/s"
+        delay = "20 ms"
+        queue = "50 packets"
+        [[flows]]
+        from = "a"
+        to = "b"
+    "#);
+    // The last packet with room waits for 49 and the rest of the one in transmission, then takes its
+    // own 1.2 ms; its ACK may wait for one packet more, and takes 0.04 ms itself.
+    let longest = flows(&tables, "rtt_max_ms")[0];
+    assert!((40.04 + 50.0 * 1.2..40.05 + 52.0 * 1.2).contains(&longest), "{longest}");
+    let queue = tables.links.integers("queue_packets").unwrap();
+    assert_eq!(queue.iter().flatten().max(), Some(&50));
+}
+
+#[test]
+fn equal_experiments_give_equal_tables_and_other_seeds_others() {
+    let toml = r#"
+        duration = "20 s"
+        repeat = 2
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        loss = "1 %"
+        jitter = "2 ms"
+        [[flows]]
+        from = "a"
+        to = "b"
+        start_jitter = "1 s"
+    "#;
+    let digests = |runs: Vec<tcplab_tables::Tables>| -> Vec<String> {
+        runs.iter().map(tcplab_tables::Tables::digest).collect()
+    };
+    let once = digests(run_all(toml));
+    assert_eq!(once, digests(run_all(toml)));
+    assert_ne!(once[0], once[1]);
+}
+
+#[test]
+fn every_ack_is_a_sample_if_asked() {
+    let tables = run(r#"
+        duration = "2 s"
+        stack = { delayed_ack = "off" }
+        record = { samples = "ack" }
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "100 Mbit/s"
+        delay = "10 ms"
+        [[flows]]
+        from = "a"
+        to = "b"
+        traffic = { kind = "bulk", size = "144800 B" }
+    "#);
+    // The SYN-ACK, and one for each of 100 segments, the last of which carries the peer's FIN.
+    assert_eq!(tables.samples.len(), 101);
+    let cwnd = tables.samples.integers("cwnd_segments").unwrap();
+    assert_eq!(cwnd[..5], [Some(10), Some(11), Some(12), Some(13), Some(14)]);
+}
