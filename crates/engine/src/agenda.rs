@@ -2,6 +2,8 @@
 //!
 //! A heap with four children a node: half as deep as a binary one, and the children share a cache
 //! line. An entry is one integer (time, number of entry, subject), so one comparison orders two.
+//! What is done leaves its place open for what it causes, which nearly always comes at once: taking
+//! one entry out and putting another in is then one walk down the heap.
 
 use tcplab_units::Time;
 
@@ -15,39 +17,52 @@ pub const LAST_SUBJECT: u32 = (1 << SUBJECT_BITS) - 1;
 #[derive(Clone, Debug, Default)]
 pub struct Agenda {
     heap: Vec<u128>,
+    /// The first entry is done with, and its place free.
+    is_open: bool,
     entered: u64,
 }
 
 impl Agenda {
     /// The earliest entry.
     #[inline]
-    pub fn peek(&self) -> Option<(Time, u32)> {
+    pub fn peek(&mut self) -> Option<(Time, u32)> {
+        if self.is_open {
+            self.close();
+        }
         let &first = self.heap.first()?;
         Some((Time::from_picos((first >> 64) as u64), first as u32 & LAST_SUBJECT))
+    }
+
+    /// Removes the earliest entry, the one seen by `peek`.
+    #[inline]
+    pub fn remove_first(&mut self) {
+        if self.is_open {
+            self.close();
+        }
+        self.is_open = !self.heap.is_empty();
     }
 
     /// Enters `subject` at a time.
     #[inline]
     pub fn push(&mut self, at: Time, subject: u32) {
         let entry = self.entry(at, subject);
-        self.heap.push(entry);
-        self.sift_up(self.heap.len() - 1);
+        if self.is_open {
+            self.is_open = false;
+            self.sift_down(entry);
+        } else {
+            self.heap.push(entry);
+            self.sift_up(self.heap.len() - 1);
+        }
     }
 
-    /// Removes the earliest entry.
+    /// Fills the open place with the last entry.
     #[inline]
-    pub fn pop(&mut self) {
+    fn close(&mut self) {
+        self.is_open = false;
         let Some(last) = self.heap.pop() else { return };
         if !self.heap.is_empty() {
             self.sift_down(last);
         }
-    }
-
-    /// Removes the earliest entry and enters its subject again at a later time: cheaper than both.
-    #[inline]
-    pub fn postpone(&mut self, at: Time, subject: u32) {
-        let entry = self.entry(at, subject);
-        self.sift_down(entry);
     }
 
     #[inline]
@@ -64,6 +79,9 @@ impl Agenda {
     /// Once in 2^40 entries: numbers those that are left from zero, in their order.
     #[cold]
     fn renumber(&mut self) {
+        if self.is_open {
+            self.close();
+        }
         self.heap.sort_unstable();
         for (order, entry) in self.heap.iter_mut().enumerate() {
             let subject = *entry & u128::from(LAST_SUBJECT);
@@ -123,7 +141,7 @@ mod tests {
         let mut seen = Vec::new();
         while let Some((at, subject)) = agenda.peek() {
             seen.push((at.as_picos(), subject));
-            agenda.pop();
+            agenda.remove_first();
         }
         seen
     }
@@ -134,7 +152,9 @@ mod tests {
         for subject in [5, 3, 9] {
             agenda.push(Time::from_picos(7), subject);
         }
-        agenda.postpone(Time::from_picos(7), 5);
+        agenda.peek();
+        agenda.remove_first();
+        agenda.push(Time::from_picos(7), 5);
         assert_eq!(drain(&mut agenda), [(7, 3), (7, 9), (7, 5)]);
     }
 

@@ -70,8 +70,9 @@ pub struct Lane<P> {
     rate: Rate,
     delay: Duration,
     queue: QueueLimit,
-    jitter: Option<(Duration, Random)>,
-    loss: Option<LossState>,
+    // Boxed, because few lanes have them and all are walked through.
+    jitter: Option<Box<(Duration, Random)>>,
+    loss: Option<Box<LossState>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// When all that was accepted will have been transmitted.
@@ -91,8 +92,8 @@ impl<P: Copy> Lane<P> {
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
-            jitter: (!config.jitter.is_zero()).then(|| (config.jitter, random("jitter"))),
-            loss: config.loss.map(|loss| LossState::new(loss, random("loss"))),
+            jitter: (!config.jitter.is_zero()).then(|| Box::new((config.jitter, random("jitter")))),
+            loss: config.loss.map(|loss| Box::new(LossState::new(loss, random("loss")))),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             free_at: Time::ZERO,
@@ -134,7 +135,8 @@ impl<P: Copy> Lane<P> {
         self.counters.sent_bytes += u64::from(bytes);
 
         let mut arrives = self.free_at + self.delay;
-        if let Some((most, random)) = &mut self.jitter {
+        if let Some(jitter) = &mut self.jitter {
+            let (most, random) = &mut **jitter;
             arrives += Duration::from_picos(random.up_to(most.as_picos()));
             if let Some(ahead) = self.in_transit.back() {
                 arrives = arrives.max(ahead.arrives);

@@ -123,9 +123,9 @@ impl<P: Packet> Network<P> {
             let (arrived, behind) = self.lanes[subject as usize]
                 .take()
                 .expect("a lane stands on the agenda while packets are on it");
-            match behind {
-                Some(at) => self.agenda.postpone(at, subject),
-                None => self.agenda.pop(),
+            self.agenda.remove_first();
+            if let Some(at) = behind {
+                self.agenda.push(at, subject);
             }
             self.packet_hops += 1;
             let Hop(end) = self.hops[arrived.hop as usize + 1];

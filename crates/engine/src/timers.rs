@@ -46,20 +46,17 @@ impl Timers {
     /// The agenda's first entry is this timer's: takes it off, and says whether the timer fires.
     pub fn turn(&mut self, id: TimerId, now: Time, agenda: &mut Agenda, subject: u32) -> bool {
         let timer = &mut self.timers[id.0 as usize];
+        agenda.remove_first();
         if timer.entered != now {
-            agenda.pop();
             return false;
         }
         if timer.deadline <= now {
             *timer = Timer { deadline: Time::NEVER, entered: Time::NEVER };
-            agenda.pop();
             return true;
         }
         timer.entered = timer.deadline;
-        if timer.deadline == Time::NEVER {
-            agenda.pop();
-        } else {
-            agenda.postpone(timer.deadline, subject);
+        if timer.deadline != Time::NEVER {
+            agenda.push(timer.deadline, subject);
         }
         false
     }
@@ -111,7 +108,7 @@ mod tests {
         for deadline in 100..1_000 {
             timers.set(id, Time::from_picos(deadline), &mut agenda, 0);
         }
-        agenda.pop();
+        agenda.remove_first();
         assert!(agenda.peek().is_none());
     }
 }
