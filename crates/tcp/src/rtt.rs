@@ -10,7 +10,7 @@ pub(crate) struct Rtt {
     rttvar: Duration,
     /// RTO without backoff.
     base: Duration,
-    /// How often the RTO was doubled since new data was last acknowledged.
+    /// How often the RTO was doubled since the last sample.
     backoff: u32,
     pub min: Duration,
     pub max: Duration,
@@ -46,6 +46,8 @@ impl Rtt {
         }
         // The clock is finer than any G worth adding; §2.4 and §2.5 bound the result.
         self.base = (self.srtt + self.rttvar * 4).clamp(settings.min_rto, settings.max_rto);
+        // §5 (5.7): only a new measurement ends the backoff.
+        self.backoff = 0;
         self.min = self.min.min(rtt);
         self.max = self.max.max(rtt);
         self.sum += rtt;
@@ -70,12 +72,6 @@ impl Rtt {
     /// The timer ran out: the next one is twice as long (§5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;
-    }
-
-    /// New data was acknowledged.
-    #[inline]
-    pub fn end_backoff(&mut self) {
-        self.backoff = 0;
     }
 
     /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7).
@@ -129,7 +125,7 @@ mod tests {
             rtt.back_off();
         }
         assert_eq!(rtt.rto(&settings()), settings().max_rto);
-        rtt.end_backoff();
+        rtt.sample(millis(10), &settings());
         assert_eq!(rtt.rto(&settings()), millis(200));
     }
 }

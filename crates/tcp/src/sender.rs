@@ -206,9 +206,6 @@ impl Sender {
             self.rtt.sample(now.since(sent), settings);
         }
         let rtt = progress.newest.map(|sent| now.since(sent));
-        if acked_bytes > 0 {
-            self.rtt.end_backoff();
-        }
         match turn {
             Turn::None => {}
             Turn::Begins(cause) => {
