@@ -28,6 +28,12 @@ pub(crate) trait Read: Sized {
     /// Reads `value`, which stands at `at`. Without a result, at least one mistake was added.
     fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self>;
 
+    /// The example, read.
+    fn example() -> Option<Self> {
+        let example = serde_json::from_str(Self::EXAMPLE).ok()?;
+        Self::read(&example, &Place::Root, &mut Vec::new())
+    }
+
     /// The JSON Schema of what `read` accepts.
     fn schema(definitions: &mut Definitions) -> Value;
 }

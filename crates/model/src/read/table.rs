@@ -50,19 +50,24 @@ impl<'a> Table<'a> {
     }
 
     /// Reads one key; without a default it must be there.
+    ///
+    /// Where a value is wrong, the example for it stands in, so that what follows from it is looked
+    /// at too and all mistakes are found at once.
     pub fn read<T: Read>(&mut self, key: &'static str, default: Option<T>) -> Option<T> {
         let place = if self.short { *self.at } else { self.at.key(key) };
         match self.values.get(key) {
-            Some(value) if !value.is_null() => T::read(value, &place, self.mistakes),
+            Some(value) if !value.is_null() => {
+                T::read(value, &place, self.mistakes).or_else(T::example)
+            }
             _ => default.or_else(|| {
                 self.mistakes.push(Problem::Missing { example: T::EXAMPLE }.at(place));
-                None
+                T::example()
             }),
         }
     }
 
     /// Refuses what lies outside `range`.
-    pub fn within<T: Bounded>(
+    pub fn within<T: Bounded + Read>(
         &mut self,
         key: &'static str,
         value: Option<T>,
@@ -83,7 +88,7 @@ impl<'a> Table<'a> {
         };
         let place = if self.short { *self.at } else { self.at.key(key) };
         self.mistakes.push(problem.at(place));
-        None
+        T::example()
     }
 }
 

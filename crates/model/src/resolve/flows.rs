@@ -100,9 +100,15 @@ impl Flows<'_> {
                 None
             }
         };
-        let from = side(&flow.from, "from");
-        let to = side(&flow.to, "to");
-        Some(Ends { from: from?, to: to? })
+        match (side(&flow.from, "from"), side(&flow.to, "to")) {
+            (Some(from), Some(to)) => Some(Ends { from, to }),
+            // The ends of a link stand in, so that the rest of the flow is looked at too.
+            _ => self
+                .topology
+                .lanes
+                .first()
+                .map(|lane| Ends { from: vec![lane.from], to: vec![lane.to] }),
+        }
     }
 
     fn count_out(&mut self, entry: &Entry<'_>) {

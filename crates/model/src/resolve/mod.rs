@@ -12,9 +12,9 @@ use crate::plan::{Plan, RecordPlan};
 use crate::schema::{Experiment, Record};
 use topology::Topology;
 
-/// The plan of one variant, without what differs between repetitions and without an id.
+/// The plan of one variant, without what differs between repetitions and without an id. With mistakes
+/// it is good for nothing but finding more of them.
 pub(crate) fn resolve(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> Option<Plan> {
-    let before = mistakes.len();
     if experiment.flows.is_empty() {
         let reason = "there are none; an experiment needs one [[flows]] at least";
         mistakes.push(Problem::Invalid(reason.into()).at("flows"));
@@ -22,9 +22,6 @@ pub(crate) fn resolve(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> O
     let mut topology = Topology::build(&experiment.network, mistakes)?;
     let flows = flows::resolve(experiment, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);
-    if mistakes.len() > before {
-        return None;
-    }
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
     Some(Plan {
         id: String::new(),

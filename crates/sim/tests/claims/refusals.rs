@@ -64,3 +64,33 @@ fn several_at_once() {
     let message = refusal("queue = \"pie\"", "cc = \"vegass\"\nstack = { ecn = true }", "");
     assert_eq!(message.lines().count(), 3, "{message}");
 }
+
+#[test]
+fn mistakes_of_every_sort_are_reported_together() {
+    let toml = r#"
+        duration = "30 s"
+        [[network.links]]
+        between = ["server", "client"]
+        rate = "10 Mbps"
+        delay = 20
+        [[flows]]
+        from = "server"
+        to = "clint"
+        cc = "qubic"
+        start = "0.1 ps"
+    "#;
+    let document = tcplab_model::from_toml(toml).unwrap();
+    let message = document.plans(&backend()).unwrap_err().to_string();
+    let places: Vec<&str> = message.lines().filter_map(|line| line.split(": ").nth(1)).collect();
+    assert_eq!(
+        places,
+        [
+            "network.links[0].rate",
+            "network.links[0].delay",
+            "flows[0].start",
+            "flows[0].to",
+            "flows[0].cc"
+        ],
+        "{message}"
+    );
+}
