@@ -1,0 +1,42 @@
+# make run    set everything up and show a first result
+# make test   prove that everything works
+# make bench  measure speed and memory, against ns-3 where it can be installed
+# make fmt    format all sources and write generated files anew
+
+VENV := .venv
+BIN := $(VENV)/bin
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+
+.PHONY: run test bench fmt clean
+
+run: $(VENV)/installed
+	@echo "== tcplab run examples/first.toml"
+	@$(BIN)/tcplab run examples/first.toml --out results/first
+
+test: $(VENV)/installed
+	@scripts/test
+
+bench:
+	@python3 benches/bench.py
+
+fmt: $(VENV)/installed
+	cargo fmt
+	$(BIN)/python scripts/generate.py
+	$(BIN)/ruff check --fix --quiet .
+	$(BIN)/ruff format --quiet .
+
+clean:
+	rm -rf target $(VENV) results
+
+# The package, built and installed in place; again whenever the Rust side has changed.
+$(VENV)/installed: $(RUST) | $(VENV)/tools
+	@echo "== building tcplab"
+	@$(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/tools: scripts/needs
+	@scripts/needs
+	@echo "== creating $(VENV)"
+	@python3 -m venv $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip maturin
+	@touch $@

@@ -1,0 +1,30 @@
+//! The Python extension `tcplab._core`: hands text in and tables out.
+//!
+//! The only crate that knows Python. Mistakes become exceptions in `errors`, tables become Arrow in
+//! `frames`; the interpreter is released while a run goes on, so that runs share the cores and
+//! Ctrl-C is heard.
+
+mod errors;
+mod experiment;
+mod frames;
+mod lists;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::errors::{ConfigError, Interrupted};
+    #[pymodule_export]
+    use super::experiment::{Document, Plan, Watch, run};
+    #[pymodule_export]
+    use super::frames::Frame;
+    #[pymodule_export]
+    use super::lists::{algorithms, columns, schema};
+    use super::{Bound, PyModule, PyModuleMethods, PyResult};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", tcplab_sim::VERSION)
+    }
+}

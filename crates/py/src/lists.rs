@@ -1,0 +1,37 @@
+//! What there is: algorithms, columns, the schema.
+
+use pyo3::prelude::*;
+use tcplab_tables::{Column, FlowRow, LinkRow, Row, RunRow, SampleRow};
+
+/// The congestion controls: name, year, summary, reference, and the parameters' defaults as JSON.
+#[pyfunction]
+pub(crate) fn algorithms() -> Vec<(&'static str, u16, &'static str, &'static str, String)> {
+    tcplab_cc::ALGORITHMS
+        .iter()
+        .map(|a| (a.name, a.year, a.summary, a.reference, (a.defaults)().to_string()))
+        .collect()
+}
+
+/// The columns of the result tables: table, column, meaning.
+#[pyfunction]
+pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
+    fn of(
+        table: &'static str,
+        columns: &'static [Column],
+    ) -> Vec<(&'static str, &'static str, &'static str)> {
+        columns.iter().map(|column| (table, column.name, column.doc.trim())).collect()
+    }
+    [
+        of(RunRow::TABLE, RunRow::COLUMNS),
+        of(FlowRow::TABLE, FlowRow::COLUMNS),
+        of(SampleRow::TABLE, SampleRow::COLUMNS),
+        of(LinkRow::TABLE, LinkRow::COLUMNS),
+    ]
+    .concat()
+}
+
+/// The JSON Schema of an experiment, as JSON.
+#[pyfunction]
+pub(crate) fn schema() -> String {
+    tcplab_model::schema().to_string()
+}

@@ -1,0 +1,128 @@
+"""tcplab: a laboratory for transport performance.
+
+    import tcplab as lab
+
+    results = lab.run("first.toml")
+    results.flows
+
+`Experiment` describes what to run; `run` runs it and gives `Results`; `plot` draws them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from tcplab._core import ConfigError, __version__
+from tcplab._experiment import load
+from tcplab._lists import algorithms, columns, schema
+from tcplab._results import Results
+from tcplab._run import run
+from tcplab.experiment import (
+    Antiparallel,
+    ArrivalsTraffic,
+    BulkTraffic,
+    Chain,
+    CodelQueue,
+    CommandTraffic,
+    DroptailQueue,
+    Dumbbell,
+    EmpiricalSizes,
+    Experiment,
+    FixedSizes,
+    Flow,
+    FqCodelQueue,
+    FqQueue,
+    GilbertLoss,
+    GilbertTimeLoss,
+    Host,
+    IndependentLoss,
+    Lan,
+    Link,
+    LinkSettings,
+    ListedLoss,
+    LognormalSizes,
+    Loss,
+    Network,
+    OnOffTraffic,
+    ParetoSizes,
+    ParkingLot,
+    PieQueue,
+    Queue,
+    Record,
+    RedQueue,
+    Reordering,
+    RequestsTraffic,
+    Route,
+    SessionClass,
+    Sizes,
+    Stack,
+    Traffic,
+    UdpTraffic,
+    WebTraffic,
+    ZipfSizes,
+)
+
+if TYPE_CHECKING:
+    from tcplab import plot
+
+__all__ = [
+    "Antiparallel",
+    "ArrivalsTraffic",
+    "BulkTraffic",
+    "Chain",
+    "CodelQueue",
+    "CommandTraffic",
+    "ConfigError",
+    "DroptailQueue",
+    "Dumbbell",
+    "EmpiricalSizes",
+    "Experiment",
+    "FixedSizes",
+    "Flow",
+    "FqCodelQueue",
+    "FqQueue",
+    "GilbertLoss",
+    "GilbertTimeLoss",
+    "Host",
+    "IndependentLoss",
+    "Lan",
+    "Link",
+    "LinkSettings",
+    "ListedLoss",
+    "LognormalSizes",
+    "Loss",
+    "Network",
+    "OnOffTraffic",
+    "ParetoSizes",
+    "ParkingLot",
+    "PieQueue",
+    "Queue",
+    "Record",
+    "RedQueue",
+    "Reordering",
+    "RequestsTraffic",
+    "Results",
+    "Route",
+    "SessionClass",
+    "Sizes",
+    "Stack",
+    "Traffic",
+    "UdpTraffic",
+    "WebTraffic",
+    "ZipfSizes",
+    "__version__",
+    "algorithms",
+    "columns",
+    "load",
+    "plot",
+    "run",
+    "schema",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Charts take longer to load than all the rest, and most commands draw none.
+    if name == "plot":
+        return importlib.import_module("tcplab.plot")
+    raise AttributeError(f"module 'tcplab' has no attribute {name!r}")

@@ -1,0 +1,76 @@
+"""The Rust side: text in, tables out. `tcplab` wraps it; nothing else should need it."""
+
+from typing import final
+
+__all__ = [
+    "ConfigError",
+    "Document",
+    "Frame",
+    "Interrupted",
+    "Plan",
+    "Watch",
+    "__version__",
+    "algorithms",
+    "columns",
+    "run",
+    "schema",
+]
+
+__version__: str
+
+class ConfigError(ValueError):
+    """An experiment that cannot be run: one line for each mistake, with its place."""
+
+class Interrupted(Exception):  # noqa: N818 (a state, not a mistake)
+    """A run was stopped before its end."""
+
+@final
+class Document:
+    """An experiment as it was written, and the name of its file for messages."""
+
+    @staticmethod
+    def from_toml(text: str, file: str | None = None) -> Document: ...
+    @staticmethod
+    def from_json(text: str, file: str | None = None) -> Document: ...
+    @property
+    def name(self) -> str: ...
+    def to_json(self) -> str: ...
+    def plans(self, backend: str) -> list[Plan]: ...
+
+@final
+class Plan:
+    """One run with nothing left open."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def experiment(self) -> str: ...
+    @property
+    def seed(self) -> int: ...
+    @property
+    def repetition(self) -> int: ...
+    @property
+    def swept(self) -> list[tuple[str, str]]: ...
+    @property
+    def duration_s(self) -> float: ...
+    def to_json(self) -> str: ...
+
+@final
+class Watch:
+    """How far a run is; and the means to stop it."""
+
+    def __new__(cls) -> Watch: ...
+    @property
+    def reached_s(self) -> float: ...
+    def stop(self) -> None: ...
+
+@final
+class Frame:
+    """A table of results, to be read by the Arrow PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+def run(plan: Plan, watch: Watch) -> tuple[list[tuple[str, Frame]], str]: ...
+def algorithms() -> list[tuple[str, int, str, str, str]]: ...
+def columns() -> list[tuple[str, str, str]]: ...
+def schema() -> str: ...

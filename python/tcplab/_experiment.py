@@ -1,0 +1,85 @@
+"""What can be done with an experiment: work out its runs, read it from a file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcplab import _core
+from tcplab._values import Value, from_plain
+
+if TYPE_CHECKING:
+    from tcplab.experiment import Experiment
+
+
+@dataclass(frozen=True)
+class Source:
+    """The file that an experiment was read from."""
+
+    name: str
+    text: str
+    read: dict[str, Any] | None = None
+    """What was read from it: an experiment that changed since is no longer the file's."""
+
+    def document(self) -> _core.Document:
+        """The file as the Rust side knows it: with the line of every value."""
+        if self.name.endswith(".json"):
+            return _core.Document.from_json(self.text, self.name)
+        return _core.Document.from_toml(self.text, self.name)
+
+
+class Runnable(Value):
+    """An experiment as far as it is not generated."""
+
+    def plans(self, backend: str = "sim") -> list[_core.Plan]:
+        """All runs that the experiment asks for: each variant with each of its repetitions.
+
+        Raises:
+            ConfigError: The experiment cannot be run. It names every mistake with its place.
+        """
+        return self._document().plans(backend)
+
+    def _document(self) -> _core.Document:
+        """The file it came from, so that mistakes have lines; else what it is made of."""
+        plain = self.to_dict()
+        source: Source | None = self.__dict__.get("_source")
+        if source is not None and source.read == plain:
+            return source.document()
+        return _core.Document.from_json(json.dumps(plain))
+
+
+def load(path: str | PathLike[str]) -> Experiment:
+    """Reads an experiment from a TOML file, or from a JSON file if its name ends so.
+
+    Whether it can be run, `Experiment.plans` says, with the line of each mistake.
+
+    Raises:
+        ConfigError: The file is neither, or has keys that no experiment has.
+        OSError: The file cannot be read.
+    """
+    from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise _core.ConfigError(f"{path}: this is not a text file (UTF-8)") from None
+    # Names that are not text are shown as far as they are.
+    name = str(path).encode(errors="replace").decode()
+    source = Source(name, text.removeprefix("\N{BYTE ORDER MARK}"))
+    document = source.document()
+    # The duration may be missing here, if it is swept.
+    experiment = from_plain(Experiment, {"duration": None} | json.loads(document.to_json()))
+    if not isinstance(experiment, Experiment):
+        document.plans("sim")
+        raise _core.ConfigError(f"{path}: has keys that no experiment has")
+    source = replace(source, read=experiment.to_dict())
+    object.__setattr__(experiment, "_source", source)
+    return experiment
+
+
+def loaded(experiment: Experiment | str | PathLike[str]) -> Experiment:
+    """The experiment itself, wherever it is."""
+    return load(experiment) if isinstance(experiment, (str, PathLike)) else experiment

@@ -1,0 +1,117 @@
+"""What came out: the tables of all runs of an experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import polars as pl
+
+from tcplab import _core
+from tcplab._store import TABLES, RunTables
+from tcplab._summary import summary
+
+
+class Results:
+    """The tables of all runs, in the order in which the experiment asks for them.
+
+    Tables of runs that are on disk are read when they are asked for, not before: with many runs,
+    `scan` a table and take what is needed from it, rather than `samples` or `links` as a whole.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[_core.Plan],
+        tables: Mapping[str, RunTables],
+        *,
+        computed: frozenset[str],
+    ) -> None:
+        """`computed` are the ids of the runs that were not there before."""
+        self.plans = list(plans)
+        self.computed = computed
+        self._tables = {plan.id: tables[plan.id] for plan in plans}
+
+    @property
+    def swept(self) -> list[str]:
+        """The columns of `runs` that hold swept values."""
+        return list(dict.fromkeys(name for plan in self.plans for name in _swept(plan)))
+
+    @cached_property
+    def runs(self) -> pl.DataFrame:
+        """A row for each run. Swept values stand in columns named by their path."""
+        frames = {run: tables.scan("runs").collect() for run, tables in self._tables.items()}
+        return pl.concat([_named(frames[plan.id], plan) for plan in self.plans], how="diagonal")
+
+    @cached_property
+    def flows(self) -> pl.DataFrame:
+        """A row for each flow of each run."""
+        return self._read("flows", None).collect()
+
+    @property
+    def samples(self) -> pl.DataFrame:
+        """The state of each flow over time."""
+        return self.scan("samples").collect()
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """The state of each direction of each link over time."""
+        return self.scan("links").collect()
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """A hash over all tables of each run, by its id: equal results have equal ones."""
+        return {run: tables.digest for run, tables in self._tables.items()}
+
+    def scan(self, table: str, run: str | None = None) -> pl.LazyFrame:
+        """A table of all runs, or of one, as a lazy frame: only what is asked of it is read."""
+        if table not in TABLES:
+            raise ValueError(f"no table is called {table!r}; there are {', '.join(TABLES)}")
+        if table == "runs":
+            lazy = self.runs.lazy()
+            return lazy if run is None else lazy.filter(pl.col("run") == run)
+        if table == "flows" and run is None:
+            return self.flows.lazy()
+        return self._read(table, run)
+
+    def _read(self, table: str, run: str | None) -> pl.LazyFrame:
+        chosen = self._tables.values() if run is None else [self._tables[run]]
+        return pl.concat([tables.scan(table) for tables in chosen], how="diagonal")
+
+    def joined(self, table: str) -> pl.DataFrame:
+        """A table with what was swept, the seed and the repetition of the run beside each row."""
+        about = self.runs.select("run", "seed", "repetition", *self.swept)
+        return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
+
+    def summary(self, *, by: str = "flow") -> pl.DataFrame:
+        """What each flow of each variant achieved: the mean over repetitions.
+
+        Beside each mean stands, named `..._ci`, half the width of its 95 % confidence interval;
+        nothing if there is one repetition only.
+
+        Args:
+            by: "flow" for a row per flow, "class" for one per class and congestion control, "cc"
+                for one per congestion control.
+        """
+        return summary(self.joined("flows"), variant=self.swept, by=by)
+
+    def __repr__(self) -> str:
+        """How much there is."""
+        return f"Results({len(self.plans)} runs, {len(self.computed)} of them computed now)"
+
+
+def _swept(plan: _core.Plan) -> dict[str, str]:
+    """What was swept, by the name of its column."""
+    return {"sweep.seed" if path == "seed" else path: value for path, value in plan.swept}
+
+
+def _named(run: pl.DataFrame, plan: _core.Plan) -> pl.DataFrame:
+    """The row of a run as this experiment calls it.
+
+    The run may have been computed for another experiment: the id is about results, not names.
+    """
+    declared = [column for table, column, _ in _core.columns() if table == "runs"]
+    return run.select(declared).with_columns(
+        pl.lit(plan.experiment).alias("experiment"),
+        pl.lit(plan.repetition, dtype=pl.Int64).alias("repetition"),
+        *(pl.lit(value).alias(name) for name, value in _swept(plan).items()),
+    )

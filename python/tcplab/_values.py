@@ -1,0 +1,137 @@
+"""What the parts of an experiment have in common: they become plain values, and come from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import operator
+import types
+import typing
+from collections.abc import Iterable, Mapping
+from os import PathLike, fspath
+from typing import Any, ClassVar, Self
+
+from tcplab._core import ConfigError
+
+DEEPEST = 32
+"""No experiment is nested deeper; what is, contains itself."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Value:
+    """A part of an experiment. It never changes: `replace` makes another."""
+
+    KIND: ClassVar[str | None] = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This part as plain dicts, lists, texts and numbers, with the keys that are given."""
+        plain = to_plain(self, "")
+        assert isinstance(plain, dict)
+        return plain
+
+    def __repr__(self) -> str:
+        """What is given, as it would be written."""
+        given = ((field.name, getattr(self, field.name)) for field in fields_of(self))
+        inside = ", ".join(f"{name}={value!r}" for name, value in given if value is not None)
+        return f"{type(self).__name__}({inside})"
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with other values for these keys."""
+        return dataclasses.replace(self, **changes)
+
+
+def key_of(field: str) -> str:
+    """The key of an experiment file that a field stands for: `from` for `from_`."""
+    return field.removesuffix("_")
+
+
+def to_plain(value: Any, place: str, depth: int = 0) -> Any:
+    """A value as JSON knows it.
+
+    Whether it makes sense where it stands, the Rust side says; here is refused only what JSON
+    cannot say.
+    """
+    if depth > DEEPEST:
+        raise ConfigError(f"{place[:60]}...: is nested too deeply")
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise ConfigError(f"{place}: {value} is not a number to calculate with")
+    if isinstance(value, Value):
+        fields = {key_of(field.name): getattr(value, field.name) for field in fields_of(value)}
+        kind = {} if value.KIND is None else {"kind": value.KIND}
+        return to_plain(kind | fields, place, depth)
+    if isinstance(value, Mapping):
+        return _table(value, place, depth)
+    if isinstance(value, PathLike):
+        return fspath(value)
+    for conversion in (operator.index, float):
+        # Numbers of other libraries, like those of numpy.
+        if not isinstance(value, Iterable) and hasattr(value, f"__{conversion.__name__}__"):
+            return to_plain(conversion(value), place, depth)
+    if isinstance(value, Iterable) and not isinstance(value, (bytes, bytearray, set, frozenset)):
+        items = enumerate(value)
+        return [to_plain(item, f"{place}[{number}]", depth + 1) for number, item in items]
+    raise ConfigError(f"{place}: {value!r} is not text, a number, a list or a table")
+
+
+def _table(table: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:
+    plain = {}
+    for key, value in table.items():
+        inner = f"{place}.{key}" if place else f"{key}"
+        if not isinstance(key, str):
+            raise ConfigError(f"{inner}: the key {key!r} is not text")
+        converted = to_plain(value, inner, depth + 1)
+        if converted is not None:
+            plain[key] = converted
+    return plain
+
+
+def fields_of(value: type[Value] | Value) -> list[dataclasses.Field[Any]]:
+    """The fields of a part of an experiment."""
+    return list(dataclasses.fields(value))
+
+
+def from_plain(kind: Any, plain: Any) -> Any:
+    """A plain value as the class that belongs in its place, or as it is if it fits none.
+
+    `kind` is the type that belongs there, like `Dumbbell | Mapping[str, Any] | None`.
+    """
+    if isinstance(plain, dict):
+        for option in _options(kind):
+            if isinstance(option, type) and issubclass(option, Value) and _fits(option, plain):
+                types_of = _types(option)
+                keys = {key_of(name): name for name in types_of}
+                values = {keys[key]: value for key, value in plain.items() if key != "kind"}
+                return option(**{k: from_plain(types_of[k], v) for k, v in values.items()})
+            if typing.get_origin(option) in (dict, Mapping) and option != Mapping[str, Any]:
+                inner = typing.get_args(option)[1]
+                return {key: from_plain(inner, value) for key, value in plain.items()}
+    if isinstance(plain, list):
+        inner = next((typing.get_args(o)[0] for o in _options(kind) if typing.get_args(o)), Any)
+        return tuple(from_plain(inner, item) for item in plain)
+    return plain
+
+
+def _fits(option: type[Value], plain: dict[str, Any]) -> bool:
+    """Whether the class has all these keys, and needs no others."""
+    if plain.get("kind") != option.KIND:
+        return False
+    known = {key_of(field.name): field for field in fields_of(option)}
+    needed = {key for key, field in known.items() if field.default is dataclasses.MISSING}
+    return needed <= plain.keys() and plain.keys() - {"kind"} <= known.keys()
+
+
+def _types(option: type[Value]) -> dict[str, Any]:
+    """The types of the fields of a class."""
+    hints = typing.get_type_hints(option)
+    return {field.name: hints[field.name] for field in fields_of(option)}
+
+
+def _options(kind: Any) -> tuple[Any, ...]:
+    """The members of a union; of anything else, itself."""
+    if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
+        return typing.get_args(kind)
+    return (kind,)

@@ -1,0 +1,101 @@
+"""Runs plans side by side, and stops all of them at once."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from tcplab import _core
+from tcplab._store import InMemory, RunTables
+
+TICK_S = 0.1
+"""How long Ctrl-C may go unheard."""
+
+Finish = Callable[[_core.Plan, InMemory], RunTables]
+Tick = Callable[[float], None]
+"""Is told how much simulated time, in seconds, all runs have reached together."""
+
+
+@dataclass
+class Workers:
+    """Threads that run plans. The Rust side releases the interpreter while it simulates."""
+
+    plans: Sequence[_core.Plan]
+    finish: Finish
+    """Puts the tables of a run where they are to stay; called by the threads."""
+
+    _stopping: threading.Event = field(default_factory=threading.Event)
+    _running: dict[str, _core.Watch] = field(default_factory=dict)
+    _outcomes: queue.SimpleQueue[tuple[_core.Plan, RunTables | BaseException]] = field(
+        default_factory=queue.SimpleQueue
+    )
+
+    def outcomes(self, number: int, tick: Tick) -> Generator[tuple[str, RunTables]]:
+        """Runs all plans with so many threads; gives id and tables of each as it ends.
+
+        If anything happens in between, like Ctrl-C, everything that runs is stopped first. For that
+        to hold wherever it happens, whoever calls must close the generator.
+        """
+        todo: queue.SimpleQueue[_core.Plan] = queue.SimpleQueue()
+        for plan in self.plans:
+            todo.put(plan)
+        number = min(number, len(self.plans))
+        threads = [threading.Thread(target=self._work, args=(todo,)) for _ in range(number)]
+        finished_s = 0.0
+        waiting = len(self.plans)
+        try:
+            for thread in threads:
+                thread.start()
+            while waiting:
+                reached_s = sum(watch.reached_s for watch in list(self._running.values()))
+                tick(finished_s + reached_s)
+                try:
+                    plan, outcome = self._outcomes.get(timeout=TICK_S)
+                except queue.Empty:
+                    continue
+                if isinstance(outcome, BaseException):
+                    raise outcome
+                waiting -= 1
+                finished_s += plan.duration_s
+                yield plan.id, outcome
+        finally:
+            self._stopping.set()
+            for watch in list(self._running.values()):
+                watch.stop()
+            for thread in threads:
+                if thread.ident is not None:
+                    thread.join()
+
+    def _work(self, todo: queue.SimpleQueue[_core.Plan]) -> None:
+        while not self._stopping.is_set():
+            try:
+                plan = todo.get_nowait()
+            except queue.Empty:
+                return
+            try:
+                self._outcomes.put((plan, self._run(plan)))
+            except BaseException as error:
+                # The main thread raises it.
+                self._outcomes.put((plan, error))
+
+    def _run(self, plan: _core.Plan) -> RunTables:
+        watch = _core.Watch()
+        self._running[plan.id] = watch
+        if self._stopping.is_set():
+            watch.stop()
+        try:
+            began = time.perf_counter()
+            frames, digest = _core.run(plan, watch)
+            wall_s = time.perf_counter() - began
+        finally:
+            del self._running[plan.id]
+        tables = {name: pl.DataFrame(frame) for name, frame in frames}
+        tables["runs"] = tables["runs"].with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64))
+        if self._stopping.is_set():
+            raise _core.Interrupted("the run was stopped")
+        return self.finish(plan, InMemory(tables, digest))

@@ -1,0 +1,5 @@
+"""The `tcplab` command: `_main` is its frame, each module without an underscore a subcommand."""
+
+from tcplab.cli._main import main
+
+__all__ = ["main"]

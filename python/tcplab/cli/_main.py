@@ -1,0 +1,68 @@
+"""The frame of the `tcplab` command, and its exit status.
+
+Data goes to standard output, everything else to standard error. The exit status is 0 if all went
+well, 2 if what was asked for cannot be done, 130 after Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from collections.abc import Sequence
+
+from tcplab import ConfigError, __version__
+from tcplab.cli import check, listing, run, schema
+
+COMMANDS = [run, check, listing, schema]
+
+INTERRUPTED = 130
+"""By convention, 128 and the number of the signal."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; gives the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="tcplab", description="A laboratory for transport performance."
+    )
+    parser.add_argument("--version", action="version", version=f"tcplab {__version__}")
+    subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        subparser = subparsers.add_parser(
+            command.NAME, help=command.HELP, description=f"{command.HELP.capitalize()}."
+        )
+        command.add_arguments(subparser)
+        subparser.set_defaults(run=command.run)
+    args = parser.parse_args(argv)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Where a character cannot be shown, the rest still can.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        args.run(args)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read the output has seen enough. The interpreter must not try to write the rest.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except ConfigError as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(_reason(error))
+    except KeyboardInterrupt as interrupt:
+        print(str(interrupt) or "interrupted", file=sys.stderr)
+        return INTERRUPTED
+    return 0
+
+
+def _refuse(message: str) -> int:
+    for line in message.split("\n"):
+        print(f"error: {line}", file=sys.stderr)
+    return 2
+
+
+def _reason(error: OSError) -> str:
+    """What the system said, in the form of our own messages: the place first, in lower case."""
+    if error.strerror is None:
+        return str(error)
+    place = f"{error.filename}: " if error.filename is not None else ""
+    return place + error.strerror[:1].lower() + error.strerror[1:]

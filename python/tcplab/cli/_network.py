@@ -1,0 +1,144 @@
+"""Hosts, links and flows of a plan, as text. Many that are alike are folded."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from tcplab.cli._text import LEFT, WIDTH, Column, table
+
+SHOWN = 3
+"""How many of those that are alike are shown."""
+
+MOST_HOSTS = 8
+
+UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+
+Plan = dict[str, Any]
+
+
+def hosts(plan: Plan) -> str:
+    """The names of the nodes, those with traffic apart from those that only pass it on."""
+    ends = {node for flow in plan["flows"] for node in (flow["from"], flow["to"])}
+    names = plan["nodes"]
+    with_traffic = [name for number, name in enumerate(names) if number in ends]
+    others = [name for number, name in enumerate(names) if number not in ends]
+    lines = [f"hosts    {_names(with_traffic)}"]
+    if others:
+        lines.append(f"routers  {_names(others)}")
+    return "\n".join(lines)
+
+
+def _names(names: Sequence[str]) -> str:
+    if len(names) <= MOST_HOSTS + 1:
+        return ", ".join(names)
+    return ", ".join(names[:MOST_HOSTS]) + f", ... and {len(names) - MOST_HOSTS} more"
+
+
+def links(plan: Plan) -> str:
+    """A row for each link, or for each direction if they differ."""
+    heads = [Column("link", LEFT), Column("rate"), Column("delay"), Column("BDP")]
+    heads += [Column("in packets"), Column("queue", LEFT), Column("loss", LEFT)]
+    rows: list[tuple[Hashable, list[str]]] = []
+    for there, back in zip(plan["lanes"][::2], plan["lanes"][1::2], strict=True):
+        about, about_back = _lane(there), _lane(back)
+        place = there["place"]
+        if about == about_back:
+            name = there["name"].replace(">", " <> ")
+            rows.append(((place, *about), [name, *about]))
+        else:
+            rows.append(((place, ">", *about), [there["name"].replace(">", " > "), *about]))
+            rows.append(
+                ((place, "<", *about_back), [back["name"].replace(">", " > "), *about_back])
+            )
+    return table(heads, _folded(rows, len(heads)))
+
+
+def _lane(lane: dict[str, Any]) -> list[str]:
+    amount, unit = lane["bdp"].split()
+    packets = float(amount) * UNITS[unit] / lane["mtu"]
+    delay = _up_to(lane["delay"], lane["jitter"])
+    return [lane["rate"], delay, lane["bdp"], f"{packets:.1f}", _queue(lane), _loss(lane)]
+
+
+def _up_to(time: str, jitter: str) -> str:
+    """A time, and the most that chance adds to it."""
+    return time if jitter == "0 ms" else f"{time} + up to {jitter}"
+
+
+def _queue(lane: dict[str, Any]) -> str:
+    queue = lane["queue"]
+    if "packets" in queue["limit"]:
+        size = f"{queue['limit']['packets']} packets"
+    else:
+        held = queue["limit"]["bytes"]
+        size = f"{held} B ({held // lane['mtu']} packets)"
+    return f"{size}, {queue['discipline']['kind']}"
+
+
+def _loss(lane: dict[str, Any]) -> str:
+    loss = lane["loss"]
+    if loss is None:
+        return "none"
+    if loss["kind"] == "independent":
+        return f"{loss['probability'] * 100:g} %"
+    if loss["kind"] == "listed":
+        packets = loss["packets"]
+        few = ", ".join(map(str, packets[:SHOWN]))
+        return f"packets {few}" + (", ..." if len(packets) > SHOWN else "")
+    return str(loss["kind"])
+
+
+def flows(plan: Plan) -> str:
+    """A row for each flow: its way and its transport."""
+    heads = [
+        Column("flow", LEFT),
+        Column("path", LEFT),
+        Column("cc", LEFT),
+        Column("traffic", LEFT),
+    ]
+    heads += [Column("start"), Column("base RTT"), Column("bottleneck", LEFT)]
+    rows: list[tuple[Hashable, list[str]]] = []
+    for flow in plan["flows"]:
+        lanes = [plan["lanes"][number] for number in flow["forward"]]
+        nodes = [flow["from"], *(lane["to"] for lane in lanes)]
+        path = " > ".join(plan["nodes"][node] for node in nodes)
+        bottleneck = plan["lanes"][flow["bottleneck"]]
+        about = [
+            flow["stack"]["cc"]["name"],
+            _traffic(flow["traffic"]),
+            _start(flow),
+            flow["base_rtt"],
+        ]
+        kind = (flow["place"], *about[:2], bottleneck["place"], bottleneck["rate"])
+        rows.append((kind, [flow["name"], path, *about, bottleneck["name"]]))
+    return table(heads, _folded(rows, len(heads)), width=WIDTH)
+
+
+def _traffic(traffic: dict[str, Any]) -> str:
+    if traffic["kind"] == "bulk" and traffic["size"]:
+        return f"bulk, {traffic['size']}"
+    if traffic["kind"] == "on-off":
+        number = len(traffic["periods"])
+        return f"on-off, {number} {'period' if number == 1 else 'periods'}"
+    return str(traffic["kind"])
+
+
+def _start(flow: dict[str, Any]) -> str:
+    start = "0 s" if flow["start"] == "0 ms" else str(flow["start"])
+    return _up_to(start, flow["start_jitter"])
+
+
+def _folded(rows: Sequence[tuple[Hashable, list[str]]], width: int) -> list[list[str]]:
+    """The rows by kind, in the order of the first of each; of many the first few."""
+    kinds: dict[Hashable, list[list[str]]] = {}
+    for kind, row in rows:
+        kinds.setdefault(kind, []).append(row)
+    result = []
+    for alike in kinds.values():
+        if len(alike) <= SHOWN + 1:
+            result += alike
+        else:
+            left_out = f"... and {len(alike) - SHOWN} more like it"
+            result += [*alike[:SHOWN], [left_out] + [""] * (width - 1)]
+    return result

@@ -1,0 +1,143 @@
+"""What `tcplab run` prints: one table, and where the rest lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tcplab import Results
+from tcplab.cli import _text
+from tcplab.cli._text import LEFT, Column
+
+FEW_ROWS = 30
+"""Where single flows would make more, a row is about all flows of a class."""
+
+MOST_ROWS = 60
+
+KEYS = {"flow": ["flow", "cc"], "class": ["class", "cc"], "cc": ["cc"]}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A column of numbers."""
+
+    head: Column
+    name: str
+    factor: float = 1.0
+    with_interval: bool = False
+    digits: int = 3
+    is_optional: bool = False
+    """Whether it is left out where there is no room. The last one goes first."""
+
+
+def table(results: Results) -> str:
+    """A row for each flow, or class of flows, of each variant: means over the repetitions."""
+    by = _rows_are(results)
+    summary = results.summary(by=by)
+    rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
+    measures = _measures(rows, by)
+    text = _layout(rows, results.swept, by, measures)
+    while _is_wide(text):
+        dropped = next((one for one in reversed(measures) if one.is_optional), None)
+        if dropped is None:
+            break
+        measures.remove(dropped)
+        text = _layout(rows, results.swept, by, measures)
+    if left_out:
+        text += f"\n... and {left_out} more rows; `Results.summary()` has them all"
+    repetitions = results.runs["repetition"].n_unique()
+    if repetitions > 1:
+        text += f"\n\nMeans of {repetitions} repetitions, with 95 % confidence intervals."
+    return text
+
+
+def _is_wide(text: str) -> bool:
+    return max(map(len, text.split("\n"))) > _text.WIDTH
+
+
+def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measure]) -> str:
+    short = _short_names(swept)
+    keys = [key for key in KEYS[by] if not any(rows[key].equals(rows[path]) for path in swept)]
+    heads = [Column(short.get(name, name), LEFT) for name in [*swept, *keys]]
+    if by != "flow":
+        heads.append(Column("flows"))
+    cells = []
+    for row in rows.iter_rows(named=True):
+        texts = [row[name] or "" for name in [*swept, *keys]]
+        if by != "flow":
+            texts.append(str(row["flows"]))
+        cells.append(texts + [_value(row, measure) for measure in measures])
+    return _text.table([*heads, *(measure.head for measure in measures)], cells)
+
+
+def epilogue(results: Results, out: Path, chart: Path, elapsed_s: float) -> str:
+    """Where things are, and how long they took."""
+    runs = results.runs
+    simulated_s = runs.unique("run")["simulated_s"].sum()
+    number = runs["run"].n_unique()
+    done = f"{number} {'run' if number == 1 else 'runs'}, {simulated_s:g} s simulated"
+    kept = number - len(results.computed)
+    before = f" ({kept} of them before)" if kept else ""
+    return f"\n{done} in {elapsed_s:.2f} s{before}\ntables  {out}{_more(results)}\nchart   {chart}"
+
+
+def _more(results: Results) -> str:
+    ids = list(dict.fromkeys(plan.id for plan in results.plans))
+    return f"/{ids[0]}" if len(ids) == 1 else " (a folder for each run)"
+
+
+def _rows_are(results: Results) -> str:
+    """Single flows if they are few or nothing else makes fewer rows; else classes or algorithms."""
+    flows = results.joined("flows")
+    rows = {by: flows.n_unique([*results.swept, *KEYS[by]]) for by in KEYS}
+    if rows["flow"] <= FEW_ROWS or rows["flow"] == min(rows.values()):
+        return "flow"
+    if rows["class"] == rows["flow"] <= MOST_ROWS:
+        return "flow"
+    return "class" if rows["class"] <= MOST_ROWS or rows["class"] == rows["cc"] else "cc"
+
+
+def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
+    goodput = Column("goodput" if by == "flow" else "goodput each", unit="Mbit/s")
+    measures = [Measure(goodput, "goodput_mbit_s", with_interval=True)]
+    is_timed = summary["completion_s"].count() > 0
+    if by == "flow":
+        share = Column("share", unit="%")
+        measures.append(Measure(share, "bottleneck_share", factor=100.0, is_optional=True))
+    else:
+        if not is_timed:
+            # Of transfers that end, few go on at the same time.
+            measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_sum_mbit_s"))
+        measures.append(Measure(Column("Jain's index"), "jain_index"))
+    count, share = Column("resent", unit="segments"), Column("resent", unit="%")
+    measures += [
+        Measure(count, "retransmitted_segments", digits=0, is_optional=True),
+        Measure(share, "retransmitted_share", factor=100.0),
+        Measure(Column("RTT mean", unit="ms"), "rtt_mean_ms", with_interval=True),
+        Measure(Column("RTT min", unit="ms"), "rtt_min_ms", is_optional=True),
+    ]
+    if is_timed:
+        completion = Column("completed in", unit="s")
+        measures.append(Measure(completion, "completion_s", with_interval=True))
+    return measures
+
+
+def _value(row: dict[str, Any], measure: Measure) -> str:
+    mean, width = row[measure.name], row[f"{measure.name}_ci"]
+    if mean is None:
+        return "-"
+    decimals = _text.decimals(mean * measure.factor, measure.digits)
+    text = f"{mean * measure.factor:.{decimals}f}"
+    if width is None or not measure.with_interval:
+        return text
+    return f"{text} ± {width * measure.factor:.{decimals}f}"
+
+
+def _short_names(paths: list[str]) -> dict[str, str]:
+    """The last part of each path, where that is enough to tell it from all other columns."""
+    taken = ["flow", "class", "cc"] + [path.rsplit(".", 1)[-1] for path in paths]
+    short = {path: path.rsplit(".", 1)[-1] for path in paths}
+    return {path: end if taken.count(end) == 1 else path for path, end in short.items()}

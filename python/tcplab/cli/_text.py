@@ -1,0 +1,66 @@
+"""Tables as plain text."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LEFT, RIGHT = "<", ">"
+
+WIDTH = 100
+"""No line of a table is longer."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column: its name, and the unit below it."""
+
+    name: str
+    align: str = RIGHT
+    unit: str = ""
+
+
+def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int = WIDTH) -> str:
+    """A table with aligned columns. If it is too wide, the last column of text is broken."""
+    heads = [[column.name for column in columns]]
+    if any(column.unit for column in columns):
+        heads.append([column.unit for column in columns])
+    widths = [max(map(len, cells)) for cells in zip(*heads, *rows, strict=True)]
+    texts = [number for number, column in enumerate(columns) if column.align == LEFT]
+    surplus = sum(widths) + 2 * (len(widths) - 1) - width
+    if surplus > 0 and texts:
+        widest = max(texts, key=lambda number: widths[number])
+        widths[widest] = max(widths[widest] - surplus, 12)
+    rule = ["-" * size for size in widths]
+    lines = [_line(columns, widths, cells) for cells in [*heads, rule]]
+    for row in rows:
+        broken = [
+            textwrap.wrap(cell, size, break_on_hyphens=False) or [""]
+            for cell, size in zip(row, widths, strict=True)
+        ]
+        for part in range(max(map(len, broken))):
+            cells = [parts[part] if part < len(parts) else "" for parts in broken]
+            lines.append(_line(columns, widths, cells))
+    return "\n".join(lines)
+
+
+def _line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
+    padded = (
+        f"{cell:{column.align}{size}}"
+        for column, size, cell in zip(columns, widths, cells, strict=True)
+    )
+    return "  ".join(padded).rstrip()
+
+
+def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
+    """The first rows, and how many are left out. One more is shown rather than said to be there."""
+    if len(rows) <= most + 1:
+        return list(rows), 0
+    return list(rows[:most]), len(rows) - most
+
+
+def decimals(value: float, digits: int) -> int:
+    """How many decimals a number needs for so many significant digits; at most as many."""
+    before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 0
+    return max(digits - before_point, 0)

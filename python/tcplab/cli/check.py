@@ -1,0 +1,50 @@
+"""tcplab check FILE: what an experiment file would run, without running it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import tcplab
+from tcplab.cli import _network
+from tcplab.cli._text import LEFT, Column, folded, table
+
+NAME = "check"
+HELP = "check an experiment file and print what would run"
+
+MOST_RUNS = 24
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to check."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
+    parser.add_argument("--on", default="sim", metavar="BACKEND", help="what would run it: sim")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints hosts, links, flows and runs."""
+    plans = tcplab.load(args.file).plans(args.on)
+    first: dict[str, Any] = json.loads(plans[0].to_json())
+    repetitions = sum(plan.swept == plans[0].swept for plan in plans)
+    variants = len(plans) // repetitions
+    print(f"{first['experiment']}: {_number(variants, repetitions)}, {first['duration']} each")
+    if variants > 1:
+        print("\nHosts, links and flows of the first variant:")
+    print(f"\n{_network.hosts(first)}\n\n{_network.links(first)}\n\n{_network.flows(first)}\n")
+    paths = [path for path, _ in plans[0].swept]
+    heads = [Column("run", LEFT), Column("seed"), *(Column(path, LEFT) for path in paths)]
+    rows = [[plan.id, str(plan.seed), *(value for _, value in plan.swept)] for plan in plans]
+    shown, left_out = folded(rows, MOST_RUNS)
+    print(table(heads, shown))
+    if left_out:
+        print(f"... and {left_out} more runs")
+
+
+def _number(variants: int, repetitions: int) -> str:
+    runs = variants * repetitions
+    total = "1 run" if runs == 1 else f"{runs} runs"
+    if variants > 1 and repetitions > 1:
+        return f"{variants} variants x {repetitions} repetitions = {total}"
+    return total

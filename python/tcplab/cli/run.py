@@ -1,0 +1,87 @@
+"""tcplab run FILE: from an experiment file to tables and a chart."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import tcplab
+from tcplab.cli import _outcome
+
+NAME = "run"
+HELP = "run an experiment file: print a table, save all tables and a chart"
+
+FORMATS = (".svg", ".png", ".html", ".json")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to run, and where the results go."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="where tables go (default: results/NAME)"
+    )
+    parser.add_argument(
+        "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
+    )
+    parser.add_argument(
+        "--chart",
+        type=_chart,
+        metavar="FILE",
+        help="where the chart goes: .svg, .png, .html or .json (default: DIR/chart.svg)",
+    )
+    parser.add_argument("--on", default="sim", metavar="BACKEND", help="what runs it: sim")
+    parser.add_argument("--quiet", action="store_true", help="print the table and nothing else")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs the experiment."""
+    experiment = tcplab.load(args.file)
+    out = args.out or Path("results") / _safe(experiment.name or "experiment")
+    chart = args.chart or out / "chart.svg"
+    if chart.parent != out:
+        _ensure_writable(chart)
+    began = time.monotonic()
+    results = tcplab.run(
+        experiment,
+        out=out,
+        workers=args.workers,
+        backend=args.on,
+        progress=False if args.quiet else None,
+    )
+    elapsed_s = time.monotonic() - began
+    print(_outcome.table(results), flush=True)
+    tcplab.plot.save(tcplab.plot.overview(results), chart)
+    if not args.quiet:
+        print(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)
+
+
+def _safe(name: str) -> str:
+    """A name as part of a path."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "experiment"
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
+    return number
+
+
+def _chart(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
+    return path
+
+
+def _ensure_writable(chart: Path) -> None:
+    """Says before anything is run that a chart cannot be saved there."""
+    folder = chart.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(f"the chart {chart} cannot be written: {folder} is not a folder")
+    if chart.is_dir() or not os.access(chart if chart.exists() else folder, os.W_OK):
+        raise PermissionError(f"the chart {chart} cannot be written")

@@ -1,0 +1,186 @@
+"""Charts of results.
+
+Each function takes results and returns an Altair chart, to be shown in a notebook, changed, or
+saved with `save`. A chart over time shows one run: the first, unless another one is given by its
+id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+from typing import TypeVar
+
+import altair as alt
+import polars as pl
+
+from tcplab._results import Results
+from tcplab._series import thin
+
+__all__ = ["FORMATS", "cwnd", "overview", "queue", "save"]
+
+FORMATS = (".svg", ".png", ".html", ".json")
+"""What charts are saved as."""
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Of Okabe and Ito (2008), told apart by colour-blind people too; without yellow, which is too
+pale on white.
+"""
+
+LINK_COLOURS = ("#595959", "#E69F00", "#56B4E9", "#009E73")
+"""The first link is grey: no flow has its colour."""
+
+DASHES = ([1, 0], [6, 3], [2, 2])
+"""When the colours are used up, lines are dashed."""
+
+MOST_FLOWS = 10
+MOST_LINKS = 4
+WIDTH = 640
+
+
+def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
+    """The windows of the flows, above the queues of the busiest links, over time."""
+    run = _chosen(results, run)
+    windows, note = _cwnd(results, run)
+    queues = _queue(results, run)
+    chart = alt.vconcat(windows, queues, title=_title(results, run, note))
+    apart: alt.VConcatChart = chart.resolve_scale(color="independent", strokeDash="independent")
+    return _styled(apart)
+
+
+def cwnd(results: Results, *, run: str | None = None) -> alt.Chart:
+    """The congestion window of each flow over time."""
+    run = _chosen(results, run)
+    chart, note = _cwnd(results, run)
+    return _styled(chart.properties(title=_title(results, run, note)))
+
+
+def queue(results: Results, *, run: str | None = None) -> alt.Chart:
+    """The packets that wait for the busiest links over time."""
+    run = _chosen(results, run)
+    return _styled(_queue(results, run).properties(title=_title(results, run, "")))
+
+
+def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
+    """Saves a chart as what its name ends with: `.svg`, `.png`, `.html` or `.json`.
+
+    HTML needs no network to be opened: all scripts are inside.
+    """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in FORMATS:
+        raise ValueError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
+    if kind == ".html":
+        chart.save(path, inline=True)
+    else:
+        chart.save(path, scale_factor=2 if kind == ".png" else 1)
+
+
+def _chosen(results: Results, run: str | None) -> str:
+    known = [plan.id for plan in results.plans]
+    if run is not None and run not in known:
+        raise ValueError(f"no run of these results has the id {run!r}")
+    return run or known[0]
+
+
+def _title(results: Results, run: str, note: str) -> alt.TitleParams:
+    """The experiment's name; below, which run it is and what is left out."""
+    about = results.runs.filter(pl.col("run") == run).row(0, named=True)
+    said = [f"{name} = {about[name]}" for name in results.swept if about[name] is not None]
+    subtitle = []
+    if len(results.plans) > 1:
+        number = [plan.id for plan in results.plans].index(run) + 1
+        seed = f"seed {about['seed']}"
+        subtitle.append(", ".join([f"run {number} of {len(results.plans)}", *said, seed]))
+    return alt.TitleParams(about["experiment"], subtitle=[*subtitle, *([note] if note else [])])
+
+
+def _cwnd(results: Results, run: str) -> tuple[alt.Chart, str]:
+    """The chart, and what it leaves out."""
+    flows = results.scan("flows", run).select("flow", "cc").collect()
+    drawn = flows.head(MOST_FLOWS).with_columns(
+        pl.format("{} ({})", "flow", "cc").alias("label"),
+    )
+    samples = results.scan("samples", run).select("flow", "time_s", "cwnd_segments")
+    points = samples.join(drawn.lazy(), on="flow", maintain_order="left").collect()
+    note = f"the first {MOST_FLOWS} of {len(flows)} flows" if len(flows) > MOST_FLOWS else ""
+    labels = drawn["label"].to_list()
+    lines = _lines(points, y="cwnd_segments", by="label", labels=labels, legend="flow (cc)")
+    title = "cwnd (segments)"
+    return _over_time(lines, results, run, y="cwnd_segments", title=title, height=220), note
+
+
+def _queue(results: Results, run: str) -> alt.Chart:
+    links = results.scan("links", run).select("link", "time_s", "queue_packets", "utilisation")
+    use = links.group_by("link", maintain_order=True).agg(pl.col("utilisation").mean()).collect()
+    busiest = use["utilisation"].max()
+    # A flow fills every link of a row of bottlenecks; access links are far less busy.
+    busy = use.filter(pl.col("utilisation") >= pl.lit(busiest) / 2)
+    labels = busy.sort("utilisation", descending=True, maintain_order=True)["link"]
+    shown = labels.head(MOST_LINKS).to_list()
+    points = links.filter(pl.col("link").is_in(shown)).collect()
+    y, palette = "queue_packets", LINK_COLOURS
+    lines = _lines(points, y=y, by="link", labels=shown, legend="queue at", palette=palette)
+    # Vega puts the zero of an axis without anything else in its middle.
+    most = 1 if points[y].max() == 0 else None
+    return _over_time(lines, results, run, y=y, title="queue (packets)", height=130, most=most)
+
+
+def _lines(
+    points: pl.DataFrame,
+    *,
+    y: str,
+    by: str,
+    labels: Sequence[str],
+    legend: str,
+    palette: Sequence[str] = COLOURS,
+) -> alt.Chart:
+    """A line for each label, told apart by colour and, if there are many, by dashes."""
+    thinned = thin(points.select(by, "time_s", y), by=by, y=y)
+    colours = [palette[number % len(palette)] for number in range(len(labels))]
+    dashes = [DASHES[number // len(palette) % len(DASHES)] for number in range(len(labels))]
+    about = alt.Legend(title=legend, symbolType="stroke", symbolStrokeWidth=2, labelLimit=220)
+    sort = list(labels)
+    chart = alt.Chart(alt.InlineData(values=thinned.to_dicts())).mark_line(strokeWidth=1.3)
+    lines: alt.Chart = chart.encode(
+        color=alt.Color(f"{by}:N", scale=alt.Scale(domain=sort, range=colours), legend=about),
+        strokeDash=alt.StrokeDash(
+            f"{by}:N", scale=alt.Scale(domain=sort, range=dashes), legend=about
+        ),
+    )
+    return lines
+
+
+def _over_time(
+    lines: alt.Chart,
+    results: Results,
+    run: str,
+    *,
+    y: str,
+    title: str,
+    height: int,
+    most: int | None = None,
+) -> alt.Chart:
+    simulated_s = results.runs.filter(pl.col("run") == run)["simulated_s"][0]
+    time = alt.Scale(domain=[0, simulated_s], nice=False)
+    amount = alt.Scale() if most is None else alt.Scale(domain=[0, most])
+    chart: alt.Chart = lines.encode(
+        x=alt.X("time_s:Q", title="time (s)", scale=time),
+        y=alt.Y(f"{y}:Q", title=title, scale=amount),
+    ).properties(width=WIDTH, height=height)
+    return chart
+
+
+Styled = TypeVar("Styled", alt.Chart, alt.VConcatChart)
+
+
+def _styled(chart: Styled) -> Styled:
+    """The look of all charts."""
+    styled: Styled = chart.configure(
+        title=alt.TitleConfig(anchor="start", fontSize=15, subtitleFontSize=12, offset=12),
+        axis=alt.AxisConfig(gridOpacity=0.5, labelFontSize=11, titleFontSize=12),
+        legend=alt.LegendConfig(labelFontSize=11, titleFontSize=12),
+        view=alt.ViewConfig(stroke=None),
+    )
+    return styled

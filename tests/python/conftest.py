@@ -1,0 +1,40 @@
+"""What several tests need: small experiments, and the command in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import tcplab as lab
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def small() -> lab.Experiment:
+    """Four short runs: two queues, each with two seeds."""
+    return lab.Experiment(
+        name="small",
+        duration="2 s",
+        repeat=2,
+        network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="5 ms")),
+        flows=[lab.Flow(from_="client", to="server", start_jitter="100 ms")],
+        sweep={"network.chain.queue": ["10 packets", "20 packets"]},
+    )
+
+
+@pytest.fixture
+def tcplab(tmp_path: Path) -> Command:
+    """Runs the command in an empty folder."""
+
+    def run(*words: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tcplab.cli", *map(str, words)]
+        return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run

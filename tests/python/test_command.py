@@ -1,0 +1,221 @@
+"""What the command prints, for good input and bad."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLES, Command
+
+from tcplab.cli import main
+
+FIRST = EXAMPLES / "first.toml"
+
+GOOD = """\
+duration = "1 s"
+[network.chain]
+rate = "10 Mbit/s"
+delay = "5 ms"
+queue = "20 packets"
+[[flows]]
+from = "client"
+to = "server"
+cc = "cubic"
+"""
+
+
+def bad(old: str, new: str) -> str:
+    assert old in GOOD
+    return GOOD.replace(old, new)
+
+
+MISTAKES = {
+    "unknown key": (bad("delay", "dealy"), r'line 4: network\.chain\.dealy: .*"dealy".*"delay"'),
+    "wrong unit": (bad("5 ms", "5 mm"), r"line 4: network\.chain\.delay: `mm` is not a unit"),
+    "no unit": (bad('"5 ms"', "5"), r"line 4: network\.chain\.delay: 5 has no unit"),
+    "negative rate": (bad("10 Mb", "-10 Mb"), r"line 3: network\.chain\.rate: .* is negative"),
+    "unknown node": (bad('"server"', '"serfer"'), r'line 8: flows\[0\]\.to: .*"serfer".*"server"'),
+    "zero queue": (bad("20 packets", "0 packets"), r"line 5: .*queue: must be more than zero"),
+    "zero duration": (bad("1 s", "0 s"), r"line 1: duration: must be more than zero"),
+    "unknown algorithm": (bad("cubic", "qubic"), r'line 9: flows\[0\]\.cc: .*"qubic".*"cubic"'),
+    "sweep of nothing": (
+        GOOD + '[sweep]\n"flows[1].cc" = ["cubic"]\n',
+        r"line 11: .*there is nothing at `flows\[1\]\.cc`",
+    ),
+    "not TOML": ("duration = \n", r"line 1: this is not TOML"),
+    "not TOML at all": ("<html>", r"line 1: this is not TOML"),
+    "nothing": ("", r"duration: is missing"),
+    "not there yet": (GOOD + "stack.rack = true\n", r"stack\.rack: .*not available yet"),
+    "unreachable": (
+        GOOD + '[[network.links]]\nbetween = ["x", "y"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n'
+        '[[flows]]\nfrom = "x"\nto = "server"\n',
+        r'no path leads from "x" to "server"',
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_bad_input_is_refused(
+    mistake: str, tcplab: Command, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, message = MISTAKES[mistake]
+    (tmp_path / "bad.toml").write_text(text)
+    done = tcplab("run", "bad.toml")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert re.search(message, done.stderr), done.stderr
+    for line in done.stderr.splitlines():
+        assert line.startswith("error: bad.toml: "), line
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.toml"]
+    assert main(["check", str(tmp_path / "bad.toml")]) == 2
+    checked = capsys.readouterr()
+    assert checked.out == ""
+    assert checked.err == done.stderr.replace("bad.toml", str(tmp_path / "bad.toml"))
+
+
+def test_all_mistakes_are_reported_together(tcplab: Command, tmp_path: Path) -> None:
+    text = bad("5 ms", "5 mm").replace("20 packets", "0 packets")
+    (tmp_path / "bad.toml").write_text(text)
+    assert len(tcplab("check", "bad.toml").stderr.splitlines()) == 2
+
+
+def test_files_that_cannot_be_read_are_refused(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
+    for file, message in {
+        "missing.toml": "error: missing.toml: no such file or directory\n",
+        "folder": "error: folder: is a directory\n",
+        "binary.toml": "error: binary.toml: this is not a text file (UTF-8)\n",
+    }.items():
+        done = tcplab("run", file)
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_an_unwritable_folder_is_refused_before_anything_runs(
+    tcplab: Command, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    done = tcplab("run", FIRST, "--out", "file/results")
+    message = "error: the folder file/results cannot be written: not a directory\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+    done = tcplab("run", FIRST, "--chart", "missing/chart.svg")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "missing is not a folder" in done.stderr
+    done = tcplab("run", FIRST, "--chart", "chart.gif")
+    assert done.returncode == 2
+    assert "a chart is saved as .svg, .png, .html, .json" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_other_backends_are_refused(tcplab: Command) -> None:
+    done = tcplab("run", FIRST, "--on", "sym")
+    assert done.returncode == 2
+    assert done.stderr == 'error: no backend is called "sym"; did you mean "sim"?\n'
+
+
+@pytest.mark.parametrize("workers", ["0", "-1", "many"])
+def test_workers_are_at_least_one(workers: str, tcplab: Command) -> None:
+    done = tcplab("run", FIRST, f"--workers={workers}")
+    assert done.returncode == 2
+    assert "is not a number of at least 1" in done.stderr
+
+
+def test_a_reader_that_leaves_is_no_mistake(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m tcplab.cli schema | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path: Path) -> None:
+    done = tcplab("run", FIRST)
+    assert done.returncode == 0
+    assert all(len(line) <= 100 for line in done.stdout.splitlines())
+    first, second = done.stdout.splitlines()[3:]
+    assert first.split()[:2] == ["a", "cubic"]
+    assert second.split()[:2] == ["b", "newreno"]
+    shares = [float(line.split()[3]) for line in (first, second)]
+    assert 80 < sum(shares) < 100
+    assert "1 run, 60 s simulated in" in done.stderr
+    folder = tmp_path / "results" / "two-algorithms-one-bottleneck"
+    assert (folder / "chart.svg").is_file()
+    (run,) = (path for path in folder.iterdir() if path.is_dir())
+    assert sorted(path.name for path in run.iterdir()) == [
+        "digest.txt",
+        "experiment.json",
+        "flows.parquet",
+        "links.parquet",
+        "runs.parquet",
+        "samples.parquet",
+    ]
+    assert json.loads((run / "experiment.json").read_text())["id"] == run.name
+    quiet = tcplab("run", FIRST, "--quiet")
+    assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
+
+
+def test_run_prints_intervals_of_repeated_runs(tcplab: Command) -> None:
+    done = tcplab("run", EXAMPLES / "sweep.toml", "--workers", 2)
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert all(len(line) <= 100 for line in lines)
+    assert len([line for line in lines if " ± " in line]) == 8
+    assert lines[-1] == "Means of 3 repetitions, with 95 % confidence intervals."
+
+
+def test_many_flows_are_put_together(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "many.toml").write_text(GOOD + "count = 100\n")
+    done = tcplab("run", "many.toml")
+    assert done.returncode == 0
+    assert len(done.stdout.splitlines()) == 4
+    assert "Jain's index" in done.stdout
+    check = tcplab("check", "many.toml").stdout
+    assert "... and 97 more like it" in check
+
+
+def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
+    done = tcplab("check", FIRST)
+    assert (done.returncode, done.stderr) == (0, "")
+    said = re.sub(" +", " ", done.stdout)
+    assert said.startswith("two algorithms, one bottleneck: 1 run, 60 s each\n")
+    assert "hosts left1, right1, left2, right2\n" in said
+    # 10 Mbit/s x 40 ms = 50 kB, and 33 packets of 1500 bytes.
+    assert "left <> right 10 Mbit/s 19 ms 50 kB 33.3 33 packets, droptail none\n" in said
+    assert "b left2 > left > right > right2 newreno bulk 5 s 40 ms left>right\n" in said
+    assert re.search(r"^[0-9a-f]{16} 1$", said, re.MULTILINE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_check_counts_the_runs_of_a_sweep(tcplab: Command) -> None:
+    said = tcplab("check", EXAMPLES / "sweep.toml").stdout
+    assert "8 variants x 3 repetitions = 24 runs" in said
+    assert len(re.findall(r"^[0-9a-f]{16} ", said, re.MULTILINE)) == 24
+
+
+def test_lists_and_the_schema_are_printed(tcplab: Command) -> None:
+    assert "RFC 9438" in tcplab("list", "cc").stdout
+    assert "goodput_mbit_s" in tcplab("list", "columns").stdout
+    assert json.loads(tcplab("schema").stdout)["title"] == "tcplab experiment"
+    assert re.fullmatch(r"tcplab \d+\.\d+\.\d+\n", tcplab("--version").stdout)
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)
+def test_examples_run_in_seconds(file: Path, tcplab: Command) -> None:
+    done = tcplab("run", file, "--quiet")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_python_example_runs(tmp_path: Path) -> None:
+    example = [sys.executable, str(EXAMPLES / "first.py")]
+    environment = os.environ | {"POLARS_FMT_TABLE_FORMATTING": "ASCII_MARKDOWN"}
+    done = subprocess.run(
+        example, cwd=tmp_path, capture_output=True, text=True, env=environment, check=True
+    )
+    assert "newreno" in done.stdout
+    assert (tmp_path / "first.svg").is_file()

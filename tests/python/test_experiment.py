@@ -1,0 +1,129 @@
+"""An experiment is the same, however it is written."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+from conftest import EXAMPLES
+
+import tcplab as lab
+from tcplab import experiment as generated
+
+SCRIPT = EXAMPLES.parent / "scripts" / "generate.py"
+FILES = sorted(EXAMPLES.glob("*.toml"))
+
+
+def ids(experiment: lab.Experiment) -> list[str]:
+    return [plan.id for plan in experiment.plans()]
+
+
+def test_all_generated_files_are_up_to_date() -> None:
+    check = [sys.executable, str(SCRIPT), "--check"]
+    assert subprocess.run(check, check=False).returncode == 0
+
+
+def test_all_generated_classes_are_public() -> None:
+    assert set(generated.__all__) <= set(lab.__all__)
+
+
+def test_python_and_toml_give_the_same_ids() -> None:
+    built = runpy.run_path(str(EXAMPLES / "first.py"))["experiment"]
+    assert ids(built) == ids(lab.load(EXAMPLES / "first.toml"))
+    assert built.to_dict() == lab.load(EXAMPLES / "first.toml").to_dict()
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_toml_json_and_dicts_give_the_same_ids(file: Path, tmp_path: Path) -> None:
+    loaded = lab.load(file)
+    written = tmp_path / "experiment.json"
+    written.write_text(json.dumps(loaded.to_dict()))
+    assert ids(lab.load(written)) == ids(loaded)
+    assert ids(lab.Experiment(**loaded.to_dict())) == ids(loaded)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_the_json_schema_accepts_every_example(file: Path) -> None:
+    jsonschema.Draft202012Validator.check_schema(lab.schema())
+    jsonschema.validate(lab.load(file).to_dict(), lab.schema())
+
+
+def test_kinds_are_classes_or_dicts_or_text() -> None:
+    def with_queue(queue: lab.Queue) -> list[str]:
+        shape = lab.Dumbbell(rate="10 Mbit/s", delay="5 ms", queue=queue)
+        flow = lab.Flow(from_="left1", to="right1", traffic=lab.BulkTraffic(size="1 MB"))
+        network = lab.Network(dumbbell=shape)
+        return ids(lab.Experiment(duration="1 s", network=network, flows=[flow]))
+
+    by_class = with_queue(lab.DroptailQueue(limit="20 packets"))
+    assert by_class == with_queue({"kind": "droptail", "limit": "20 packets"})
+    assert by_class == with_queue("20 packets")
+
+
+def test_a_loaded_experiment_is_made_of_the_classes() -> None:
+    loaded = lab.load(EXAMPLES / "first.toml")
+    assert isinstance(loaded.network, lab.Network)
+    assert isinstance(loaded.network.dumbbell, lab.Dumbbell)
+    assert loaded.flows is not None
+    assert loaded.flows[1] == lab.Flow(
+        name="b", from_="left2", to="right2", cc="newreno", start="5 s"
+    )
+
+
+def test_a_changed_experiment_is_no_longer_the_file() -> None:
+    loaded = lab.load(EXAMPLES / "first.toml")
+    changed = loaded.replace(duration="61 s")
+    assert ids(changed) != ids(loaded)
+    assert ids(changed.replace(duration="60 s")) == ids(loaded)
+    assert ids(pickle.loads(pickle.dumps(loaded))) == ids(loaded)
+
+
+def test_what_is_given_is_shown() -> None:
+    assert repr(lab.Flow(from_="a", to="b")) == "Flow(from_='a', to='b')"
+    assert lab.Flow(from_="a", to="b", class_="large").to_dict() == {
+        "from": "a",
+        "to": "b",
+        "class": "large",
+    }
+
+
+def test_numbers_of_other_libraries_are_numbers() -> None:
+    class Seven:
+        def __index__(self) -> int:
+            return 7
+
+    small = lab.Experiment(duration="1 s", seed=Seven(), sweep={"seed": range(2)})  # type: ignore[arg-type]
+    assert small.to_dict() == {"duration": "1 s", "seed": 7, "sweep": {"seed": [0, 1]}}
+
+
+def test_what_json_cannot_say_is_refused_with_its_place() -> None:
+    flow = {"from": "a", "to": "b", "count": float("nan")}
+    with pytest.raises(lab.ConfigError, match=r"^flows\[0\]\.count: nan is not a number"):
+        lab.Experiment(duration="1 s", flows=[flow]).plans()
+    with pytest.raises(lab.ConfigError, match=r"^network: <object .* is not text, a number"):
+        lab.Experiment(duration="1 s", network=object()).plans()  # type: ignore[arg-type]
+
+
+def test_mistakes_in_python_have_their_place() -> None:
+    network = lab.Network(chain=lab.Chain(rate="10 Mbit", delay="5 ms"))
+    flows = [lab.Flow(from_="client", to="mars", cc="qubic")]
+    with pytest.raises(lab.ConfigError) as caught:
+        lab.Experiment(duration="1 s", network=network, flows=flows).plans()
+    places = [line.split(":")[0] for line in str(caught.value).split("\n")]
+    assert places == ["network.chain.rate"]
+
+
+def test_a_duration_may_be_swept_only(tmp_path: Path) -> None:
+    file = tmp_path / "swept.toml"
+    file.write_text(
+        'sweep.duration = ["1 s", "2 s"]\n'
+        'network.chain = { rate = "1 Mbit/s", delay = "5 ms" }\n'
+        'flows = [{ from = "client", to = "server" }]\n'
+    )
+    assert [plan.duration_s for plan in lab.load(file).plans()] == [1.0, 2.0]

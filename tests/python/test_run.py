@@ -1,0 +1,179 @@
+"""Running gives the documented tables, the same ones however it is done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import tcplab as lab
+from tcplab import _core
+
+LONG = """
+duration = "100 h"
+repeat = 3
+network.chain = { rate = "1 Gbit/s", delay = "5 ms" }
+flows = [{ from = "client", to = "server" }]
+record = { samples = "off", links = "off" }
+"""
+
+
+def test_tables_have_the_documented_columns(small: lab.Experiment) -> None:
+    results = lab.run(small)
+    for name in ("runs", "flows", "samples", "links"):
+        documented = lab.columns().filter(pl.col("table") == name)["column"].to_list()
+        frame = getattr(results, name)
+        assert frame.columns[: len(documented)] == documented
+        assert len(frame) > 0
+    assert results.runs.columns[-1] == "network.chain.queue"
+    assert set(results.flows.dtypes) == {pl.String, pl.Int64, pl.Float64}
+    assert results.runs["wall_s"].null_count() == 0
+
+
+def test_runs_are_in_the_order_of_plans(small: lab.Experiment) -> None:
+    for workers in (1, 4):
+        results = lab.run(small, workers=workers)
+        assert results.runs["run"].to_list() == [plan.id for plan in small.plans()]
+        queues = results.runs["network.chain.queue"].to_list()
+        assert queues == ["10 packets", "10 packets", "20 packets", "20 packets"]
+
+
+def test_the_number_of_workers_changes_no_bit(small: lab.Experiment) -> None:
+    one, two = (lab.run(small, workers=workers) for workers in (1, 2))
+    assert one.digests == two.digests
+    assert_frame_equal(one.samples, two.samples)
+
+
+def test_joined_tables_say_what_was_swept(small: lab.Experiment) -> None:
+    results = lab.run(small)
+    flows = results.joined("flows")
+    assert flows.columns[:4] == ["run", "seed", "repetition", "network.chain.queue"]
+    assert len(flows) == len(results.flows)
+
+
+def test_a_swept_seed_is_no_second_seed(small: lab.Experiment) -> None:
+    results = lab.run(small.replace(sweep={"seed": [5, 9]}))
+    assert results.runs["seed"].to_list() == [5, 6, 9, 10]
+    assert results.runs["sweep.seed"].to_list() == ["5", "5", "9", "9"]
+
+
+def test_variants_that_are_the_same_run_once(small: lab.Experiment) -> None:
+    same = small.replace(repeat=1, sweep={"network.chain.queue": ["10 packets", " 10  packets"]})
+    results = lab.run(same)
+    assert results.runs["run"].n_unique() == len(results.computed) == 1
+    assert len(results.runs) == len(results.joined("flows")) == 2
+
+
+def test_a_finished_run_is_not_run_again(
+    small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = lab.run(small, out=tmp_path)
+    monkeypatch.setattr(_core, "run", None)
+    second = lab.run(small, out=tmp_path)
+    assert (len(first.computed), len(second.computed)) == (4, 0)
+    assert first.digests == second.digests
+    for name in ("runs", "flows", "samples", "links"):
+        assert_frame_equal(getattr(first, name), getattr(second, name))
+
+
+def test_a_run_is_found_under_another_name(small: lab.Experiment, tmp_path: Path) -> None:
+    lab.run(small, out=tmp_path)
+    sweep = {"seed": [2], "network.chain.queue": ["20 packets"]}
+    other = lab.run(small.replace(name="other", repeat=1, sweep=sweep), out=tmp_path)
+    assert not other.computed
+    row = other.runs.row(0, named=True)
+    assert (row["experiment"], row["repetition"], row["sweep.seed"]) == ("other", 0, "2")
+
+
+def test_a_damaged_run_is_run_again(small: lab.Experiment, tmp_path: Path) -> None:
+    before = lab.run(small, out=tmp_path)
+    run = small.plans()[1].id
+    (tmp_path / run / "samples.parquet").write_bytes(b"PAR1")
+    after = lab.run(small, out=tmp_path)
+    assert after.computed == {run}
+    assert after.digests == before.digests
+
+
+def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> None:
+    for out in ("a", "b"):
+        lab.run(small, out=tmp_path / out)
+    files = [file.relative_to(tmp_path / "a") for file in tmp_path.glob("a/*/*")]
+    assert len(files) == 4 * 6
+    for file in files:
+        if file.name != "runs.parquet":
+            assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_folders_may_have_any_name(small: lab.Experiment, tmp_path: Path) -> None:
+    out = tmp_path / "a [1] * ?"
+    assert len(lab.run(small, out=out).samples) == len(lab.run(small, out=out).samples) > 0
+
+
+def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) -> None:
+    file = tmp_path / "long.toml"
+    file.write_text(LONG)
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "tcplab.cli", "run", str(file), "--out", str(out)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE)
+    while not list(out.glob(".unfinished-*")):
+        time.sleep(0.05)
+    process.kill()
+    process.communicate()
+    assert len(list(out.iterdir())) == 1
+    lab.run(small, out=out)
+    assert sorted(path.name for path in out.iterdir()) == sorted(p.id for p in small.plans())
+
+
+def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: lab.run(small, out=tmp_path), range(24)))
+    assert all(one.digests == results[0].digests for one in results)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(p.id for p in small.plans())
+
+
+def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    file = tmp_path / "long.toml"
+    file.write_text(LONG + 'sweep.duration = ["1 s", "100 h"]\n')
+    command = [sys.executable, "-m", "tcplab.cli", "run", "long.toml", "--out", "out"]
+    process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    out = tmp_path / "out"
+    while len([path for path in out.glob("*") if not path.name.startswith(".")]) < 3:
+        time.sleep(0.05)
+    began = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert time.monotonic() - began < 2
+    assert process.returncode == 130
+    assert said == "interrupted; 3 of 6 runs are finished and kept in out\n"
+    assert len(list(out.iterdir())) == 3
+
+
+def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
+    results = lab.run(small)
+    summary = results.summary()
+    assert summary["network.chain.queue"].to_list() == ["10 packets", "20 packets"]
+    assert summary["repetitions"].to_list() == [2, 2]
+    flows = results.joined("flows").filter(pl.col("network.chain.queue") == "10 packets")
+    mean = flows["goodput_mbit_s"].mean()
+    assert summary["goodput_mbit_s"][0] == pytest.approx(mean)
+    # Of two values, s / sqrt(2) is half their distance; t is 12.706 with one degree of freedom.
+    distance = abs(flows["goodput_mbit_s"][0] - flows["goodput_mbit_s"][1])
+    assert summary["goodput_mbit_s_ci"][0] == pytest.approx(12.706 * distance / 2)
+
+
+def test_progress_is_shown_of_long_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tcplab._progress.PATIENCE_S", 0.0)
+    file = tmp_path / "experiment.toml"
+    file.write_text(LONG.replace("100 h", "20 s"))
+    lab.run(file, progress=True)
+    assert "of 3 runs" in capsys.readouterr().err
