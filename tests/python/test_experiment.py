@@ -116,7 +116,7 @@ def test_mistakes_in_python_have_their_place() -> None:
     with pytest.raises(lab.ConfigError) as caught:
         lab.Experiment(duration="1 s", network=network, flows=flows).plans()
     places = [line.split(":")[0] for line in str(caught.value).split("\n")]
-    assert places == ["network.chain.rate"]
+    assert places == ["network.chain.rate", "flows[0].to", "flows[0].cc"]
 
 
 def test_a_duration_may_be_swept_only(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn messages_name_the_parameter_and_what_is_allowed() {
         for (params, expected) in [
-            (json!({ "betta": 0.5 }), "`betta` is not a parameter; there are beta, fast, scale"),
+            (json!({ "betta": 0.5 }), "`betta` is not a parameter; there are beta, scale, fast"),
             (
                 json!({ "beta": 1.5 }),
                 "beta: invalid value: floating point `1.5`, expected a number between 0 and 1",
