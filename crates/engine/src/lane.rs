@@ -155,7 +155,13 @@ impl<P: Copy> Lane<P> {
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(Transit<P>, Option<Time>)> {
         let arrived = self.in_transit.pop_front()?;
-        Some((arrived, self.in_transit.front().map(|next| next.arrives)))
+        let next = self.in_transit.front().map(|next| next.arrives);
+        if next.is_none() {
+            // The next packet uses the same memory again instead of going round the ring: in a large
+            // network that memory is what the cache has room for.
+            self.in_transit.clear();
+        }
+        Some((arrived, next))
     }
 
     /// Packets and bytes that wait for transmission.
