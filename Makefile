@@ -31,7 +31,7 @@ clean:
 # The package, built and installed in place; again whenever the Rust side has changed.
 $(VENV)/installed: $(RUST) | $(VENV)/tools
 	@echo "== building tcplab"
-	@$(BIN)/maturin develop --release --quiet
+	@$(BIN)/maturin develop --release --quiet >/dev/null
 	@touch $@
 
 $(VENV)/tools: scripts/needs

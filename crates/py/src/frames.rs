@@ -3,14 +3,14 @@
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
-    ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray,
+    ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
 };
 use arrow_schema::{DataType, Field, Schema};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
-use tcplab_tables::{Row, Table, Values};
+use tcplab_tables::{Row, Table, Values, integer, number};
 
 /// A table of results.
 #[pyclass(frozen, module = "tcplab._core")]
@@ -37,21 +37,20 @@ impl Frame {
 
 /// The Arrow form of a table.
 pub(crate) fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
-    let labels = table.labels();
-    let mut fields: Vec<Field> = Vec::new();
+    let mut fields = Vec::new();
     let mut arrays: Vec<ArrayRef> = Vec::new();
     for (name, values) in table.columns() {
-        // A swept `seed` would come twice: as declared, and as swept.
-        if fields.iter().any(|field| field.name() == name) {
-            continue;
-        }
-        let (kind, array): (_, ArrayRef) = match values {
+        let (kind, array): (_, ArrayRef) = match &*values {
             Values::Text(values) => {
-                let texts = values.iter().map(|label| label.map(|label| &labels[label.index()]));
-                (DataType::Utf8, Arc::new(texts.collect::<StringArray>()))
+                let texts = values.iter().map(|label| table.text(*label));
+                (DataType::LargeUtf8, Arc::new(texts.collect::<LargeStringArray>()))
             }
-            Values::Integer(values) => (DataType::Int64, Arc::new(Int64Array::from(values))),
-            Values::Number(values) => (DataType::Float64, Arc::new(Float64Array::from(values))),
+            Values::Integer(values) => {
+                (DataType::Int64, Arc::new(values.iter().map(integer).collect::<Int64Array>()))
+            }
+            Values::Number(values) => {
+                (DataType::Float64, Arc::new(values.iter().map(number).collect::<Float64Array>()))
+            }
         };
         fields.push(Field::new(name, kind, true));
         arrays.push(array);

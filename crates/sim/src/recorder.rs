@@ -3,7 +3,7 @@
 use crate::world::{Flow, OnWire};
 use tcplab_engine::{LaneId, Network};
 use tcplab_model::{OrOff, Plan, Samples};
-use tcplab_tables::{FlowRow, Kind, Label, LinkRow, RunRow, SampleRow, Tables};
+use tcplab_tables::{FlowRow, Kind, Label, LinkRow, Row, RunRow, SampleRow, Tables};
 use tcplab_tcp::{Ended, Endpoint};
 use tcplab_units::{Duration, Time};
 
@@ -175,7 +175,9 @@ impl Recorder {
             wall_s: None,
         };
         runs.push(row);
-        for (path, value) in &plan.swept {
+        // A swept seed stands in the column of seeds already.
+        let is_declared = |path: &str| RunRow::COLUMNS.iter().any(|column| column.name == path);
+        for (path, value) in plan.swept.iter().filter(|(path, _)| !is_declared(path)) {
             let column = runs.extra(path, Kind::Text);
             runs.set_text(column, value);
         }

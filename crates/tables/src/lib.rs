@@ -8,7 +8,7 @@ mod rows;
 mod table;
 
 pub use rows::{FlowRow, LinkRow, RunRow, SampleRow};
-pub use table::{Column, Kind, Label, Row, Table, Values};
+pub use table::{Column, Kind, Label, Row, Table, Values, integer, number};
 
 use sha2::{Digest, Sha256};
 

@@ -1,6 +1,7 @@
 //! Tables as columns.
 
 use sha2::{Digest, Sha256};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
@@ -27,18 +28,18 @@ pub struct Column {
 }
 
 /// A text that a table knows by number, because it stands in many rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(u32);
 
-/// The values of a column.
-#[derive(Clone, Debug, PartialEq)]
+/// The values of a column. Tables have millions of rows: nothing is a value of its own, not a flag.
+#[derive(Clone, Debug)]
 pub enum Values {
-    /// Numbers of texts.
-    Text(Vec<Option<Label>>),
-    /// Whole numbers.
-    Integer(Vec<Option<i64>>),
-    /// Numbers.
-    Number(Vec<Option<f64>>),
+    /// Numbers of texts; `u32::MAX` is nothing.
+    Text(Vec<u32>),
+    /// Whole numbers; `i64::MIN` is nothing.
+    Integer(Vec<i64>),
+    /// Numbers; what is not a number is nothing.
+    Number(Vec<f64>),
 }
 
 /// A row of a table, which declares the columns.
@@ -113,8 +114,8 @@ impl<R: Row> Table<R> {
     /// Sets a number in such a column, in the row added last.
     pub fn set_number(&mut self, extra: usize, value: f64) {
         if let Values::Number(values) = &mut self.extra[extra].1 {
-            values.resize(self.rows - 1, None);
-            values.push(Some(value));
+            values.resize(self.rows - 1, f64::NAN);
+            values.push(value);
         }
     }
 
@@ -122,8 +123,8 @@ impl<R: Row> Table<R> {
     pub fn set_text(&mut self, extra: usize, text: &str) {
         let label = self.label(text);
         if let Values::Text(values) = &mut self.extra[extra].1 {
-            values.resize(self.rows - 1, None);
-            values.push(Some(label));
+            values.resize(self.rows - 1, u32::MAX);
+            values.push(label.0);
         }
     }
 
@@ -138,12 +139,14 @@ impl<R: Row> Table<R> {
     }
 
     /// The columns by name, each as long as the table.
-    pub fn columns(&self) -> impl Iterator<Item = (&str, Values)> + '_ {
-        let declared =
-            R::COLUMNS.iter().map(|column| column.name).zip(self.columns.iter().cloned());
+    pub fn columns(&self) -> impl Iterator<Item = (&str, Cow<'_, Values>)> {
+        let declared = R::COLUMNS.iter().map(|column| column.name).zip(&self.columns);
+        let declared = declared.map(|(name, values)| (name, Cow::Borrowed(values)));
         let extra = self.extra.iter().map(|(name, values)| {
-            let mut values = values.clone();
-            values.lengthen(self.rows);
+            let mut values = Cow::Borrowed(values);
+            if values.len() < self.rows {
+                values.to_mut().lengthen(self.rows);
+            }
             (name.as_str(), values)
         });
         declared.chain(extra)
@@ -154,35 +157,33 @@ impl<R: Row> Table<R> {
         &self.labels
     }
 
-    /// The text of a label.
-    pub fn text(&self, label: Label) -> &str {
-        &self.labels[label.index()]
-    }
-
-    /// The numbers of a column, if it has that kind.
-    pub fn numbers(&self, name: &str) -> Option<&[Option<f64>]> {
+    /// The numbers of a declared column, if it has that kind.
+    pub fn numbers(&self, name: &str) -> Option<Vec<Option<f64>>> {
         match self.declared(name)? {
-            Values::Number(values) => Some(values),
+            Values::Number(values) => Some(values.iter().map(number).collect()),
             _ => None,
         }
     }
 
-    /// The whole numbers of a column, if it has that kind.
-    pub fn integers(&self, name: &str) -> Option<&[Option<i64>]> {
+    /// The whole numbers of a declared column, if it has that kind.
+    pub fn integers(&self, name: &str) -> Option<Vec<Option<i64>>> {
         match self.declared(name)? {
-            Values::Integer(values) => Some(values),
+            Values::Integer(values) => Some(values.iter().map(integer).collect()),
             _ => None,
         }
     }
 
-    /// The texts of a column, if it has that kind.
+    /// The texts of a declared column, if it has that kind.
     pub fn texts(&self, name: &str) -> Option<Vec<Option<&str>>> {
         match self.declared(name)? {
-            Values::Text(values) => {
-                Some(values.iter().map(|label| label.map(|label| self.text(label))).collect())
-            }
+            Values::Text(values) => Some(values.iter().map(|label| self.text(*label)).collect()),
             _ => None,
         }
+    }
+
+    /// The text that a value of a column of texts stands for.
+    pub fn text(&self, label: u32) -> Option<&str> {
+        self.labels.get(label as usize).map(String::as_str)
     }
 
     fn declared(&self, name: &str) -> Option<&Values> {
@@ -195,16 +196,23 @@ impl<R: Row> Table<R> {
         hash.update((self.rows as u64).to_le_bytes());
         for (name, values) in self.columns() {
             hash.update(name);
-            values.add_to(hash, &self.labels);
+            values.add_to(hash);
+        }
+        for text in &self.labels {
+            hash.update((text.len() as u64).to_le_bytes());
+            hash.update(text);
         }
     }
 }
 
-impl Label {
-    /// Its number.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
+/// A whole number of a column, if it is one.
+pub fn integer(value: &i64) -> Option<i64> {
+    (*value != i64::MIN).then_some(*value)
+}
+
+/// A number of a column, if it is one.
+pub fn number(value: &f64) -> Option<f64> {
+    (!value.is_nan()).then_some(*value)
 }
 
 impl Values {
@@ -226,38 +234,36 @@ impl Values {
 
     fn lengthen(&mut self, rows: usize) {
         match self {
-            Self::Text(values) => values.resize(rows, None),
-            Self::Integer(values) => values.resize(rows, None),
-            Self::Number(values) => values.resize(rows, None),
+            Self::Text(values) => values.resize(rows, u32::MAX),
+            Self::Integer(values) => values.resize(rows, i64::MIN),
+            Self::Number(values) => values.resize(rows, f64::NAN),
         }
     }
 
-    fn add_to(&self, hash: &mut Sha256, labels: &[String]) {
-        let mut add = |bytes: Option<&[u8]>| match bytes {
-            Some(bytes) => {
-                hash.update([1]);
-                hash.update((bytes.len() as u64).to_le_bytes());
-                hash.update(bytes);
-            }
-            None => hash.update([0]),
-        };
+    fn len(&self) -> usize {
         match self {
-            Self::Text(values) => {
-                for value in values {
-                    add(value.map(|label| labels[label.index()].as_bytes()));
-                }
-            }
-            Self::Integer(values) => {
-                for value in values {
-                    add(value.map(i64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
-                }
-            }
-            Self::Number(values) => {
-                for value in values {
-                    add(value.map(f64::to_le_bytes).as_ref().map(|bytes| &bytes[..]));
-                }
-            }
+            Self::Text(values) => values.len(),
+            Self::Integer(values) => values.len(),
+            Self::Number(values) => values.len(),
         }
+    }
+
+    fn add_to(&self, hash: &mut Sha256) {
+        match self {
+            Self::Text(values) => add(hash, values, |value| u64::from(value).to_le_bytes()),
+            Self::Integer(values) => add(hash, values, i64::to_le_bytes),
+            Self::Number(values) => add(hash, values, f64::to_le_bytes),
+        }
+    }
+}
+
+/// Adds values to a hash, many at a time.
+fn add<T: Copy>(hash: &mut Sha256, values: &[T], bytes: impl Fn(T) -> [u8; 8]) {
+    let mut block = Vec::with_capacity(8 * 1024);
+    for values in values.chunks(1024) {
+        block.clear();
+        block.extend(values.iter().flat_map(|value| bytes(*value)));
+        hash.update(&block);
     }
 }
 
@@ -280,11 +286,11 @@ macro_rules! cell {
         }
     };
 }
-cell!(Label, Text, value => Some(value));
-cell!(u64, Integer, value => Some(value.cast_signed()));
-cell!(Option<u64>, Integer, value => value.map(u64::cast_signed));
-cell!(f64, Number, value => Some(value));
-cell!(Option<f64>, Number, value => value);
+cell!(Label, Text, value => value.0);
+cell!(u64, Integer, value => value.cast_signed());
+cell!(Option<u64>, Integer, value => value.map_or(i64::MIN, u64::cast_signed));
+cell!(f64, Number, value => value);
+cell!(Option<f64>, Number, value => value.unwrap_or(f64::NAN));
 
 /// Declares a table by its row: each column with its type and what it means.
 macro_rules! rows {
@@ -347,7 +353,8 @@ mod tests {
             table.push(row);
         }
         assert_eq!(table.len(), 3);
-        assert_eq!(table.integers("cwnd_segments"), Some(&[Some(10), Some(20), Some(30)][..]));
+        assert_eq!(table.integers("cwnd_segments"), Some(vec![Some(10), Some(20), Some(30)]));
+        assert_eq!(table.integers("ssthresh_segments"), Some(vec![None; 3]));
         assert_eq!(table.texts("flow"), Some(vec![Some("a"), Some("b"), Some("a")]));
         assert_eq!(table.labels(), ["0123", "a", "b"]);
     }
@@ -364,7 +371,9 @@ mod tests {
             }
         }
         let (name, values) = table.columns().last().unwrap();
-        assert_eq!((name, values), ("cubic_k", Values::Number(vec![None, Some(4.5), None, None])));
+        let Values::Number(values) = &*values else { panic!("{values:?}") };
+        assert_eq!(name, "cubic_k");
+        assert_eq!(values.iter().map(number).collect::<Vec<_>>(), [None, Some(4.5), None, None]);
     }
 
     #[test]
