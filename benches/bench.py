@@ -1,0 +1,324 @@
+"""Measure the simulator on the dumbbell of `benches/ns3/dumbbell.cc`, beside ns-3 if it can be had.
+
+Each measurement is a process of its own on one core. Ours runs three times and the median is
+quoted; ns-3 runs once, in the midst of ours. It is so much slower that it gets less simulated
+time. Ours then runs over that short time too, and the ratio is taken there: the same traffic, and
+starting up weighs equally on both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "target"
+RESULTS = TARGET / "bench.json"
+OURS = TARGET / "release" / "bench-dumbbell"
+NS3 = TARGET / "ns3" / "dumbbell"
+NS3_SOURCE = ROOT / "benches" / "ns3" / "dumbbell.cc"
+NS3_PACKAGES = ["ns3", "libns3-dev", "libgsl-dev", "libsqlite3-dev", "libxml2-dev"]
+NS3_LIBRARIES = ["-lns3-point-to-point", "-lns3-internet", "-lns3-network", "-lns3-core"]
+NS3_PATIENCE_SECONDS = 600
+REPETITIONS = 3
+IDLE_CONNECTIONS = 100_000
+MEGA = 1e-6
+
+
+class BenchError(Exception):
+    """A program could not be built or run; the message says which and why."""
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A dumbbell of `flows` flows, and the simulated seconds for ours and for ns-3."""
+
+    flows: int
+    rate: str
+    seconds: int
+    ns3_seconds: int
+
+
+# A data packet makes three hops, and half an ACK three: 100 Mbit/s is 8333 x 4.5 = 37,500
+# packet-hops per second. Ours gets 22 million of them, which take 1.5 s at 15 million per second;
+# ns-3 gets what it does in less than a minute.
+SCENARIOS = [
+    Scenario(1, "100 Mbit/s", seconds=600, ns3_seconds=60),
+    Scenario(10, "100 Mbit/s", seconds=600, ns3_seconds=60),
+    Scenario(100, "1 Gbit/s", seconds=60, ns3_seconds=8),
+    Scenario(1000, "10 Gbit/s", seconds=6, ns3_seconds=1),
+    Scenario(10000, "10 Gbit/s", seconds=6, ns3_seconds=1),
+]
+QUICK_FLOWS = {10, 1000}
+
+
+@dataclass(frozen=True)
+class Report:
+    """What either program prints about one run."""
+
+    packet_hops: int
+    wall_seconds: float
+    packet_hops_per_second: float
+    peak_memory_bytes: int
+    goodput_mbit_s: float
+    drops: int
+    scenario: str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One scenario, measured: ours, and over the shorter time ours again and ns-3."""
+
+    scenario: Scenario
+    ours: Report
+    short: Report | None
+    ns3: Report | None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times faster ours is over the same simulated time."""
+        if self.short is None or self.ns3 is None:
+            return None
+        return self.short.packet_hops_per_second / self.ns3.packet_hops_per_second
+
+    def row(self) -> dict[str, str | float | None]:
+        """Make the row of `target/bench.json`; null where ns-3 did not run."""
+        ours, short, ns3 = self.ours, self.short, self.ns3
+        return {
+            "scenario": ours.scenario,
+            "flows": self.scenario.flows,
+            "packet_hops": ours.packet_hops,
+            "wall_seconds": ours.wall_seconds,
+            "packet_hops_per_second": ours.packet_hops_per_second,
+            "peak_memory_bytes": ours.peak_memory_bytes,
+            "goodput_mbit_s": ours.goodput_mbit_s,
+            "drops": ours.drops,
+            "simulated_seconds": self.scenario.seconds,
+            "short_simulated_seconds": self.scenario.ns3_seconds if short else None,
+            "short_packet_hops_per_second": short.packet_hops_per_second if short else None,
+            "ns3_packet_hops_per_second": ns3.packet_hops_per_second if ns3 else None,
+            "ns3_peak_memory_bytes": ns3.peak_memory_bytes if ns3 else None,
+            "ns3_goodput_mbit_s": ns3.goodput_mbit_s if ns3 else None,
+            "ratio": self.ratio,
+        }
+
+
+def say(text: str) -> None:
+    """Talk on stderr; stdout has the results alone."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def build(command: list[str]) -> None:
+    """Run a compiler, which shows its own messages."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False)
+    except FileNotFoundError:
+        raise BenchError(f"`{command[0]}` is not installed") from None
+    if done.returncode != 0:
+        raise BenchError(f"`{' '.join(command)}` failed with status {done.returncode}")
+
+
+def build_ours() -> None:
+    """Build `bench-dumbbell`."""
+    what = ["-p", "tcplab-bench"]
+    build(["cargo", "build", "--release", *what, "--target-dir", str(TARGET)])
+
+
+def build_ns3() -> None:
+    """Build the program for ns-3, unless it is newer than its source."""
+    if NS3.exists() and NS3.stat().st_mtime > NS3_SOURCE.stat().st_mtime:
+        return
+    say("compiling the ns-3 program")
+    NS3.parent.mkdir(parents=True, exist_ok=True)
+    build(["g++", "-std=c++17", "-O3", str(NS3_SOURCE), *NS3_LIBRARIES, "-o", str(NS3)])
+
+
+def missing_packages() -> list[str]:
+    """List the Debian packages that ns-3 and its program need and that are not installed."""
+    missing = NS3_PACKAGES
+    if shutil.which("dpkg-query"):
+        query = ["dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n"]
+        done = subprocess.run([*query, *NS3_PACKAGES], capture_output=True, text=True, check=False)
+        lines = done.stdout.splitlines()
+        missing = [package for package in NS3_PACKAGES if f"{package} installed" not in lines]
+    return missing if shutil.which("g++") else [*missing, "g++"]
+
+
+def install_ns3() -> bool:
+    """Install ns-3 where that is possible; otherwise say in a line what is missing."""
+    missing = missing_packages()
+    if missing and os.geteuid() == 0 and shutil.which("apt-get"):
+        say(f"installing {' '.join(missing)}")
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        for step in (["update"], ["install", "-y", *missing]):
+            command = ["apt-get", "-qq", *step]
+            subprocess.run(command, env=environment, capture_output=True, check=False)
+        missing = missing_packages()
+    if missing:
+        say(f"no comparison with ns-3: not installed: {' '.join(missing)}")
+    return not missing
+
+
+def run(command: list[str], timeout: float | None = None) -> dict[str, Any]:
+    """Run a program that prints a JSON object."""
+    shown = " ".join([Path(command[0]).name, *command[1:]])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
+    if done.returncode != 0:
+        raise BenchError(f"`{shown}` failed with status {done.returncode}: {done.stderr.strip()}")
+    try:
+        printed = json.loads(done.stdout)
+    except json.JSONDecodeError:
+        printed = None
+    if not isinstance(printed, dict):
+        raise BenchError(f"`{shown}` printed no JSON object but {done.stdout[:200]!r}")
+    return printed
+
+
+def report(scenario: Scenario, command: list[str], timeout: float | None = None) -> Report:
+    """Run a program on a scenario."""
+    printed = run(command, timeout)
+    name = printed.get("scenario", f"{scenario.flows} flows over {scenario.rate}")
+    try:
+        return Report(
+            packet_hops=int(printed["packet_hops"]),
+            wall_seconds=float(printed["wall_seconds"]),
+            packet_hops_per_second=float(printed["packet_hops_per_second"]),
+            peak_memory_bytes=int(printed["peak_memory_bytes"]),
+            goodput_mbit_s=float(printed["goodput_mbit_s"]),
+            drops=int(printed["drops"]),
+            scenario=str(name),
+        )
+    except KeyError as key:
+        raise BenchError(f"`{Path(command[0]).name}` printed no {key}") from None
+
+
+def run_ours(scenario: Scenario, seconds: int) -> Report:
+    """Run ours once."""
+    arguments = ["--flows", str(scenario.flows), "--rate", scenario.rate, "--seconds", str(seconds)]
+    return report(scenario, [str(OURS), *arguments])
+
+
+def run_ns3(scenario: Scenario) -> Report | None:
+    """Run ns-3 once, and give up on it after a while."""
+    rate = scenario.rate.replace(" ", "").replace("bit/s", "bps")
+    arguments = [f"--flows={scenario.flows}", f"--rate={rate}", f"--seconds={scenario.ns3_seconds}"]
+    try:
+        return report(scenario, [str(NS3), *arguments], timeout=NS3_PATIENCE_SECONDS)
+    except subprocess.TimeoutExpired:
+        say(f"no ns-3 for {scenario.flows} flows: not done after {NS3_PATIENCE_SECONDS} s")
+        return None
+
+
+def median(reports: list[Report]) -> Report:
+    """Pick the report of the median rate."""
+    middle = statistics.median_low(one.packet_hops_per_second for one in reports)
+    return next(one for one in reports if one.packet_hops_per_second == middle)
+
+
+def measure(scenario: Scenario, *, with_ns3: bool) -> Measurement:
+    """Measure one scenario, ours and ns-3 in turns."""
+    say(f"{scenario.flows} flows over {scenario.rate}")
+    ours: list[Report] = []
+    short: list[Report] = []
+    ns3: Report | None = None
+    for repetition in range(REPETITIONS):
+        ours.append(run_ours(scenario, scenario.seconds))
+        if with_ns3:
+            short.append(run_ours(scenario, scenario.ns3_seconds))
+        if with_ns3 and repetition == REPETITIONS // 2:
+            ns3 = run_ns3(scenario)
+    return Measurement(scenario, median(ours), median(short) if short else None, ns3)
+
+
+def number(value: float | None, digits: int) -> str:
+    """Write a number, or a dash for none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def cells(measurement: Measurement) -> list[str]:
+    """Write one line of the table: rates, memory, goodput."""
+    scenario, ours = measurement.scenario, measurement.ours
+    short, ns3 = measurement.short, measurement.ns3
+    return [
+        str(scenario.flows),
+        scenario.rate,
+        number(ours.packet_hops_per_second * MEGA, 2),
+        number(short.packet_hops_per_second * MEGA if short else None, 2),
+        number(ns3.packet_hops_per_second * MEGA if ns3 else None, 3),
+        number(measurement.ratio, 1),
+        number(ours.peak_memory_bytes * MEGA, 0),
+        number(ns3.peak_memory_bytes * MEGA if ns3 else None, 0),
+        number(ours.goodput_mbit_s, 1),
+        number(short.goodput_mbit_s if short else None, 1),
+        number(ns3.goodput_mbit_s if ns3 else None, 1),
+    ]
+
+
+def table(measurements: list[Measurement]) -> str:
+    """Lay out the results for people."""
+    head = [
+        *["flows", "rate", "Mhops/s", "short", "ns-3", "ratio"],
+        *["MB", "ns-3", "Mbit/s", "short", "ns-3"],
+    ]
+    lines = [head, *map(cells, measurements)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True))
+        for line in lines
+    )
+
+
+def warn_if_busy() -> None:
+    """Say so when other programs would slow the measured ones."""
+    load, processors = os.getloadavg()[0], os.cpu_count() or 1
+    if load > processors / 2:
+        say(f"warning: load {load:.1f} on {processors} processors: rates will be low")
+
+
+def bench(scenarios: list[Scenario]) -> None:
+    """Build, measure, print, and write the results."""
+    warn_if_busy()
+    build_ours()
+    with_ns3 = install_ns3()
+    if with_ns3:
+        build_ns3()
+    # For the programs started from here on.
+    os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+    measurements = [measure(scenario, with_ns3=with_ns3) for scenario in scenarios]
+    idle = run([str(OURS), "--idle", str(IDLE_CONNECTIONS)])
+
+    print(table(measurements))
+    print()
+    print("Mhops/s: million packet-hops per wall second on one core, the median of three runs")
+    if with_ns3:
+        print("short: ours over the simulated time that ns-3 was given; ratio: short to ns-3")
+    print(f"bytes per idle connection: {idle.get('bytes_per_connection')}")
+    RESULTS.write_text(json.dumps([one.row() for one in measurements], indent=2) + "\n")
+    say(f"written to {RESULTS.relative_to(ROOT)}")
+
+
+def main() -> int:
+    """Run the command."""
+    parser = argparse.ArgumentParser(prog="bench.py", description="Measure ours beside ns-3.")
+    parser.add_argument("--quick", action="store_true", help="10 and 1000 flows alone")
+    args = parser.parse_args()
+    try:
+        bench([one for one in SCENARIOS if not args.quick or one.flows in QUICK_FLOWS])
+    except (BenchError, OSError) as error:
+        say(f"error: {error}")
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+//! One dumbbell for `benches/bench.py`: runs it and prints one line of JSON.
+//!
+//! `bench-dumbbell --flows N --rate RATE --seconds S` simulates N flows; `--idle N` tells what a
+//! connection costs that stands and carries nothing.
+
+use std::process::ExitCode;
+use std::time::Instant;
+use tcplab_model::Plan;
+use tcplab_sim::Watch;
+
+/// The scenario of `make bench`: 1500-byte packets, access links of 10 Gbit/s and 1 ms, a bottleneck
+/// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs, without timestamps.
+fn dumbbell(flows: u64, rate: &str, seconds: f64) -> Result<Plan, String> {
+    plan(&serde_json::json!({
+        "name": format!("dumbbell of {flows}"),
+        "duration": format!("{seconds} s"),
+        "network": { "dumbbell": {
+            "pairs": flows,
+            "rate": rate,
+            "delay": "23 ms",
+            "queue": "1 BDP",
+            "access": { "rate": "10 Gbit/s", "delay": "1 ms", "queue": "1 BDP" },
+        }},
+        "stack": { "cc": "cubic", "sack": true, "timestamps": false, "min_rto": "200 ms" },
+        "flows": (1..=flows).map(|n| serde_json::json!({
+            "from": format!("left{n}"),
+            "to": format!("right{n}"),
+            // Spread over the first second, as in the peer's program.
+            "start": format!("{} us", (n - 1) * 1_000_000 / flows),
+        })).collect::<Vec<_>>(),
+        // One row for each link, at the end.
+        "record": { "samples": "100 ms", "links": format!("{seconds} s") },
+    }))
+}
+
+/// Connections between one pair of hosts that open and then have nothing to send.
+fn idle(connections: u64) -> Result<Plan, String> {
+    plan(&serde_json::json!({
+        "duration": "10 s",
+        "network": { "links": [
+            { "between": ["a", "b"], "rate": "10 Gbit/s", "delay": "1 ms", "queue": "100000 packets" },
+        ]},
+        "flows": [{
+            "from": "a",
+            "to": "b",
+            "count": connections,
+            "stagger": "10 us",
+            "traffic": { "kind": "on-off", "periods": [["1000 s", "1001 s"]] },
+        }],
+        "record": { "samples": "off", "links": "off" },
+    }))
+}
+
+fn plan(experiment: &serde_json::Value) -> Result<Plan, String> {
+    let document = tcplab_model::from_json(&experiment.to_string()).map_err(|e| e.to_string())?;
+    let plans = document.plans(&tcplab_sim::backend()).map_err(|e| e.to_string())?;
+    plans.into_iter().next().ok_or_else(|| "no run".into())
+}
+
+/// A field of `/proc/self/status` in bytes.
+fn memory(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap_or_default();
+    let kilobytes = line.split_whitespace().nth(1).and_then(|text| text.parse::<u64>().ok());
+    kilobytes.unwrap_or(0) * 1024
+}
+
+fn measure(flows: u64, rate: &str, seconds: f64) -> Result<serde_json::Value, String> {
+    let plan = dumbbell(flows, rate, seconds)?;
+    #[expect(clippy::disallowed_methods, reason = "this program measures elapsed time")]
+    let started = Instant::now();
+    let tables = tcplab_sim::run(&plan, &Watch::default()).map_err(|_| "stopped")?;
+    let wall = started.elapsed().as_secs_f64();
+    let hops = tables.runs.integers("packet_hops").and_then(|column| column[0]).unwrap_or(0);
+    let sum = |column: Option<Vec<Option<i64>>>| -> i64 {
+        column.unwrap_or_default().iter().flatten().sum()
+    };
+    let bytes = sum(tables.flows.integers("bytes"));
+    Ok(serde_json::json!({
+        "scenario": plan.experiment,
+        "flows": flows,
+        "packet_hops": hops,
+        "wall_seconds": wall,
+        "packet_hops_per_second": hops as f64 / wall,
+        "peak_memory_bytes": memory("VmHWM:"),
+        "goodput_mbit_s": bytes as f64 * 8.0 / seconds / 1e6,
+        "drops": sum(tables.links.integers("dropped_packets")),
+    }))
+}
+
+fn measure_idle(connections: u64) -> Result<serde_json::Value, String> {
+    let plan = idle(connections)?;
+    let before = memory("VmRSS:");
+    tcplab_sim::run(&plan, &Watch::default()).map_err(|_| "stopped")?;
+    let used = memory("VmHWM:").saturating_sub(before);
+    Ok(serde_json::json!({
+        "idle_connections": connections,
+        "bytes_per_connection": used / connections.max(1),
+    }))
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["--flows", flows, "--rate", rate, "--seconds", seconds] => {
+            match (flows.parse(), seconds.parse()) {
+                (Ok(flows), Ok(seconds)) => measure(flows, rate, seconds),
+                _ => Err("N and S are numbers".into()),
+            }
+        }
+        ["--idle", connections] => {
+            connections.parse().map_err(|_| "N is a number".into()).and_then(measure_idle)
+        }
+        _ => Err("usage: bench-dumbbell --flows N --rate RATE --seconds S | --idle N".into()),
+    };
+    match result {
+        Ok(line) => {
+            println!("{line}");
+            ExitCode::SUCCESS
+        }
+        Err(message) => {
+            eprintln!("bench-dumbbell: {message}");
+            ExitCode::from(2)
+        }
+    }
+}
