@@ -64,13 +64,17 @@ def run(
         try:
             outcomes = Workers(missing, finish).outcomes(threads, shown.tick)
             with closing(outcomes):
-                for run_id, finished in outcomes:
-                    tables[run_id] = finished
+                for run_id, outcome in outcomes:
+                    tables[run_id] = outcome
                     shown.done += 1
         except KeyboardInterrupt:
-            kept = f" and kept in {out}" if out is not None else ""
-            total = len({plan.id for plan in plans})
-            message = f"interrupted; {len(tables)} of {total} runs are finished{kept}"
+            ids = {plan.id for plan in plans}
+            kept, finished = "", len(tables)
+            if out is not None:
+                # The last ones may have been stored without having been heard of here.
+                kept = f" and kept in {out}"
+                finished = sum(store.find(run_id) is not None for run_id in ids)
+            message = f"interrupted; {finished} of {len(ids)} runs are finished{kept}"
             raise KeyboardInterrupt(message) from None
     return Results(plans, tables, computed=frozenset(plan.id for plan in missing))
 
