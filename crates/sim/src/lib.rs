@@ -6,10 +6,12 @@
 //! | `refuse` | says what of an experiment it cannot run |
 //! | `stack` | turns the stack of a plan into settings of endpoints |
 //! | `traffic` | what applications do |
+//! | `packet` | what the network carries |
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `recorder` | writes the tables |
 //! | `watch` | progress, and stopping from outside |
 
+mod packet;
 mod recorder;
 mod refuse;
 mod stack;

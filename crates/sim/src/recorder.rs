@@ -1,6 +1,7 @@
 //! Writes the tables.
 
-use crate::world::{Flow, OnWire};
+use crate::packet::OnWire;
+use crate::traffic::Flow;
 use tcplab_engine::{LaneId, Network};
 use tcplab_model::{OrOff, Plan, Samples};
 use tcplab_tables::{FlowRow, Kind, Label, LinkRow, Row, RunRow, SampleRow, Tables};

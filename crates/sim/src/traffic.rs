@@ -1,5 +1,6 @@
 //! What the application of a flow does: how much it writes, and when.
 
+use tcplab_engine::TimerId;
 use tcplab_model::Traffic;
 use tcplab_tcp::Endpoint;
 use tcplab_units::{Duration, Time};
@@ -7,6 +8,25 @@ use tcplab_units::{Duration, Time};
 /// Bytes kept ready for an endpoint that has not sent them. An application that writes further ahead
 /// could not stop when its time is over.
 const READY: u64 = 1 << 17;
+
+/// A flow: its application, and what has arrived of it.
+pub(crate) struct Flow {
+    pub source: Source,
+    /// When it begins.
+    pub start: Time,
+    pub has_started: bool,
+    /// Fires when the application starts, or turns on or off.
+    pub timer: TimerId,
+    pub received: u64,
+    pub last_arrival: Time,
+}
+
+impl Flow {
+    /// All that was to be sent has arrived.
+    pub fn is_complete(&self) -> bool {
+        self.source.size.is_some_and(|size| self.received >= size)
+    }
+}
 
 /// The sending application of a flow.
 #[derive(Clone, Debug)]

@@ -1,12 +1,12 @@
 //! Hosts on a network, and the loop over what happens.
 
+use crate::packet::OnWire;
 use crate::recorder::Recorder;
 use crate::stack::Stacks;
-use crate::traffic::Source;
+use crate::traffic::{Flow, Source};
 use crate::watch::{Stopped, Watch};
 use tcplab_engine::{
-    EndpointId, Event, LaneConfig, LaneId, Loss, Network, Packet, QueueLimit, Random, RouteId,
-    TimerId,
+    EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit, Random, RouteId, TimerId,
 };
 use tcplab_model::{
     FlowPlan, LanePlan, Loss as PlannedLoss, Plan, QueueLimit as PlannedLimit, Samples,
@@ -18,46 +18,11 @@ use tcplab_units::{Duration, Time};
 /// Events between two looks at the watch.
 const EVENTS_UNWATCHED: u32 = 1 << 14;
 
-/// A segment on the network.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct OnWire(Segment);
-
-impl Packet for OnWire {
-    #[inline]
-    fn wire_bytes(&self) -> u32 {
-        self.0.wire_bytes()
-    }
-
-    #[inline]
-    fn has_payload(&self) -> bool {
-        self.0.payload > 0
-    }
-}
-
 /// One end of a flow and its way onto the network.
 struct End {
     endpoint: Endpoint,
     route: RouteId,
     timer: TimerId,
-}
-
-/// A flow: its application, and what has arrived of it.
-pub(crate) struct Flow {
-    pub source: Source,
-    /// When it begins.
-    pub start: Time,
-    pub has_started: bool,
-    /// Fires when the application starts, or turns on or off.
-    timer: TimerId,
-    pub received: u64,
-    pub last_arrival: Time,
-}
-
-impl Flow {
-    /// All that was to be sent has arrived.
-    pub fn is_complete(&self) -> bool {
-        self.source.size.is_some_and(|size| self.received >= size)
-    }
 }
 
 /// What a timer belongs to; timers are numbered in this order.

@@ -8,12 +8,12 @@ use crate::acks::Acks;
 use crate::output::Data;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, Segment, TIMESTAMPS_OPTION, Timestamps};
-use crate::sender::{Sender, SenderCounters};
+use crate::sender::Sender;
 use crate::settings::Settings;
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
-use tcplab_units::{Duration, Rate, Time};
+use tcplab_units::Time;
 
 /// The states of RFC 9293 §3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,36 +65,6 @@ pub struct Identity {
     pub initial_sequence: u32,
     /// For a congestion control that randomizes.
     pub seed: u64,
-}
-
-/// What there is to see of a sender at one moment.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Snapshot {
-    /// Congestion window in segments.
-    pub cwnd: u64,
-    /// Slow-start threshold in segments.
-    pub ssthresh: Option<u64>,
-    /// Smoothed RTT; zero until the first sample.
-    pub srtt: Duration,
-    /// Retransmission timeout.
-    pub rto: Duration,
-    /// Segments in flight.
-    pub in_flight: u64,
-    /// Bytes acknowledged by the peer.
-    pub acked_bytes: u64,
-    /// Pacing rate, for those that pace.
-    pub pacing: Option<Rate>,
-}
-
-/// RTT samples of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RttSummary {
-    /// The least.
-    pub min: Duration,
-    /// Their mean.
-    pub mean: Duration,
-    /// The greatest.
-    pub max: Duration,
 }
 
 /// One end of one connection.
@@ -236,41 +206,6 @@ impl Endpoint {
     /// Why the connection is no more, once it is.
     pub fn ended(&self) -> Option<Ended> {
         self.ended
-    }
-
-    /// What the sending half has done.
-    pub fn counters(&self) -> SenderCounters {
-        self.send.counters
-    }
-
-    /// The RTTs sampled, if any were.
-    pub fn rtt(&self) -> Option<RttSummary> {
-        let rtt = &self.send.rtt;
-        (rtt.count > 0).then(|| RttSummary {
-            min: rtt.min,
-            mean: rtt.sum / rtt.count,
-            max: rtt.max,
-        })
-    }
-
-    /// The sending half as it is now.
-    pub fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd: self.send.control.cwnd,
-            ssthresh: self.send.control.ssthresh,
-            srtt: self.send.rtt.srtt(),
-            rto: self.send.rtt.rto(&self.settings),
-            in_flight: self.send.in_flight(),
-            acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
-            pacing: self.send.control.pacing,
-        }
-    }
-
-    /// The congestion controller's internals, by name.
-    pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(cc) = self.send.cc() {
-            cc.probe(record);
-        }
     }
 
     /// When [`Self::on_timer`] is to be called; `Time::NEVER` if nothing is pending.

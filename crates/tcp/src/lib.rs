@@ -17,6 +17,7 @@
 //! | reassembly, window, SACK blocks | `receiver` |
 //! | delayed and quick ACKs | `acks` |
 //! | wrapping numbers | `seq` |
+//! | what is seen from outside | `view` |
 //!
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
 
@@ -35,11 +36,13 @@ mod segment;
 mod sender;
 mod seq;
 mod settings;
+mod view;
 
-pub use endpoint::{BuildControl, Ended, Endpoint, Identity, RttSummary, Snapshot, Start, State};
+pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use segment::{
     Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
 pub use settings::{AckCounting, Settings};
+pub use view::{RttSummary, Snapshot};

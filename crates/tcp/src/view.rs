@@ -1,0 +1,72 @@
+//! What there is to see of an endpoint from outside.
+
+use crate::endpoint::Endpoint;
+use crate::sender::SenderCounters;
+use tcplab_units::{Duration, Rate};
+
+/// What there is to see of a sender at one moment.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Snapshot {
+    /// Congestion window in segments.
+    pub cwnd: u64,
+    /// Slow-start threshold in segments.
+    pub ssthresh: Option<u64>,
+    /// Smoothed RTT; zero until the first sample.
+    pub srtt: Duration,
+    /// Retransmission timeout.
+    pub rto: Duration,
+    /// Segments in flight.
+    pub in_flight: u64,
+    /// Bytes acknowledged by the peer.
+    pub acked_bytes: u64,
+    /// Pacing rate, for those that pace.
+    pub pacing: Option<Rate>,
+}
+
+/// RTT samples of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RttSummary {
+    /// The least.
+    pub min: Duration,
+    /// Their mean.
+    pub mean: Duration,
+    /// The greatest.
+    pub max: Duration,
+}
+
+impl Endpoint {
+    /// What the sending half has done.
+    pub fn counters(&self) -> SenderCounters {
+        self.send.counters
+    }
+
+    /// The RTTs sampled, if any were.
+    pub fn rtt(&self) -> Option<RttSummary> {
+        let rtt = &self.send.rtt;
+        (rtt.count > 0).then(|| RttSummary {
+            min: rtt.min,
+            mean: rtt.sum / rtt.count,
+            max: rtt.max,
+        })
+    }
+
+    /// The sending half as it is now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot {
+            cwnd: self.send.control.cwnd,
+            ssthresh: self.send.control.ssthresh,
+            srtt: self.send.rtt.srtt(),
+            rto: self.send.rtt.rto(&self.settings),
+            in_flight: self.send.in_flight(),
+            acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
+            pacing: self.send.control.pacing,
+        }
+    }
+
+    /// The congestion controller's internals, by name.
+    pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        if let Some(cc) = self.send.cc() {
+            cc.probe(record);
+        }
+    }
+}
