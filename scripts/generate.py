@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from generate_experiment import experiment_module
+from generate_manual import command_line_page, python_page
 from generate_reference import algorithms_page, experiment_page, tables_page
 
 import tcplab
@@ -27,6 +28,8 @@ FILES: dict[str, Callable[[], str]] = {
     "python/tcplab/experiment.py": experiment_module,
     "docs/reference/experiment.md": experiment_page,
     "docs/reference/tables.md": tables_page,
+    "docs/reference/python.md": python_page,
+    "docs/reference/command-line.md": command_line_page,
     "docs/reference/congestion-controls.md": algorithms_page,
     "tests/digests.json": digests,
 }
