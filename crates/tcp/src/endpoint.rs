@@ -262,10 +262,12 @@ impl Endpoint {
         }
         match self.state {
             State::Closed | State::Listen => None,
-            State::SynSent | State::SynReceived => {
-                std::mem::take(&mut self.owes_syn).then(|| self.syn(now))
+            State::SynSent | State::SynReceived if self.owes_syn => {
+                self.owes_syn = false;
+                Some(self.syn(now))
             }
-            State::FinWait2 | State::TimeWait => self.poll_ack(now),
+            State::SynSent => None,
+            State::SynReceived | State::FinWait2 | State::TimeWait => self.poll_ack(now),
             _ => {
                 if self.send.needs_control() {
                     let mss = u64::from(self.send.mss);
