@@ -261,12 +261,11 @@ impl Endpoint {
             return Some(*reset);
         }
         match self.state {
-            State::Closed | State::Listen => None,
             State::SynSent | State::SynReceived if self.owes_syn => {
                 self.owes_syn = false;
                 Some(self.syn(now))
             }
-            State::SynSent => None,
+            State::Closed | State::Listen | State::SynSent => None,
             State::SynReceived | State::FinWait2 | State::TimeWait => self.poll_ack(now),
             _ => {
                 if self.send.needs_control() {
@@ -275,12 +274,12 @@ impl Endpoint {
                     let start = Start { mss, initial_window, seed: self.seed };
                     self.send.begin((self.build_control)(start));
                 }
-                let is_repairing = self.send.recovery.owes_retransmission;
+                let begins_repair = self.send.recovery.begins_repair();
                 let had_outstanding = self.send.has_outstanding();
                 let Some(data) = self.send.next_data(now, &self.settings) else {
                     return self.poll_ack(now);
                 };
-                if !had_outstanding || is_repairing {
+                if !had_outstanding || begins_repair {
                     self.arm_retransmission(now);
                 }
                 Some(self.data_segment(now, data))

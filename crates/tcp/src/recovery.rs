@@ -102,6 +102,13 @@ impl Recovery {
         self.phase == Phase::Open && self.dup_acks > 0
     }
 
+    /// Whether the next segment is the first retransmission of an episode: the timer starts again with
+    /// it, but not with those that later partial ACKs ask for.
+    #[inline]
+    pub fn begins_repair(&self) -> bool {
+        self.owes_retransmission && self.partial_acks == 0
+    }
+
     /// Whether the ACK just taken moves the retransmission timer. Partial ACKs after the first do
     /// not, without SACK (the impatient variant, RFC 6582 §3.2 and §4).
     #[inline]

@@ -100,6 +100,22 @@ fn newreno_repairs_one_hole_a_round_trip() {
 }
 
 #[test]
+fn without_sack_many_holes_are_left_to_the_timer() {
+    // RFC 6582 §4, the impatient variant: only the first partial ACK moves the timer. Segments 12 to
+    // 34 are every second lost: at a hole each 100 ms they would take 1.2 s, and the RTO is 1 s.
+    const LOST: [usize; 12] = [12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34];
+    let mut world = transfer(settings(false), 1_000, &LOST);
+    world.run(millis(2_000));
+    assert_eq!(world.ends[CLIENT].counters().timeouts, 1);
+    let repeats: Vec<u64> = repeats(&world).iter().map(|repeat| repeat.0).collect();
+    // The first repair, one with the first partial ACK 100 ms later, and then until the timer.
+    let timeout = repeats[1] + 1_000;
+    assert!(repeats.contains(&timeout), "{repeats:?}");
+    world.run(millis(30_000));
+    assert_eq!(world.received[SERVER], 1_000 * MSS);
+}
+
+#[test]
 fn the_window_is_half_the_flight_after_recovery() {
     for sack in [true, false] {
         // 10 + 20 segments in two round trips; of the 40 in the third, the first is lost.
