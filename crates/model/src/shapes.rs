@@ -77,10 +77,10 @@ impl Links<'_> {
     fn dumbbell(&mut self, shape: &Dumbbell) {
         let at = "network.dumbbell";
         let first = self.links.len();
-        let bottleneck = self.both(&shape.into(), &shape.back, at);
-        let access = or_default(&shape.access, Duration::from_millis(1));
+        let Some(bottleneck) = self.both(&shape.into(), &shape.back, at) else { return };
+        let access = or_default(&shape.access, Duration::from_millis(1), &bottleneck);
         let access = access.lane("network.dumbbell.access", self.mistakes);
-        let (Some(bottleneck), Some(access)) = (bottleneck, access) else { return };
+        let Some(access) = access else { return };
         let delays = self.access_delays(shape, &bottleneck, access.delay);
         self.add("left", "right", (&bottleneck.0, &bottleneck.1));
         for (i, (left, right)) in (1..).zip(delays) {
@@ -130,10 +130,10 @@ impl Links<'_> {
     fn parking_lot(&mut self, shape: &ParkingLot) {
         let at = "network.parking_lot";
         let first = self.links.len();
-        let hop = self.both(&shape.into(), &shape.back, at);
-        let access = or_default(&shape.access, Duration::from_millis(1));
+        let Some(hop) = self.both(&shape.into(), &shape.back, at) else { return };
+        let access = or_default(&shape.access, Duration::from_millis(1), &hop);
         let access = access.lane("network.parking_lot.access", self.mistakes);
-        let (Some(hop), Some(access)) = (hop, access) else { return };
+        let Some(access) = access else { return };
         let router = |i: u64| format!("router{i}");
         for i in 1..=shape.hops {
             self.add(router(i), router(i + 1), (&hop.0, &hop.1));
@@ -167,9 +167,11 @@ impl Links<'_> {
         let first = self.links.len();
         let down = shape.down.lane("network.antiparallel.down", self.mistakes);
         let up = shape.up.lane("network.antiparallel.up", self.mistakes);
-        let access = or_default(&shape.access, Duration::ZERO);
+        let (Some(down), Some(up)) = (down, up) else { return };
+        let slow = (down, up);
+        let access = or_default(&shape.access, Duration::ZERO, &slow);
         let access = access.lane("network.antiparallel.access", self.mistakes);
-        let (Some(down), Some(up), Some(access)) = (down, up, access) else { return };
+        let (Some(access), (down, up)) = (access, slow) else { return };
         self.add("client", "near", (&access, &access));
         self.add("near", "far", (&up, &down));
         self.add("far", "server", (&access, &access));
@@ -229,8 +231,10 @@ impl Links<'_> {
     }
 }
 
-/// Access links are no bottleneck unless they are made one.
-fn or_default(access: &LinkSettings, delay: Duration) -> LinkSettings {
-    let rate = Some(Rate::from_bits_per_second(1_000_000_000));
+/// Access links are no bottleneck unless they are made one: they are ten times as fast as the link
+/// they lead to.
+fn or_default(access: &LinkSettings, delay: Duration, slow: &(Lane, Lane)) -> LinkSettings {
+    let fastest = slow.0.rate.max(slow.1.rate).bits_per_second();
+    let rate = Some(Rate::from_bits_per_second(fastest.saturating_mul(10)));
     access.or(&LinkSettings { rate, delay: Some(delay), ..LinkSettings::default() })
 }

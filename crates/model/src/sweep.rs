@@ -97,6 +97,12 @@ pub(crate) fn axes(sweep: Sweep, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
             let reason = format!("varies the same as `{}`", other.path);
             mistakes.push(Problem::Invalid(reason).at(&place));
         }
+        for (i, value) in values.iter().enumerate() {
+            if values[..i].contains(value) {
+                let reason = format!("{} is among the values already", text(value));
+                mistakes.push(Problem::Invalid(reason).at(format!("{place}[{i}]")));
+            }
+        }
         axes.push(Axis { path, steps, values });
     }
     axes

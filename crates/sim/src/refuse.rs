@@ -24,7 +24,7 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
         }
     }
     if !plan.record.captures.is_empty() {
-        mistakes.push(not_yet("packet captures").at("record.captures"));
+        mistakes.push(not_yet("a packet capture").at("record.captures"));
     }
     let timers = plan.flows.len() * 3 + 2;
     if plan.lanes.len().max(timers) >= MOST {

@@ -42,7 +42,7 @@ pub enum UnitError {
         units: Vec<&'static str>,
     },
     /// The value is finer than the smallest step or larger than the largest value.
-    #[error("`{text}` is outside the range of {quantity}: whole {step}s below {limit}")]
+    #[error("`{text}` is outside the range of {quantity}: a whole number of {step} below {limit}")]
     OutOfRange {
         /// What was read.
         text: String,
@@ -98,7 +98,7 @@ impl Notation {
         let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| no_number())?;
 
         let unit = unit.trim();
-        let names = || self.units.iter().map(|unit| unit.0).collect();
+        let names = || self.units.iter().chain(self.also).map(|unit| unit.0).collect();
         if unit.is_empty() {
             return Err(UnitError::NoUnit { text: text.into(), units: names() });
         }

@@ -220,9 +220,9 @@ mod tests {
         let error = |text: &str| text.parse::<Duration>().unwrap_err().to_string();
         assert_eq!(
             error("25 msec"),
-            "`msec` is not a unit of time; the units are ps, ns, us, ms, s"
+            "`msec` is not a unit of time; the units are ps, ns, us, ms, s, µs, min, h"
         );
-        assert_eq!(error("25"), "`25` has no unit; the units are ps, ns, us, ms, s");
+        assert_eq!(error("25"), "`25` has no unit; the units are ps, ns, us, ms, s, µs, min, h");
         assert_eq!(error("-1 ms"), "`-1 ms` is negative; write it like `25 ms`");
         assert_eq!(error("soon"), "`soon` does not begin with a number; write it like `25 ms`");
         assert!(matches!("0.1 ps".parse::<Duration>(), Err(UnitError::OutOfRange { .. })));

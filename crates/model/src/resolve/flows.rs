@@ -73,6 +73,11 @@ impl Flows<'_> {
             let place = format!("flows[{i}]");
             let name = flow.name.clone().unwrap_or_else(|| format!("flow{}", i + 1));
             self.check_name(&name, &place, &mut names);
+            if flow.start >= experiment.duration {
+                let (start, end) = (flow.start, experiment.duration);
+                let reason = format!("is {start}, when the experiment is over: it lasts {end}");
+                self.mistakes.push(Problem::Invalid(reason).at(format!("{place}.start")));
+            }
             let traffic = traffic::resolve(flow, experiment.duration, &place, self.mistakes);
             let (Some(ends), Some(traffic)) = (self.ends(flow, &place), traffic) else { continue };
             let count = flow.count.unwrap_or(ends.len());

@@ -9,7 +9,7 @@ mod traffic;
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{Plan, RecordPlan};
-use crate::schema::{Experiment, Record};
+use crate::schema::{Experiment, Record, Samples};
 use topology::Topology;
 
 /// The plan of one variant, without what differs between repetitions and without an id. With mistakes
@@ -22,6 +22,7 @@ pub(crate) fn resolve(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> O
     let mut topology = Topology::build(&experiment.network, mistakes)?;
     let flows = flows::resolve(experiment, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);
+    check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
     Some(Plan {
         id: String::new(),
@@ -37,6 +38,29 @@ pub(crate) fn resolve(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> O
         flows: flows.into(),
         record,
     })
+}
+
+/// The rows of one table; more would not fit into memory.
+const MOST_ROWS: u64 = 50_000_000;
+
+/// Refuses intervals so short that their samples would fill the memory.
+fn check_rows(experiment: &Experiment, flows: usize, lanes: usize, mistakes: &mut Vec<Mistake>) {
+    let samples = match experiment.record.samples {
+        Samples::Every(interval) => Some(interval),
+        Samples::Ack | Samples::Off => None,
+    };
+    for (key, what, interval, each) in [
+        ("samples", "samples of flows", samples, flows),
+        ("links", "samples of links", experiment.record.links.on(), lanes),
+    ] {
+        let Some(interval) = interval.filter(|interval| !interval.is_zero()) else { continue };
+        let times = experiment.duration.as_picos() / interval.as_picos();
+        let number = u128::from(times) * each as u128;
+        if number > u128::from(MOST_ROWS) {
+            let problem = Problem::TooMany { what, number, most: MOST_ROWS };
+            mistakes.push(problem.at(format!("record.{key}")));
+        }
+    }
 }
 
 fn record(record: &Record, topology: &Topology, mistakes: &mut Vec<Mistake>) -> RecordPlan {

@@ -19,7 +19,8 @@ pub enum Limit {
     Bdp(f64),
 }
 
-const UNITS: [&str; 7] = ["packets", "BDP", "B", "kB", "MB", "GB", "TB"];
+const UNITS: [&str; 11] =
+    ["packets", "BDP", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
 
 impl Limit {
     fn parse(text: &str) -> Result<Self, Problem> {
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(problem("0 BDP"), "must be more than zero");
         assert_eq!(
             problem("3 boxes"),
-            "`boxes` is not a unit of queue size; the units are packets, BDP, B, kB, MB, GB, TB"
+            "`boxes` is not a unit of queue size; the units are packets, BDP, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
         );
         assert_eq!(problem("1.5 packets"), "\"1.5 packets\" is not a number of packets");
         assert!(problem("-1 packets").contains("negative"));

@@ -40,7 +40,8 @@ link_table! {
     pub struct Dumbbell {
         /// How many pairs: 2.
         pub pairs: u64 [PAIRS] = 1,
-        /// The links between hosts and routers; by default 1 Gbit/s and 1 ms.
+        /// The links between hosts and routers; by default ten times as fast as those between
+        /// routers, and 1 ms.
         pub access: LinkSettings = LinkSettings::default(),
         /// The RTTs of the pairs without queues, spread evenly from one to the other, in place of
         /// `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th has from + i * (to - from) / M.
@@ -57,7 +58,8 @@ link_table! {
     pub struct ParkingLot {
         /// How many links between routers: 3.
         pub hops: u64 [HOPS],
-        /// The links between hosts and routers; by default 1 Gbit/s and 1 ms.
+        /// The links between hosts and routers; by default ten times as fast as those between
+        /// routers, and 1 ms.
         pub access: LinkSettings = LinkSettings::default(),
         /// What differs in the direction from `sink` to `source`.
         pub back: LinkSettings = LinkSettings::default(),
@@ -82,7 +84,8 @@ table! {
         pub down: LinkSettings,
         /// The link from `near` to `far`, which uploads take: rate and delay must be given.
         pub up: LinkSettings,
-        /// The links between hosts and routers; by default 1 Gbit/s and no delay.
+        /// The links between hosts and routers; by default ten times as fast as the faster
+        /// direction between the routers, without delay.
         pub access: LinkSettings = LinkSettings::default(),
     }
 }

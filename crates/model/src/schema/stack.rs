@@ -97,7 +97,8 @@ options! {
     pub prr: bool,
     /// Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682).
     pub frto: bool,
-    /// Whether slow start ends when delays grow (HyStart++, RFC 9406).
+    /// Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that
+    /// have a parameter of this name. What is said there counts more.
     pub hystart: bool,
     /// What a reduction starts from: the data in flight ("flight", RFC 5681) or the window
     /// ("cwnd", as in Linux).
@@ -179,10 +180,10 @@ impl Read for AckCounting {
         match (value.as_str(), value.as_u64()) {
             (Some("off"), _) => return Some(Self::Ack),
             (Some("segment"), _) => return Some(Self::Segment),
-            (_, Some(limit @ 1..=255)) => return Some(Self::Byte { limit }),
+            (_, Some(limit @ (1 | 2))) => return Some(Self::Byte { limit }),
             _ => {}
         }
-        let problem = wrong_type(value, "\"off\", \"segment\" or a limit in segments like 1 or 2");
+        let problem = wrong_type(value, "\"off\", \"segment\", 1 or 2");
         mistakes.push(problem.at(at));
         None
     }
@@ -192,7 +193,7 @@ impl Read for AckCounting {
             json!({
                 "anyOf": [
                     { "enum": ["off", "segment"] },
-                    { "type": "integer", "minimum": 1, "maximum": 255 },
+                    { "type": "integer", "minimum": 1, "maximum": 2 },
                 ],
             })
         })

@@ -20,7 +20,7 @@ fn a_wrong_unit_gets_the_right_ones() {
     assert_eq!(
         message(&small_with("20 ms", "20 msec")),
         "line 5: network.dumbbell.delay: `msec` is not a unit of time; the units are ps, ns, us, \
-         ms, s"
+         ms, s, µs, min, h"
     );
     assert_eq!(
         message(&small_with("10 Mbit/s", "10 Mbps")),
@@ -240,7 +240,7 @@ fn a_wrong_swept_value_is_on_its_own_line() {
     assert_eq!(
         message(&format!("{SMALL}{sweep}")),
         "line 13: network.dumbbell.queue: `BDB` is not a unit of queue size; the units are \
-         packets, BDP, B, kB, MB, GB, TB"
+         packets, BDP, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
     );
 }
 
@@ -313,4 +313,22 @@ fn mistakes_of_all_runs_are_reported_once() {
     let text = text.replace("20 ms", "20 msec");
     assert_eq!(messages(&text).len(), 1);
     assert!(plans(&text.replace("msec", "ms")).is_ok());
+}
+
+#[test]
+fn what_never_happens_or_happens_twice_is_refused() {
+    assert_eq!(
+        message(&format!("{SMALL}start = \"60 s\"\n")),
+        "line 10: flows[0].start: is 60 s, when the experiment is over: it lasts 60 s"
+    );
+    assert_eq!(
+        message(&format!(
+            "{SMALL}[sweep]\n\"flows[0].cc\" = [\"cubic\", \"newreno\", \"cubic\"]\n"
+        )),
+        "line 11: sweep.\"flows[0].cc\"[2]: cubic is among the values already"
+    );
+    assert_eq!(
+        message(&format!("{SMALL}[record]\nsamples = \"1 ps\"\n")),
+        "line 11: record.samples: 60000000000000 samples of flows are too many; the most is 50000000"
+    );
 }

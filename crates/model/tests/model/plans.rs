@@ -40,9 +40,9 @@ fn a_bdp_is_the_rate_times_the_largest_base_rtt() {
 
 #[test]
 fn a_lane_without_flows_has_the_bdp_of_its_own_delay() {
-    // The second pair is idle: 1 Gbit/s for twice 1 ms.
+    // The second pair is idle: ten times 10 Mbit/s, for twice 1 ms.
     let plan = plan(&small_with("[network.dumbbell]", "[network.dumbbell]\npairs = 2"));
-    assert_eq!(lane(&plan, "left2>left").bdp, Bytes(250_000));
+    assert_eq!(lane(&plan, "left2>left").bdp, Bytes(25_000));
 }
 
 #[test]
