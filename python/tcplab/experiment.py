@@ -349,7 +349,9 @@ class Dumbbell(Value):
     """How many pairs: 2. By default `1`."""
 
     access: LinkSettings | Mapping[str, Any] | None = None
-    """The links between hosts and routers; by default 1 Gbit/s and 1 ms."""
+    """The links between hosts and routers; by default ten times as fast as those between routers,
+    and 1 ms.
+    """
 
     rtt: Sequence[str] | None = None
     """The RTTs of the pairs without queues, spread evenly from one to the other, in place of
@@ -399,7 +401,9 @@ class ParkingLot(Value):
     """How many links between routers: 3."""
 
     access: LinkSettings | Mapping[str, Any] | None = None
-    """The links between hosts and routers; by default 1 Gbit/s and 1 ms."""
+    """The links between hosts and routers; by default ten times as fast as those between routers,
+    and 1 ms.
+    """
 
     back: LinkSettings | Mapping[str, Any] | None = None
     """What differs in the direction from `sink` to `source`."""
@@ -485,7 +489,9 @@ class Antiparallel(Value):
     """The link from `near` to `far`, which uploads take: rate and delay must be given."""
 
     access: LinkSettings | Mapping[str, Any] | None = None
-    """The links between hosts and routers; by default 1 Gbit/s and no delay."""
+    """The links between hosts and routers; by default ten times as fast as the faster direction
+    between the routers, without delay.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -694,7 +700,9 @@ class Stack(Value):
     """Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682)."""
 
     hystart: bool | None = None
-    """Whether slow start ends when delays grow (HyStart++, RFC 9406)."""
+    """Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that
+    have a parameter of this name. What is said there counts more.
+    """
 
     cut_base: str | None = None
     """What a reduction starts from: the data in flight ("flight", RFC 5681) or the window ("cwnd",

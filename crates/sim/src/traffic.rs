@@ -69,15 +69,16 @@ impl Source {
         if self.is_on { start + until } else { start + from }
     }
 
-    /// Writes what the endpoint may need next; closes when all is written.
+    /// Writes what the endpoint may need next; closes when all is written. Says whether it wrote.
     #[inline]
-    pub fn write(&mut self, end: &mut Endpoint) {
+    pub fn write(&mut self, end: &mut Endpoint) -> bool {
         let ready = end.unsent();
         if !self.is_on || ready >= READY / 2 {
-            return;
+            return false;
         }
+        let mut written = 0;
         if self.left > 0 {
-            let written = end.write(self.left.min(READY - ready));
+            written = end.write(self.left.min(READY - ready));
             if self.left != u64::MAX {
                 self.left -= written;
             }
@@ -86,5 +87,6 @@ impl Source {
             self.is_on = false;
             end.close();
         }
+        written > 0
     }
 }

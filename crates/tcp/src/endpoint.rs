@@ -7,13 +7,16 @@
 use crate::acks::Acks;
 use crate::output::Data;
 use crate::receiver::Receiver;
-use crate::segment::{Flags, Segment, TIMESTAMPS_OPTION, Timestamps};
+use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
 use tcplab_units::Time;
+
+/// Bytes of a SACK option with three blocks and its padding.
+const SACK_ROOM: u64 = 4 + 3 * 8;
 
 /// The states of RFC 9293 §3.3.2.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,9 @@ pub struct Endpoint {
     pub(crate) time_wait_until: Time,
     /// Repetitions since the peer was last heard to make progress.
     pub(crate) attempts: u32,
+    /// Probes of a closed window since data last left.
+    probes: u32,
+    pub(crate) syns_sent: u32,
     pub(crate) owes_syn: bool,
     pub(crate) owes_probe: bool,
     pub(crate) owes_reset: Option<Box<Segment>>,
@@ -121,6 +127,8 @@ impl Endpoint {
             retransmit_at: Time::NEVER,
             time_wait_until: Time::NEVER,
             attempts: 0,
+            probes: 0,
+            syns_sent: 0,
             owes_syn: false,
             owes_probe: false,
             owes_reset: None,
@@ -228,7 +236,9 @@ impl Endpoint {
     fn on_retransmission_timer(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
         let most = if is_opening { self.settings.syn_retries } else { self.settings.retries };
-        if self.attempts >= most {
+        let is_probe = !is_opening && !self.send.has_outstanding();
+        // Without retries, one probe is still due.
+        if self.attempts >= most + u32::from(is_probe) {
             self.end(Ended::TimedOut);
             return;
         }
@@ -240,11 +250,11 @@ impl Endpoint {
             self.send.on_timeout(now);
             self.arm_retransmission(now);
         } else if self.send.is_stuck() {
-            // The persist timer (RFC 9293 §3.8.6.1), backed off like retransmissions.
-            self.send.rtt.back_off();
+            // The persist timer (RFC 9293 §3.8.6.1). It backs off on its own: probes are no losses.
+            self.probes += 1;
             self.owes_probe = true;
             self.send.overrides_silly_window = true;
-            self.arm_retransmission(now);
+            self.retransmit_at = now + self.send.rtt.backed_off(self.probes, &self.settings);
         }
     }
 
@@ -276,12 +286,15 @@ impl Endpoint {
                 }
                 let begins_repair = self.send.recovery.begins_repair();
                 let had_outstanding = self.send.has_outstanding();
-                let Some(data) = self.send.next_data(now, &self.settings) else {
+                let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
+                let Some(data) = self.send.next_data(now, &self.settings, options) else {
                     return self.poll_ack(now);
                 };
                 if !had_outstanding || begins_repair {
                     self.arm_retransmission(now);
                 }
+                self.probes = 0;
+                self.owes_probe = false;
                 Some(self.data_segment(now, data))
             }
         }
@@ -295,9 +308,9 @@ impl Endpoint {
         }
         if std::mem::take(&mut self.owes_probe) {
             // One before the window: whoever receives it must answer (as Linux probes).
-            return Some(self.dress(now, Flags::ACK, self.send.una - 1));
+            return Some(self.dress(now, Flags::ACK, self.send.una - 1, 0));
         }
-        (self.acks.due() <= now).then(|| self.dress(now, Flags::ACK, self.send.nxt))
+        (self.acks.due() <= now).then(|| self.dress(now, Flags::ACK, self.send.nxt, 0))
     }
 
     fn may_send_data(&self) -> bool {
@@ -314,22 +327,25 @@ impl Endpoint {
                 other => other,
             };
         }
-        self.dress(now, flags, data.start).with_payload(data.payload)
+        self.dress(now, flags, data.start, data.payload)
     }
 
     /// A segment with acknowledgment, window and options, as every one after the handshake has them.
     #[inline]
-    fn dress(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
+    fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
         let scale = self.receive.window_scale;
         let window = self.receive.offer(scale);
         let seq = self.send.origin.number(start);
         let ack = self.receive.origin.number(self.receive.next);
-        let mut segment = Segment::new(flags, seq, ack).with_window(window);
+        let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
             segment = segment.with_timestamps(self.timestamps(now));
         }
         if self.receive.has_gap() && self.send.sack {
-            segment = self.receive.with_sack(segment);
+            // A segment sent again keeps its size: then there may be no room.
+            let most = u32::from(self.settings.mss) + IP_HEADER + TCP_HEADER;
+            let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
+            segment = self.receive.with_sack(segment, room as usize);
         }
         self.last_ack_sent = self.receive.next;
         self.acks.on_sent();
@@ -346,12 +362,13 @@ impl Endpoint {
     /// Payload bytes of a full segment to a peer that takes `offered`.
     pub(crate) fn segment_size(&self, offered: u16) -> u16 {
         let options = if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 };
-        self.settings.mss.min(offered).saturating_sub(options).max(1)
+        // What fits the largest packet.
+        self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }
 
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
-        self.ended = Some(how);
+        self.ended.get_or_insert(how);
         self.retransmit_at = Time::NEVER;
         self.time_wait_until = Time::NEVER;
         self.acks.on_sent();

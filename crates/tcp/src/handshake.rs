@@ -18,9 +18,9 @@ impl Endpoint {
             segment = segment.with_timestamps(self.timestamps(now));
         }
         let scaling = self.settings.window_scaling && (!is_answer || self.peer_scales);
-        if self.attempts == 0 {
-            self.send.last_sent = now;
-        }
+        self.syns_sent += 1;
+        self.send.last_sent = now;
+        self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         segment.with_syn_options(SynOptions {
             mss: self.settings.mss,
@@ -110,10 +110,11 @@ impl Endpoint {
         }
         self.send.largest_window = self.send.window;
         self.retransmit_at = Time::NEVER;
-        if self.attempts == 0 {
+        if self.syns_sent == 1 {
             let rtt = now.since(self.send.last_sent);
             self.send.rtt.sample(rtt, &self.settings);
-        } else {
+        }
+        if self.attempts > 0 {
             self.send.rtt.after_syn_timeout(&self.settings);
             // RFC 5681 §3.1: after a lost SYN the first window is one segment.
             self.send.control.cwnd = 1;

@@ -41,6 +41,10 @@ impl Endpoint {
         if segment.flags.has(Flags::SYN) && self.state == State::SynReceived && start == 0 {
             return self.on_syn_again(now, segment);
         }
+        if self.has_timestamps && segment.timestamps().is_none() && !segment.flags.has(Flags::RST) {
+            // RFC 7323 §3.2: what lacks the timestamps agreed on is not of this connection.
+            return;
+        }
         if self.is_outdated(now, segment)
             || !self.receive.is_acceptable(start, segment.sequence_length())
         {
@@ -75,12 +79,15 @@ impl Endpoint {
 
     /// The peer's SYN once more: our answer was lost. Or, opening simultaneously, its SYN-ACK.
     fn on_syn_again(&mut self, now: Time, segment: &Segment) {
+        if segment.flags.has(Flags::RST) {
+            return;
+        }
         let acks_ours =
             segment.flags.has(Flags::ACK) && self.send.origin.offset(segment.ack, 0) == Some(1);
         if acks_ours {
             self.establish(now, segment);
             self.acks.hurry();
-        } else if !segment.flags.has(Flags::RST) {
+        } else {
             self.owes_syn = true;
         }
     }
@@ -127,11 +134,12 @@ impl Endpoint {
             }
             self.establish(now, segment);
         }
-        let Some(ack) = ack else { return false };
-        if ack > self.send.nxt {
+        // RFC 5961 §5: neither beyond what was sent nor older than the peer's windows can explain.
+        let oldest = self.send.una.saturating_sub(self.send.largest_window);
+        let Some(ack) = ack.filter(|ack| (oldest..=self.send.nxt).contains(ack)) else {
             self.acks.hurry();
             return false;
-        }
+        };
         if !self.send.has_outstanding() {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
             self.attempts = 0;

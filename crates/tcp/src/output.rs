@@ -27,14 +27,15 @@ impl Sender {
         self.written.saturating_sub(self.nxt)
     }
 
-    /// The next segment with data, if there is one and it may leave; it counts as sent.
+    /// The next segment with data, if there is one and it may leave; it counts as sent. New data leaves
+    /// room for this many bytes of further options (RFC 6691).
     #[inline]
-    pub fn next_data(&mut self, now: Time, settings: &Settings) -> Option<Data> {
+    pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
         if self.nxt == self.una && self.nxt >= self.end_of_stream() {
             return None;
         }
         let in_flight = self.in_flight();
-        let Some(data) = self.choose(now, in_flight, settings) else {
+        let Some(data) = self.choose(now, in_flight, settings, options) else {
             self.note_use_of_window(in_flight);
             return None;
         };
@@ -62,7 +63,13 @@ impl Sender {
     }
 
     #[inline]
-    fn choose(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
+    fn choose(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
         let has_room = in_flight < self.control.cwnd;
         if self.recovery.phase != Phase::Open {
             let owed = std::mem::take(&mut self.recovery.owes_retransmission);
@@ -72,7 +79,7 @@ impl Sender {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        if let Some(data) = self.new_data(now, in_flight, settings) {
+        if let Some(data) = self.new_data(now, in_flight, settings, options) {
             return Some(data);
         }
         (self.sack && self.recovery.phase == Phase::Recovery && has_room)
@@ -99,13 +106,22 @@ impl Sender {
     }
 
     #[inline]
-    fn new_data(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
-        let mss = u64::from(self.mss);
+    fn new_data(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
         let payload = available.min(usable).min(mss);
-        let fin = self.closed && payload == available && self.nxt <= self.written;
-        if (payload == 0 && !fin) || !self.may_send_small(payload, fin, settings) {
+        // The FIN needs a place in the window like data.
+        let fin =
+            self.closed && payload == available && payload < usable && self.nxt <= self.written;
+        let may_leave = payload >= mss || fin || self.may_send_small(payload, settings);
+        if (payload == 0 && !fin) || !may_leave {
             return None;
         }
         let mut room = self.control.cwnd;
@@ -127,8 +143,8 @@ impl Sender {
 
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
     #[inline]
-    fn may_send_small(&self, payload: u64, fin: bool, settings: &Settings) -> bool {
-        if payload >= u64::from(self.mss) || fin || self.overrides_silly_window {
+    fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
+        if self.overrides_silly_window {
             return true;
         }
         if payload == self.unsent() {

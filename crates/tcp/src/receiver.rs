@@ -98,7 +98,8 @@ impl Receiver {
         let window = self.window();
         match (length, window) {
             (0, 0) => start == self.next,
-            (0, _) => self.next <= start && start < self.edge,
+            // An ACK that follows a full window begins at its edge.
+            (0, _) => self.next <= start && start <= self.edge,
             (_, 0) => false,
             (_, _) => start < self.edge && start + length > self.next,
         }
@@ -147,7 +148,8 @@ impl Receiver {
     }
 
     /// Adds the blocks of data received out of order to `segment`, the one that changed last first.
-    pub fn with_sack(&self, segment: Segment) -> Segment {
+    /// No more than `room`.
+    pub fn with_sack(&self, segment: Segment, room: usize) -> Segment {
         let mut blocks: [SackBlock; 4] = Default::default();
         let mut starts = [u64::MAX; 4];
         let mut count = 0;
@@ -160,7 +162,7 @@ impl Receiver {
                 count += 1;
             }
         }
-        segment.with_sack(blocks.into_iter().take(count))
+        segment.with_sack(blocks.into_iter().take(count.min(room)))
     }
 
     /// The window to offer now, as it goes into the header. The right edge moves only by steps worth
@@ -205,7 +207,7 @@ mod tests {
 
     fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
         let segment = Segment::new(Flags::ACK, SeqNumber(0), SeqNumber(0));
-        receiver.with_sack(segment).sack().iter().map(|block| (block.0.0, block.1.0)).collect()
+        receiver.with_sack(segment, 4).sack().iter().map(|block| (block.0.0, block.1.0)).collect()
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) struct Sent {
     lost: bool,
     /// Was sent more than once.
     retransmitted: bool,
-    /// Was sent again since it was judged lost.
+    /// Was sent again: since it was judged lost, or on suspicion.
     repaired: bool,
 }
 
@@ -65,11 +65,16 @@ pub(crate) struct Scoreboard {
     sacked_ranges: RangeSet,
     sacked: u64,
     lost: u64,
+    /// Sent again since they were judged lost, or while it was not known.
     repaired: u64,
+    /// Lost and not sent again since.
+    unrepaired: u64,
     /// Segments before this one have been judged by the SACK blocks above them.
     judged: u64,
     /// No segment before this one waits for retransmission.
-    unrepaired: u64,
+    next_repair: u64,
+    /// No segment before this one is under suspicion.
+    next_suspect: u64,
 }
 
 impl Scoreboard {
@@ -98,7 +103,7 @@ impl Scoreboard {
     /// Whether a segment is lost and was not sent again since.
     #[inline]
     pub fn has_unrepaired(&self) -> bool {
-        self.lost > self.repaired
+        self.unrepaired > 0
     }
 
     /// A new segment left.
@@ -135,6 +140,7 @@ impl Scoreboard {
                 progress.deliver(segment);
                 self.lost -= u64::from(segment.lost);
                 self.repaired -= u64::from(segment.repaired);
+                self.unrepaired -= u64::from(segment.lost && !segment.repaired);
             }
             self.segments.pop_front();
         }
@@ -152,7 +158,7 @@ impl Scoreboard {
 
     /// The receiver reports a block beyond `una`.
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
-        let Self { segments, sacked_ranges, sacked, lost, repaired, .. } = self;
+        let Self { segments, sacked_ranges, sacked, lost, repaired, unrepaired, .. } = self;
         sacked_ranges.insert(block, |new| {
             let from = segments.partition_point(|segment| segment.start < new.start);
             for segment in segments.range_mut(from..) {
@@ -166,6 +172,7 @@ impl Scoreboard {
                 *sacked += 1;
                 *lost -= u64::from(segment.lost);
                 *repaired -= u64::from(segment.repaired);
+                *unrepaired -= u64::from(segment.lost && !segment.repaired);
                 (segment.sacked, segment.lost, segment.repaired) = (true, false, false);
             }
         });
@@ -191,6 +198,7 @@ impl Scoreboard {
             if !segment.sacked && !segment.lost {
                 segment.lost = true;
                 found += 1;
+                self.unrepaired += u64::from(!segment.repaired);
             }
             self.judged = self.judged.max(self.first) + 1;
         }
@@ -205,7 +213,10 @@ impl Scoreboard {
         };
         segment.lost = true;
         self.lost += 1;
-        self.unrepaired = self.first;
+        if !segment.repaired {
+            self.unrepaired += 1;
+            self.next_repair = self.first;
+        }
         1
     }
 
@@ -220,15 +231,17 @@ impl Scoreboard {
                 segment.sacked = false;
             }
         }
-        let before = self.lost - self.repaired;
+        let before = self.unrepaired;
         for segment in &mut self.segments {
             segment.lost = !segment.sacked;
             segment.repaired = false;
         }
         self.lost = self.outstanding() - self.sacked;
         self.repaired = 0;
-        self.unrepaired = self.first;
+        self.unrepaired = self.lost;
+        self.next_repair = self.first;
         self.judged = self.first + self.outstanding();
+        self.next_suspect = self.judged;
         self.lost - before
     }
 
@@ -237,23 +250,34 @@ impl Scoreboard {
         if !self.has_unrepaired() {
             return None;
         }
-        let from = self.unrepaired.saturating_sub(self.first) as usize;
+        let from = self.next_repair.saturating_sub(self.first) as usize;
         let rest = self.segments.range(from.min(self.segments.len())..);
         let offset = rest.take_while(|segment| !segment.lost || segment.repaired).count();
-        self.unrepaired = self.first + (from + offset) as u64;
+        self.next_repair = self.first + (from + offset) as u64;
         self.segments.get(from + offset).copied()
     }
 
     /// The first segment below the highest SACKed byte that was neither SACKed, nor sent again, nor
     /// found lost (`NextSeg` rule 3).
-    pub fn next_suspect(&self) -> Option<Sent> {
+    pub fn next_suspect(&mut self) -> Option<Sent> {
         let highest = self.sacked_ranges.end()?;
-        let from = self.judged.saturating_sub(self.first) as usize;
-        self.segments
-            .range(from.min(self.segments.len())..)
-            .take_while(|segment| segment.start < highest)
-            .find(|segment| !segment.sacked && !segment.lost)
-            .copied()
+        self.next_suspect = self.next_suspect.max(self.judged).max(self.first);
+        while let Some(segment) = self.segments.get((self.next_suspect - self.first) as usize) {
+            if segment.start >= highest {
+                break;
+            }
+            if segment.sacked {
+                // Past the whole block at once: it may be most of the window.
+                let end = self.sacked_ranges.around(segment.start)?.end;
+                let behind = self.segments.partition_point(|segment| segment.start < end);
+                self.next_suspect = self.first + behind as u64;
+            } else if segment.lost || segment.repaired {
+                self.next_suspect += 1;
+            } else {
+                return Some(*segment);
+            }
+        }
+        None
     }
 
     /// The last segment that was neither SACKed nor sent again: for a rescue (`NextSeg` rule 4).
@@ -261,15 +285,18 @@ impl Scoreboard {
         self.segments.iter().rev().find(|segment| !segment.sacked && !segment.repaired).copied()
     }
 
-    /// The segment that starts at `start` leaves once more: it is taken for lost, and repaired.
+    /// The segment that starts at `start` leaves once more. On suspicion, without being lost, it is in
+    /// the network twice (`SetPipe` of RFC 6675 §4).
     pub fn resend(&mut self, now: Time, start: u64) {
         let index = self.segments.partition_point(|segment| segment.start < start);
         let segment = &mut self.segments[index];
         segment.left_at = now;
         segment.retransmitted = true;
-        self.lost += u64::from(!segment.lost);
-        self.repaired += u64::from(!segment.repaired);
-        (segment.lost, segment.repaired) = (true, true);
+        if !segment.repaired {
+            segment.repaired = true;
+            self.repaired += 1;
+            self.unrepaired -= u64::from(segment.lost);
+        }
     }
 }
 

@@ -236,7 +236,10 @@ impl Sender {
     pub fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
         self.rtt.back_off();
-        let flight = self.board.outstanding();
+        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a recovery
+        // that ends so, most of what was sent may have been SACKed long ago.
+        let delivered = self.board.sacked() + self.recovery.dup_delivered();
+        let flight = self.board.outstanding().saturating_sub(delivered);
         let (turn, _) = self.recovery.on_timeout(&mut self.board, self.nxt);
         if let Turn::Begins(cause) = turn {
             self.begin_episode(now, cause, flight);

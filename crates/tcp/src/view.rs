@@ -43,11 +43,7 @@ impl Endpoint {
     /// The RTTs sampled, if any were.
     pub fn rtt(&self) -> Option<RttSummary> {
         let rtt = &self.send.rtt;
-        (rtt.count > 0).then(|| RttSummary {
-            min: rtt.min,
-            mean: rtt.sum / rtt.count,
-            max: rtt.max,
-        })
+        (rtt.count > 0).then(|| RttSummary { min: rtt.min, mean: rtt.mean(), max: rtt.max })
     }
 
     /// The sending half as it is now.

@@ -104,7 +104,7 @@ options! {
     /// ("cwnd", as in Linux).
     pub cut_base: CutBase,
     /// How many duplicate ACKs mean a loss: 3.
-    pub dup_thresh: u64 [AT_LEAST_ONE],
+    pub dup_thresh: u64 [1..=255],
     /// How often an unanswered SYN is repeated: 6.
     pub syn_retries: u64 [0..=255],
     /// How often unanswered data is repeated before the connection fails: 15.

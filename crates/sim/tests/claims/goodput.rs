@@ -74,3 +74,29 @@ fn a_transfer_takes_the_rounds_of_slow_start() {
     let most = least + 70.0 * 1500.0 * transmission;
     assert!(least <= time && time <= most, "{least} <= {time} <= {most}");
 }
+
+#[test]
+fn a_source_keeps_up_with_whatever_one_ack_lets_go() {
+    // One ACK of a segment of 64 kB, or of a hundred of 1448 bytes, lets more go than an application
+    // has ready at once.
+    for (settings, mtu) in [("mss = 65495", 65_535), ("ack_every = 100", 1_500)] {
+        let tables = run(&format!(
+            r#"
+            duration = "20 s"
+            stack = {{ abc = "segment", {settings} }}
+            [[network.links]]
+            between = ["a", "b"]
+            rate = "1 Gbit/s"
+            delay = "5 ms"
+            queue = "2 BDP"
+            mtu = {mtu}
+            [[flows]]
+            from = "a"
+            to = "b"
+            "#
+        ));
+        let share = crate::flows(&tables, "bottleneck_share")[0];
+        // Slow start overshoots at the beginning; before, the application was the limit at 1 %.
+        assert!(share > 0.8, "{settings}: {share}");
+    }
+}

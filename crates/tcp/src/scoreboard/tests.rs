@@ -158,3 +158,32 @@ fn an_ack_costs_the_same_in_a_window_of_a_hundred_thousand() {
     // The holes below the third SACKed segment from the end.
     assert_eq!(lost, 49_998);
 }
+
+#[test]
+fn suspects_are_found_without_walking_the_window() {
+    // One hole at the front, and everything above it arrives, one ACK each, with nothing new to
+    // send: every ACK asks for a suspect. Were each to walk the window, this would take minutes.
+    let mut board = sent(100_000);
+    let mut suspects = 0;
+    for n in 1..100_000 {
+        sack(&mut board, n, n + 1);
+        board.judge(3, MSS);
+        suspects += usize::from(board.next_suspect().is_some());
+    }
+    // Only while one or two segments above it have arrived is the hole not yet lost.
+    assert_eq!(suspects, 2);
+}
+
+#[test]
+fn a_suspect_sent_again_counts_twice_and_is_not_sent_a_third_time() {
+    let mut board = sent(10);
+    sack(&mut board, 1, 2);
+    let suspect = board.next_suspect().unwrap();
+    board.resend(at(20), suspect.start);
+    assert_eq!(board.in_flight(), 10);
+    sack(&mut board, 2, 4);
+    assert_eq!(board.judge(3, MSS), 1);
+    assert!(!board.has_unrepaired());
+    // Ten sent, three arrived; of the hole one copy is lost and one is under way.
+    assert_eq!(board.in_flight(), 7);
+}

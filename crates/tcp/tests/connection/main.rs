@@ -2,6 +2,7 @@
 
 mod acks;
 mod closing;
+mod corners;
 mod flow_control;
 mod opening;
 mod repair;

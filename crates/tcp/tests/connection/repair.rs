@@ -153,6 +153,31 @@ fn a_timeout_goes_back_through_what_was_not_reported() {
 }
 
 #[test]
+fn a_timeout_in_recovery_does_not_count_what_was_reported() {
+    // Segment 31 is lost twice, so that its recovery ends in a timeout a second later; until
+    // then new segments go on arriving and being reported, 20 each round trip.
+    let mut seen = 0;
+    let mut first = None;
+    let mut world = World::new(settings(true)).established().wire(move |sent| {
+        if sent.from == CLIENT && sent.segment.payload > 0 {
+            let start = *first.get_or_insert(sent.segment.seq.0);
+            let number = sent.segment.seq.0.wrapping_sub(start) / 1448 + 1;
+            if number == 31 && seen < 2 {
+                seen += 1;
+                return Fate::Drop;
+            }
+        }
+        Fate::Pass
+    });
+    world.ends[CLIENT].write(2_000 * MSS);
+    world.run(millis(1_500));
+    assert_eq!(world.ends[CLIENT].counters().timeouts, 1);
+    // The window was 40 and is halved twice: 20, and of the 20 and the one lost in the network 10.
+    let ssthresh = world.ends[CLIENT].snapshot().ssthresh.unwrap();
+    assert!((9..=11).contains(&ssthresh), "{ssthresh}");
+}
+
+#[test]
 fn the_timer_doubles_while_nothing_comes_back() {
     let mut sent = 0;
     let mut world = World::new(settings(true)).established().wire(move |segment| {
