@@ -11,7 +11,8 @@ RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.l
 
 run: $(VENV)/installed
 	@echo "== tcplab run examples/first.toml"
-	@$(BIN)/tcplab run examples/first.toml --out results/first
+	@$(BIN)/tcplab run examples/first.toml
+	@echo; echo "The command is $(BIN)/tcplab; '. $(BIN)/activate' lets you leave out the path."
 
 test: $(VENV)/installed
 	@scripts/test
@@ -38,5 +39,5 @@ $(VENV)/tools: scripts/needs
 	@scripts/needs
 	@echo "== creating $(VENV)"
 	@python3 -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip maturin
+	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip 'maturin>=1.12,<2'
 	@touch $@

@@ -29,6 +29,8 @@ def experiment_page() -> str:
         'text with a unit: `"25 ms"`, `"10 Mbit/s"`, `"64 kB"`. A network needs at least one link,',
         "alone or as part of a shape, and an experiment at least one flow. `tcplab schema` prints",
         "all this as JSON Schema, with which editors check and complete experiment files.\n",
+        "The schema says more than can be run so far: what cannot is refused when asked for, and",
+        "[listed](../limits.md).\n",
     ]
     tables["Stack"] = with_defaults(tables["Stack"])
     for name, definition in tables.items():

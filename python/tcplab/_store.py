@@ -122,7 +122,12 @@ class Workplace:
         (unfinished / "experiment.json").write_text(plan.to_json() + "\n", encoding="utf-8")
         (unfinished / "digest.txt").write_text(tables.digest + "\n", encoding="ascii")
         for name, frame in tables.frames.items():
-            frame.write_parquet(unfinished / f"{name}.parquet", compression="zstd")
+            path = unfinished / f"{name}.parquet"
+            try:
+                frame.write_parquet(path, compression="zstd")
+            except OSError as error:
+                error.filename = str(path)
+                raise
         written = OnDisk(self.folder / plan.id)
         with locked(self.folder):
             if written.is_complete():

@@ -19,12 +19,16 @@ MEASURES = [
 ]
 """What is averaged over repetitions."""
 
+TOGETHER = {"retransmitted_segments", "retransmitted_share", "rtt_min_ms"}
+"""What flows of a kind have together, rather than on average."""
+
 
 def summary(flows: pl.DataFrame, *, variant: list[str], by: str) -> pl.DataFrame:
     """Means over repetitions, from flows with what was swept beside them.
 
     Unless the rows are single flows, a row is about all flows of its kind: their number, the mean
-    of each measure over them, the sum of their goodput and Jain's index of it.
+    of each measure over them (of what was sent again, the sum; of the least RTT, the least), the
+    sum of their goodput and Jain's index of it.
     """
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
@@ -37,7 +41,10 @@ def summary(flows: pl.DataFrame, *, variant: list[str], by: str) -> pl.DataFrame
         measures = [*MEASURES, "goodput_sum_mbit_s", "jain_index"]
         flows = flows.group_by([*kind, "run", "repetition"], maintain_order=True).agg(
             pl.len().alias("flows"),
-            *(pl.col(measure).mean() for measure in MEASURES),
+            *(pl.col(measure).mean() for measure in MEASURES if measure not in TOGETHER),
+            pl.col("retransmitted_segments").sum(),
+            (pl.col("retransmitted_segments").sum() / sent.sum()).alias("retransmitted_share"),
+            pl.col("rtt_min_ms").min(),
             pl.col("goodput_mbit_s").sum().alias("goodput_sum_mbit_s"),
             jain("goodput_mbit_s").alias("jain_index"),
         )

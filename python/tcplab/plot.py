@@ -7,6 +7,7 @@ id.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
@@ -71,10 +72,19 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise ValueError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
-    if kind == ".html":
-        chart.save(path, inline=True)
-    else:
-        chart.save(path, scale_factor=2 if kind == ".png" else 1)
+    # A disk that fills up on the way must not leave half a chart.
+    unfinished = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+    try:
+        if kind == ".html":
+            chart.save(unfinished, inline=True)
+        else:
+            chart.save(unfinished, scale_factor=2 if kind == ".png" else 1)
+        unfinished.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def _chosen(results: Results, run: str | None) -> str:

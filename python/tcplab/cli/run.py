@@ -22,7 +22,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to run, and where the results go."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
     parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where tables go (default: results/NAME)"
+        "--out",
+        type=_folder,
+        metavar="DIR",
+        help="where tables go (default: results/ and the experiment's name, or its file's)",
     )
     parser.add_argument(
         "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
@@ -40,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Runs the experiment."""
     experiment = tcplab.load(args.file)
-    out = args.out or Path("results") / _safe(experiment.name or "experiment")
+    out = args.out or Path("results") / _safe(experiment.name or args.file.stem)
     chart = args.chart or out / "chart.svg"
     if chart.parent != out:
         _ensure_writable(chart)
@@ -69,6 +72,12 @@ def _at_least_one(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
     return number
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a folder is not empty")
+    return Path(text)
 
 
 def _chart(text: str) -> Path:
