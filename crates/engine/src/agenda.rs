@@ -10,13 +10,18 @@ use tcplab_units::Time;
 const SUBJECT_BITS: u32 = 24;
 const ORDER_BITS: u32 = 40;
 
+/// Later than any entry.
+const NOTHING: u128 = u128::MAX;
+
 /// The greatest number that a subject may have.
 pub const LAST_SUBJECT: u32 = (1 << SUBJECT_BITS) - 1;
 
 /// A priority queue of (time, subject).
 #[derive(Clone, Debug, Default)]
 pub struct Agenda {
+    /// The entries, and behind them `NOTHING` until the children of every entry are four.
     heap: Vec<u128>,
+    length: usize,
     /// The first entry is done with, and its place free.
     is_open: bool,
     entered: u64,
@@ -29,7 +34,7 @@ impl Agenda {
         if self.is_open {
             self.close();
         }
-        let &first = self.heap.first()?;
+        let &first = self.heap.first().filter(|first| **first != NOTHING)?;
         Some((Time::from_picos((first >> 64) as u64), first as u32 & LAST_SUBJECT))
     }
 
@@ -39,7 +44,7 @@ impl Agenda {
         if self.is_open {
             self.close();
         }
-        self.is_open = !self.heap.is_empty();
+        self.is_open = self.length > 0;
     }
 
     /// Enters `subject` at a time.
@@ -50,8 +55,13 @@ impl Agenda {
             self.is_open = false;
             self.sift_down(entry);
         } else {
-            self.heap.push(entry);
-            self.sift_up(self.heap.len() - 1);
+            if self.heap.len() <= self.length {
+                let full = if self.heap.is_empty() { 1 } else { self.heap.len() + 4 };
+                self.heap.resize(full, NOTHING);
+            }
+            self.heap[self.length] = entry;
+            self.sift_up(self.length);
+            self.length += 1;
         }
     }
 
@@ -59,8 +69,9 @@ impl Agenda {
     #[inline]
     fn close(&mut self) {
         self.is_open = false;
-        let Some(last) = self.heap.pop() else { return };
-        if !self.heap.is_empty() {
+        self.length -= 1;
+        let last = std::mem::replace(&mut self.heap[self.length], NOTHING);
+        if self.length > 0 {
             self.sift_down(last);
         }
     }
@@ -83,11 +94,11 @@ impl Agenda {
             self.close();
         }
         self.heap.sort_unstable();
-        for (order, entry) in self.heap.iter_mut().enumerate() {
+        for (order, entry) in self.heap[..self.length].iter_mut().enumerate() {
             let subject = *entry & u128::from(LAST_SUBJECT);
             *entry = (*entry >> 64) << 64 | (order as u128) << SUBJECT_BITS | subject;
         }
-        self.entered = self.heap.len() as u64;
+        self.entered = self.length as u64;
     }
 
     #[inline]
@@ -111,17 +122,11 @@ impl Agenda {
         let mut at = 0;
         loop {
             let first = 4 * at + 1;
-            let (child, least) = if let Some(&[a, b, c, d]) = heap.get(first..first + 4) {
-                // Two rounds of a tournament, without branches to mispredict.
-                let left = if b < a { (first + 1, b) } else { (first, a) };
-                let right = if d < c { (first + 3, d) } else { (first + 2, c) };
-                if right.1 < left.1 { right } else { left }
-            } else {
-                let rest = heap.get(first..).unwrap_or_default();
-                let least = rest.iter().enumerate().min_by_key(|(_, entry)| **entry);
-                let Some((offset, &least)) = least else { break };
-                (first + offset, least)
-            };
+            let Some(&[a, b, c, d]) = heap.get(first..first + 4) else { break };
+            // Two rounds of a tournament, without branches to mispredict.
+            let left = if b < a { (first + 1, b) } else { (first, a) };
+            let right = if d < c { (first + 3, d) } else { (first + 2, c) };
+            let (child, least) = if right.1 < left.1 { right } else { left };
             if entry <= least {
                 break;
             }
