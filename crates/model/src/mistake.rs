@@ -127,14 +127,6 @@ pub enum Problem {
         /// What there is in its place.
         have: Vec<String>,
     },
-    /// Something this backend does not run.
-    #[error("the backend `{backend}` does not run {what}")]
-    NotRunBy {
-        /// What was asked for.
-        what: String,
-        /// The backend's name.
-        backend: String,
-    },
 }
 
 impl Problem {

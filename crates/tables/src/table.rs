@@ -152,11 +152,6 @@ impl<R: Row> Table<R> {
         declared.chain(extra)
     }
 
-    /// The texts that labels stand for, by number.
-    pub fn labels(&self) -> &[String] {
-        &self.labels
-    }
-
     /// The numbers of a declared column, if it has that kind.
     pub fn numbers(&self, name: &str) -> Option<Vec<Option<f64>>> {
         match self.declared(name)? {
@@ -356,7 +351,7 @@ mod tests {
         assert_eq!(table.integers("cwnd_segments"), Some(vec![Some(10), Some(20), Some(30)]));
         assert_eq!(table.integers("ssthresh_segments"), Some(vec![None; 3]));
         assert_eq!(table.texts("flow"), Some(vec![Some("a"), Some("b"), Some("a")]));
-        assert_eq!(table.labels(), ["0123", "a", "b"]);
+        assert_eq!(table.labels, ["0123", "a", "b"]);
     }
 
     #[test]

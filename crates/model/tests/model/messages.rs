@@ -279,11 +279,10 @@ fn a_backend_refuses_by_place() {
             return Vec::new();
         }
         let problem = Problem::unknown("congestion control", &flow.cc().name, known);
-        let what = "marks".into();
+        let what = "the option `ecn`".into();
         vec![
             problem.at(format!("{}.cc", flow.place)),
-            Problem::NotRunBy { what, backend: "sim".into() }
-                .at(format!("{}.stack.ecn", flow.place)),
+            Problem::NotYet { what, have: Vec::new() }.at(format!("{}.stack.ecn", flow.place)),
         ]
     };
     let backend = Backend { refuse: &refuse, ..SIM };
@@ -292,7 +291,7 @@ fn a_backend_refuses_by_place() {
     assert_eq!(
         document.plans(&backend).unwrap_err().to_string(),
         "line 11: flows[0].cc: no congestion control is called \"qubic\"; did you mean \"cubic\"?\n\
-         line 13: stack.ecn: the backend `sim` does not run marks"
+         line 13: stack.ecn: the option `ecn` is not available yet"
     );
 }
 
