@@ -5,8 +5,7 @@
 
 use std::process::ExitCode;
 use std::time::Instant;
-use tcplab_model::Plan;
-use tcplab_sim::Watch;
+use tcplab_model::{Plan, Watch};
 
 /// The scenario of `make bench`: 1500-byte packets, access links of 10 Gbit/s and 1 ms, a bottleneck
 /// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs, without timestamps.

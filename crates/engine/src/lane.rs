@@ -57,6 +57,19 @@ pub(crate) struct Transit<P> {
     pub packet: P,
 }
 
+/// What becomes of a packet that is offered to a lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It arrives then, before anything else: the lane needs an entry on the agenda.
+    Heads(Time),
+    /// It arrives behind others.
+    Follows,
+    /// The queue has no room for it.
+    Dropped,
+    /// It is lost on the wire, which it enters then.
+    Lost(Time),
+}
+
 /// A packet that waits: when its transmission begins, and its size.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
@@ -104,8 +117,7 @@ impl<P: Copy> Lane<P> {
         }
     }
 
-    /// Takes a packet, or drops it. Returns when it arrives if nothing else was in transit, so that
-    /// the lane needs an entry on the agenda.
+    /// Takes a packet, or drops it.
     #[inline]
     pub(crate) fn offer(
         &mut self,
@@ -113,12 +125,12 @@ impl<P: Copy> Lane<P> {
         bytes: u32,
         has_payload: bool,
         transit: impl FnOnce(Time) -> Transit<P>,
-    ) -> Option<Time> {
+    ) -> Fate {
         let begins = if self.free_at > now {
             self.settle(now);
             if self.is_full(bytes) {
                 self.counters.dropped_packets += 1;
-                return None;
+                return Fate::Dropped;
             }
             self.waiting.push_back(Waiting { begins: self.free_at, bytes });
             self.waiting_bytes += u64::from(bytes);
@@ -144,11 +156,11 @@ impl<P: Copy> Lane<P> {
         }
         if self.loss.as_mut().is_some_and(|loss| loss.takes(has_payload)) {
             self.counters.lost_packets += 1;
-            return None;
+            return Fate::Lost(begins);
         }
         let first = self.in_transit.is_empty();
         self.in_transit.push_back(transit(arrives));
-        first.then_some(arrives)
+        if first { Fate::Heads(arrives) } else { Fate::Follows }
     }
 
     /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.

@@ -20,6 +20,6 @@ pub mod timers;
 
 pub use lane::{LaneConfig, LaneCounters, QueueLimit};
 pub use loss::Loss;
-pub use network::{EndpointId, Event, LaneId, MOST, Network, Packet, RouteId};
+pub use network::{Drop, EndpointId, Event, LaneId, MOST, Network, Packet, RouteId};
 pub use random::Random;
 pub use timers::TimerId;

@@ -1,7 +1,7 @@
 //! Lanes, routes, timers, and the order in which things happen.
 
 use crate::agenda::{Agenda, LAST_SUBJECT};
-use crate::lane::{Lane, LaneConfig, Transit};
+use crate::lane::{Fate, Lane, LaneConfig, Transit};
 use crate::timers::{TimerId, Timers};
 use tcplab_units::Time;
 
@@ -41,6 +41,21 @@ pub enum Event<P> {
     Timer(TimerId),
 }
 
+/// A packet that did not arrive.
+#[derive(Clone, Copy, Debug)]
+pub struct Drop<P> {
+    /// When it came to the queue, or entered the wire.
+    pub at: Time,
+    /// The lane.
+    pub lane: LaneId,
+    /// Whether the wire lost it; otherwise the queue had no room.
+    pub is_lost: bool,
+    /// Where it was to go.
+    pub to: EndpointId,
+    /// What it was.
+    pub packet: P,
+}
+
 /// One step of a route: a lane, or with the top bit set an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Hop(u32);
@@ -62,6 +77,7 @@ pub struct Network<P> {
     timers: Timers,
     agenda: Agenda,
     packet_hops: u64,
+    drops: Vec<Drop<P>>,
 }
 
 impl<P: Packet> Network<P> {
@@ -76,6 +92,7 @@ impl<P: Packet> Network<P> {
             timers: Timers::default(),
             agenda: Agenda::default(),
             packet_hops: 0,
+            drops: Vec::new(),
         }
     }
 
@@ -144,15 +161,31 @@ impl<P: Packet> Network<P> {
     #[inline]
     fn forward(&mut self, hop: u32, packet: P) {
         let lane = self.hops[hop as usize].0;
-        let entry = self.lanes[lane as usize].offer(
+        let fate = self.lanes[lane as usize].offer(
             self.now,
             packet.wire_bytes(),
             packet.has_payload(),
             |arrives| Transit { arrives, hop, packet },
         );
-        if let Some(arrives) = entry {
-            self.agenda.push(arrives, lane);
+        match fate {
+            Fate::Heads(arrives) => self.agenda.push(arrives, lane),
+            Fate::Follows => {}
+            Fate::Dropped => self.drop(self.now, hop, false, packet),
+            Fate::Lost(begins) => self.drop(begins, hop, true, packet),
         }
+    }
+
+    #[cold]
+    fn drop(&mut self, at: Time, hop: u32, is_lost: bool, packet: P) {
+        let lane = LaneId(self.hops[hop as usize].0);
+        let end = self.hops[hop as usize..].iter().find(|hop| hop.0 & TOP != 0);
+        let to = EndpointId(end.expect("a route ends at an endpoint").0 & !TOP);
+        self.drops.push(Drop { at, lane, is_lost, to, packet });
+    }
+
+    /// The packets that did not arrive, in the order of events.
+    pub fn take_drops(&mut self) -> Vec<Drop<P>> {
+        std::mem::take(&mut self.drops)
     }
 
     /// The time.

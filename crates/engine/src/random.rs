@@ -11,6 +11,11 @@ pub struct Random(Pcg64Mcg);
 impl Random {
     /// The generator of the element called `name` in a run with this seed.
     pub fn new(seed: u64, name: &str) -> Self {
+        Self(Pcg64Mcg::from_seed(Self::seed_of(seed, name)))
+    }
+
+    /// What that generator starts from, for the kernel's side of a lane, which draws the same numbers.
+    pub fn seed_of(seed: u64, name: &str) -> [u8; 16] {
         // FNV-1a tells names apart; the generator's own seeding mixes the bits.
         let name = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -18,7 +23,7 @@ impl Random {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&mix(seed).to_le_bytes());
         bytes[8..].copy_from_slice(&mix(seed ^ mix(name)).to_le_bytes());
-        Self(Pcg64Mcg::from_seed(bytes))
+        bytes
     }
 
     /// Any 64 bits.

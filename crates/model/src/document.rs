@@ -1,5 +1,6 @@
 //! An experiment as it was written, and the way from there to plans.
 
+use crate::backend::Backend;
 use crate::id;
 use crate::lines::{self, Lines};
 use crate::mistake::{Mistake, Mistakes, Problem};
@@ -16,19 +17,6 @@ const ENOUGH: usize = 100;
 
 /// Nodes, lanes and flows of all variants together; more would not fit into memory.
 const MOST_PARTS: usize = 5_000_000;
-
-/// What is to run the plans.
-#[derive(Clone, Copy)]
-pub struct Backend<'a> {
-    /// Its name: `sim`.
-    pub name: &'a str,
-    /// Its version: a new one gives every run a new id.
-    pub version: &'a str,
-    /// What it cannot run of a plan, each with its place: the plan's own `place` and a key, like
-    /// `flows[0].stack.rack`, which is then traced to where it was written. Asked once for each
-    /// variant, not for its repetitions.
-    pub refuse: &'a (dyn Fn(&Plan) -> Vec<Mistake> + Sync),
-}
 
 /// An experiment as it was written: a tree of values that may or may not make sense.
 #[derive(Clone, Debug)]
@@ -180,13 +168,15 @@ fn variant(
         }
     }
     let experiment = Experiment::read(&tree, &Place::Root, &mut mistakes);
-    let plan = experiment.as_ref().and_then(|experiment| resolve(experiment, &mut mistakes));
+    let plan = experiment
+        .as_ref()
+        .and_then(|experiment| resolve(experiment, backend.profile, &mut mistakes));
     let plan = plan.map(|plan| {
         let swept = chosen
             .iter()
             .map(|(axis, value)| (axis.path.clone(), sweep::text(&axis.values[*value])));
-        let (backend, version) = (backend.name.into(), backend.version.into());
-        Plan { swept: swept.collect(), backend, version, ..plan }
+        let version = (backend.version)(&plan);
+        Plan { swept: swept.collect(), backend: backend.name.into(), version, ..plan }
     });
     if let Some(plan) = &plan {
         let refused = (backend.refuse)(plan).into_iter();

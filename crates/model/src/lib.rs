@@ -23,12 +23,18 @@
 //!     from = "left1"
 //!     to = "right1"
 //! "#)?;
-//! let backend = tcplab_model::Backend { name: "sim", version: "1", refuse: &|_| Vec::new() };
+//! let backend = tcplab_model::Backend {
+//!     name: "sim",
+//!     profile: tcplab_model::Profile::Rfc,
+//!     version: &|_| "1".into(),
+//!     refuse: &|_| Vec::new(),
+//! };
 //! let plans = document.plans(&backend)?;
 //! assert_eq!(plans[0].flows[0].base_rtt.to_string(), "44 ms");
 //! # Ok::<(), tcplab_model::Mistakes>(())
 //! ```
 
+mod backend;
 mod document;
 mod id;
 mod lines;
@@ -44,11 +50,12 @@ mod shapes;
 mod suggest;
 mod sweep;
 
-pub use document::{Backend, Document, from_json, from_toml};
+pub use backend::{Backend, Stopped, Watch};
+pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
 pub use schema::{
-    AckCounting, CongestionControl, CutBase, Experiment, Loss, OrOff, Probability, RateChanges,
-    Reordering, Samples, StackPlan, Traffic, schema,
+    AckCounting, CongestionControl, CutBase, Experiment, Loss, OrOff, Probability, Profile,
+    RateChanges, Reordering, Samples, StackPlan, Traffic, schema,
 };
 pub use suggest::suggest;

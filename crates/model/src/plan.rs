@@ -18,6 +18,8 @@ pub struct Plan {
     pub backend: String,
     /// The backend's version.
     pub version: String,
+    /// The kernel that is asked for, on the backend `linux`.
+    pub kernel: Option<String>,
     /// The seed of this repetition.
     pub seed: u64,
     /// Which repetition, from 0.
@@ -145,6 +147,12 @@ pub enum Discipline {
         update: Duration,
         /// Whether packets are marked where they can be.
         ecn: bool,
+    },
+    /// Common Applications Kept Enhanced.
+    #[serde(rename = "cake")]
+    Cake {
+        /// The round trip that it is tuned for.
+        rtt: Duration,
     },
     /// Fair queue with pacing.
     #[serde(rename = "fq")]

@@ -9,19 +9,15 @@
 //! | `packet` | what the network carries |
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `recorder` | writes the tables |
-//! | `watch` | progress, and stopping from outside |
 
 mod packet;
 mod recorder;
 mod refuse;
 mod stack;
 mod traffic;
-mod watch;
 mod world;
 
-pub use watch::{Stopped, Watch};
-
-use tcplab_model::{Backend, Plan};
+use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
 use tcplab_tables::Tables;
 
 /// This backend's name.
@@ -32,7 +28,12 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// This backend, for making plans.
 pub fn backend() -> Backend<'static> {
-    Backend { name: NAME, version: VERSION, refuse: &refuse::refuse }
+    Backend {
+        name: NAME,
+        profile: Profile::Rfc,
+        version: &|_| VERSION.into(),
+        refuse: &refuse::refuse,
+    }
 }
 
 /// Runs a plan that this backend did not refuse.

@@ -2,9 +2,9 @@
 
 use crate::packet::OnWire;
 use crate::traffic::Flow;
-use tcplab_engine::{LaneId, Network};
+use tcplab_engine::{Drop, LaneId, Network, Packet};
 use tcplab_model::{OrOff, Plan, Samples};
-use tcplab_tables::{FlowRow, Kind, Label, LinkRow, Row, RunRow, SampleRow, Tables};
+use tcplab_tables::{DropRow, FlowRow, Kind, Label, LinkRow, Run, SampleRow, Tables};
 use tcplab_tcp::{Ended, Endpoint};
 use tcplab_units::{Duration, Time};
 
@@ -127,7 +127,10 @@ impl Recorder {
         plan: &Plan,
         flows: impl Iterator<Item = (&'a Flow, &'a Endpoint)>,
         packet_hops: u64,
+        mut drops: Vec<Drop<OnWire>>,
     ) -> Tables {
+        // What is lost is known before it enters the wire.
+        drops.sort_by_key(|drop| drop.at);
         self.tables.flows.reserve(plan.flows.len());
         for (planned, (flow, sender)) in plan.flows.iter().zip(flows) {
             let table = &mut self.tables.flows;
@@ -163,26 +166,37 @@ impl Recorder {
             };
             table.push(row);
         }
-        let runs = &mut self.tables.runs;
-        let row = RunRow {
-            run: runs.label(&plan.id),
-            experiment: runs.label(&plan.experiment),
-            backend: runs.label(&plan.backend),
-            version: runs.label(&plan.version),
+        self.add_drops(plan, drops);
+        self.tables.add_run(&Run {
+            id: &plan.id,
+            experiment: &plan.experiment,
+            backend: &plan.backend,
+            version: &plan.version,
             seed: plan.seed,
             repetition: plan.repetition,
             simulated_s: plan.duration.as_secs_f64(),
             packet_hops,
-            wall_s: None,
-        };
-        runs.push(row);
-        // A swept seed stands in the column of seeds already.
-        let is_declared = |path: &str| RunRow::COLUMNS.iter().any(|column| column.name == path);
-        for (path, value) in plan.swept.iter().filter(|(path, _)| !is_declared(path)) {
-            let column = runs.extra(path, Kind::Text);
-            runs.set_text(column, value);
-        }
+            swept: &plan.swept,
+        });
         self.tables
+    }
+}
+
+impl Recorder {
+    fn add_drops(&mut self, plan: &Plan, drops: Vec<Drop<OnWire>>) {
+        let table = &mut self.tables.drops;
+        let end = Time::ZERO + plan.duration;
+        for drop in drops.into_iter().take_while(|drop| drop.at <= end) {
+            let row = DropRow {
+                run: table.label(&plan.id),
+                time_s: drop.at.as_secs_f64(),
+                link: Some(table.label(&plan.lanes[drop.lane.0 as usize].name)),
+                flow: Some(table.label(&plan.flows[drop.to.0 as usize / 2].name)),
+                bytes: drop.packet.wire_bytes().into(),
+                reason: table.label(if drop.is_lost { "LOST_ON_THE_WIRE" } else { "QUEUE_FULL" }),
+            };
+            table.push(row);
+        }
     }
 }
 

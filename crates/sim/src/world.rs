@@ -4,12 +4,12 @@ use crate::packet::OnWire;
 use crate::recorder::Recorder;
 use crate::stack::Stacks;
 use crate::traffic::{Flow, Source};
-use crate::watch::{Stopped, Watch};
 use tcplab_engine::{
     EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit, Random, RouteId, TimerId,
 };
 use tcplab_model::{
-    FlowPlan, LanePlan, Loss as PlannedLoss, Plan, QueueLimit as PlannedLimit, Samples,
+    FlowPlan, LanePlan, Loss as PlannedLoss, Plan, QueueLimit as PlannedLimit, Samples, Stopped,
+    Watch,
 };
 use tcplab_tables::Tables;
 use tcplab_tcp::{Endpoint, Identity, Segment, State};
@@ -102,8 +102,9 @@ impl<'a> World<'a> {
         }
         watch.reach(end)?;
         let packet_hops = self.network.packet_hops();
+        let drops = self.network.take_drops();
         let ends = self.ends.iter().step_by(2).map(|end| &end.endpoint);
-        Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops))
+        Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops, drops))
     }
 
     #[inline]

@@ -123,4 +123,20 @@ rows! {
         /// Share of the time since the row before in which it transmitted.
         utilisation: f64,
     }
+
+    /// One packet that was dropped or lost.
+    "drops" DropRow {
+        /// The run.
+        run: Label,
+        /// When, in seconds after the start of the experiment.
+        time_s: f64,
+        /// The direction of a link, or nothing if a host dropped it.
+        link: Option<Label>,
+        /// The flow, if it is one.
+        flow: Option<Label>,
+        /// The packet's size.
+        bytes: u64,
+        /// Why: `QUEUE_FULL` (no room in the queue), `LOST_ON_THE_WIRE`, or the kernel's own reason.
+        reason: Label,
+    }
 }

@@ -282,6 +282,7 @@ macro_rules! cell {
     };
 }
 cell!(Label, Text, value => value.0);
+cell!(Option<Label>, Text, value => value.map_or(u32::MAX, |label| label.0));
 cell!(u64, Integer, value => value.cast_signed());
 cell!(Option<u64>, Integer, value => value.map_or(i64::MIN, u64::cast_signed));
 cell!(f64, Number, value => value);

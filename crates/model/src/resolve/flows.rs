@@ -7,7 +7,7 @@ use crate::resolve::names::{Ends, ends};
 use crate::resolve::stacks::{Stacks, stack_of};
 use crate::resolve::traffic;
 use crate::routes::Routes;
-use crate::schema::{Experiment, Flow, MILLION, Traffic};
+use crate::schema::{Experiment, Flow, MILLION, Profile, Traffic};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_units::Duration;
@@ -18,6 +18,7 @@ const MOST_HOPS: usize = 50_000_000;
 /// All flows, in the order of the file.
 pub(crate) fn resolve(
     experiment: &Experiment,
+    profile: Profile,
     topology: &Topology,
     mistakes: &mut Vec<Mistake>,
 ) -> Vec<FlowPlan> {
@@ -29,7 +30,7 @@ pub(crate) fn resolve(
             mistakes.push(problem.at(place));
         }
     }
-    let stacks = Stacks::new(experiment, topology, mistakes);
+    let stacks = Stacks::new(experiment, profile, topology, mistakes);
     let mut flows =
         Flows { topology, routes, stacks: &stacks, plans: Vec::new(), hops: 0, mistakes };
     let entries = flows.entries(experiment);

@@ -9,18 +9,22 @@ mod traffic;
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{Plan, RecordPlan};
-use crate::schema::{Experiment, Record, Samples};
+use crate::schema::{Experiment, Profile, Record, Samples};
 use topology::Topology;
 
 /// The plan of one variant, without what differs between repetitions and without an id. With mistakes
 /// it is good for nothing but finding more of them.
-pub(crate) fn resolve(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> Option<Plan> {
+pub(crate) fn resolve(
+    experiment: &Experiment,
+    profile: Profile,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Plan> {
     if experiment.flows.is_empty() {
         let reason = "there are none; an experiment needs one [[flows]] at least";
         mistakes.push(Problem::Invalid(reason.into()).at("flows"));
     }
     let mut topology = Topology::build(&experiment.network, mistakes)?;
-    let flows = flows::resolve(experiment, &topology, mistakes);
+    let flows = flows::resolve(experiment, profile, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
@@ -29,6 +33,7 @@ pub(crate) fn resolve(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> O
         experiment: experiment.name.clone(),
         backend: String::new(),
         version: String::new(),
+        kernel: experiment.kernel.clone(),
         seed: experiment.seed,
         repetition: 0,
         swept: Vec::new(),

@@ -51,6 +51,7 @@ fn plan(queue: &Queue, lane: &LanePlan) -> QueuePlan {
             queue.limit,
             Discipline::Pie { target: queue.target, update: queue.update, ecn: queue.ecn },
         ),
+        Queue::Cake(queue) => (queue.limit, Discipline::Cake { rtt: queue.rtt }),
         Queue::Fq(queue) => {
             (queue.limit, Discipline::Fq { flow_limit: queue.flow_limit, quantum: queue.quantum })
         }

@@ -6,12 +6,14 @@ use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::profile;
 use crate::read::Place;
-use crate::schema::{Experiment, Flow, Stack, StackPlan};
+use crate::schema::{Experiment, Flow, Profile, Stack, StackPlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// What is said about transport outside of flows.
 pub(crate) struct Stacks<'a> {
+    /// Where no layer names one.
+    profile: Profile,
     all: Layer<'a>,
     /// By node: what is said of its host, what counts more coming later.
     hosts: BTreeMap<usize, Vec<Layer<'a>>>,
@@ -27,6 +29,7 @@ struct Layer<'a> {
 impl<'a> Stacks<'a> {
     pub fn new(
         experiment: &'a Experiment,
+        profile: Profile,
         topology: &Topology,
         mistakes: &mut Vec<Mistake>,
     ) -> Self {
@@ -47,7 +50,8 @@ impl<'a> Stacks<'a> {
                 Err(problem) => mistakes.push(problem.at(place)),
             }
         }
-        Self { all: Layer { place: "stack".into(), stack: &experiment.stack }, hosts }
+        let all = Layer { place: "stack".into(), stack: &experiment.stack };
+        Self { profile, all, hosts }
     }
 
     /// The transport of both ends of the flows of one entry.
@@ -80,22 +84,22 @@ pub(crate) struct FlowStacks<'a, 'b> {
 impl FlowStacks<'_, '_> {
     pub fn at(&mut self, node: usize, mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
         let Some(host) = self.stacks.hosts.get(&node) else {
-            let layers = [&self.stacks.all, &self.flow];
-            let plain = self.plain.get_or_insert_with(|| decide(&layers, mistakes));
+            let (profile, layers) = (self.stacks.profile, [&self.stacks.all, &self.flow]);
+            let plain = self.plain.get_or_insert_with(|| decide(profile, &layers, mistakes));
             return Arc::clone(plain);
         };
         let decided = self.hosts.entry(node).or_insert_with(|| {
             let mut layers = vec![&self.stacks.all];
             layers.extend(host);
             layers.push(&self.flow);
-            decide(&layers, mistakes)
+            decide(self.stacks.profile, &layers, mistakes)
         });
         Arc::clone(decided)
     }
 }
 
 /// The profile of the innermost layer that names one, then the options of all from the outermost.
-fn decide(layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
+fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
     let named = layers.iter().rev().find_map(|layer| Some((layer, layer.stack.profile?)));
     let mut report = |place: String, problem: Problem| {
         let mistake = problem.at(place);
@@ -103,13 +107,11 @@ fn decide(layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> 
             mistakes.push(mistake);
         }
     };
-    let mut decided = profile::rfc();
-    if let Some((layer, profile)) = named {
-        match profile.options() {
-            Ok(options) => decided = options,
-            Err(problem) => report(format!("{}.profile", layer.place), problem),
-        }
-    }
+    let (place, profile) = named.map_or(("stack", default), |(layer, it)| (&layer.place, it));
+    let mut decided = profile.options().unwrap_or_else(|problem| {
+        report(format!("{place}.profile"), problem);
+        profile::rfc()
+    });
     for layer in layers {
         decided.apply(layer.stack);
     }

@@ -29,6 +29,9 @@ table! {
         pub stack: Stack = Stack::default(),
         /// The traffic, one entry for each kind of flow.
         pub flows: Vec<Flow> = Vec::new(),
+        /// Which kernel runs it, by its name in `tcplab kernel list`: "6.12". Only the backend `linux`
+        /// has one.
+        pub kernel: Option<String> = None,
         /// What to write down.
         pub record: Record = Record::default(),
         /// Lists of values for any key by its path: `"flows[0].cc" = ["newreno", "cubic"]`. All

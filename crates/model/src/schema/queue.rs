@@ -23,6 +23,8 @@ choice! {
         "pie" => Pie,
         /// A fair queue of flows that also paces them, as Linux `fq`.
         "fq" => Fq,
+        /// A fair queue with `CoDel`, host by host and flow by flow, as Linux `cake`.
+        "cake" => Cake,
     }
 }
 
@@ -109,6 +111,16 @@ table! {
         pub flow_limit: u64 [AT_LEAST_ONE] = 100,
         /// The bytes a flow may send in its turn: 3028.
         pub quantum: u64 [AT_LEAST_ONE] = 3028,
+    }
+}
+
+table! {
+    /// Serves hosts in turn and the flows of each in turn, each from a queue of its own.
+    pub struct Cake {
+        /// How much memory all queues take together: "4 MB".
+        pub limit: Limit = Limit::Bytes(tcplab_units::Bytes(4 << 20)),
+        /// The round trip that it is tuned for: "100 ms".
+        pub rtt: Duration [SOME_TIME] = Duration::from_millis(100),
     }
 }
 

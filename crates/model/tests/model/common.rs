@@ -1,9 +1,14 @@
 //! What the tests share.
 
-use tcplab_model::{Backend, Document, Mistakes, Plan, from_json, from_toml};
+use tcplab_model::{Backend, Document, Mistakes, Plan, Profile, from_json, from_toml};
 
 /// A backend that runs everything.
-pub const SIM: Backend<'_> = Backend { name: "sim", version: "1", refuse: &|_| Vec::new() };
+pub const SIM: Backend<'_> = Backend {
+    name: "sim",
+    profile: Profile::Rfc,
+    version: &|_| String::from("1"),
+    refuse: &|_| Vec::new(),
+};
 
 /// The plans of an experiment in TOML.
 pub fn plans(toml: &str) -> Result<Vec<Plan>, Mistakes> {

@@ -169,8 +169,9 @@ fn nothing_to_run_is_said() {
 #[test]
 fn a_profile_without_a_table_is_not_there_yet() {
     assert_eq!(
-        message(&format!("{SMALL}[stack]\nprofile = \"linux-6.12\"\n")),
-        "line 11: stack.profile: the profile \"linux-6.12\" is not available yet; there is \"rfc\""
+        message(&format!("{SMALL}[stack]\nprofile = \"linux-2.6.26\"\n")),
+        "line 11: stack.profile: the profile \"linux-2.6.26\" is not available yet; there are \"rfc\", \
+         \"linux-6.12\", \"linux-6.1\""
     );
     assert_eq!(
         message(&format!("{SMALL}[stack]\nprofile = \"linux-6.13\"\n")),
@@ -205,7 +206,7 @@ traffic = { kind = "bulk", sise = "1 MB" }
             "line 7: network.dumbbell.delay: 20 has no unit; write it as text with one, like \
              \"25 ms\"",
             "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \
-             are \"droptail\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq\"",
+             are \"droptail\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq\", \"cake\"",
             "line 9: network.dumbbell.loss: 2 is outside the range from 0 to 1 (100 %)",
             "line 11: flows[0].from: is missing",
             "line 13: flows[0].count: 2000000 is outside the range from 1 to 1000000",

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use tcplab_model::Plan;
-use tcplab_sim::{Watch, backend};
+use tcplab_model::{Plan, Watch};
+use tcplab_sim::backend;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")

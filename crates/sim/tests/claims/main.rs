@@ -10,7 +10,8 @@ mod refusals;
 mod sawtooth;
 mod traffic;
 
-use tcplab_sim::{Watch, backend};
+use tcplab_model::Watch;
+use tcplab_sim::backend;
 use tcplab_tables::Tables;
 
 /// Runs every run of an experiment written as TOML.
