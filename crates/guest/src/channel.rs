@@ -1,0 +1,62 @@
+//! The channel to the host side: a file of the kernel's tcplab part. One write is one record.
+
+use crate::failure::{Failure, Trying};
+use crate::machine;
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::OnceLock;
+use tcplab_guest::Report;
+use tcplab_guest::job::{CHANNEL, Record};
+
+static OPENED: OnceLock<File> = OnceLock::new();
+
+/// The kernel takes no longer record. A reason of this many characters fits into one.
+const LONGEST_REASON: usize = 1000;
+
+pub(crate) fn open() -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).open(CHANNEL).trying(|| CHANNEL.into())?;
+    OPENED.get_or_init(|| file);
+    Ok(())
+}
+
+pub(crate) fn report(report: &Report) {
+    let text =
+        serde_json::to_string(report).expect("a report has no maps with other keys than text");
+    write(&text);
+}
+
+/// From `start` on, which is a time of the clock, the kernel records.
+pub(crate) fn begin(start: u64, duration: u64, record: &Record) {
+    let samples = match record.samples {
+        None => "off".into(),
+        Some(0) => "ack".into(),
+        Some(interval) => interval.to_string(),
+    };
+    let links = record.links.map_or("off".into(), |interval| interval.to_string());
+    write(&format!("begin {start} {duration} {samples} {links}"));
+}
+
+/// The experiment is over.
+pub(crate) fn end() {
+    write("end");
+}
+
+/// Reports a failure, and turns the machine off.
+pub(crate) fn fail(reason: &str) -> ! {
+    // The console too: the channel may be what failed.
+    eprintln!("tcplab: {reason}");
+    if OPENED.get().is_some() {
+        report(&Report::Failed { reason: reason.chars().take(LONGEST_REASON).collect() });
+        // The kernel keeps records back until it has many, or until this.
+        end();
+    }
+    machine::power_off()
+}
+
+fn write(text: &str) {
+    let mut file = OPENED.get().expect("the channel is opened before anything is reported");
+    if let Err(error) = file.write_all(text.as_bytes()) {
+        eprintln!("tcplab: {CHANNEL}: {error}: {text}");
+        machine::power_off();
+    }
+}

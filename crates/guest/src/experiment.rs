@@ -1,0 +1,37 @@
+//! The experiment from its beginning to its end.
+
+use crate::failure::{Failure, Trying};
+use crate::{channel, clock, hosts, links, machine, programs, traffic};
+use tcplab_guest::job::{self, Job, Traffic};
+
+/// Carries out the job. When this returns, there is nothing left to do but to turn the machine off.
+pub(crate) fn run() -> Result<(), Failure> {
+    machine::mount_basics()?;
+    channel::open()?;
+    machine::lift_limits()?;
+    // Threads use these until the machine is off.
+    let job: &'static Job = Box::leak(Box::new(read()?));
+    for (file, value) in &job.settings {
+        machine::set(file, value)?;
+    }
+    let hosts = hosts::make(&job.hosts)?.leak();
+    links::make(job, hosts)?;
+    if job.flows.iter().any(|flow| matches!(flow.traffic, Traffic::Command { .. })) {
+        programs::prepare()?;
+    }
+
+    let start = clock::next_start(clock::now());
+    traffic::start(job, hosts, start);
+    clock::settle();
+    channel::begin(start, job.duration, &job.record);
+    clock::sleep_until(start + job.duration);
+    traffic::report_unfinished();
+    programs::end();
+    channel::end();
+    Ok(())
+}
+
+fn read() -> Result<Job, Failure> {
+    let text = std::fs::read_to_string(job::PATH).trying(|| job::PATH.into())?;
+    serde_json::from_str(&text).map_err(|error| Failure::new(job::PATH, error.to_string()))
+}

@@ -1,0 +1,71 @@
+//! Hosts: a network namespace each.
+
+use crate::failure::{Failure, Trying};
+use crate::machine;
+use crate::netlink::{Batch, Netlink, route};
+use nix::sched::{CloneFlags, unshare};
+use rustix::fs::{Mode, OFlags, open};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+use tcplab_guest::job;
+
+/// Says of all devices, those to come too, that they have no IPv6. A kernel without it has no such
+/// file.
+const NO_IPV6: &str = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
+
+/// A host that has been made.
+pub(crate) struct Host {
+    pub name: String,
+    namespace: OwnedFd,
+    pub netlink: Netlink,
+}
+
+impl Host {
+    /// Moves the calling thread into the host. Sockets stay where they were made.
+    pub fn enter(&self) -> Result<(), Failure> {
+        move_into_link_name_space(self.namespace(), Some(LinkNameSpaceType::Network))
+            .trying(|| format!("setns {}", self.name))
+    }
+
+    pub fn namespace(&self) -> BorrowedFd<'_> {
+        self.namespace.as_fd()
+    }
+}
+
+/// Makes the hosts with their settings and addresses. The calling thread ends up in the last one.
+pub(crate) fn make(hosts: &[job::Host]) -> Result<Vec<Host>, Failure> {
+    prepare_first_namespace()?;
+    hosts.iter().map(make_one).collect()
+}
+
+/// Sets what every host has in common, once: a new namespace takes over whether it forwards.
+fn prepare_first_namespace() -> Result<(), Failure> {
+    // Only the first one gets tunnels that nobody asked for.
+    machine::set("/proc/sys/net/core/fb_tunnels_only_for_init_net", "1")?;
+    machine::set("/proc/sys/net/ipv4/ip_forward", "1")
+}
+
+fn make_one(host: &job::Host) -> Result<Host, Failure> {
+    let name = &host.name;
+    unshare(CloneFlags::CLONE_NEWNET).trying(|| format!("{name}: unshare"))?;
+    let namespace = open("/proc/self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+        .trying(|| format!("{name}: /proc/self/ns/net"))?;
+    // IPv6 speaks up by itself, at random times. This is one setting that a namespace does not take
+    // over, and it must be there before any device is up.
+    if Path::new(NO_IPV6).exists() {
+        machine::set(NO_IPV6, "1")?;
+    }
+    for (file, value) in &host.settings {
+        machine::set(&format!("/proc/sys/{file}"), value)
+            .map_err(|failure| Failure::new(name, failure.to_string()))?;
+    }
+    let netlink = Netlink::open()?;
+    let mut batch = Batch::default();
+    batch.push(route::bring_loopback_up(), format!("{name}: lo up"));
+    for address in &host.addresses {
+        batch.push(route::add_address(*address), format!("{name}: address {address}"));
+    }
+    netlink.carry_out(&batch)?;
+    Ok(Host { name: name.clone(), namespace, netlink })
+}

@@ -1,0 +1,183 @@
+//! The work of one boot, in the kernel's own terms. All times are in nanoseconds.
+
+use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
+
+/// Where the guest finds its job.
+pub const PATH: &str = "/job.json";
+
+/// Where the guest writes reports and commands: a file of the kernel's tcplab part.
+pub const CHANNEL: &str = "/proc/tcplab";
+
+/// Everything that is to be done in one boot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// How long the experiment lasts.
+    pub duration: u64,
+    /// Files of the kernel that hold for all hosts, and what is written into them, before anything
+    /// else: `/sys/module/tcp_cubic/parameters/hystart`.
+    pub settings: Vec<(String, String)>,
+    /// The network namespaces; a host's number is its index.
+    pub hosts: Vec<Host>,
+    /// The pairs of devices between them.
+    pub links: Vec<Link>,
+    /// The traffic.
+    pub flows: Vec<Flow>,
+    /// What the kernel records.
+    pub record: Record,
+}
+
+/// A host or router: one network namespace.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name, also as the system knows it (`hostname`).
+    pub name: String,
+    /// Its addresses; they belong to the loopback device and are reached over any other.
+    pub addresses: Vec<Ipv4Addr>,
+    /// Files below `/proc/sys` and what is written into them: `("net/ipv4/tcp_sack", "0")`.
+    pub settings: Vec<(String, String)>,
+    /// Ways to addresses of other hosts.
+    pub routes: Vec<Route>,
+}
+
+/// The way to one address.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Route {
+    /// The address.
+    pub to: Ipv4Addr,
+    /// The device it is reached over.
+    pub device: String,
+    /// The largest packet on the whole way.
+    pub mtu: Option<u32>,
+    /// The first congestion window, in segments.
+    pub initial_window: Option<u32>,
+    /// The least retransmission timeout, in milliseconds.
+    pub min_rto_ms: Option<u32>,
+    /// Whether ACKs are never delayed.
+    pub quick_ack: bool,
+}
+
+/// A pair of devices joined back to back.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Link {
+    /// The two ends.
+    pub ends: [End; 2],
+}
+
+/// One device, and the way out of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct End {
+    /// The number of the host.
+    pub host: usize,
+    /// The name of the device there: `eth0`.
+    pub device: String,
+    /// Its MTU.
+    pub mtu: u32,
+    /// Its queueing disciplines: the root first, then the child of the root's class 1, if any.
+    pub disciplines: Vec<Discipline>,
+}
+
+/// A queueing discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Discipline {
+    /// What the kernel calls it: `fq_codel`.
+    pub kind: String,
+    /// The content of its `TCA_OPTIONS`, as the kernel wants it.
+    pub options: Vec<u8>,
+}
+
+/// Traffic between two hosts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The side that opens connections (and with `Udp` sends).
+    pub client: Side,
+    /// The side that listens.
+    pub server: Side,
+    /// When it begins, after the start of the experiment.
+    pub start: u64,
+    /// What is sent.
+    pub traffic: Traffic,
+}
+
+/// One side of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// The number of the host.
+    pub host: usize,
+    /// Its address for this flow.
+    pub address: Ipv4Addr,
+    /// Its port: the one it listens at or, for a flow that is one connection, the one it connects
+    /// from; clients that open several use this and the following ones.
+    pub port: u16,
+    /// The options of its sockets.
+    pub socket: SocketOptions,
+}
+
+/// The options of a socket; nothing means the kernel's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SocketOptions {
+    /// `TCP_CONGESTION`.
+    pub congestion_control: Option<String>,
+    /// `SO_MAX_PACING_RATE` at its most, which turns pacing on.
+    pub pacing: bool,
+    /// `TCP_NODELAY`.
+    pub no_delay: bool,
+    /// `TCP_MAXSEG`.
+    pub max_segment: Option<u32>,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Traffic {
+    /// The client sends as fast as it can, `size` bytes or until the experiment ends.
+    Bulk {
+        /// How much.
+        size: Option<u64>,
+    },
+    /// The client sends as fast as it can, from and until these times after the flow's start.
+    OnOff {
+        /// In order, without overlap.
+        periods: Vec<(u64, u64)>,
+    },
+    /// The client sends so many bytes over a connection of its own, at each of these times after the
+    /// flow's start.
+    Transfers(Vec<(u64, u64)>),
+    /// The client asks, the server answers, the client thinks, over one connection.
+    Requests {
+        /// The bytes of a question.
+        request: u64,
+        /// The bytes of an answer.
+        response: u64,
+        /// The time from the answer's last byte to the next question.
+        think: u64,
+        /// How many questions; nothing means until the experiment ends.
+        count: Option<u64>,
+    },
+    /// The client sends datagrams, one every `interval`, the first at the start.
+    Udp {
+        /// The time between two, in picoseconds.
+        interval_ps: u64,
+        /// The data in each.
+        payload: u64,
+        /// How many; nothing means until the experiment ends.
+        packets: Option<u64>,
+    },
+    /// Programs of the machine, started in the two hosts: the server before the experiment begins,
+    /// the client at the flow's start. Their output goes to `/output/<flow>-server.txt` and
+    /// `-client.txt`.
+    Command {
+        /// The server's command line, for `sh -c`.
+        server: String,
+        /// The client's command line, for `sh -c`.
+        client: String,
+    },
+}
+
+/// What the kernel records, besides a summary of each connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// How often connections are sampled; nothing means never, 0 at every ACK.
+    pub samples: Option<u64>,
+    /// How often lanes are sampled; nothing means never.
+    pub links: Option<u64>,
+}

@@ -1,0 +1,232 @@
+//! The messages of rtnetlink that a job needs.
+
+use super::Message;
+use super::message::MAKE;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use tcplab_guest::job::{Discipline, Route};
+
+const NEW_LINK: u16 = 16;
+const NEW_ADDRESS: u16 = 20;
+const NEW_ROUTE: u16 = 24;
+const NEW_QDISC: u16 = 36;
+
+const AF_INET: u8 = 2;
+const IFF_UP: u32 = 0x1;
+const IFF_NOARP: u32 = 0x80;
+const LOOPBACK: u32 = 1;
+
+/// The address of every device. A packet to the other end of a pair is then always one to oneself,
+/// as the receiving kernel demands, and nobody ever has to ask who has which address.
+const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
+
+/// One of a pair of devices that is to be made.
+pub(crate) struct Device<'a> {
+    /// Where.
+    pub namespace: BorrowedFd<'a>,
+    /// Its number there.
+    pub index: u32,
+    pub name: &'a str,
+    pub mtu: u32,
+}
+
+impl Device<'_> {
+    fn describe(&self, message: &mut Message) {
+        message.attribute(1, &MAC); // IFLA_ADDRESS
+        message.text(3, self.name); // IFLA_IFNAME
+        message.number(4, self.mtu); // IFLA_MTU
+        message.number(28, self.namespace.as_raw_fd() as u32); // IFLA_NET_NS_FD
+    }
+}
+
+/// Makes a pair of devices, each in its namespace, down.
+pub(crate) fn make_pair(ends: [Device; 2]) -> Message {
+    let [near, far] = ends;
+    let mut message = Message::new(NEW_LINK, MAKE, &link(near.index, IFF_NOARP));
+    near.describe(&mut message);
+    // IFLA_LINKINFO
+    message.nest(18, |info| {
+        info.attribute(1, b"veth"); // IFLA_INFO_KIND
+        // IFLA_INFO_DATA, VETH_INFO_PEER
+        info.nest(2, |data| {
+            data.nest(1, |peer| {
+                peer.fixed(&link(far.index, IFF_NOARP));
+                far.describe(peer);
+            });
+        });
+    });
+    message
+}
+
+/// Brings a device up.
+pub(crate) fn bring_up(index: u32) -> Message {
+    Message::new(NEW_LINK, 0, &link(index, IFF_UP))
+}
+
+/// Brings the loopback device up, which gives it 127.0.0.1 unless it has an address already.
+pub(crate) fn bring_loopback_up() -> Message {
+    bring_up(LOOPBACK)
+}
+
+/// `struct ifinfomsg`, which sets these flags.
+fn link(index: u32, flags: u32) -> [u8; 16] {
+    let mut fixed = [0; 16];
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&flags.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&flags.to_ne_bytes());
+    fixed
+}
+
+/// Gives the loopback device an address of its own, without a network around it.
+pub(crate) fn add_address(address: Ipv4Addr) -> Message {
+    // struct ifaddrmsg: family, prefix length, flags, scope (everywhere), index
+    let [a, b, c, d] = LOOPBACK.to_ne_bytes();
+    let mut message = Message::new(NEW_ADDRESS, MAKE, &[AF_INET, 32, 0, 0, a, b, c, d]);
+    message.attribute(2, &address.octets()); // IFA_LOCAL
+    message.attribute(1, &address.octets()); // IFA_ADDRESS
+    message
+}
+
+/// Puts a queueing discipline to a device, 0 at its root, 1 at class 1 of that one, and so on.
+pub(crate) fn add_discipline(index: u32, depth: u32, discipline: &Discipline) -> Message {
+    const ROOT: u32 = 0xffff_ffff;
+    // struct tcmsg: family, device, handle (n:), parent (of the class n:1), info
+    let handle = (depth + 1) << 16;
+    let parent = if depth == 0 { ROOT } else { depth << 16 | 1 };
+    let mut fixed = [0; 20];
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[8..12].copy_from_slice(&handle.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&parent.to_ne_bytes());
+    let mut message = Message::new(NEW_QDISC, MAKE, &fixed);
+    message.text(1, &discipline.kind); // TCA_KIND
+    if !discipline.options.is_empty() {
+        // TCA_OPTIONS, NLA_F_NESTED: newer disciplines insist on the flag, and none minds it.
+        message.attribute(2 | 0x8000, &discipline.options);
+    }
+    message
+}
+
+/// Adds the way to an address, over the device of this number.
+pub(crate) fn add_route(route: &Route, index: u32) -> Message {
+    const MAIN: u8 = 254;
+    const STATIC: u8 = 4;
+    const LINK: u8 = 253;
+    const UNICAST: u8 = 1;
+    // struct rtmsg: family, two prefix lengths, TOS, table, who made it, scope, type, flags
+    let fixed = [AF_INET, 32, 0, 0, MAIN, STATIC, LINK, UNICAST, 0, 0, 0, 0];
+    // RTAX_LOCK: TCP looks at a least timeout only if its bit is set here.
+    let locked = route.min_rto_ms.map(|_| 1 << 13);
+    let metrics = [
+        (1, locked),
+        (2, route.mtu),                     // RTAX_MTU
+        (11, route.initial_window),         // RTAX_INITCWND
+        (13, route.min_rto_ms),             // RTAX_RTO_MIN
+        (15, route.quick_ack.then_some(1)), // RTAX_QUICKACK
+    ];
+    let mut message = Message::new(NEW_ROUTE, MAKE, &fixed);
+    message.attribute(1, &route.to.octets()); // RTA_DST
+    message.number(4, index); // RTA_OIF
+    if metrics.iter().any(|(_, value)| value.is_some()) {
+        // RTA_METRICS
+        message.nest(8, |nest| {
+            for (kind, value) in metrics {
+                if let Some(value) = value {
+                    nest.number(kind, value);
+                }
+            }
+        });
+    }
+    message
+}
+
+// The bytes expected here are those of a little-endian machine, as UML runs on no other.
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use super::*;
+    use std::os::fd::AsFd;
+
+    /// What follows the header of 16 bytes.
+    fn body(message: &Message) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        message.append_to(&mut bytes, 0);
+        bytes.split_off(16)
+    }
+
+    #[test]
+    fn a_route_is_a_host_route_with_only_the_metrics_asked_for() {
+        let mut route = Route {
+            to: Ipv4Addr::new(10, 0, 0, 2),
+            device: "eth0".into(),
+            mtu: None,
+            initial_window: None,
+            min_rto_ms: None,
+            quick_ack: false,
+        };
+        let plain = [
+            2, 32, 0, 0, 254, 4, 253, 1, 0, 0, 0, 0, // rtmsg
+            8, 0, 1, 0, 10, 0, 0, 2, // RTA_DST
+            8, 0, 4, 0, 7, 0, 0, 0, // RTA_OIF
+        ];
+        assert_eq!(body(&add_route(&route, 7)), plain);
+        route.initial_window = Some(4);
+        route.quick_ack = true;
+        let metrics = [
+            20, 0, 8, 0, // RTA_METRICS: 4 + 8 + 8
+            8, 0, 11, 0, 4, 0, 0, 0, // RTAX_INITCWND
+            8, 0, 15, 0, 1, 0, 0, 0, // RTAX_QUICKACK
+        ];
+        assert_eq!(body(&add_route(&route, 7)), [&plain[..], &metrics[..]].concat());
+        route.initial_window = None;
+        route.quick_ack = false;
+        route.min_rto_ms = Some(300);
+        let locked = [
+            20, 0, 8, 0, // RTA_METRICS
+            8, 0, 1, 0, 0, 0x20, 0, 0, // RTAX_LOCK: 1 << 13
+            8, 0, 13, 0, 0x2c, 1, 0, 0, // RTAX_RTO_MIN: 300
+        ];
+        assert_eq!(body(&add_route(&route, 7)), [&plain[..], &locked[..]].concat());
+    }
+
+    #[test]
+    fn disciplines_hang_one_below_the_other() {
+        let discipline = Discipline { kind: "tbf".into(), options: vec![1, 2, 3, 4] };
+        let root = [
+            0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, // tcmsg
+            8, 0, 1, 0, b't', b'b', b'f', 0, // TCA_KIND
+            8, 0, 2, 0x80, 1, 2, 3, 4, // TCA_OPTIONS
+        ];
+        assert_eq!(body(&add_discipline(7, 0, &discipline)), root);
+        let child = Discipline { options: vec![], ..discipline };
+        let below = [
+            0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 2, 0, 1, 0, 1, 0, 0, 0, 0, 0, // 2: below 1:1
+            8, 0, 1, 0, b't', b'b', b'f', 0,
+        ];
+        assert_eq!(body(&add_discipline(7, 1, &child)), below);
+    }
+
+    #[test]
+    fn an_address_stands_alone_on_the_loopback_device() {
+        let expected = [
+            2, 32, 0, 0, 1, 0, 0, 0, // ifaddrmsg
+            8, 0, 2, 0, 10, 0, 0, 1, // IFA_LOCAL
+            8, 0, 1, 0, 10, 0, 0, 1, // IFA_ADDRESS
+        ];
+        assert_eq!(body(&add_address(Ipv4Addr::new(10, 0, 0, 1))), expected);
+    }
+
+    #[test]
+    fn a_pair_is_one_message_with_the_far_end_inside() {
+        let here = std::io::stdin();
+        let device = |index, name| Device { namespace: here.as_fd(), index, name, mtu: 1500 };
+        let bytes = body(&make_pair([device(100, "a"), device(101, "b")]));
+        // ifinfomsg 16; MAC 4 + 6 + 2; name 4 + 2 + 2; MTU 8; namespace 8: 52 for each end, and
+        // 4 of link info, 8 of its kind, 4 of its data, 4 of its peer.
+        assert_eq!(bytes.len(), 2 * 52 + 20);
+        assert_eq!(bytes[4..16], [100, 0, 0, 0, 0x80, 0, 0, 0, 0x80, 0, 0, 0]);
+        assert_eq!(bytes[16..28], [10, 0, 1, 0, 2, 0, 0, 0, 0, 1, 0, 0]);
+        assert_eq!(bytes[52..56], [4 + 8 + 4 + 4 + 52, 0, 18, 0]);
+        assert_eq!(bytes[56..64], *b"\x08\x00\x01\x00veth");
+        assert_eq!(bytes[64..72], [60, 0, 2, 0, 56, 0, 1, 0]);
+        assert_eq!(bytes[76..80], [101, 0, 0, 0]);
+    }
+}

@@ -1,0 +1,43 @@
+//! What the guest tells the host side, one JSON object each. All times are in nanoseconds after the
+//! start of the experiment.
+
+use serde::{Deserialize, Serialize};
+
+/// One thing told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Report {
+    /// Something the job asks for cannot be done; the guest stops.
+    Failed {
+        /// What, and the kernel's reason: `TCP_CONGESTION "qubic": No such file or directory`.
+        reason: String,
+    },
+    /// A connection (or a flow of datagrams) of a flow ended, or the experiment ended before it.
+    Connection {
+        /// The flow's number.
+        flow: usize,
+        /// Which of the flow's connections, from 0.
+        number: usize,
+        /// The client's port.
+        port: u16,
+        /// When the client began to connect, or sent first.
+        start: u64,
+        /// Bytes (with `Requests`, of answers) that arrived at the application, if the guest knows;
+        /// otherwise the kernel's summary of the connection says.
+        received: Option<u64>,
+        /// When the last of all its bytes arrived, if all did.
+        complete: Option<u64>,
+        /// Datagrams sent.
+        datagrams: Option<u64>,
+        /// Why it broke, as the kernel says: `Connection refused`.
+        error: Option<String>,
+    },
+    /// A program ended, or was ended with the experiment.
+    Exited {
+        /// The flow's number.
+        flow: usize,
+        /// `server` or `client`.
+        side: String,
+        /// Its exit status; nothing if it was ended.
+        status: Option<i32>,
+    },
+}

@@ -1,0 +1,51 @@
+//! One connection that sends as fast as it can.
+
+use super::connections::{Connection, End};
+use super::{Flow, sockets, streams};
+use crate::clock;
+use crate::failure::Failure;
+use std::os::fd::OwnedFd;
+
+pub(super) fn send(flow: Flow, size: Option<u64>) -> Result<(), Failure> {
+    flow.client.enter()?;
+    let socket = sockets::to_connect(flow, 0)?;
+    clock::sleep_until(flow.at(0));
+    send_over(flow, 0, socket, size);
+    Ok(())
+}
+
+/// Connects, sends so much or without end, and closes.
+pub(super) fn send_over(flow: Flow, number: usize, socket: (OwnedFd, u16), size: Option<u64>) {
+    let Some((connection, socket)) = sockets::connect(flow, number, socket) else { return };
+    match streams::send(&socket, size) {
+        Ok(()) => streams::finish(&connection, socket),
+        Err(error) => connection.end(End::broken(error)),
+    }
+}
+
+pub(super) fn receive(flow: Flow, size: Option<u64>) -> Result<(), Failure> {
+    flow.server.enter()?;
+    let listener = sockets::listen_at(&flow.spec.server)?;
+    let (_, connection, socket) = sockets::accept(flow, &listener)?;
+    receive_over(flow, &connection, socket, size);
+    Ok(())
+}
+
+/// Receives so much or whatever comes, reports, and closes when the client has.
+pub(super) fn receive_over(
+    flow: Flow,
+    connection: &Connection,
+    socket: OwnedFd,
+    size: Option<u64>,
+) {
+    match streams::receive(&socket, size.unwrap_or(u64::MAX)) {
+        Ok(received) => {
+            let complete = (size == Some(received)).then(|| flow.elapsed());
+            connection.end(End { received: Some(received), complete, error: None });
+            // Nothing but the end can come now; an error after the last byte is no news.
+            streams::receive(&socket, u64::MAX).ok();
+        }
+        Err(error) => connection.end(End::broken(error)),
+    }
+    drop(socket);
+}

@@ -1,0 +1,109 @@
+//! Traffic: threads that send and receive, one for each side of each connection, asleep in the kernel
+//! nearly always.
+
+mod bulk;
+mod connections;
+mod on_off;
+mod pool;
+mod requests;
+mod sockets;
+mod streams;
+mod transfers;
+mod udp;
+
+pub(crate) use connections::report_unfinished;
+
+use crate::channel;
+use crate::clock;
+use crate::failure::Failure;
+use crate::hosts::Host;
+use crate::programs::{self, Side};
+use pool::{in_new_thread, in_thread};
+use tcplab_guest::Job;
+use tcplab_guest::job::{self, Traffic};
+
+/// A flow, and what its threads need to know.
+#[derive(Clone, Copy)]
+pub(crate) struct Flow {
+    pub number: usize,
+    pub spec: &'static job::Flow,
+    pub client: &'static Host,
+    pub server: &'static Host,
+    /// When the experiment starts and ends, by the clock.
+    pub experiment: (u64, u64),
+}
+
+impl Flow {
+    /// The time by the clock that is this long after the flow's start.
+    pub fn at(&self, after: u64) -> u64 {
+        self.experiment.0 + self.spec.start + after
+    }
+
+    /// Now, in nanoseconds after the start of the experiment.
+    pub fn elapsed(&self) -> u64 {
+        clock::now().saturating_sub(self.experiment.0)
+    }
+}
+
+/// Starts the threads of all flows: servers listen, clients wait for their time.
+pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
+    for (number, spec) in job.flows.iter().enumerate() {
+        let flow = Flow {
+            number,
+            spec,
+            client: &hosts[spec.client.host],
+            server: &hosts[spec.server.host],
+            experiment: (start, start + job.duration),
+        };
+        match &spec.traffic {
+            Traffic::Bulk { size } => {
+                run(flow, move || bulk::receive(flow, *size));
+                run(flow, move || bulk::send(flow, *size));
+            }
+            Traffic::OnOff { periods } => {
+                run(flow, move || on_off::receive(flow));
+                run(flow, move || on_off::send(flow, periods));
+            }
+            Traffic::Transfers(transfers) => {
+                run(flow, move || transfers::receive(flow, transfers));
+                run(flow, move || transfers::send(flow, transfers));
+            }
+            Traffic::Requests { request, response, think, count } => {
+                let exchange = requests::Exchange {
+                    request: *request,
+                    response: *response,
+                    think: *think,
+                    count: *count,
+                };
+                run(flow, move || requests::answer(flow, exchange));
+                run(flow, move || requests::ask(flow, exchange));
+            }
+            Traffic::Udp { interval_ps, payload, packets } => {
+                let stream = udp::Stream {
+                    interval_ps: *interval_ps,
+                    payload: *payload as usize,
+                    packets: *packets,
+                };
+                run(flow, move || udp::receive(flow, stream));
+                run(flow, move || udp::send(flow, stream));
+            }
+            Traffic::Command { server, client } => {
+                for (side, line) in [(Side::Server, server), (Side::Client, client)] {
+                    in_new_thread(move || or_fail(flow, programs::run(flow, side, line)));
+                }
+            }
+        }
+    }
+}
+
+/// Runs one side of a flow in a thread.
+fn run(flow: Flow, side: impl FnOnce() -> Result<(), Failure> + Send + 'static) {
+    in_thread(move || or_fail(flow, side()));
+}
+
+/// A failure of one side of a flow is one of the experiment.
+fn or_fail(flow: Flow, result: Result<(), Failure>) {
+    if let Err(failure) = result {
+        channel::fail(&format!("flow {}: {failure}", flow.number));
+    }
+}

@@ -1,0 +1,150 @@
+//! Sockets with the options of a side of a flow.
+
+use super::Flow;
+use super::connections::{Connection, End};
+use crate::failure::{Failure, Trying, reason};
+use nix::libc;
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::SetStruct;
+use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay};
+use rustix::net::{
+    AddressFamily, SocketAddrV4, SocketFlags, SocketType, acceptfrom_with, bind, listen,
+    socket_with,
+};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use tcplab_guest::job::{Side, SocketOptions};
+
+/// A rate that nothing reaches, and yet not "no limit", which would leave pacing off.
+const PACED: u64 = u64::MAX - 1;
+
+/// As many connections as may wait to be accepted; the kernel's own limit is 4096.
+const BACKLOG: i32 = 4096;
+
+/// `SO_MAX_PACING_RATE`, in bytes a second.
+#[derive(Clone, Copy, Debug)]
+struct MaxPacingRate;
+nix::setsockopt_impl!(
+    MaxPacingRate,
+    libc::SOL_SOCKET,
+    libc::SO_MAX_PACING_RATE,
+    u64,
+    SetStruct<'_, u64>
+);
+
+/// `TCP_MAXSEG`.
+#[derive(Clone, Copy, Debug)]
+struct MaxSegment;
+nix::setsockopt_impl!(MaxSegment, libc::IPPROTO_TCP, libc::TCP_MAXSEG, u32, SetStruct<'_, u32>);
+
+/// `TCP_NOTSENT_LOWAT`: a socket with so much data that has not been sent takes no more.
+#[derive(Clone, Copy, Debug)]
+struct MostUnsent;
+nix::setsockopt_impl!(
+    MostUnsent,
+    libc::IPPROTO_TCP,
+    libc::TCP_NOTSENT_LOWAT,
+    u32,
+    SetStruct<'_, u32>
+);
+
+/// Limits what a socket keeps ready.
+pub(super) fn limit_unsent(socket: &OwnedFd, bytes: u32) -> Result<(), Failure> {
+    setsockopt(socket, MostUnsent, &bytes).trying(|| format!("TCP_NOTSENT_LOWAT {bytes}"))
+}
+
+/// A socket that listens at the server's address and port. What it accepts has its options.
+pub(super) fn listen_at(side: &Side) -> Result<OwnedFd, Failure> {
+    let socket = tcp_socket(side, side.port)?;
+    listen(&socket, BACKLOG).trying(|| format!("listen at {}:{}", side.address, side.port))?;
+    Ok(socket)
+}
+
+/// A socket to connect from, for the client's connection of this number.
+pub(super) fn to_connect(flow: Flow, number: usize) -> Result<(OwnedFd, u16), Failure> {
+    let side = &flow.spec.client;
+    let port = u16::try_from(usize::from(side.port) + number).map_err(|_| {
+        let what = format!("connection {number} from port {} on", side.port);
+        Failure::new(what, "there are no ports above 65535")
+    })?;
+    Ok((tcp_socket(side, port)?, port))
+}
+
+/// Connects, and says with what, or reports why it could not.
+pub(super) fn connect(
+    flow: Flow,
+    number: usize,
+    (socket, port): (OwnedFd, u16),
+) -> Option<(Arc<Connection>, OwnedFd)> {
+    let connection = Connection::begin(flow.number, number, port, flow.elapsed());
+    let server = &flow.spec.server;
+    match rustix::net::connect(&socket, &SocketAddrV4::new(server.address, server.port)) {
+        Ok(()) => Some((connection, socket)),
+        Err(error) => {
+            connection.end(End::broken(error));
+            None
+        }
+    }
+}
+
+/// Waits for the next of the flow's connections, and says which one it is.
+pub(super) fn accept(
+    flow: Flow,
+    listener: &OwnedFd,
+) -> Result<(usize, Arc<Connection>, OwnedFd), Failure> {
+    loop {
+        let (socket, peer) =
+            acceptfrom_with(listener, SocketFlags::CLOEXEC).trying(|| "accept".into())?;
+        let port = peer.and_then(|peer| SocketAddrV4::try_from(peer).ok()).map(|peer| peer.port());
+        let number = port.and_then(|port| port.checked_sub(flow.spec.client.port));
+        let connection = number.and_then(|number| Connection::find(flow.number, number.into()));
+        // Others may come: programs of the machine know no rules.
+        if let (Some(number), Some(connection)) = (number, connection) {
+            return Ok((number.into(), connection, socket));
+        }
+    }
+}
+
+/// A datagram socket at the side's address and port.
+pub(super) fn datagram_socket(side: &Side) -> Result<OwnedFd, Failure> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .trying(|| "datagram socket".into())?;
+    bind_to(&socket, side, side.port)?;
+    Ok(socket)
+}
+
+fn tcp_socket(side: &Side, port: u16) -> Result<OwnedFd, Failure> {
+    let socket = socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::CLOEXEC, None)
+        .trying(|| "socket".into())?;
+    set_options(&socket, &side.socket)?;
+    bind_to(&socket, side, port)?;
+    Ok(socket)
+}
+
+fn bind_to(socket: &OwnedFd, side: &Side, port: u16) -> Result<(), Failure> {
+    bind(socket, &SocketAddrV4::new(side.address, port))
+        .trying(|| format!("bind to {}:{port}", side.address))
+}
+
+fn set_options(socket: &OwnedFd, options: &SocketOptions) -> Result<(), Failure> {
+    if let Some(name) = &options.congestion_control {
+        set_tcp_congestion(socket, name).trying(|| format!("TCP_CONGESTION \"{name}\""))?;
+    }
+    if options.pacing {
+        setsockopt(socket, MaxPacingRate, &PACED).trying(|| "SO_MAX_PACING_RATE".into())?;
+    }
+    if options.no_delay {
+        set_tcp_nodelay(socket, true).trying(|| "TCP_NODELAY".into())?;
+    }
+    if let Some(bytes) = options.max_segment {
+        setsockopt(socket, MaxSegment, &bytes).trying(|| format!("TCP_MAXSEG {bytes}"))?;
+    }
+    Ok(())
+}
+
+impl End {
+    /// It broke, for the kernel's reason.
+    pub fn broken(error: rustix::io::Errno) -> Self {
+        Self { error: Some(reason(error)), ..Self::default() }
+    }
+}

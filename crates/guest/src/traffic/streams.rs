@@ -1,0 +1,69 @@
+//! Bytes without content, sent and received without copying them, in as few system calls as possible.
+
+use super::connections::{Connection, End};
+use rustix::fs::{MemfdFlags, ftruncate, memfd_create, sendfile};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
+use std::cell::RefCell;
+use std::os::fd::OwnedFd;
+use std::sync::OnceLock;
+
+/// The most that one call sends. The file is all hole: it takes no memory.
+const MOST_SENT: u64 = 1 << 30;
+/// The most that one call receives. The kernel wants a buffer, and does not touch it.
+const MOST_RECEIVED: usize = 1 << 24;
+
+thread_local! {
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; MOST_RECEIVED]);
+}
+
+fn zeros() -> &'static OwnedFd {
+    static ZEROS: OnceLock<OwnedFd> = OnceLock::new();
+    ZEROS.get_or_init(|| {
+        let file = memfd_create("zeros", MemfdFlags::CLOEXEC).expect("memory for a file");
+        ftruncate(&file, MOST_SENT).expect("a file of holes may have any size");
+        file
+    })
+}
+
+/// Sends so many bytes, or without end.
+pub(super) fn send(socket: &OwnedFd, size: Option<u64>) -> Result<(), Errno> {
+    let mut left = size.unwrap_or(u64::MAX);
+    while left > 0 {
+        left -= send_some(socket, left)?;
+    }
+    Ok(())
+}
+
+/// Sends as much of it as one call does.
+pub(super) fn send_some(socket: &OwnedFd, most: u64) -> Result<u64, Errno> {
+    let mut offset = 0;
+    let count = most.min(MOST_SENT) as usize;
+    Ok(sendfile(socket, zeros(), Some(&mut offset), count)? as u64)
+}
+
+/// Receives so many bytes; fewer if no more come.
+pub(super) fn receive(socket: &OwnedFd, size: u64) -> Result<u64, Errno> {
+    let flags = RecvFlags::TRUNC | RecvFlags::WAITALL;
+    let mut left = size;
+    BUFFER.with_borrow_mut(|buffer| {
+        while left > 0 {
+            let most = left.min(MOST_RECEIVED as u64) as usize;
+            let (_, received) = recv(socket, &mut buffer[..most], flags)?;
+            left -= received as u64;
+            if received == 0 {
+                break;
+            }
+        }
+        Ok(size - left)
+    })
+}
+
+/// Says that no more is sent, and closes when the other side has done so too.
+pub(super) fn finish(connection: &Connection, socket: OwnedFd) {
+    let closed = shutdown(&socket, Shutdown::Write).and_then(|()| receive(&socket, u64::MAX));
+    if let Err(error) = closed {
+        connection.end(End::broken(error));
+    }
+    drop(socket);
+}
