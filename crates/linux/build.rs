@@ -1,0 +1,57 @@
+//! Builds the guest's program, so that the backend can carry it inside itself.
+//!
+//! It runs as process 1 of a machine without libraries: it is linked statically, which Cargo can only
+//! do in a build of its own.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    for input in ["../guest/src", "../guest/Cargo.toml", "../../Cargo.lock", "build.rs"] {
+        println!("cargo::rerun-if-changed={input}");
+    }
+    let folder = PathBuf::from(env::var("OUT_DIR")?);
+    let guest = folder.join("guest");
+    if env::var("TARGET")? != TARGET {
+        // Elsewhere there is no kernel to run it; the backend says so.
+        return Ok(fs::write(guest, [])?);
+    }
+    let target = folder.join("guest-target");
+    let mut cargo = Command::new(env::var("CARGO")?);
+    // What the outer build was told is not meant for this one.
+    for (name, _) in env::vars().filter(|(name, _)| is_of_the_outer_build(name)) {
+        cargo.env_remove(name);
+    }
+    let status = cargo
+        .args(["build", "--quiet", "--release", "--package", "tcplab-guest", "--bin", "guest"])
+        .args(["--target", TARGET, "--target-dir"])
+        .arg(&target)
+        .env("CARGO_ENCODED_RUSTFLAGS", "-Ctarget-feature=+crt-static")
+        // It waits for the kernel nearly all of the time; so it is built fast, not made fast.
+        .envs([
+            ("CARGO_PROFILE_RELEASE_LTO", "off"),
+            ("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16"),
+            ("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1"),
+            ("CARGO_PROFILE_RELEASE_DEBUG", "false"),
+            ("CARGO_PROFILE_RELEASE_PANIC", "abort"),
+        ])
+        .status()?;
+    if !status.success() {
+        return Err("the guest's program could not be built".into());
+    }
+    fs::copy(target.join(TARGET).join("release/guest"), guest)?;
+    Ok(())
+}
+
+fn is_of_the_outer_build(name: &str) -> bool {
+    ["CARGO_ENCODED_RUSTFLAGS", "RUSTFLAGS", "CARGO_BUILD_TARGET", "RUSTC_WORKSPACE_WRAPPER"]
+        .contains(&name)
+        || name.starts_with("CARGO_PROFILE_")
+        || name.starts_with("CARGO_FEATURE_")
+        || name.starts_with("CARGO_CFG_")
+}

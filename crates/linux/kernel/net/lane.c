@@ -1,0 +1,615 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * One direction of a link, as a queueing discipline: a queue, transmission at a rate, loss,
+ * propagation, arrival at the other end.
+ *
+ * It means what a lane of crates/engine means, to the picosecond and with the same random numbers,
+ * so that an experiment has the same network on both backends:
+ *
+ *  - Sizes are those of IP packets. Super-packets are cut before they enter, as a network card does.
+ *  - A packet that is offered leaves its socket at once and is never refused to the sender: the queue
+ *    is one of a router, not of the sending host.
+ *  - The packet in transmission does not count as queued. A drop-tail queue is part of the lane; any
+ *    other is a queueing discipline of the kernel, the child of class 1, which is asked for a packet
+ *    whenever the transmitter is free.
+ *  - What is lost has been transmitted. Jitter keeps the order, reordering does not.
+ *
+ * Everything that happens to a packet is known when its transmission is planned. The discipline's
+ * dequeue gives the packets that have arrived at the far end.
+ */
+#include <linux/ip.h>
+#include <linux/ktime.h>
+#include <linux/list.h>
+#include <linux/log2.h>
+#include <linux/math64.h>
+#include <linux/module.h>
+#include <linux/skbuff.h>
+#include <linux/tcp.h>
+#include <linux/udp.h>
+#include <linux/version.h>
+#include <net/inet_ecn.h>
+#include <net/netlink.h>
+#include <net/pkt_sched.h>
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 5, 0)
+#include <net/gso.h>
+#endif
+#include "record.h"
+
+#define PS_PER_S 1000000000000ULL
+#define NEVER (~0ULL)
+
+/* PCG64 MCG (O'Neill 2014): the generator of crates/engine. */
+struct pcg {
+	unsigned __int128 state;
+};
+
+enum loss_kind { LOSS_NONE, LOSS_INDEPENDENT, LOSS_LISTED, LOSS_GILBERT, LOSS_TIMED };
+
+/* A chance: it happens if 64 random bits are below this. More than 64 bits hold: always. */
+struct chance {
+	u64 below;
+	u64 always;
+};
+
+/* TCA_TCPLAB_LANE. All times are in picoseconds. */
+struct lane_config {
+	u32 id;
+	u32 is_captured;
+	u64 rate;		/* bit/s */
+	u64 delay, jitter;
+	u64 packet_limit, byte_limit;	/* of the drop-tail queue; ~0: none */
+	u64 has_child;
+	u64 loss_kind;
+	struct chance to_bad, to_good;	/* timed: to_bad is the chance of a change */
+	struct chance loss_good, loss_bad;	/* independent: loss_good */
+	u64 good_time, bad_time;
+	u64 is_exponential;
+	struct chance reordering;
+	u64 reordering_delay;
+	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];	/* low, high */
+};
+
+enum {
+	TCA_TCPLAB_UNSPEC,
+	TCA_TCPLAB_LANE,
+	TCA_TCPLAB_STEPS,	/* pairs of time and rate: when it changes, and to what */
+	TCA_TCPLAB_LISTED,	/* numbers of packets to lose, ascending */
+	__TCA_TCPLAB_MAX,
+};
+#define TCA_TCPLAB_MAX (__TCA_TCPLAB_MAX - 1)
+
+struct step {
+	u64 time;	/* after the start of the experiment */
+	u64 rate;
+};
+
+struct lane {
+	struct lane_config config;
+	struct Qdisc *child;		/* noop_qdisc if the queue is drop-tail */
+	struct sk_buff_head waiting;	/* planned, not yet begun; drop-tail only */
+	u64 waiting_bytes;
+	struct sk_buff_head transit;	/* begun, not yet arrived; in the order of arrival */
+	u64 free_at;			/* when all that is planned will have been transmitted */
+	bool is_backlogged;		/* the child had more when it was asked last */
+	u64 last_arrival;		/* of those that keep the order */
+	struct step *steps;
+	u32 step_count, step;
+	u64 *listed;
+	u32 listed_count, listed_next;
+	u64 seen;			/* packets with payload */
+	struct pcg loss, jitter, reordering;
+	bool is_bad;
+	u64 state_until;		/* timed loss; after the start of the experiment */
+	struct tcplab_lane_state state;
+	struct qdisc_watchdog watchdog;
+	struct list_head list;
+	struct Qdisc *sch;
+};
+
+/* What a packet carries while it is on a lane. */
+struct plan {
+	u64 begins;
+	u64 arrives;
+	u32 is_lost;
+};
+
+static LIST_HEAD(lanes);
+
+static struct plan *plan_of(struct sk_buff *skb)
+{
+	/* 20 bytes are there; the compiler would align 8 of them further. */
+	BUILD_BUG_ON(offsetof(struct plan, is_lost) + sizeof(u32) > QDISC_CB_PRIV_LEN);
+	return (struct plan *)qdisc_skb_cb(skb)->data;
+}
+
+static u64 draw(struct pcg *pcg)
+{
+	const unsigned __int128 multiplier =
+		((unsigned __int128)0x2360ed051fc65da4ULL << 64) | 0x4385df649fccf645ULL;
+	u64 folded;
+	u32 rotation;
+
+	pcg->state *= multiplier;
+	folded = (u64)(pcg->state >> 64) ^ (u64)pcg->state;
+	rotation = pcg->state >> 122;
+	return ror64(folded, rotation);
+}
+
+static void seed(struct pcg *pcg, const u64 *words)
+{
+	pcg->state = (((unsigned __int128)words[1] << 64) | words[0]) | 1;
+}
+
+static bool happens(struct pcg *pcg, const struct chance *chance)
+{
+	return draw(pcg) < chance->below || chance->always;
+}
+
+/* A whole number from 0 up to and including `most`. */
+static u64 up_to(struct pcg *pcg, u64 most)
+{
+	return ((unsigned __int128)draw(pcg) * ((unsigned __int128)most + 1)) >> 64;
+}
+
+/*
+ * An exponentially distributed time: -mean ln(u). The logarithm is taken bit by bit, by squaring:
+ * 40 bits behind the point, the same on any machine.
+ */
+static u64 exponential(struct pcg *pcg, u64 mean)
+{
+	u64 value = draw(pcg) | 1;
+	u64 zeros = __builtin_clzll(value);
+	u64 log = 0;		/* log2 of the value over 2^63, shifted by 40 */
+	const u64 ln2 = 762123384786ULL;	/* ln(2) 2^40 */
+	unsigned __int128 product;
+	int bit;
+
+	value <<= zeros;
+	for (bit = 39; bit >= 0; bit--) {
+		product = (unsigned __int128)value * value;
+		if (product >> 127) {
+			value = product >> 64;
+			log |= 1ULL << bit;
+		} else {
+			value = product >> 63;
+		}
+	}
+	/* -log2(u) = 1 + zeros - log, with u below 1 in 64 bits. */
+	product = (unsigned __int128)(((1 + zeros) << 40) - log) * ln2;
+	return ((unsigned __int128)(u64)(product >> 40) * mean) >> 40;
+}
+
+/* When so many bytes will have been transmitted. */
+static u64 transmitted(struct lane *lane, u64 begins, u32 bytes)
+{
+	u64 start = tcplab_start == NEVER ? NEVER : tcplab_start * 1000;
+	u64 left = (u64)bytes * 8 * PS_PER_S;	/* picobits */
+
+	while (start != NEVER && lane->step < lane->step_count) {
+		const struct step *next = &lane->steps[lane->step];
+		u64 until = start + next->time;
+
+		if (begins < until) {
+			unsigned __int128 room = (unsigned __int128)(until - begins) * lane->config.rate;
+
+			if (left <= room)
+				break;
+			left -= room;
+			lane->state.busy_ps += until - begins;
+			begins = until;
+		}
+		lane->config.rate = next->rate;
+		lane->step++;
+	}
+	/* To the nearest picosecond, as Rate::time_for of crates/units. */
+	left = (left + lane->config.rate / 2) / lane->config.rate;
+	lane->state.busy_ps += left;
+	return begins + left;
+}
+
+static bool has_payload(const struct sk_buff *skb)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	u32 headers = ip->ihl * 4;
+	const u8 *transport = (const u8 *)ip + headers;
+
+	if (skb->protocol != htons(ETH_P_IP))
+		return false;
+	if (ip->protocol == IPPROTO_TCP)
+		headers += ((const struct tcphdr *)transport)->doff * 4;
+	else if (ip->protocol == IPPROTO_UDP)
+		headers += sizeof(struct udphdr);
+	return ntohs(ip->tot_len) > headers;
+}
+
+/* Whether the packet that enters the wire at this time is lost. */
+static bool is_lost(struct lane *lane, const struct sk_buff *skb, u64 now)
+{
+	const struct lane_config *config = &lane->config;
+
+	switch (config->loss_kind) {
+	case LOSS_INDEPENDENT:
+		return happens(&lane->loss, &config->loss_good);
+	case LOSS_LISTED:
+		if (!has_payload(skb))
+			return false;
+		lane->seen++;
+		while (lane->listed_next < lane->listed_count &&
+		       lane->listed[lane->listed_next] < lane->seen)
+			lane->listed_next++;
+		return lane->listed_next < lane->listed_count &&
+		       lane->listed[lane->listed_next] == lane->seen;
+	case LOSS_GILBERT:
+		if (happens(&lane->loss, lane->is_bad ? &config->to_good : &config->to_bad))
+			lane->is_bad = !lane->is_bad;
+		break;
+	case LOSS_TIMED:
+		if (tcplab_start == NEVER)
+			return false;
+		while (tcplab_start * 1000 + lane->state_until <= now) {
+			u64 mean;
+
+			/* The first state begins with the experiment, and is good. */
+			if (lane->state_until && happens(&lane->loss, &config->to_bad))
+				lane->is_bad = !lane->is_bad;
+			mean = lane->is_bad ? config->bad_time : config->good_time;
+			lane->state_until += max_t(u64, 1, config->is_exponential ?
+						   exponential(&lane->loss, mean) : mean);
+		}
+		break;
+	default:
+		return false;
+	}
+	return happens(&lane->loss, lane->is_bad ? &config->loss_bad : &config->loss_good);
+}
+
+/* Decides what becomes of a packet whose transmission begins at this time. */
+static void make_plan(struct lane *lane, struct sk_buff *skb, u64 begins)
+{
+	const struct lane_config *config = &lane->config;
+	struct plan *plan = plan_of(skb);
+	u32 bytes = skb->len - skb_network_offset(skb);
+
+	lane->free_at = transmitted(lane, begins, bytes);
+	lane->state.sent_packets++;
+	lane->state.sent_bytes += bytes;
+	plan->begins = begins;
+	plan->arrives = lane->free_at + config->delay;
+	if (config->jitter) {
+		plan->arrives += up_to(&lane->jitter, config->jitter);
+		plan->arrives = max(plan->arrives, lane->last_arrival);
+	}
+	plan->is_lost = is_lost(lane, skb, begins);
+	if (plan->is_lost)
+		lane->state.lost_packets++;
+	else if (config->reordering_delay && happens(&lane->reordering, &config->reordering))
+		plan->arrives += config->reordering_delay;
+	else
+		lane->last_arrival = plan->arrives;
+}
+
+/* The transmission of a packet has begun. */
+static void set_out(struct lane *lane, struct sk_buff *skb)
+{
+	struct plan *plan = plan_of(skb);
+	struct sk_buff *before;
+
+	if (lane->config.is_captured) {
+		u8 content[8 + TCPLAB_SNAP];
+		u32 length = skb->len - skb_network_offset(skb);
+		u32 kept = min_t(u32, length, TCPLAB_SNAP);
+
+		memset(content, 0, 8);
+		memcpy(content, &length, sizeof(length));
+		if (!skb_copy_bits(skb, skb_network_offset(skb), content + 8, kept))
+			tcplab_emit(TCPLAB_PACKET, lane->config.id, plan->begins / 1000, content, 8 + kept);
+	}
+	if (plan->is_lost) {
+		tcplab_emit_drop(lane->config.id, plan->begins / 1000, skb, "LOST_ON_THE_WIRE");
+		consume_skb(skb);
+		return;
+	}
+	before = skb_peek_tail(&lane->transit);
+	while (before && plan_of(before)->arrives > plan->arrives)
+		before = skb_queue_is_first(&lane->transit, before) ?
+			 NULL : skb_queue_prev(&lane->transit, before);
+	if (before)
+		__skb_queue_after(&lane->transit, before, skb);
+	else
+		__skb_queue_head(&lane->transit, skb);
+}
+
+static u64 now_ps(void)
+{
+	return ktime_get_ns() * 1000;
+}
+
+static void count_queued(struct lane *lane)
+{
+	lane->sch->q.qlen = lane->child->q.qlen + lane->waiting.qlen + lane->transit.qlen;
+}
+
+/* Brings the lane up to now. */
+static void settle(struct lane *lane, u64 now)
+{
+	struct sk_buff *skb;
+
+	while ((skb = skb_peek(&lane->waiting)) && plan_of(skb)->begins <= now) {
+		__skb_unlink(skb, &lane->waiting);
+		lane->waiting_bytes -= skb->len - skb_network_offset(skb);
+		set_out(lane, skb);
+	}
+	while (lane->config.has_child && lane->free_at <= now) {
+		u64 begins = lane->is_backlogged ? lane->free_at : now;
+
+		tcplab_working_lane = lane->config.id;
+		skb = lane->child->dequeue(lane->child);
+		tcplab_working_lane = TCPLAB_NO_LANE;
+		if (!skb) {
+			lane->is_backlogged = false;
+			break;
+		}
+		/* The mark says whether it came with congestion experienced. */
+		if (!skb->mark && skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos))
+			lane->state.marked_packets++;
+		skb->mark = 0;
+		make_plan(lane, skb, begins);
+		set_out(lane, skb);
+		lane->is_backlogged = lane->child->q.qlen > 0;
+	}
+	count_queued(lane);
+}
+
+static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
+{
+	u32 bytes = skb->len - skb_network_offset(skb);
+	struct sk_buff *dropped = NULL;
+
+	if (lane->config.has_child) {
+		qdisc_skb_cb(skb)->pkt_len = bytes;
+		skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
+		tcplab_working_lane = lane->config.id;
+		lane->child->enqueue(skb, lane->child, &dropped);
+		kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
+		tcplab_working_lane = TCPLAB_NO_LANE;
+		return;
+	}
+	if (lane->free_at <= now) {
+		make_plan(lane, skb, now);
+		set_out(lane, skb);
+	} else if (lane->waiting.qlen >= lane->config.packet_limit ||
+		   lane->waiting_bytes + bytes > lane->config.byte_limit) {
+		lane->state.dropped_packets++;
+		qdisc_qstats_drop(lane->sch);
+		tcplab_emit_drop(lane->config.id, now / 1000, skb, "QUEUE_FULL");
+		consume_skb(skb);
+	} else {
+		make_plan(lane, skb, lane->free_at);
+		__skb_queue_tail(&lane->waiting, skb);
+		lane->waiting_bytes += bytes;
+	}
+}
+
+static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
+{
+	struct lane *lane = qdisc_priv(sch);
+	u64 now = now_ps();
+
+	skb_orphan(skb);
+	settle(lane, now);
+	if (skb_is_gso(skb)) {
+		netdev_features_t features = netif_skb_features(skb) & ~NETIF_F_GSO_MASK;
+		struct sk_buff *segment, *next, *segments = skb_gso_segment(skb, features);
+
+		if (IS_ERR_OR_NULL(segments))
+			return qdisc_drop(skb, sch, to_free);
+		skb_list_walk_safe(segments, segment, next) {
+			skb_mark_not_on_list(segment);
+			offer(lane, segment, now);
+		}
+		consume_skb(skb);
+	} else {
+		offer(lane, skb, now);
+	}
+	count_queued(lane);
+	return NET_XMIT_SUCCESS;
+}
+
+static struct sk_buff *lane_dequeue(struct Qdisc *sch)
+{
+	struct lane *lane = qdisc_priv(sch);
+	u64 now = now_ps();
+	u64 next = NEVER;
+	struct sk_buff *skb;
+
+	settle(lane, now);
+	skb = skb_peek(&lane->transit);
+	if (skb && plan_of(skb)->arrives <= now) {
+		__skb_unlink(skb, &lane->transit);
+		lane->state.arrived_packets++;
+		qdisc_bstats_update(sch, skb);
+		count_queued(lane);
+		return skb;
+	}
+	if (skb)
+		next = plan_of(skb)->arrives;
+	skb = skb_peek(&lane->waiting);
+	if (skb)
+		next = min(next, plan_of(skb)->is_lost ? plan_of(skb)->begins : plan_of(skb)->arrives);
+	if (lane->child->q.qlen && lane->free_at > now)
+		next = min(next, lane->free_at);
+	if (next != NEVER)
+		qdisc_watchdog_schedule_ns(&lane->watchdog, DIV_ROUND_UP_ULL(next, 1000));
+	return NULL;
+}
+
+static void lane_reset(struct Qdisc *sch)
+{
+	struct lane *lane = qdisc_priv(sch);
+
+	qdisc_reset(lane->child);
+	__skb_queue_purge(&lane->waiting);
+	__skb_queue_purge(&lane->transit);
+	lane->waiting_bytes = 0;
+	qdisc_watchdog_cancel(&lane->watchdog);
+	count_queued(lane);
+}
+
+static const struct nla_policy lane_policy[TCA_TCPLAB_MAX + 1] = {
+	[TCA_TCPLAB_LANE] = { .type = NLA_BINARY, .len = sizeof(struct lane_config) },
+	[TCA_TCPLAB_STEPS] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_LISTED] = { .type = NLA_BINARY },
+};
+
+static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct lane *lane = qdisc_priv(sch);
+	struct nlattr *tb[TCA_TCPLAB_MAX + 1];
+	int error;
+
+	lane->sch = sch;
+	lane->child = &noop_qdisc;
+	__skb_queue_head_init(&lane->waiting);
+	__skb_queue_head_init(&lane->transit);
+	qdisc_watchdog_init(&lane->watchdog, sch);
+	INIT_LIST_HEAD(&lane->list);
+	if (!options)
+		return -EINVAL;
+	error = nla_parse_nested(tb, TCA_TCPLAB_MAX, options, lane_policy, extack);
+	if (error)
+		return error;
+	if (!tb[TCA_TCPLAB_LANE] || nla_len(tb[TCA_TCPLAB_LANE]) != sizeof(lane->config)) {
+		NL_SET_ERR_MSG(extack, "a lane of another version of tcplab");
+		return -EINVAL;
+	}
+	memcpy(&lane->config, nla_data(tb[TCA_TCPLAB_LANE]), sizeof(lane->config));
+	if (!lane->config.rate)
+		return -EINVAL;
+	if (tb[TCA_TCPLAB_STEPS]) {
+		lane->step_count = nla_len(tb[TCA_TCPLAB_STEPS]) / sizeof(struct step);
+		lane->steps = kmemdup(nla_data(tb[TCA_TCPLAB_STEPS]), nla_len(tb[TCA_TCPLAB_STEPS]),
+				       GFP_KERNEL);
+		if (!lane->steps)
+			return -ENOMEM;
+	}
+	if (tb[TCA_TCPLAB_LISTED]) {
+		lane->listed_count = nla_len(tb[TCA_TCPLAB_LISTED]) / sizeof(u64);
+		lane->listed = kmemdup(nla_data(tb[TCA_TCPLAB_LISTED]), nla_len(tb[TCA_TCPLAB_LISTED]),
+					GFP_KERNEL);
+		if (!lane->listed)
+			return -ENOMEM;
+	}
+	seed(&lane->loss, lane->config.loss_seed);
+	seed(&lane->jitter, lane->config.jitter_seed);
+	seed(&lane->reordering, lane->config.reordering_seed);
+	list_add_tail(&lane->list, &lanes);
+	return 0;
+}
+
+static void lane_destroy(struct Qdisc *sch)
+{
+	struct lane *lane = qdisc_priv(sch);
+
+	list_del(&lane->list);
+	qdisc_watchdog_cancel(&lane->watchdog);
+	if (lane->child)
+		qdisc_put(lane->child);
+	kfree(lane->steps);
+	kfree(lane->listed);
+}
+
+static int lane_dump(struct Qdisc *sch, struct sk_buff *skb)
+{
+	return 0;
+}
+
+/* One class, whose leaf is the child. */
+
+static int lane_graft(struct Qdisc *sch, unsigned long class, struct Qdisc *new, struct Qdisc **old,
+		      struct netlink_ext_ack *extack)
+{
+	struct lane *lane = qdisc_priv(sch);
+
+	*old = qdisc_replace(sch, new ? new : &noop_qdisc, &lane->child);
+	return 0;
+}
+
+static struct Qdisc *lane_leaf(struct Qdisc *sch, unsigned long class)
+{
+	return ((struct lane *)qdisc_priv(sch))->child;
+}
+
+static unsigned long lane_find(struct Qdisc *sch, u32 class)
+{
+	return 1;
+}
+
+static void lane_walk(struct Qdisc *sch, struct qdisc_walker *walker)
+{
+	if (!walker->stop) {
+		if (walker->count >= walker->skip && walker->fn(sch, 1, walker) < 0)
+			walker->stop = 1;
+		else
+			walker->count++;
+	}
+}
+
+static int lane_dump_class(struct Qdisc *sch, unsigned long class, struct sk_buff *skb,
+			   struct tcmsg *message)
+{
+	message->tcm_handle |= TC_H_MIN(1);
+	message->tcm_info = ((struct lane *)qdisc_priv(sch))->child->handle;
+	return 0;
+}
+
+static const struct Qdisc_class_ops lane_class = {
+	.graft = lane_graft,
+	.leaf = lane_leaf,
+	.find = lane_find,
+	.walk = lane_walk,
+	.dump = lane_dump_class,
+};
+
+static struct Qdisc_ops lane_discipline __read_mostly = {
+	.id = "tcplab_lane",
+	.cl_ops = &lane_class,
+	.priv_size = sizeof(struct lane),
+	.enqueue = lane_enqueue,
+	.dequeue = lane_dequeue,
+	.peek = qdisc_peek_dequeued,
+	.init = lane_init,
+	.reset = lane_reset,
+	.destroy = lane_destroy,
+	.dump = lane_dump,
+	.owner = THIS_MODULE,
+};
+
+void tcplab_emit_lanes(u64 time)
+{
+	u64 now = time * 1000;
+	struct lane *lane;
+
+	list_for_each_entry(lane, &lanes, list) {
+		struct tcplab_lane_state state;
+
+		settle(lane, now);
+		state = lane->state;
+		if (lane->config.has_child) {
+			state.queue_packets = lane->child->q.qlen;
+			state.queue_bytes = lane->child->qstats.backlog;
+			state.dropped_packets = lane->child->qstats.drops;
+		} else {
+			state.queue_packets = lane->waiting.qlen;
+			state.queue_bytes = lane->waiting_bytes;
+		}
+		if (lane->free_at > now)
+			state.busy_ps -= lane->free_at - now;
+		tcplab_emit(TCPLAB_LANE, lane->config.id, time, &state, sizeof(state));
+	}
+}
+
+static int __init lane_start(void)
+{
+	return register_qdisc(&lane_discipline);
+}
+device_initcall(lane_start);

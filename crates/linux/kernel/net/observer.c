@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Watches connections from inside, by the kernel's own tracepoints, and tells the host side through
+ * an open file of the host: nothing of it costs virtual time, a system call or a copy in the guest.
+ *
+ * The guest program speaks through /proc/tcplab: what it writes there goes to the host side as it is,
+ * except the commands `begin` and `end`.
+ */
+#include <linux/hash.h>
+#include <linux/hashtable.h>
+#include <linux/hrtimer.h>
+#include <linux/inet_diag.h>
+#include <linux/init.h>
+#include <linux/interrupt.h>
+#include <linux/ip.h>
+#include <linux/moduleparam.h>
+#include <linux/proc_fs.h>
+#include <linux/slab.h>
+#include <linux/tcp.h>
+#include <linux/uaccess.h>
+#include <linux/udp.h>
+#include <linux/version.h>
+#include <net/inet_connection_sock.h>
+#include <net/inet_sock.h>
+#include <net/tcp.h>
+#include <trace/events/skb.h>
+#include <trace/events/sock.h>
+#include <trace/events/tcp.h>
+#include <os.h>
+#include "record.h"
+
+#define NEVER (~0ULL)
+/* How often, in virtual time, the host side hears of the clock, for its progress display. */
+#define TICK_NS (100 * NSEC_PER_MSEC)
+
+u64 tcplab_start = NEVER;
+u32 tcplab_working_lane = TCPLAB_NO_LANE;
+
+/* The stream of records. */
+
+static int stream = -1;	/* a file descriptor of the host: tcplab.stream=N on the command line */
+static u8 buffer[1 << 16];
+static u32 filled;
+
+static int __init set_stream(char *text)
+{
+	return kstrtoint(text, 10, &stream) == 0;
+}
+__setup("tcplab.stream=", set_stream);
+
+static void flush(void)
+{
+	u32 written = 0;
+
+	while (stream >= 0 && written < filled) {
+		int count = os_write_file(stream, buffer + written, filled - written);
+
+		if (count == -EINTR || count == -EAGAIN)
+			continue;
+		if (count <= 0)
+			stream = -1;	/* the host side is gone, and will end us */
+		else
+			written += count;
+	}
+	filled = 0;
+}
+
+void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length)
+{
+	struct tcplab_header header = { .kind = kind, .length = length, .id = id, .time = time };
+	unsigned long flags;
+
+	local_irq_save(flags);
+	if (filled + sizeof(header) + length > sizeof(buffer))
+		flush();
+	memcpy(buffer + filled, &header, sizeof(header));
+	memcpy(buffer + filled + sizeof(header), content, length);
+	filled += sizeof(header) + length;
+	local_irq_restore(flags);
+}
+
+/* Connections. */
+
+struct connection {
+	struct sock *sk;
+	struct hlist_node by_sock;
+	struct list_head list, unsampled;
+	u32 id;
+	u64 asked;		/* when the ACK came that has not been sampled yet */
+	u32 delivered;
+	u8 state;		/* TCP_CA_Open, ... */
+	struct tcplab_summary summary;
+};
+
+static DEFINE_HASHTABLE(connections, 10);
+static LIST_HEAD(in_order);
+static LIST_HEAD(unsampled);
+static u32 last_id;
+static bool samples_acks;
+static u64 sample_interval, lane_interval;
+static struct hrtimer sample_timer, lane_timer, tick_timer;
+
+static struct connection *connection_of(const struct sock *sk)
+{
+	struct connection *found;
+
+	hash_for_each_possible(connections, found, by_sock, (unsigned long)sk)
+		if (found->sk == sk)
+			return found;
+	return NULL;
+}
+
+static void begin_watching(struct sock *sk, bool is_client)
+{
+	struct connection *connection = kzalloc(sizeof(*connection), GFP_ATOMIC);
+	struct tcplab_socket content = {
+		.address = inet_sk(sk)->inet_saddr,
+		.peer_address = inet_sk(sk)->inet_daddr,
+		.port = inet_sk(sk)->inet_num,
+		.peer_port = ntohs(inet_sk(sk)->inet_dport),
+		.is_client = is_client,
+	};
+
+	if (!connection)
+		return;
+	connection->sk = sk;
+	connection->id = ++last_id;
+	connection->summary.rtt_min_us = NEVER;
+	INIT_LIST_HEAD(&connection->unsampled);
+	hash_add(connections, &connection->by_sock, (unsigned long)sk);
+	list_add_tail(&connection->list, &in_order);
+	tcplab_emit(TCPLAB_SOCKET, connection->id, ktime_get_ns(), &content, sizeof(content));
+}
+
+static void summarise(struct connection *connection, u64 now, bool is_over)
+{
+	struct sock *sk = connection->sk;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcplab_summary *summary = &connection->summary;
+
+	summary->acked_bytes = tp->bytes_acked;
+	/* The FIN counts as a byte there. */
+	summary->received_bytes = tp->bytes_received - sock_flag(sk, SOCK_DONE);
+	summary->sent_segments = tp->data_segs_out;
+	summary->retransmitted_segments = tp->total_retrans;
+	summary->error = sk->sk_err ? sk->sk_err : READ_ONCE(sk->sk_err_soft);
+	summary->is_over = is_over;
+	strscpy(summary->algorithm, inet_csk(sk)->icsk_ca_ops ? inet_csk(sk)->icsk_ca_ops->name : "",
+		sizeof(summary->algorithm));
+	tcplab_emit(TCPLAB_SUMMARY, connection->id, now, summary, sizeof(*summary));
+}
+
+static void sample(struct connection *connection, u64 now)
+{
+	struct sock *sk = connection->sk;
+	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct inet_connection_sock *icsk = inet_csk(sk);
+	struct tcplab_sample content = {
+		.cwnd = tp->snd_cwnd,
+		.ssthresh = tp->snd_ssthresh,
+		.srtt_us = tp->srtt_us >> 3,
+		.rto_us = jiffies_to_usecs(icsk->icsk_rto),
+		.in_flight = tcp_packets_in_flight(tp),
+		.rtt_us = tp->rack.rtt_us,
+		.acked_bytes = tp->bytes_acked,
+		.pacing = smp_load_acquire(&sk->sk_pacing_status) == SK_PACING_NONE ?
+			  0 : min_t(u64, READ_ONCE(sk->sk_pacing_rate), READ_ONCE(sk->sk_max_pacing_rate)),
+		.state = icsk->icsk_ca_state,
+	};
+
+	if (icsk->icsk_ca_ops->get_info) {
+		union tcp_cc_info info = {};
+		int attribute = 0;
+		size_t size = icsk->icsk_ca_ops->get_info(sk, ~0U, &attribute, &info);
+
+		if (size && size <= sizeof(content.internals)) {
+			content.attribute = attribute;
+			memcpy(content.internals, &info, size);
+		}
+	}
+	tcplab_emit(TCPLAB_SAMPLE, connection->id, now, &content, sizeof(content));
+}
+
+/* Only the sides that send data are worth looking at. */
+static bool sends_data(const struct connection *connection)
+{
+	return tcp_sk(connection->sk)->data_segs_out > 0;
+}
+
+/* What an ACK did is known once the kernel is done with it. */
+static void finish_sample(struct connection *connection)
+{
+	const struct tcp_sock *tp = tcp_sk(connection->sk);
+	struct tcplab_summary *summary = &connection->summary;
+
+	list_del_init(&connection->unsampled);
+	if (!sends_data(connection))
+		return;
+	if (tp->delivered != connection->delivered && tp->rack.rtt_us) {
+		u64 rtt = tp->rack.rtt_us;
+
+		connection->delivered = tp->delivered;
+		summary->rtt_count++;
+		summary->rtt_sum_us += rtt;
+		summary->rtt_min_us = min(summary->rtt_min_us, rtt);
+		summary->rtt_max_us = max(summary->rtt_max_us, rtt);
+	}
+	if (samples_acks)
+		sample(connection, connection->asked);
+}
+
+static void finish_samples(struct tasklet_struct *tasklet)
+{
+	struct connection *connection, *next;
+
+	list_for_each_entry_safe(connection, next, &unsampled, unsampled)
+		finish_sample(connection);
+}
+static DECLARE_TASKLET(finisher, finish_samples);
+
+static void stop_watching(struct connection *connection)
+{
+	if (!list_empty(&connection->unsampled))
+		finish_sample(connection);
+	summarise(connection, ktime_get_ns(), true);
+	hash_del(&connection->by_sock);
+	list_del(&connection->list);
+	kfree(connection);
+}
+
+/* Tracepoints. */
+
+static void on_state(void *data, const struct sock *sk, const int old, const int new)
+{
+	struct connection *connection;
+
+	if (sk->sk_protocol != IPPROTO_TCP || sk->sk_family != AF_INET)
+		return;
+	connection = connection_of(sk);
+	if (!connection && (new == TCP_SYN_SENT || new == TCP_ESTABLISHED))
+		begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
+	else if (connection && new == TCP_CLOSE)
+		stop_watching(connection);
+}
+
+/* A segment arrived at an established connection, and is about to be looked at. */
+static void on_segment(void *data, struct sock *sk, struct sk_buff *skb)
+{
+	struct connection *connection = connection_of(sk);
+
+	if (!connection)
+		return;
+	if (!list_empty(&connection->unsampled))
+		finish_sample(connection);
+	connection->asked = ktime_get_ns();
+	if (skb->len > tcp_hdrlen(skb))
+		connection->summary.last_arrival = connection->asked;
+	list_add_tail(&connection->unsampled, &unsampled);
+	tasklet_schedule(&finisher);
+}
+
+static void on_congestion_state(void *data, struct sock *sk, const u8 state)
+{
+	struct connection *connection = connection_of(sk);
+
+	if (!connection)
+		return;
+	if (state >= TCP_CA_CWR && connection->state < TCP_CA_CWR)
+		connection->summary.episodes++;
+	else if (state == TCP_CA_Loss && connection->state < TCP_CA_Loss)
+		connection->summary.episodes++;
+	if (state == TCP_CA_Loss)
+		connection->summary.timeouts++;
+	connection->state = state;
+}
+
+void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	const struct udphdr *ports = (const struct udphdr *)((const u8 *)ip + ip->ihl * 4);
+	struct tcplab_drop content = {};
+
+	if (tcplab_start == NEVER || skb->protocol != htons(ETH_P_IP) || !skb_network_header(skb))
+		return;
+	if (ip->version != 4 || (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP))
+		return;
+	content.address = ip->saddr;
+	content.peer_address = ip->daddr;
+	content.port = ntohs(ports->source);
+	content.peer_port = ntohs(ports->dest);
+	content.bytes = ntohs(ip->tot_len);
+	strscpy(content.reason, reason, sizeof(content.reason));
+	tcplab_emit(TCPLAB_DROP, lane, time, &content, sizeof(content));
+}
+
+static const char * const reasons[] = {
+#undef FN
+#undef FNe
+#define FN(name) [SKB_DROP_REASON_##name] = #name,
+#define FNe(name) FN(name)
+	DEFINE_DROP_REASON(FN, FNe)
+};
+
+static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_drop_reason reason
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 11, 0)
+		    , struct sock *receiver
+#endif
+)
+{
+	if (reason > SKB_DROP_REASON_NOT_SPECIFIED && reason < ARRAY_SIZE(reasons) && reasons[reason] &&
+	    skb_network_header_len(skb) >= sizeof(struct iphdr))
+		tcplab_emit_drop(tcplab_working_lane, ktime_get_ns(), skb, reasons[reason]);
+}
+
+/* Timers. They run between other things, so that all that they look at is whole. */
+
+static enum hrtimer_restart on_sample_timer(struct hrtimer *timer)
+{
+	struct connection *connection;
+	u64 now = ktime_to_ns(hrtimer_get_expires(timer));
+
+	list_for_each_entry(connection, &in_order, list)
+		if (sends_data(connection))
+			sample(connection, now);
+	hrtimer_forward(timer, hrtimer_get_expires(timer), ns_to_ktime(sample_interval));
+	return HRTIMER_RESTART;
+}
+
+static enum hrtimer_restart on_lane_timer(struct hrtimer *timer)
+{
+	tcplab_emit_lanes(ktime_to_ns(hrtimer_get_expires(timer)));
+	hrtimer_forward(timer, hrtimer_get_expires(timer), ns_to_ktime(lane_interval));
+	return HRTIMER_RESTART;
+}
+
+static enum hrtimer_restart on_tick(struct hrtimer *timer)
+{
+	unsigned long flags;
+
+	tcplab_emit(TCPLAB_TICK, 0, ktime_to_ns(hrtimer_get_expires(timer)), NULL, 0);
+	local_irq_save(flags);
+	flush();
+	local_irq_restore(flags);
+	hrtimer_forward(timer, hrtimer_get_expires(timer), ns_to_ktime(TICK_NS));
+	return HRTIMER_RESTART;
+}
+
+static void start_timer(struct hrtimer *timer, enum hrtimer_restart (*on)(struct hrtimer *), u64 interval)
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, on, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	timer->function = on;
+#endif
+	hrtimer_start(timer, ns_to_ktime(tcplab_start + interval), HRTIMER_MODE_ABS_SOFT);
+}
+
+/* /proc/tcplab */
+
+/* begin START DURATION SAMPLES LINKS: nanoseconds, `ack` or `off`. */
+static int begin(char *text)
+{
+	char *word[4];
+	u64 duration;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		word[i] = strsep(&text, " ");
+	if (!word[3] || kstrtou64(word[0], 10, &tcplab_start) || kstrtou64(word[1], 10, &duration))
+		return -EINVAL;
+	samples_acks = !strcmp(word[2], "ack");
+	if (!samples_acks && strcmp(word[2], "off")) {
+		if (kstrtou64(word[2], 10, &sample_interval) || !sample_interval)
+			return -EINVAL;
+		start_timer(&sample_timer, on_sample_timer, sample_interval);
+	}
+	if (strcmp(word[3], "off")) {
+		if (kstrtou64(word[3], 10, &lane_interval) || !lane_interval)
+			return -EINVAL;
+		start_timer(&lane_timer, on_lane_timer, lane_interval);
+	}
+	tcplab_emit(TCPLAB_TICK, 1, tcplab_start, NULL, 0);
+	start_timer(&tick_timer, on_tick, TICK_NS);
+	return 0;
+}
+
+static void end(void)
+{
+	struct connection *connection;
+	u64 now = ktime_get_ns();
+	unsigned long flags;
+
+	local_bh_disable();
+	list_for_each_entry(connection, &in_order, list)
+		summarise(connection, now, false);
+	/* Lanes last of all: what they have done in the whole experiment, whatever the interval. */
+	tcplab_emit_lanes(now);
+	tcplab_emit(TCPLAB_TICK, 2, now, NULL, 0);
+	local_irq_save(flags);
+	flush();
+	stream = -1;
+	local_irq_restore(flags);
+	local_bh_enable();
+}
+
+static ssize_t on_write(struct file *file, const char __user *from, size_t count, loff_t *position)
+{
+	char *text;
+	int error = 0;
+
+	if (count > 4096)
+		return -EMSGSIZE;
+	text = memdup_user_nul(from, count);
+	if (IS_ERR(text))
+		return PTR_ERR(text);
+	if (!strncmp(text, "begin ", 6))
+		error = begin(strim(text + 6));
+	else if (!strcmp(strim(text), "end"))
+		end();
+	else
+		tcplab_emit(TCPLAB_TEXT, 0, ktime_get_ns(), text, strlen(text));
+	kfree(text);
+	return error ? error : count;
+}
+
+static const struct proc_ops channel = { .proc_write = on_write };
+
+static int __init observer_start(void)
+{
+	int error;
+
+	error = register_trace_inet_sock_set_state(on_state, NULL) ?:
+		register_trace_tcp_probe(on_segment, NULL) ?:
+		register_trace_tcp_cong_state_set(on_congestion_state, NULL) ?:
+		register_trace_kfree_skb(on_drop, NULL);
+	if (error)
+		return error;
+	return proc_create("tcplab", 0200, NULL, &channel) ? 0 : -ENOMEM;
+}
+device_initcall(observer_start);

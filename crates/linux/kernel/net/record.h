@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: GPL-2.0 OR MIT */
+/*
+ * What the kernel tells the host side, as a stream of records through an open file of the host.
+ * crates/linux/src/records.rs reads the same. All numbers are little-endian, as the machine has them.
+ */
+#ifndef TCPLAB_RECORD_H
+#define TCPLAB_RECORD_H
+
+#include <linux/skbuff.h>
+#include <linux/types.h>
+
+enum tcplab_kind {
+	TCPLAB_TEXT = 1,	/* a report of the guest: JSON */
+	TCPLAB_TICK,		/* the clock */
+	TCPLAB_SOCKET,		/* a connection appeared */
+	TCPLAB_SAMPLE,		/* the state of a connection */
+	TCPLAB_SUMMARY,		/* a connection ended, or the experiment did */
+	TCPLAB_LANE,		/* the state of a lane */
+	TCPLAB_DROP,		/* a packet was dropped */
+	TCPLAB_PACKET,		/* a packet entered the wire of a lane that is captured */
+};
+
+/* Before each record. */
+struct tcplab_header {
+	__u16 kind;
+	__u16 length;		/* of what follows */
+	__u32 id;		/* of the socket or lane */
+	__u64 time;		/* nanoseconds since boot */
+};
+
+struct tcplab_socket {
+	__be32 address, peer_address;
+	__u16 port, peer_port;
+	__u32 is_client;
+};
+
+struct tcplab_sample {
+	__u32 cwnd, ssthresh, srtt_us, rto_us, in_flight, rtt_us;
+	__u64 acked_bytes;
+	__u64 pacing;		/* bytes a second; 0: does not pace */
+	__u32 state;		/* TCP_CA_Open, ... */
+	__u32 attribute;	/* INET_DIAG_VEGASINFO, ... or 0: which of these follows */
+	__u8 internals[24];
+};
+
+struct tcplab_summary {
+	__u64 acked_bytes, received_bytes;
+	__u64 sent_segments, retransmitted_segments;
+	__u64 timeouts, episodes;
+	__u64 rtt_count, rtt_sum_us, rtt_min_us, rtt_max_us;
+	__u64 last_arrival;	/* of data, nanoseconds since boot */
+	__u8 algorithm[16];
+	__u32 error;		/* sk_err: why it ended */
+	__u32 is_over;
+};
+
+struct tcplab_lane_state {
+	__u64 queue_packets, queue_bytes;
+	__u64 dropped_packets, lost_packets, marked_packets;
+	__u64 sent_packets, sent_bytes;
+	__u64 busy_ps;
+	__u64 arrived_packets;
+};
+
+struct tcplab_drop {
+	__be32 address, peer_address;	/* source and destination */
+	__u16 port, peer_port;
+	__u32 bytes;
+	__u8 reason[32];
+};
+
+#define TCPLAB_NO_LANE (~0u)
+
+/* The most of a packet that is captured: the headers. */
+#define TCPLAB_SNAP 128
+
+void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length);
+
+/* observer.c: tells of a packet dropped on a lane. */
+void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason);
+
+/* observer.c: the lane whose queue is at work, for drops that the kernel decides. */
+extern u32 tcplab_working_lane;
+
+/* observer.c: when the experiment began, in nanoseconds; ~0 before. */
+extern u64 tcplab_start;
+
+/* lane.c: tells of the state of all lanes. */
+void tcplab_emit_lanes(u64 time);
+
+#endif

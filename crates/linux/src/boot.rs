@@ -1,0 +1,274 @@
+//! Runs a kernel as a process, from its first line to its last record.
+
+use crate::Outcome;
+use crate::recorder::Recorder;
+use crate::records::{Content, Stream, Tick};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::{self, JoinHandle};
+use tcplab_guest::job::{Job, Traffic};
+use tcplab_guest::{Report, job};
+use tcplab_model::{Plan, Watch};
+use tcplab_units::Time;
+use thiserror::Error;
+
+/// The guest's program (`crates/guest`); empty where there is none.
+const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
+
+/// How long the clock of a guest may stand still, in tenths of a second of our own.
+const PATIENCE: u32 = 1200;
+
+/// How much of the console is kept for messages.
+const LAST_LINES: usize = 12;
+
+/// Why there is no result.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// It was told to stop.
+    #[error("the run was stopped")]
+    Stopped,
+    /// The machine is not one for which there are kernels.
+    #[error("the backend linux needs Linux on x86-64")]
+    Unavailable,
+    /// The host side could not do something.
+    #[error("{what}: {error}")]
+    Host {
+        /// What it was.
+        what: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The guest could not do what the job asks for.
+    #[error("the guest gave up: {0}")]
+    Failed(String),
+    /// The kernel ended before the experiment did.
+    #[error("the kernel ended before the experiment did; its last lines were:\n{0}")]
+    Died(String),
+    /// Nothing happens any more.
+    #[error(
+        "the guest's clock has stood still for {seconds} s at {at} s of the experiment: something in it \
+         does not stop working; the kernel's last lines were:\n{lines}"
+    )]
+    Hung {
+        /// How long we waited.
+        seconds: u32,
+        /// Where its clock stands.
+        at: f64,
+        /// The console.
+        lines: String,
+    },
+    /// A program that is the traffic of a flow failed.
+    #[error("{flow}: the {side} `{command}` ended with status {status}; it said:\n{output}")]
+    Program {
+        /// The flow's name.
+        flow: String,
+        /// `server` or `client`.
+        side: String,
+        /// Its command line.
+        command: String,
+        /// Its exit status.
+        status: i32,
+        /// The end of its output.
+        output: String,
+    },
+    /// The stream of records is broken.
+    #[error(transparent)]
+    Unreadable(Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Boots, watches and ends a kernel.
+pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Result<Outcome, Error> {
+    if GUEST.is_empty() {
+        return Err(Error::Unavailable);
+    }
+    let host = |what: &str| {
+        let what = what.to_string();
+        move |error: io::Error| Error::Host { what, error }
+    };
+    let root = tempfile::Builder::new()
+        .prefix("tcplab-run-")
+        .tempdir()
+        .map_err(host("no folder for the guest's files"))?;
+    prepare(root.path(), job).map_err(host("the guest's files cannot be written"))?;
+    let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
+    let mut guest = Guest::boot(kernel, root.path(), memory_mib(job), writer)
+        .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;
+    let mut recorder = Recorder::new(plan, job);
+    let ended = listen(&mut guest, reader.into(), watch, &mut recorder);
+    guest.end();
+    ended?;
+    let exits = recorder.take_exits();
+    let mut outcome = recorder.finish();
+    collect_output(plan, job, root.path(), exits, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// What the guest sees as its root: its program and its job.
+fn prepare(root: &Path, job: &Job) -> io::Result<()> {
+    let program = root.join("init");
+    fs::write(&program, GUEST)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    fs::write(root.join(job::PATH.trim_start_matches('/')), serde_json::to_vec(job)?)
+}
+
+/// Memory is taken as it is used; buffers of many flows need some.
+fn memory_mib(job: &Job) -> u64 {
+    512 + 8 * job.flows.len().min(400) as u64 + 2 * job.links.len().min(500) as u64
+}
+
+/// A booted kernel. It does not outlive this value.
+struct Guest {
+    process: Child,
+    console: Option<JoinHandle<String>>,
+}
+
+impl Guest {
+    fn boot(kernel: &Path, root: &Path, memory: u64, stream: io::PipeWriter) -> io::Result<Self> {
+        // Our own program starts the kernel, so that it dies with this thread whatever happens.
+        let mut process = Command::new(root.join("init"))
+            .arg("launch")
+            .arg(kernel)
+            .arg(format!("mem={memory}M"))
+            .args(["rootfstype=hostfs", "rw", "init=/init"])
+            // The command line goes into the kernel's random numbers: it must not differ between runs.
+            .args(["rootflags=/proc/self/cwd", "uml_dir=/proc/self/cwd"])
+            .current_dir(root)
+            .args(["con=null", "con0=null,fd:1", "ssl=null"])
+            .args(["time-travel=inf-cpu", "time-travel-start=0"])
+            .args(["panic=-1", "quiet", "loglevel=4", "tcplab.stream=0"])
+            .env_clear()
+            .envs(std::env::var_os("TMPDIR").map(|folder| ("TMPDIR", folder)))
+            .stdin(Stdio::from(stream))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let outputs = (process.stdout.take(), process.stderr.take());
+        let console = thread::spawn(move || last_lines(outputs));
+        Ok(Self { process, console: Some(console) })
+    }
+
+    /// Kills whatever still runs. Gives the last lines of the console.
+    fn end(&mut self) -> String {
+        if let Some(group) = Pid::from_raw(self.process.id().cast_signed()) {
+            // It has no members any more if the kernel ended by itself.
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        self.process.wait().ok();
+        let console = self.console.take().and_then(|thread| thread.join().ok());
+        console.unwrap_or_default()
+    }
+}
+
+impl Drop for Guest {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// Reads a console until its end, and keeps the last lines.
+fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 'static>)) -> String {
+    fn read(from: Option<impl Read>) -> Vec<String> {
+        let mut text = Vec::new();
+        if let Some(mut from) = from {
+            let mut buffer = [0; 4096];
+            while let Ok(count @ 1..) = from.read(&mut buffer) {
+                text.extend(&buffer[..count]);
+                let excess = text.len().saturating_sub(1 << 16);
+                text.drain(..excess);
+            }
+        }
+        let text = String::from_utf8_lossy(&text);
+        let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        lines.map(String::from).collect()
+    }
+    let errors = thread::spawn(move || read(stderr));
+    let mut lines = read(stdout);
+    let errors = errors.join().unwrap_or_default();
+    lines.drain(..lines.len().saturating_sub(LAST_LINES));
+    lines.extend_from_slice(&errors[errors.len().saturating_sub(LAST_LINES)..]);
+    lines.join("\n")
+}
+
+/// Takes in what the kernel says until the experiment is over.
+fn listen(
+    guest: &mut Guest,
+    reader: std::os::fd::OwnedFd,
+    watch: &Watch,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), Error> {
+    let mut file = File::from(reader);
+    let mut stream = Stream::default();
+    let mut buffer = vec![0; 1 << 18];
+    let mut quiet = 0;
+    let (mut begin, mut reached) = (None, 0);
+    loop {
+        let since = |begin: Option<u64>| begin.map_or(0, |begin| reached - begin) * 1000;
+        watch.reach(Time::from_picos(since(begin))).map_err(|_| Error::Stopped)?;
+        let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+        let mut polled = [PollFd::new(&file, PollFlags::IN)];
+        if poll(&mut polled, Some(&tenth)).unwrap_or(0) == 0 {
+            quiet += 1;
+            if quiet >= PATIENCE {
+                let at = since(begin) as f64 / 1e12;
+                return Err(Error::Hung { seconds: PATIENCE / 10, at, lines: guest.end() });
+            }
+            continue;
+        }
+        quiet = 0;
+        let count = file.read(&mut buffer).unwrap_or(0);
+        if count == 0 {
+            return Err(Error::Died(guest.end()));
+        }
+        stream.extend(&buffer[..count]);
+        loop {
+            let record = stream.next().map_err(|error| Error::Unreadable(error.into()))?;
+            let Some(record) = record else { break };
+            match &record.content {
+                Content::Report(Report::Failed { reason }) => {
+                    return Err(Error::Failed(reason.clone()));
+                }
+                Content::Tick(Tick::Begin) => begin = Some(record.time),
+                Content::Tick(Tick::End) => return Ok(()),
+                _ => {}
+            }
+            reached = reached.max(record.time);
+            recorder.take(record);
+        }
+    }
+}
+
+/// Keeps what programs said, and says which of them failed.
+fn collect_output(
+    plan: &Plan,
+    job: &Job,
+    root: &Path,
+    mut exits: BTreeMap<(usize, String), Option<i32>>,
+    outcome: &mut Outcome,
+) -> Result<(), Error> {
+    for (number, flow) in job.flows.iter().enumerate() {
+        let Traffic::Command { server, client } = &flow.traffic else { continue };
+        let name = &plan.flows[number].name;
+        for (side, command) in [("server", server), ("client", client)] {
+            let output =
+                fs::read(root.join(format!("output/{number}-{side}.txt"))).unwrap_or_default();
+            let status = exits.remove(&(number, side.to_string())).flatten();
+            if let Some(status) = status.filter(|&status| status != 0) {
+                let output = String::from_utf8_lossy(&output);
+                let lines: Vec<&str> = output.lines().collect();
+                let output = lines[lines.len().saturating_sub(LAST_LINES)..].join("\n");
+                let (flow, side, command) = (name.clone(), side.into(), command.clone());
+                return Err(Error::Program { flow, side, command, status, output });
+            }
+            outcome.files.push((format!("{}-{side}.txt", name.replace('/', "-")), output));
+        }
+    }
+    Ok(())
+}

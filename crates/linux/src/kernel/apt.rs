@@ -1,0 +1,175 @@
+//! Debian's packages: installed by root, unpacked into a folder by everyone else.
+
+use super::Progress;
+use super::error::{At, Error, reason};
+use super::process::{self, Watch};
+use super::tools::find;
+use std::collections::BTreeSet;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Whether packages can be had here at all.
+pub(super) fn is_there() -> bool {
+    find("apt-get").is_some() && find("dpkg-deb").is_some()
+}
+
+/// Whether we may install packages.
+pub(super) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Installs packages. It is not interrupted, which would leave the machine's packages in disorder.
+pub(super) fn install(packages: &[&str], watch: &mut Watch<'_>) -> Result<(), Error> {
+    proceed(watch(Progress::stage(format!("installing {}", packages.join(", ")))))?;
+    let install = || {
+        let mut command = program("apt-get");
+        command.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
+        output(&mut command)
+    };
+    let installed = install().or_else(|_| {
+        output(program("apt-get").args(["update", "-qq"]))?;
+        install()
+    });
+    installed.map(|_| ()).map_err(|said| Error::refused("apt-get install", said))?;
+    proceed(watch(Progress::stage("installed")))
+}
+
+/// Downloads packages, with what they depend on and what is not installed, and unpacks them.
+pub(super) fn unpack(
+    packages: &[&str],
+    into: &Path,
+    scratch: &Path,
+    watch: &mut Watch<'_>,
+) -> Result<(), Error> {
+    let mut apt = Apt { options: Vec::new(), folder: scratch.join("apt") };
+    let mut seen = BTreeSet::new();
+    let mut todo: Vec<String> = packages.iter().map(|&name| name.to_owned()).collect();
+    while let Some(package) = todo.pop() {
+        if !seen.insert(package.clone()) {
+            continue;
+        }
+        let archive = apt.download(&package, watch)?;
+        proceed(watch(Progress::stage(format!("unpacking {package}"))))?;
+        fs::create_dir_all(into).at(into)?;
+        output(program("dpkg-deb").arg("-x").arg(&archive).arg(into))
+            .map_err(|said| Error::refused(package.as_str(), said))?;
+        fs::remove_file(&archive).at(&archive)?;
+        todo.extend(apt.dependencies(&package).into_iter().filter(|name| !is_installed(name)));
+    }
+    Ok(())
+}
+
+/// What apt works with: its own lists or, where these are empty, some of ours.
+struct Apt {
+    options: Vec<String>,
+    folder: PathBuf,
+}
+
+impl Apt {
+    fn download(&mut self, package: &str, watch: &mut Watch<'_>) -> Result<PathBuf, Error> {
+        let folder = self.folder.join(package);
+        fs::create_dir_all(&folder).at(&folder)?;
+        let mut said = self.get(&["download", package], &folder, package, watch)?;
+        if said.is_some() && self.options.is_empty() {
+            for part in ["state/lists/partial", "cache/archives/partial"] {
+                let part = self.folder.join(part);
+                fs::create_dir_all(&part).at(&part)?;
+            }
+            for (name, part) in [("State", "state"), ("Cache", "cache")] {
+                let part = self.folder.join(part);
+                self.options.extend(["-o".into(), format!("Dir::{name}={}", part.display())]);
+            }
+            said = self.get(&["update", "-qq"], &folder, "the list of packages", watch)?;
+            if said.is_none() {
+                said = self.get(&["download", package], &folder, package, watch)?;
+            }
+        }
+        if let Some(said) = said {
+            return Err(Error::refused(package, said));
+        }
+        let mut files = fs::read_dir(&folder).at(&folder)?;
+        match files.next() {
+            Some(file) => Ok(file.at(&folder)?.path()),
+            None => Err(Error::refused(package, "apt-get has downloaded nothing")),
+        }
+    }
+
+    /// Runs `apt-get`; if it fails, gives what it said.
+    fn get(
+        &self,
+        words: &[&str],
+        folder: &Path,
+        what: &str,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<String>, Error> {
+        let mut command = program("apt-get");
+        command.args(&self.options).args(words).current_dir(folder);
+        let mut log = fs::File::create("/dev/null").at(Path::new("/dev/null"))?;
+        let mut said = String::new();
+        let status = process::run(&command, &mut log, &mut |line| {
+            if let Some(line) = line {
+                said += line;
+                said.push('\n');
+            }
+            watch(Progress::stage(format!("downloading {what}")))
+        })?;
+        Ok((!status.success()).then(|| complaint(&said)))
+    }
+
+    fn dependencies(&self, package: &str) -> Vec<String> {
+        let listed = output(program("apt-cache").args(&self.options).args(["depends", package]));
+        let listed = listed.unwrap_or_default();
+        let names = listed.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+        names.filter(|name| !name.starts_with('<')).map(str::to_owned).collect()
+    }
+}
+
+fn is_installed(package: &str) -> bool {
+    let status = output(program("dpkg-query").args(["-W", "-f=${db:Status-Status}", package]));
+    status.is_ok_and(|status| status == "installed")
+}
+
+/// A program that gets our environment, proxies included, and speaks English.
+fn program(name: &str) -> Command {
+    let mut command = process::clean(name);
+    command.envs(std::env::vars_os());
+    command.env("LC_ALL", "C").env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}
+
+/// What a program prints, or says why it failed.
+fn output(command: &mut Command) -> Result<String, String> {
+    let done = command.output().map_err(|error| reason(&error))?;
+    if done.status.success() {
+        Ok(String::from_utf8_lossy(&done.stdout).into_owned())
+    } else {
+        Err(complaint(&String::from_utf8_lossy(&done.stderr)))
+    }
+}
+
+/// The errors among what a program said, in one line.
+fn complaint(said: &str) -> String {
+    let errors: Vec<_> = said.lines().filter_map(|line| line.strip_prefix("E: ")).collect();
+    if errors.is_empty() { said.trim().to_owned() } else { errors.join("; ") }
+}
+
+pub(super) fn proceed(verdict: ControlFlow<()>) -> Result<(), Error> {
+    match verdict {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Stopped),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn complaints_are_the_errors() {
+        let said = "Reading package lists...\nE: Unable to locate package x\nW: z\nE: b\n";
+        assert_eq!(complaint(said), "Unable to locate package x; b");
+        assert_eq!(complaint("no such luck\n"), "no such luck");
+    }
+}

@@ -1,0 +1,227 @@
+//! The kernels there are: a folder for each, `kernels/NAME/{linux,kernel.json,config}`.
+
+use super::error::{At, Error};
+use super::recipe;
+use super::request::check_name;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Describes a kernel, in its folder.
+pub(super) const DESCRIPTION: &str = "kernel.json";
+
+/// The kernel itself, in its folder.
+pub(super) const BINARY: &str = "linux";
+
+/// A kernel in the cache.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Kernel {
+    /// What it is called: `6.12`.
+    pub name: String,
+    /// The version it says it is: `6.12.90`.
+    pub release: String,
+    /// Stands for its source, its configuration and what was added to it.
+    pub key: String,
+    /// How often its timer ticks in a second.
+    pub hz: u32,
+    /// Where its source came from.
+    pub source: String,
+    /// The congestion controls it has, by name, in the order of the alphabet.
+    pub congestion_controls: Vec<String>,
+    /// What compiled it.
+    pub compiler: String,
+    /// Stands for what tcplab had added to it.
+    pub(super) fingerprint: String,
+    /// Where it is.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+impl Kernel {
+    /// The program that is this kernel.
+    pub fn binary(&self) -> PathBuf {
+        self.folder.join(BINARY)
+    }
+
+    /// Whether it was built by a tcplab that added something else to it than this one does.
+    pub fn is_outdated(&self) -> bool {
+        self.fingerprint != recipe::fingerprint()
+    }
+
+    /// Writes its description, as the last of its files.
+    pub(super) fn describe(&self, folder: &Path) -> Result<(), Error> {
+        let file = folder.join(DESCRIPTION);
+        let text = serde_json::to_string_pretty(self).expect("it is plain data");
+        fs::write(&file, text + "\n").at(&file)
+    }
+}
+
+/// The folder that holds kernels and what builds need.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    pub(super) folder: PathBuf,
+}
+
+impl Cache {
+    /// The user's cache: `$TCPLAB_CACHE`, or else `~/.cache/tcplab`. It need not exist.
+    ///
+    /// # Errors
+    ///
+    /// If neither that nor `$HOME` is set.
+    pub fn open() -> Result<Self, Error> {
+        let named = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let folder = match (named("TCPLAB_CACHE"), named("HOME")) {
+            (Some(folder), _) => PathBuf::from(folder),
+            (None, Some(home)) => Path::new(&home).join(".cache/tcplab"),
+            (None, None) => return Err(Error::NoCache),
+        };
+        Self::at(&folder)
+    }
+
+    /// A cache in a certain folder.
+    ///
+    /// # Errors
+    ///
+    /// If it is a relative path and the folder we are in is gone.
+    pub fn at(folder: &Path) -> Result<Self, Error> {
+        Ok(Self { folder: std::path::absolute(folder).at(folder)? })
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// All kernels, in the order of their names.
+    ///
+    /// # Errors
+    ///
+    /// If the folder is there and cannot be read.
+    pub fn list(&self) -> Result<Vec<Kernel>, Error> {
+        let folder = self.kernels();
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries.at(&folder)?,
+        };
+        let mut kernels = Vec::new();
+        for entry in entries {
+            kernels.extend(read(&entry.at(&folder)?.path()));
+        }
+        kernels.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(kernels)
+    }
+
+    /// The kernel of this name.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or the name cannot be one.
+    pub fn find(&self, name: &str) -> Result<Kernel, Error> {
+        check_name(name)?;
+        if let Some(kernel) = read(&self.kernels().join(name)) {
+            return Ok(kernel);
+        }
+        let names: Vec<_> = self.list()?.into_iter().map(|kernel| kernel.name).collect();
+        let known = match tcplab_model::suggest(name, &names) {
+            Some(near) => format!("did you mean {near:?}?"),
+            None if names.is_empty() => "there are none; `tcplab kernel build` makes one".into(),
+            None => format!("there are {}", names.join(", ")),
+        };
+        Err(Error::Unknown { name: name.into(), known })
+    }
+
+    /// Removes the kernel of this name. Runs that are using it are not disturbed.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), Error> {
+        let folder = self.find(name)?.folder;
+        // Without its description it is no kernel any more, should the rest not succeed.
+        let description = folder.join(DESCRIPTION);
+        fs::remove_file(&description).at(&description)?;
+        fs::remove_dir_all(&folder).at(&folder)
+    }
+
+    /// Where kernels are.
+    pub(super) fn kernels(&self) -> PathBuf {
+        self.folder.join("kernels")
+    }
+}
+
+/// The kernel in a folder, if there is a whole one.
+fn read(folder: &Path) -> Option<Kernel> {
+    let text = fs::read_to_string(folder.join(DESCRIPTION)).ok()?;
+    let described: Kernel = serde_json::from_str(&text).ok()?;
+    let is_whole = folder.file_name()? == described.name.as_str() && folder.join(BINARY).is_file();
+    is_whole.then(|| Kernel { folder: folder.to_owned(), ..described })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel(name: &str) -> Kernel {
+        Kernel {
+            name: name.into(),
+            release: "6.12.90".into(),
+            key: "0123456789abcdef".into(),
+            hz: 1000,
+            source: "linux-source-6.12".into(),
+            congestion_controls: vec!["cubic".into(), "reno".into()],
+            compiler: "gcc 12".into(),
+            fingerprint: recipe::fingerprint(),
+            folder: PathBuf::new(),
+        }
+    }
+
+    fn cache(test: &str) -> Cache {
+        let folder =
+            std::env::temp_dir().join(format!("tcplab-cache-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&folder);
+        Cache::at(&folder).unwrap()
+    }
+
+    fn put(cache: &Cache, kernel: &Kernel) {
+        let folder = cache.kernels().join(&kernel.name);
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(BINARY), "").unwrap();
+        kernel.describe(&folder).unwrap();
+    }
+
+    #[test]
+    fn kernels_are_listed_found_and_removed() {
+        let cache = cache("all");
+        assert_eq!(cache.list().unwrap(), []);
+        let none = cache.find("6.12").unwrap_err().to_string();
+        assert!(none.ends_with("there are none; `tcplab kernel build` makes one"), "{none}");
+        let old = Kernel { fingerprint: "another".into(), ..kernel("6.12-old") };
+        put(&cache, &old);
+        put(&cache, &kernel("6.1"));
+        let names: Vec<_> = cache.list().unwrap().into_iter().map(|kernel| kernel.name).collect();
+        assert_eq!(names, ["6.1", "6.12-old"]);
+        assert!(cache.find("6.12-old").unwrap().is_outdated());
+        let found = cache.find("6.1").unwrap();
+        assert!(!found.is_outdated());
+        assert_eq!(found.binary(), cache.folder().join("kernels/6.1/linux"));
+        let near = cache.find("6.2").unwrap_err().to_string();
+        assert_eq!(near, "no kernel is called \"6.2\"; did you mean \"6.1\"?");
+        cache.remove("6.1").unwrap();
+        assert!(cache.find("6.1").is_err());
+        assert!(cache.remove("..").is_err());
+        fs::remove_dir_all(cache.folder()).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_whole_is_no_kernel() {
+        let cache = cache("half");
+        put(&cache, &kernel("6.1"));
+        fs::remove_file(cache.kernels().join("6.1/linux")).unwrap();
+        put(&cache, &kernel("6.12"));
+        fs::write(cache.kernels().join("6.12/kernel.json"), "{").unwrap();
+        put(&cache, &kernel("a"));
+        fs::rename(cache.kernels().join("a"), cache.kernels().join("b")).unwrap();
+        assert_eq!(cache.list().unwrap(), []);
+        fs::remove_dir_all(cache.folder()).unwrap();
+    }
+}

@@ -1,0 +1,48 @@
+//! The `linux` backend, host side: gets a kernel, boots it as a process whose clock stands still
+//! while anything runs, hands it the experiment, collects the tables.
+//!
+//! | module | job |
+//! |---|---|
+//! | [`kernel`] | builds kernels and keeps them |
+//! | `kernels` | says which of them a plan is for |
+//! | `translate` | turns a plan into a job for the guest, or says what Linux cannot do of it |
+//! | `boot` | runs the kernel as a process, watches it, ends it |
+//! | `records` | reads what the kernel says |
+//! | `recorder` | writes the tables |
+//! | `capture` | writes captured packets as pcapng |
+
+mod boot;
+mod capture;
+pub mod kernel;
+mod kernels;
+mod recorder;
+mod records;
+mod translate;
+
+pub use boot::Error;
+pub use kernels::Kernels;
+
+use kernel::Kernel;
+use tcplab_model::{Plan, Watch};
+use tcplab_tables::Tables;
+
+/// This backend's name.
+pub const NAME: &str = "linux";
+
+/// All that a run leaves.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// The tables.
+    pub tables: Tables,
+    /// Further files, by name: captured packets, the output of programs.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// Runs a plan that was not refused.
+///
+/// # Errors
+/// The guest failed, hung or was stopped.
+pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error> {
+    let job = translate::job(plan, &kernel.congestion_controls).expect("it was not refused");
+    boot::run(plan, &job, &kernel.binary(), watch)
+}

@@ -1,0 +1,423 @@
+//! Writes the tables from what the kernel says.
+
+use crate::Outcome;
+use crate::capture::Capture;
+use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use tcplab_guest::Report;
+use tcplab_guest::job::{Job, Traffic};
+use tcplab_model::{FlowPlan, Plan};
+use tcplab_tables::{DropRow, FlowRow, Kind, LinkRow, Run, SampleRow, Tables};
+
+/// What TCP calls a threshold that has not been set (`TCP_INFINITE_SSTHRESH`).
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// What was recorded so far.
+pub(crate) struct Recorder<'a> {
+    plan: &'a Plan,
+    job: &'a Job,
+    tables: Tables,
+    capture: Capture,
+    /// When the experiment began.
+    begin: Option<u64>,
+    /// By client, the flow whose connection it is, and which of them.
+    clients: BTreeMap<(Ipv4Addr, u16), (usize, usize)>,
+    /// By the server's address, flows of programs.
+    programs: BTreeMap<Ipv4Addr, usize>,
+    /// By the kernel's number.
+    sockets: BTreeMap<u32, (Socket, Option<(usize, usize)>)>,
+    /// By flow and number.
+    connections: BTreeMap<(usize, usize), Connection>,
+    /// How many connections each flow of programs has opened.
+    opened: BTreeMap<usize, usize>,
+    lanes: Vec<Lane>,
+    exits: BTreeMap<(usize, String), Option<i32>>,
+}
+
+/// A connection with all that is known of it.
+#[derive(Default)]
+struct Connection {
+    client: Option<Summary>,
+    server: Option<Summary>,
+    told: Option<Told>,
+    opened: Option<u64>,
+    closed: Option<u64>,
+    /// Samples of both ends, while it is not known which of them sends the data.
+    samples: Vec<(bool, u64, Sample)>,
+}
+
+/// What the guest reports of a connection.
+struct Told {
+    start: u64,
+    received: Option<u64>,
+    complete: Option<u64>,
+    datagrams: Option<u64>,
+    error: Option<String>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    sampled: u64,
+    busy_ps: u64,
+    arrived_packets: u64,
+}
+
+impl<'a> Recorder<'a> {
+    pub fn new(plan: &'a Plan, job: &'a Job) -> Self {
+        let mut clients = BTreeMap::new();
+        let mut programs = BTreeMap::new();
+        for (number, flow) in job.flows.iter().enumerate() {
+            let connections = match &flow.traffic {
+                Traffic::Command { .. } => {
+                    programs.insert(flow.server.address, number);
+                    0
+                }
+                Traffic::Transfers(transfers) => transfers.len(),
+                _ => 1,
+            };
+            for k in 0..connections {
+                clients.insert((flow.client.address, flow.client.port + k as u16), (number, k));
+            }
+        }
+        Self {
+            plan,
+            job,
+            tables: Tables::default(),
+            capture: Capture::default(),
+            begin: None,
+            clients,
+            programs,
+            sockets: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            opened: BTreeMap::new(),
+            lanes: vec![Lane::default(); plan.lanes.len()],
+            exits: BTreeMap::new(),
+        }
+    }
+
+    /// Takes in a record.
+    pub fn take(&mut self, record: Record) {
+        let Record { time, id, content } = record;
+        // Sockets appear before the beginning too: programs may talk as soon as they are there.
+        let after = self.begin.map(|begin| time.saturating_sub(begin));
+        match content {
+            Content::Tick(Tick::Begin) => self.begin = Some(time),
+            Content::Tick(_) => {}
+            Content::Report(report) => self.report(report),
+            Content::Socket(socket) => self.socket(id, after.unwrap_or(0), socket),
+            Content::Summary(summary) => self.summary(id, after.unwrap_or(0), summary),
+            Content::Sample(sample) => {
+                if let Some(time) = after {
+                    self.sample(id, time, &sample);
+                }
+            }
+            Content::Lane(state) => {
+                if let Some(time) = after {
+                    self.lane(id as usize, time, &state);
+                }
+            }
+            Content::Drop(drop) => {
+                if let Some(time) = after {
+                    self.drop(id as usize, time, &drop);
+                }
+            }
+            Content::Packet { length, bytes } => {
+                if let Some(time) = after {
+                    self.capture.add(id, time, length, bytes);
+                }
+            }
+        }
+    }
+
+    fn report(&mut self, report: Report) {
+        match report {
+            Report::Failed { .. } => {}
+            Report::Connection {
+                flow,
+                number,
+                start,
+                received,
+                complete,
+                datagrams,
+                error,
+                ..
+            } => {
+                let told = Told { start, received, complete, datagrams, error };
+                self.connections.entry((flow, number)).or_default().told = Some(told);
+            }
+            Report::Exited { flow, side, status } => {
+                self.exits.insert((flow, side), status);
+            }
+        }
+    }
+
+    fn socket(&mut self, id: u32, time: u64, socket: Socket) {
+        let client = match socket.is_client {
+            true => (socket.address, socket.port),
+            false => (socket.peer_address, socket.peer_port),
+        };
+        let server = if socket.is_client { socket.peer_address } else { socket.address };
+        let known = self.clients.get(&client).copied();
+        let key = known.or_else(|| {
+            // A connection of programs: the first of its two ends gives it a number.
+            let flow = *self.programs.get(&server).or_else(|| self.programs.get(&client.0))?;
+            let number = self.opened.entry(flow).or_default();
+            *number += 1;
+            self.clients.insert(client, (flow, *number - 1));
+            Some((flow, *number - 1))
+        });
+        if let Some(key) = key {
+            self.connections.entry(key).or_default().opened.get_or_insert(time);
+        }
+        self.sockets.insert(id, (socket, key));
+    }
+
+    fn summary(&mut self, id: u32, time: u64, summary: Summary) {
+        let Some((socket, Some(key))) = self.sockets.get(&id) else { return };
+        let connection = self.connections.entry(*key).or_default();
+        if summary.is_over {
+            connection.closed = Some(time);
+        }
+        *if socket.is_client { &mut connection.client } else { &mut connection.server } =
+            Some(summary);
+    }
+
+    fn sample(&mut self, id: u32, time: u64, sample: &Sample) {
+        let Some(&(socket, Some(key))) = self.sockets.get(&id) else { return };
+        if self.is_of_programs(key.0) {
+            let connection = self.connections.entry(key).or_default();
+            connection.samples.push((socket.is_client, time, *sample));
+        } else if socket.is_client == self.client_sends(key) {
+            self.add_sample(key, time, sample);
+        }
+    }
+
+    fn is_of_programs(&self, flow: usize) -> bool {
+        matches!(self.job.flows[flow].traffic, Traffic::Command { .. })
+    }
+
+    /// Whether the client of a connection sends the data.
+    fn client_sends(&self, key: (usize, usize)) -> bool {
+        if !self.is_of_programs(key.0) {
+            return self.job.flows[key.0].client.host == self.plan.flows[key.0].from;
+        }
+        let sent = |end: &Option<Summary>| end.as_ref().map_or(0, |end| end.acked_bytes);
+        self.connections.get(&key).is_none_or(|it| sent(&it.client) >= sent(&it.server))
+    }
+
+    /// What tables call a connection.
+    fn name(&self, (flow, number): (usize, usize)) -> String {
+        let name = &self.plan.flows[flow].name;
+        match self.job.flows[flow].traffic {
+            Traffic::Command { .. } | Traffic::Transfers(_) => format!("{name}#{}", number + 1),
+            _ => name.clone(),
+        }
+    }
+
+    fn add_sample(&mut self, key: (usize, usize), time: u64, sample: &Sample) {
+        let name = self.name(key);
+        let cc = &self.plan.flows[key.0].cc().name;
+        let samples = &mut self.tables.samples;
+        let row = SampleRow {
+            run: samples.label(&self.plan.id),
+            flow: samples.label(&name),
+            time_s: seconds(time),
+            cwnd_segments: sample.cwnd.into(),
+            ssthresh_segments: (sample.ssthresh < NO_THRESHOLD).then_some(sample.ssthresh.into()),
+            srtt_ms: (sample.srtt_us > 0).then_some(f64::from(sample.srtt_us) / 1e3),
+            rto_ms: f64::from(sample.rto_us) / 1e3,
+            in_flight_segments: sample.in_flight.into(),
+            acked_bytes: sample.acked_bytes,
+            pacing_mbit_s: (sample.pacing > 0).then_some(sample.pacing as f64 * 8.0 / 1e6),
+        };
+        samples.push(row);
+        let mut internal = |name: &str, value: f64| {
+            let column = samples.extra(&format!("{cc}_{name}"), Kind::Number);
+            samples.set_number(column, value);
+        };
+        // Gains are in 1/256, the share of marks in 1/1024.
+        match sample.internals {
+            Internals::None => {}
+            Internals::Vegas { rtt_us, min_rtt_us } => {
+                // No sample in this round trip: 0x7fffffff.
+                if rtt_us < NO_THRESHOLD {
+                    internal("rtt_ms", f64::from(rtt_us) / 1e3);
+                }
+                if min_rtt_us < NO_THRESHOLD {
+                    internal("base_rtt_ms", f64::from(min_rtt_us) / 1e3);
+                }
+            }
+            Internals::Dctcp { alpha, ce_state } => {
+                internal("alpha", f64::from(alpha) / 1024.0);
+                internal("ce_state", f64::from(ce_state));
+            }
+            Internals::Bbr { bandwidth, min_rtt_us, pacing_gain, cwnd_gain } => {
+                internal("bandwidth_mbit_s", bandwidth as f64 * 8.0 / 1e6);
+                internal("min_rtt_ms", f64::from(min_rtt_us) / 1e3);
+                internal("pacing_gain", f64::from(pacing_gain) / 256.0);
+                internal("cwnd_gain", f64::from(cwnd_gain) / 256.0);
+            }
+        }
+    }
+
+    fn lane(&mut self, number: usize, time: u64, state: &LaneState) {
+        let lane = &mut self.lanes[number];
+        lane.arrived_packets = state.arrived_packets;
+        let is_due = self.job.record.links.is_some_and(|interval| time.is_multiple_of(interval));
+        // The end has a record of its own, beside that of the interval.
+        if !is_due || time <= lane.sampled {
+            return;
+        }
+        let busy_ps = (state.busy_ps - lane.busy_ps) as f64;
+        let utilisation = busy_ps / (time - lane.sampled) as f64 / 1e3;
+        (lane.sampled, lane.busy_ps) = (time, state.busy_ps);
+        let links = &mut self.tables.links;
+        let row = LinkRow {
+            run: links.label(&self.plan.id),
+            link: links.label(&self.plan.lanes[number].name),
+            time_s: seconds(time),
+            queue_packets: state.queue_packets,
+            queue_bytes: state.queue_bytes,
+            dropped_packets: state.dropped_packets,
+            lost_packets: state.lost_packets,
+            marked_packets: state.marked_packets,
+            sent_packets: state.sent_packets,
+            sent_bytes: state.sent_bytes,
+            utilisation,
+        };
+        links.push(row);
+    }
+
+    fn drop(&mut self, lane: usize, time: u64, drop: &Drop) {
+        let key = self.clients.get(&drop.from).or_else(|| self.clients.get(&drop.to)).copied();
+        let flow = key.map(|key| self.name(key));
+        let drops = &mut self.tables.drops;
+        let row = DropRow {
+            run: drops.label(&self.plan.id),
+            time_s: seconds(time),
+            link: self.plan.lanes.get(lane).map(|lane| drops.label(&lane.name)),
+            flow: flow.map(|name| drops.label(&name)),
+            bytes: drop.bytes.into(),
+            reason: drops.label(&drop.reason),
+        };
+        drops.push(row);
+    }
+
+    /// How the programs of flows ended, by flow and side.
+    pub fn take_exits(&mut self) -> BTreeMap<(usize, String), Option<i32>> {
+        std::mem::take(&mut self.exits)
+    }
+
+    /// Adds what is known at the end: the flows, the run itself and the captured packets.
+    pub fn finish(mut self) -> Outcome {
+        for (number, planned) in self.plan.flows.iter().enumerate() {
+            let mut keys: Vec<_> =
+                self.connections.range((number, 0)..(number + 1, 0)).map(|(&key, _)| key).collect();
+            if keys.is_empty() && !self.is_of_programs(number) {
+                keys.push((number, 0));
+            }
+            for key in keys {
+                let connection = self.connections.remove(&key).unwrap_or_default();
+                self.add_flow(planned, key, connection);
+            }
+        }
+        let plan = self.plan;
+        self.tables.add_run(&Run {
+            id: &plan.id,
+            experiment: &plan.experiment,
+            backend: &plan.backend,
+            version: &plan.version,
+            seed: plan.seed,
+            repetition: plan.repetition,
+            simulated_s: plan.duration.as_secs_f64(),
+            packet_hops: self.lanes.iter().map(|lane| lane.arrived_packets).sum(),
+            swept: &plan.swept,
+        });
+        let mut files = Vec::new();
+        if !plan.record.captures.is_empty() {
+            let lanes = plan.record.captures.iter();
+            let lanes = lanes.map(|&lane| (lane as u32, plan.lanes[lane].name.as_str()));
+            files.push(("capture.pcapng".into(), self.capture.file(&lanes.collect())));
+        }
+        Outcome { tables: self.tables, files }
+    }
+
+    fn add_flow(&mut self, planned: &FlowPlan, key: (usize, usize), mut connection: Connection) {
+        let samples = std::mem::take(&mut connection.samples);
+        self.connections.insert(key, connection);
+        let client_sends = self.client_sends(key);
+        for (_, time, sample) in samples.iter().filter(|(side, ..)| *side == client_sends) {
+            self.add_sample(key, *time, sample);
+        }
+        let connection = &self.connections[&key];
+        let (sender, receiver) = match client_sends {
+            true => (&connection.client, &connection.server),
+            false => (&connection.server, &connection.client),
+        };
+        let told = connection.told.as_ref();
+        let complete = told.and_then(|told| told.complete);
+        let duration = self.job.duration;
+        let opened = connection.opened.unwrap_or(self.job.flows[key.0].start);
+        let start = told.map_or(opened, |told| told.start);
+        // A program closes its connections when it is done with them.
+        let closed = connection.closed.filter(|_| self.is_of_programs(key.0));
+        let end = complete.or(closed).unwrap_or(duration);
+        let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
+        let bytes = told.and_then(|told| told.received).unwrap_or(arrived);
+        let elapsed = seconds(end.saturating_sub(start));
+        let goodput = if elapsed > 0.0 { bytes as f64 * 8.0 / elapsed } else { 0.0 };
+        let bottleneck = self.plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
+        let rtt = sender.as_ref().filter(|sender| sender.rtt_count > 0);
+        let micros = |value: u64| value as f64 / 1e3;
+        let count = |of: fn(&Summary) -> u64| sender.as_ref().map_or(0, of);
+        let datagrams = told.and_then(|told| told.datagrams);
+        let has_begun = told.is_some() || connection.opened.is_some();
+        let outcome = match told.and_then(|told| told.error.as_deref()) {
+            _ if complete.or(closed).is_some() => "completed".to_string(),
+            Some(error) if error.contains("reset") => "reset".into(),
+            Some(error) if error.contains("timed out") => "timed out".into(),
+            Some(error) => error.to_lowercase(),
+            None if has_begun && start < duration => "running".into(),
+            None => "not started".into(),
+        };
+        let cc = match (&self.job.flows[key.0].traffic, sender) {
+            (Traffic::Udp { .. }, _) => "udp",
+            (Traffic::Command { .. }, Some(sender)) => &sender.algorithm,
+            _ => &planned.cc().name,
+        };
+        let is_turned = self.is_of_programs(key.0) && client_sends;
+        let (from, to) =
+            if is_turned { (planned.to, planned.from) } else { (planned.from, planned.to) };
+        let name = self.name(key);
+        let table = &mut self.tables.flows;
+        let row = FlowRow {
+            run: table.label(&self.plan.id),
+            flow: table.label(&name),
+            class: table.label(&planned.class),
+            from: table.label(&self.plan.nodes[from]),
+            to: table.label(&self.plan.nodes[to]),
+            cc: table.label(cc),
+            start_s: seconds(start),
+            end_s: seconds(end),
+            bytes,
+            goodput_mbit_s: goodput / 1e6,
+            bottleneck_share: goodput / bottleneck,
+            completion_s: complete.map(|_| elapsed),
+            outcome: table.label(&outcome),
+            sent_segments: datagrams.unwrap_or_else(|| count(|it| it.sent_segments)),
+            retransmitted_segments: count(|it| it.retransmitted_segments),
+            timeouts: count(|it| it.timeouts),
+            loss_episodes: count(|it| it.episodes),
+            rtt_min_ms: rtt.map(|it| micros(it.rtt_min_us)),
+            rtt_mean_ms: rtt.map(|it| micros(it.rtt_sum_us) / it.rtt_count as f64),
+            rtt_max_ms: rtt.map(|it| micros(it.rtt_max_us)),
+        };
+        table.push(row);
+    }
+}
+
+/// Nanoseconds as seconds.
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}

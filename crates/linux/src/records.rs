@@ -1,0 +1,320 @@
+//! Reads the stream of records that `kernel/net/record.h` describes.
+
+use std::net::Ipv4Addr;
+use tcplab_guest::Report;
+use thiserror::Error;
+
+/// One thing that the kernel says, and when: in nanoseconds since boot.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Record {
+    pub time: u64,
+    /// The number of the connection or lane; lanes of no link have the greatest there is.
+    pub id: u32,
+    pub content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Content {
+    Report(Report),
+    Tick(Tick),
+    Socket(Socket),
+    Sample(Sample),
+    Summary(Summary),
+    Lane(LaneState),
+    Drop(Drop),
+    Packet { length: u32, bytes: Vec<u8> },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tick {
+    Passing,
+    Begin,
+    End,
+}
+
+/// A connection appeared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Socket {
+    pub address: Ipv4Addr,
+    pub peer_address: Ipv4Addr,
+    pub port: u16,
+    pub peer_port: u16,
+    pub is_client: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Sample {
+    pub cwnd: u32,
+    pub ssthresh: u32,
+    pub srtt_us: u32,
+    pub rto_us: u32,
+    pub in_flight: u32,
+    pub acked_bytes: u64,
+    /// Bytes a second; 0 if it does not pace.
+    pub pacing: u64,
+    pub internals: Internals,
+}
+
+/// What algorithms tell of themselves.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Internals {
+    None,
+    Vegas { rtt_us: u32, min_rtt_us: u32 },
+    Dctcp { alpha: u32, ce_state: u16 },
+    Bbr { bandwidth: u64, min_rtt_us: u32, pacing_gain: u32, cwnd_gain: u32 },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub acked_bytes: u64,
+    pub received_bytes: u64,
+    pub sent_segments: u64,
+    pub retransmitted_segments: u64,
+    pub timeouts: u64,
+    pub episodes: u64,
+    pub rtt_count: u64,
+    pub rtt_sum_us: u64,
+    pub rtt_min_us: u64,
+    pub rtt_max_us: u64,
+    pub last_arrival: u64,
+    pub algorithm: String,
+    /// The number of the error that ended it, 0 for none.
+    pub error: u32,
+    pub is_over: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LaneState {
+    pub queue_packets: u64,
+    pub queue_bytes: u64,
+    pub dropped_packets: u64,
+    pub lost_packets: u64,
+    pub marked_packets: u64,
+    pub sent_packets: u64,
+    pub sent_bytes: u64,
+    pub busy_ps: u64,
+    pub arrived_packets: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Drop {
+    pub from: (Ipv4Addr, u16),
+    pub to: (Ipv4Addr, u16),
+    pub bytes: u32,
+    pub reason: String,
+}
+
+/// The stream is not what it should be: kernel and backend do not belong together.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("the kernel says what this version of tcplab does not understand: {0}")]
+pub(crate) struct Unreadable(String);
+
+const HEADER: usize = 16;
+
+/// The bytes that have come and are not read yet.
+#[derive(Default)]
+pub(crate) struct Stream {
+    bytes: Vec<u8>,
+    read: usize,
+}
+
+impl Stream {
+    /// Adds what has come.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        self.bytes.drain(..self.read);
+        self.read = 0;
+        self.bytes.extend(bytes);
+    }
+
+    /// The next record, if all of it is there.
+    pub fn next(&mut self) -> Result<Option<Record>, Unreadable> {
+        let rest = &self.bytes[self.read..];
+        if rest.len() < HEADER {
+            return Ok(None);
+        }
+        let mut header = Fields(&rest[..HEADER]);
+        let (kind, length) = (header.u16(), usize::from(header.u16()));
+        let (id, time) = (header.u32(), header.u64());
+        let Some(content) = rest.get(HEADER..HEADER + length) else { return Ok(None) };
+        let content = content_of(kind, id, content)?;
+        self.read += HEADER + length;
+        Ok(Some(Record { time, id, content }))
+    }
+}
+
+fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
+    let mut fields = Fields(bytes);
+    let needed = [0, 0, 0, 16, 72, 112, 72, 48, 8];
+    if needed.get(usize::from(kind)).is_none_or(|&needed| bytes.len() < needed) {
+        return Err(Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len())));
+    }
+    Ok(match kind {
+        1 => {
+            let text = String::from_utf8_lossy(bytes);
+            let report = serde_json::from_str(&text);
+            Content::Report(report.map_err(|error| Unreadable(format!("{text}: {error}")))?)
+        }
+        2 => Content::Tick([Tick::Passing, Tick::Begin, Tick::End][id.min(2) as usize]),
+        3 => Content::Socket(Socket {
+            address: fields.address(),
+            peer_address: fields.address(),
+            port: fields.u16(),
+            peer_port: fields.u16(),
+            is_client: fields.u32() != 0,
+        }),
+        4 => Content::Sample(sample(fields)),
+        5 => Content::Summary(Summary {
+            acked_bytes: fields.u64(),
+            received_bytes: fields.u64(),
+            sent_segments: fields.u64(),
+            retransmitted_segments: fields.u64(),
+            timeouts: fields.u64(),
+            episodes: fields.u64(),
+            rtt_count: fields.u64(),
+            rtt_sum_us: fields.u64(),
+            rtt_min_us: fields.u64(),
+            rtt_max_us: fields.u64(),
+            last_arrival: fields.u64(),
+            algorithm: fields.text(16),
+            error: fields.u32(),
+            is_over: fields.u32() != 0,
+        }),
+        6 => Content::Lane(LaneState {
+            queue_packets: fields.u64(),
+            queue_bytes: fields.u64(),
+            dropped_packets: fields.u64(),
+            lost_packets: fields.u64(),
+            marked_packets: fields.u64(),
+            sent_packets: fields.u64(),
+            sent_bytes: fields.u64(),
+            busy_ps: fields.u64(),
+            arrived_packets: fields.u64(),
+        }),
+        7 => {
+            let (from, to) = (fields.address(), fields.address());
+            let (port, peer_port) = (fields.u16(), fields.u16());
+            let (bytes, reason) = (fields.u32(), fields.text(32));
+            Content::Drop(Drop { from: (from, port), to: (to, peer_port), bytes, reason })
+        }
+        _ => {
+            let length = fields.u64() as u32;
+            Content::Packet { length, bytes: fields.0.to_vec() }
+        }
+    })
+}
+
+fn sample(mut fields: Fields<'_>) -> Sample {
+    let (cwnd, ssthresh) = (fields.u32(), fields.u32());
+    let (srtt_us, rto_us) = (fields.u32(), fields.u32());
+    let (in_flight, _rtt_us) = (fields.u32(), fields.u32());
+    let (acked_bytes, pacing) = (fields.u64(), fields.u64());
+    let (_state, attribute) = (fields.u32(), fields.u32());
+    // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
+    let internals = match attribute {
+        3 => {
+            let (_enabled, _count) = (fields.u32(), fields.u32());
+            Internals::Vegas { rtt_us: fields.u32(), min_rtt_us: fields.u32() }
+        }
+        9 => {
+            let (_enabled, ce_state) = (fields.u16(), fields.u16());
+            Internals::Dctcp { alpha: fields.u32(), ce_state }
+        }
+        16 => {
+            let bandwidth = fields.u64();
+            let (min_rtt_us, pacing_gain) = (fields.u32(), fields.u32());
+            Internals::Bbr { bandwidth, min_rtt_us, pacing_gain, cwnd_gain: fields.u32() }
+        }
+        _ => Internals::None,
+    };
+    Sample { cwnd, ssthresh, srtt_us, rto_us, in_flight, acked_bytes, pacing, internals }
+}
+
+/// Numbers one after another.
+struct Fields<'a>(&'a [u8]);
+
+impl Fields<'_> {
+    fn take<const N: usize>(&mut self) -> [u8; N] {
+        let (first, rest) = self.0.split_first_chunk().expect("the length was checked");
+        self.0 = rest;
+        *first
+    }
+
+    fn u16(&mut self) -> u16 {
+        u16::from_le_bytes(self.take())
+    }
+
+    fn u32(&mut self) -> u32 {
+        u32::from_le_bytes(self.take())
+    }
+
+    fn u64(&mut self) -> u64 {
+        u64::from_le_bytes(self.take())
+    }
+
+    fn address(&mut self) -> Ipv4Addr {
+        Ipv4Addr::from(self.take::<4>())
+    }
+
+    /// Text up to the first zero.
+    fn text(&mut self, length: usize) -> String {
+        let (text, rest) = self.0.split_at(length);
+        self.0 = rest;
+        let end = text.iter().position(|&byte| byte == 0).unwrap_or(length);
+        String::from_utf8_lossy(&text[..end]).into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(kind: u16, id: u32, time: u64, content: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        bytes.extend(kind.to_le_bytes());
+        bytes.extend((content.len() as u16).to_le_bytes());
+        bytes.extend(id.to_le_bytes());
+        bytes.extend(time.to_le_bytes());
+        bytes.extend(content);
+        bytes
+    }
+
+    #[test]
+    fn records_are_read_wherever_the_stream_is_cut() {
+        let mut content = vec![10, 0, 0, 1, 10, 0, 0, 2];
+        content.extend(10_001_u16.to_le_bytes());
+        content.extend(5001_u16.to_le_bytes());
+        content.extend(1_u32.to_le_bytes());
+        let bytes = [record(3, 7, 99, &content), record(2, 1, 100, &[])].concat();
+        for cut in 0..bytes.len() {
+            let mut stream = Stream::default();
+            let mut read = Vec::new();
+            for part in [&bytes[..cut], &bytes[cut..]] {
+                stream.extend(part);
+                while let Some(record) = stream.next().unwrap() {
+                    read.push(record);
+                }
+            }
+            let socket = Socket {
+                address: Ipv4Addr::new(10, 0, 0, 1),
+                peer_address: Ipv4Addr::new(10, 0, 0, 2),
+                port: 10_001,
+                peer_port: 5001,
+                is_client: true,
+            };
+            let expected = [
+                Record { time: 99, id: 7, content: Content::Socket(socket) },
+                Record { time: 100, id: 1, content: Content::Tick(Tick::Begin) },
+            ];
+            assert_eq!(read, expected, "cut at {cut}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_record_is_said() {
+        for bytes in [record(99, 0, 0, &[]), record(4, 0, 0, &[1, 2]), record(1, 0, 0, b"{}")] {
+            let mut stream = Stream::default();
+            stream.extend(&bytes);
+            assert!(stream.next().is_err());
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Addresses and routes.
+//!
+//! Linux keeps some options of a connection with the route to the peer. So a host has an address for
+//! each set of options that others use towards it, and for each way by which they reach it.
+
+use super::stacks::RouteOptions;
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use tcplab_guest::job::{Link, Route};
+use tcplab_model::Plan;
+
+pub(super) struct Addresses<'a> {
+    plan: &'a Plan,
+    known: Vec<Address>,
+}
+
+struct Address {
+    node: usize,
+    options: RouteOptions,
+    /// Only one flow uses it, so that the connections of its programs can be told.
+    is_private: bool,
+    /// By node: the lane that leads there.
+    ways: BTreeMap<usize, usize>,
+    /// Where flows to it begin, and the largest packet on their way.
+    origins: BTreeMap<usize, u64>,
+}
+
+impl<'a> Addresses<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        Self { plan, known: Vec::new() }
+    }
+
+    /// The address by which `node` is reached over these lanes with these options.
+    pub fn way(
+        &mut self,
+        node: usize,
+        lanes: &[usize],
+        options: &RouteOptions,
+        is_private: bool,
+    ) -> Ipv4Addr {
+        let from = |lane: usize| self.plan.lanes[lane].from;
+        let fits = |address: &Address| {
+            let agrees =
+                |&lane: &usize| address.ways.get(&from(lane)).is_none_or(|&other| other == lane);
+            address.node == node
+                && address.options == *options
+                && !address.is_private
+                && !is_private
+                && lanes.iter().all(agrees)
+        };
+        let number = self.known.iter().position(fits).unwrap_or_else(|| {
+            let (ways, origins) = (BTreeMap::new(), BTreeMap::new());
+            self.known.push(Address { node, options: options.clone(), is_private, ways, origins });
+            self.known.len() - 1
+        });
+        let address = &mut self.known[number];
+        address.ways.extend(lanes.iter().map(|&lane| (self.plan.lanes[lane].from, lane)));
+        if let Some(&first) = lanes.first() {
+            let mtu = lanes.iter().map(|&lane| self.plan.lanes[lane].mtu).min();
+            address.origins.insert(self.plan.lanes[first].from, mtu.unwrap_or_default());
+        }
+        spelled(number)
+    }
+
+    /// The addresses of a node.
+    pub fn of(&self, node: usize) -> Vec<Ipv4Addr> {
+        let numbers = (0..self.known.len()).filter(|&number| self.known[number].node == node);
+        numbers.map(spelled).collect()
+    }
+
+    /// The routes of each node.
+    pub fn routes(&self, plan: &Plan, links: &[(Link, [usize; 2])]) -> Vec<Vec<Route>> {
+        let mut devices = vec![""; plan.lanes.len()];
+        for (link, lanes) in links {
+            for (end, lane) in link.ends.iter().zip(lanes) {
+                devices[*lane] = &end.device;
+            }
+        }
+        let mut routes = vec![Vec::new(); plan.nodes.len()];
+        for (number, address) in self.known.iter().enumerate() {
+            for (&node, &lane) in &address.ways {
+                let mtu = address.origins.get(&node);
+                let options =
+                    if mtu.is_some() { &address.options } else { &RouteOptions::default() };
+                routes[node].push(Route {
+                    to: spelled(number),
+                    device: devices[lane].into(),
+                    mtu: mtu.filter(|&&mtu| mtu < plan.lanes[lane].mtu).map(|&mtu| mtu as u32),
+                    initial_window: options.initial_window,
+                    min_rto_ms: options.min_rto_ms,
+                    quick_ack: options.quick_ack,
+                });
+            }
+        }
+        routes
+    }
+}
+
+/// 10.0.0.1 and following.
+fn spelled(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from((10 << 24) + 1 + number as u32)
+}

@@ -1,0 +1,141 @@
+//! From a plan to a job: what the experiment says, in the kernel's own terms.
+//!
+//! | file | job |
+//! |---|---|
+//! | `lanes` | the links, each direction with its rate, losses and queue |
+//! | `attributes` | netlink attributes |
+//! | `addresses` | which address stands for which host, and the ways to it |
+//! | `stacks` | transport options as settings of hosts, routes and sockets |
+//! | `traffic` | what flows send |
+
+mod addresses;
+mod attributes;
+mod lanes;
+mod stacks;
+mod traffic;
+
+use addresses::Addresses;
+use stacks::Hosts;
+use tcplab_guest::job::{Flow, Host, Job, Record, Side};
+use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples};
+use tcplab_units::Duration;
+
+/// Ports of the flows' servers begin here, those of their clients a step further: away from those that
+/// programs and the kernel choose from.
+const SERVER_PORTS: u16 = 5001;
+const CLIENT_PORTS: u16 = 10_001;
+/// The kernel gives ports from here on to those who do not ask for one.
+const EPHEMERAL_PORTS: u16 = 50_001;
+
+/// The job that a plan asks for.
+///
+/// # Errors
+/// Everything that Linux, or a kernel with these congestion controls, cannot do.
+pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Vec<Mistake>> {
+    let mut mistakes = Vec::new();
+    let mut hosts = Hosts::new(plan, &mut mistakes);
+    let mut addresses = Addresses::new(plan);
+    let mut flows = Vec::new();
+    let mut ports = Ports::default();
+    for planned in plan.flows.iter() {
+        let Some(traffic) = traffic::traffic(plan, planned, &mut mistakes) else { continue };
+        let sender = hosts.stack(planned.from, &planned.stack, planned, &mut mistakes);
+        let receiver = hosts.stack(planned.to, &planned.peer_stack, planned, &mut mistakes);
+        let cc = stacks::algorithm(planned, congestion_controls, &mut mistakes);
+        let is_program = matches!(traffic, tcplab_guest::job::Traffic::Command { .. });
+        let mut way = |node, lanes: &[usize], route: &stacks::RouteOptions| {
+            addresses.way(node, lanes, route, is_program)
+        };
+        let to = way(planned.to, &planned.forward, &sender.route);
+        let from = way(planned.from, &planned.back, &receiver.route);
+        let mut socket = sender.socket;
+        socket.congestion_control = Some(cc);
+        // With questions and programs, the one that sends the data is the one that is asked.
+        let asks = traffic::asks(&planned.traffic);
+        let (connections, server_port) = (traffic::connections(&traffic), ports.server());
+        let client_port = ports.clients(connections, planned, &mut mistakes);
+        let sending = Side { host: planned.from, address: from, port: 0, socket };
+        let receiving = Side { host: planned.to, address: to, port: 0, socket: receiver.socket };
+        let (mut client, mut server) =
+            if asks { (receiving, sending) } else { (sending, receiving) };
+        (client.port, server.port) = (client_port, server_port);
+        flows.push(Flow { client, server, start: traffic::start(plan, planned), traffic });
+    }
+    let links = lanes::links(plan, &mut mistakes);
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
+    let (settings, mut host_settings) = hosts.settings();
+    let mut routes = addresses.routes(plan, &links);
+    let hosts = (0..plan.nodes.len()).map(|node| Host {
+        name: plan.nodes[node].clone(),
+        addresses: addresses.of(node),
+        settings: std::mem::take(&mut host_settings[node]),
+        routes: std::mem::take(&mut routes[node]),
+    });
+    Ok(Job {
+        duration: nanos(plan.duration),
+        settings,
+        hosts: hosts.collect(),
+        links: links.into_iter().map(|(link, _)| link).collect(),
+        flows,
+        record: Record {
+            samples: match plan.record.samples {
+                Samples::Every(interval) => Some(nanos(interval).max(1)),
+                Samples::Ack => Some(0),
+                Samples::Off => None,
+            },
+            links: match plan.record.links {
+                OrOff::On(interval) => Some(nanos(interval).max(1)),
+                OrOff::Off => None,
+            },
+        },
+    })
+}
+
+/// Hands out ports, so that each connection can be told by its client's.
+#[derive(Default)]
+struct Ports {
+    servers: u16,
+    clients: u32,
+}
+
+impl Ports {
+    /// Flows may share a server's port: each has an address of its own, or the same server would do.
+    fn server(&mut self) -> u16 {
+        let port = SERVER_PORTS + self.servers;
+        self.servers = (self.servers + 1) % (CLIENT_PORTS - SERVER_PORTS);
+        port
+    }
+
+    fn clients(
+        &mut self,
+        number: usize,
+        flow: &tcplab_model::FlowPlan,
+        mistakes: &mut Vec<Mistake>,
+    ) -> u16 {
+        let first = self.clients;
+        self.clients += number as u32;
+        let most = u32::from(EPHEMERAL_PORTS - CLIENT_PORTS);
+        if self.clients > most {
+            let number = u128::from(self.clients);
+            let problem =
+                Problem::TooMany { what: "connections in one run", number, most: most.into() };
+            mistakes.push(problem.at(&flow.place));
+            self.clients = first;
+        }
+        CLIENT_PORTS + first as u16
+    }
+}
+
+/// To the nearest nanosecond.
+fn nanos(time: Duration) -> u64 {
+    (time.as_picos() + 500) / 1000
+}
+
+/// A refusal that names the backend that can.
+fn only_in_sim(what: &str) -> Problem {
+    Problem::Invalid(format!(
+        "{what} is nothing that this kernel has; the backend `sim` can: --on sim"
+    ))
+}

@@ -1,0 +1,208 @@
+//! Transport options: where Linux keeps them, and which it does not have.
+//!
+//! Options that are as the kernel has them anyway (the profile `linux-6.12`) need nothing.
+
+use super::only_in_sim;
+use std::collections::BTreeMap;
+use tcplab_guest::job::SocketOptions;
+use tcplab_model::{AckCounting, FlowPlan, Mistake, OrOff, Plan, Problem, Profile, StackPlan};
+use tcplab_units::Duration;
+
+/// Options that Linux keeps with the route to the peer.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RouteOptions {
+    pub initial_window: Option<u32>,
+    pub min_rto_ms: Option<u32>,
+    pub quick_ack: bool,
+}
+
+/// What one end of a flow needs.
+pub(super) struct End {
+    pub route: RouteOptions,
+    pub socket: SocketOptions,
+}
+
+/// Settings of hosts, collected from the flows that begin or end there.
+pub(super) struct Hosts<'a> {
+    plan: &'a Plan,
+    usual: StackPlan,
+    /// By node and file: what is to be written, and the option that says so.
+    settings: BTreeMap<(usize, &'static str), (String, &'static str)>,
+    /// The same for all hosts.
+    common: BTreeMap<String, (String, String)>,
+}
+
+/// The files below `/proc/sys` that set an option for a host as a whole.
+const FILES: [(&str, &str, fn(&StackPlan) -> String); 15] = [
+    ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
+    ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
+    ("window_scaling", "net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
+    // 1: ask for it and answer; 2: answer, as is usual.
+    ("ecn", "net/ipv4/tcp_ecn", |stack| if stack.ecn { "1" } else { "2" }.into()),
+    ("rmem", "net/ipv4/tcp_rmem", |stack| buffer(stack.rmem.0, 131_072)),
+    ("wmem", "net/ipv4/tcp_wmem", |stack| buffer(stack.wmem.0, 16_384)),
+    ("app_win", "net/ipv4/tcp_app_win", |stack| stack.app_win.to_string()),
+    ("restart_after_idle", "net/ipv4/tcp_slow_start_after_idle", |stack| {
+        flag(stack.restart_after_idle)
+    }),
+    ("rack", "net/ipv4/tcp_recovery", |stack| flag(stack.rack)),
+    ("tlp", "net/ipv4/tcp_early_retrans", |stack| if stack.tlp { "3" } else { "0" }.into()),
+    ("frto", "net/ipv4/tcp_frto", |stack| if stack.frto { "2" } else { "0" }.into()),
+    ("dup_thresh", "net/ipv4/tcp_reordering", |stack| stack.dup_thresh.to_string()),
+    ("syn_retries", "net/ipv4/tcp_syn_retries", |stack| stack.syn_retries.to_string()),
+    ("retries", "net/ipv4/tcp_retries2", |stack| stack.retries.to_string()),
+    // Connections do not learn from those before them: each is an experiment of its own.
+    ("", "net/ipv4/tcp_no_metrics_save", |_| "1".into()),
+];
+
+fn flag(on: bool) -> String {
+    u8::from(on).to_string()
+}
+
+/// The least, the first and the most of a buffer that grows with the connection.
+fn buffer(most: u64, first: u64) -> String {
+    format!("{} {} {most}", most.min(4096), most.min(first))
+}
+
+impl<'a> Hosts<'a> {
+    pub fn new(plan: &'a Plan, mistakes: &mut Vec<Mistake>) -> Self {
+        let usual = Profile::Linux612.options().unwrap_or_else(|problem| {
+            mistakes.push(problem.at("stack.profile"));
+            plan.flows[0].stack.as_ref().clone()
+        });
+        Self { plan, usual, settings: BTreeMap::new(), common: BTreeMap::new() }
+    }
+
+    /// What the end of a flow at this node needs; notes what its host needs.
+    pub fn stack(
+        &mut self,
+        node: usize,
+        stack: &StackPlan,
+        flow: &FlowPlan,
+        mistakes: &mut Vec<Mistake>,
+    ) -> End {
+        let place = |option: &str| format!("{}.stack.{option}", flow.place);
+        let mut found: Vec<Mistake> = impossible(stack, &self.usual)
+            .into_iter()
+            .map(|(option, problem)| problem.at(place(option)))
+            .collect();
+        for (option, file, value) in FILES {
+            let value = value(stack);
+            let (known, _) =
+                self.settings.entry((node, file)).or_insert_with(|| (value.clone(), option));
+            if *known != value {
+                let host = &self.plan.nodes[node];
+                let reason = format!(
+                    "differs between flows of the host \"{host}\"; Linux has one `{option}` for all \
+                     connections of a host"
+                );
+                found.push(Problem::Invalid(reason).at(place(option)));
+            }
+        }
+        if stack.cc.name == "cubic" && node == flow.from {
+            let file = "/sys/module/tcp_cubic/parameters/hystart".into();
+            self.set_for_all(file, flag(stack.hystart), &place("hystart"), &mut found);
+        }
+        if node == flow.from {
+            self.parameters(stack, flow, &mut found);
+        }
+        // Flows made by one description share its mistakes.
+        found.retain(|mistake| !mistakes.contains(mistake));
+        mistakes.append(&mut found);
+        End {
+            route: RouteOptions {
+                initial_window: (stack.initial_window != self.usual.initial_window)
+                    .then_some(stack.initial_window as u32),
+                min_rto_ms: (stack.min_rto != self.usual.min_rto).then_some(millis(stack.min_rto)),
+                quick_ack: stack.delayed_ack == OrOff::Off || stack.ack_every == 1,
+            },
+            socket: SocketOptions {
+                congestion_control: None,
+                pacing: stack.pacing,
+                no_delay: !stack.nagle,
+                max_segment: (stack.mss < flow.mss_limit).then_some(stack.mss as u32),
+            },
+        }
+    }
+
+    /// The parameters of a congestion control, which Linux keeps for all hosts together.
+    fn parameters(&mut self, stack: &StackPlan, flow: &FlowPlan, found: &mut Vec<Mistake>) {
+        let Some(params) = stack.cc.params.as_object() else { return };
+        for (name, value) in params {
+            let place = format!("{}.cc.{name}", flow.place);
+            let Some(value) = value.as_i64() else {
+                let reason = "is a parameter of a kernel module here, and these are whole numbers: see \
+                              /sys/module/tcp_*/parameters of your machine";
+                found.push(Problem::Invalid(reason.into()).at(place));
+                continue;
+            };
+            let module = kernel_name(&stack.cc.name);
+            let file = format!("/sys/module/tcp_{module}/parameters/{name}");
+            self.set_for_all(file, value.to_string(), &place, found);
+        }
+    }
+
+    fn set_for_all(&mut self, file: String, value: String, place: &str, found: &mut Vec<Mistake>) {
+        let (known, _) =
+            self.common.entry(file).or_insert_with(|| (value.clone(), place.to_string()));
+        if *known != value {
+            let reason = "differs between flows; Linux has one for the whole machine";
+            found.push(Problem::Invalid(reason.into()).at(place));
+        }
+    }
+
+    /// The settings for all hosts, and those of each.
+    #[expect(clippy::type_complexity, reason = "two lists of files and values")]
+    pub fn settings(&self) -> (Vec<(String, String)>, Vec<Vec<(String, String)>>) {
+        let common = self.common.iter().map(|(file, (value, _))| (file.clone(), value.clone()));
+        let mut hosts = vec![Vec::new(); self.plan.nodes.len()];
+        for ((node, file), (value, _)) in &self.settings {
+            hosts[*node].push((String::from(*file), value.clone()));
+        }
+        (common.collect(), hosts)
+    }
+}
+
+/// To the next millisecond, 1 at least.
+fn millis(time: Duration) -> u32 {
+    (time.as_picos() / 1_000_000_000).clamp(1, u64::from(u32::MAX)) as u32
+}
+
+/// What a kernel of our time does not let one choose.
+fn impossible(stack: &StackPlan, usual: &StackPlan) -> Vec<(&'static str, Problem)> {
+    let is_delay_usual = stack.delayed_ack == usual.delayed_ack || stack.delayed_ack == OrOff::Off;
+    let checks = [
+        ("fack", !stack.fack, "FACK (gone from Linux since 4.15)"),
+        ("abc", stack.abc == AckCounting::Segment, "another way of counting ACKs than by segment"),
+        ("delayed_ack", is_delay_usual, "another delay of ACKs than 40 ms or \"off\""),
+        ("ack_every", matches!(stack.ack_every, 1 | 2), "an ACK for every so many segments"),
+        ("quick_ack", stack.quick_ack == usual.quick_ack, "another number of quick ACKs than 16"),
+        ("max_rto", stack.max_rto == usual.max_rto, "another longest timeout than 120 s"),
+        ("initial_rto", stack.initial_rto == usual.initial_rto, "another first timeout than 1 s"),
+        ("limited_transmit", stack.limited_transmit, "going without limited transmit"),
+        ("prr", stack.prr, "going without PRR"),
+        ("cut_base", stack.cut_base == usual.cut_base, "a cut from anything but the window"),
+        ("time_wait", stack.time_wait == usual.time_wait, "another TIME-WAIT than 60 s"),
+    ];
+    let failed = checks.into_iter().filter(|(_, is_fine, _)| !is_fine);
+    failed.map(|(option, _, what)| (option, only_in_sim(what))).collect()
+}
+
+/// What the kernel calls a congestion control.
+fn kernel_name(name: &str) -> &str {
+    if name == "newreno" { "reno" } else { name }
+}
+
+/// The congestion control of a flow, which the kernel must have.
+pub(super) fn algorithm(flow: &FlowPlan, known: &[String], mistakes: &mut Vec<Mistake>) -> String {
+    let name = kernel_name(&flow.cc().name);
+    if !known.iter().any(|one| one == name) {
+        let known = known.iter().map(String::as_str);
+        let mistake = Problem::unknown("congestion control of this kernel", name, known)
+            .at(format!("{}.cc", flow.place));
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
+    }
+    name.into()
+}
