@@ -21,6 +21,9 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.algorithms,
     tcplab.columns,
     tcplab.schema,
+    tcplab.build_kernel,
+    tcplab.kernels,
+    tcplab.remove_kernel,
 ]
 CHARTS: list[Callable[..., Any]] = [plot.overview, plot.cwnd, plot.queue, plot.save]
 
@@ -36,6 +39,11 @@ def command_line_page() -> str:
     ]
     for command in COMMANDS:
         parts += [f"## tcplab {command.NAME}\n", f"```text\n{help_of(command.NAME)}```\n"]
+        for action in getattr(command, "ACTIONS", {}):
+            parts += [
+                f"### tcplab {command.NAME} {action}\n",
+                f"```text\n{help_of(command.NAME, action)}```\n",
+            ]
     return "\n".join(parts)
 
 

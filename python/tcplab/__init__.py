@@ -13,8 +13,10 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tcplab._core import ConfigError, __version__
+from tcplab._compare import Comparison, compare
+from tcplab._core import ConfigError, Kernel, KernelError, RunError, __version__
 from tcplab._experiment import load
+from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
 from tcplab._lists import algorithms, columns, schema
 from tcplab._results import Results
 from tcplab._run import run
@@ -67,12 +69,14 @@ if TYPE_CHECKING:
     from tcplab import plot
 
 __all__ = [
+    "DEFAULT_KERNEL",
     "Antiparallel",
     "ArrivalsTraffic",
     "BulkTraffic",
     "Chain",
     "CodelQueue",
     "CommandTraffic",
+    "Comparison",
     "ConfigError",
     "DroptailQueue",
     "Dumbbell",
@@ -86,6 +90,8 @@ __all__ = [
     "GilbertTimeLoss",
     "Host",
     "IndependentLoss",
+    "Kernel",
+    "KernelError",
     "Lan",
     "Link",
     "LinkSettings",
@@ -104,6 +110,7 @@ __all__ = [
     "RequestsTraffic",
     "Results",
     "Route",
+    "RunError",
     "SessionClass",
     "Sizes",
     "Stack",
@@ -113,9 +120,13 @@ __all__ = [
     "ZipfSizes",
     "__version__",
     "algorithms",
+    "build_kernel",
     "columns",
+    "compare",
+    "kernels",
     "load",
     "plot",
+    "remove_kernel",
     "run",
     "schema",
 ]

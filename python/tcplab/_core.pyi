@@ -1,17 +1,25 @@
 """The Rust side: text in, tables out. `tcplab` wraps it; nothing else should need it."""
 
-from typing import final
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, final
 
 __all__ = [
     "ConfigError",
     "Document",
     "Frame",
     "Interrupted",
+    "Kernel",
+    "KernelError",
     "Plan",
+    "RunError",
     "Watch",
     "__version__",
     "algorithms",
+    "build_kernel",
     "columns",
+    "kernels",
+    "remove_kernel",
     "run",
     "schema",
 ]
@@ -20,6 +28,12 @@ __version__: str
 
 class ConfigError(ValueError):
     """An experiment that cannot be run: one line for each mistake, with its place."""
+
+class KernelError(Exception):
+    """A kernel cannot be had, or not used."""
+
+class RunError(Exception):
+    """A run failed: what it ran in, or its programs."""
 
 class Interrupted(Exception):  # noqa: N818 (a state, not a mistake)
     """A run was stopped before its end."""
@@ -35,7 +49,7 @@ class Document:
     @property
     def name(self) -> str: ...
     def to_json(self) -> str: ...
-    def plans(self, backend: str) -> list[Plan]: ...
+    def plans(self, backend: str, kernel: str | None = None) -> list[Plan]: ...
 
 @final
 class Plan:
@@ -53,6 +67,10 @@ class Plan:
     def swept(self) -> list[tuple[str, str]]: ...
     @property
     def duration_s(self) -> float: ...
+    @property
+    def backend(self) -> str: ...
+    @property
+    def kernel(self) -> str | None: ...
     def to_json(self) -> str: ...
 
 @final
@@ -70,7 +88,37 @@ class Frame:
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
-def run(plan: Plan, watch: Watch) -> tuple[list[tuple[str, Frame]], str]: ...
+@final
+class Kernel:
+    """A kernel in the cache."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def release(self) -> str: ...
+    @property
+    def key(self) -> str: ...
+    @property
+    def hz(self) -> int: ...
+    @property
+    def source(self) -> str: ...
+    @property
+    def congestion_controls(self) -> list[str]: ...
+    @property
+    def compiler(self) -> str: ...
+    @property
+    def folder(self) -> Path: ...
+    @property
+    def is_outdated(self) -> bool: ...
+
+def run(
+    plan: Plan, watch: Watch
+) -> tuple[list[tuple[str, Frame]], str, list[tuple[str, bytes]]]: ...
 def algorithms() -> list[tuple[str, int, str, str, str]]: ...
 def columns() -> list[tuple[str, str, str]]: ...
 def schema() -> str: ...
+def build_kernel(
+    wish: Mapping[str, Any], progress: Callable[[str, int, int, str], object]
+) -> Kernel: ...
+def kernels() -> list[Kernel]: ...
+def remove_kernel(name: str) -> None: ...

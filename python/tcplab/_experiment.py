@@ -34,13 +34,15 @@ class Source:
 class Runnable(Value):
     """An experiment as far as it is not generated."""
 
-    def plans(self, backend: str = "sim") -> list[_core.Plan]:
+    def plans(self, backend: str = "sim", *, kernel: str | None = None) -> list[_core.Plan]:
         """All runs that the experiment asks for: each variant with each of its repetitions.
+
+        With `kernel`, the backend `linux` uses that one, whatever the experiment says.
 
         Raises:
             ConfigError: The experiment cannot be run. It names every mistake with its place.
         """
-        return self._document().plans(backend)
+        return self._document().plans(backend, kernel)
 
     def _document(self) -> _core.Document:
         """The file it came from, so that mistakes have lines; else what it is made of."""

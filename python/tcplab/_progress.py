@@ -11,26 +11,23 @@ PATIENCE_S = 2.0
 """What ends sooner needs no progress shown."""
 
 
-class Progress:
-    """A line on the terminal that says how many runs are done, and how much time is simulated."""
+class _Line:
+    """A line on the terminal. `show` decides whether it is there; without a decision it is if
+    someone watches.
+    """
 
-    def __init__(self, *, runs: int, simulated_s: float, show: bool | None) -> None:
-        """`show` decides; without a decision it is shown if someone watches."""
-        self.runs = runs
-        self.done = 0
-        self.simulated_s = simulated_s
+    def __init__(self, *, show: bool | None) -> None:
         self._is_wanted = sys.stderr.isatty() if show is None else show
         self._began = time.monotonic()
         self._display: _Display | None = None
 
-    def tick(self, reached_s: float) -> None:
-        """All runs together have reached so much simulated time."""
+    def _show(self, what: str, done: float, total: float | None, amount: str) -> None:
         if self._display is None:
             has_patience = time.monotonic() - self._began < PATIENCE_S
             if has_patience or not self._is_wanted:
                 return
-            self._display = _Display(self)
-        self._display.update(self.done, reached_s)
+            self._display = _Display()
+        self._display.update(what, done, total, amount)
 
     def __enter__(self) -> Self:
         """Begins to wait."""
@@ -47,33 +44,60 @@ class Progress:
             self._display.stop()
 
 
+class Progress(_Line):
+    """Says how many runs are done, and how much time is simulated."""
+
+    def __init__(self, *, runs: int, simulated_s: float, show: bool | None) -> None:
+        super().__init__(show=show)
+        self.runs = runs
+        self.done = 0
+        self.simulated_s = simulated_s
+
+    def tick(self, reached_s: float) -> None:
+        """All runs together have reached so much simulated time."""
+        runs = f"{self.done} of {self.runs} runs"
+        amount = f"{reached_s:.0f} of {self.simulated_s:.0f} s simulated"
+        self._show(runs, reached_s, self.simulated_s, amount)
+
+
+class Stages(_Line):
+    """Says which of several stages is reached, and how many of its steps are done."""
+
+    _stage = ""
+
+    def tick(self, stage: str, done: int, total: int, unit: str) -> None:
+        """So many steps of a stage are done; a total of 0 is one that is not known."""
+        if stage != self._stage and self._display is not None:
+            # What is left of another stage takes its own time.
+            self._display.restart()
+        self._stage = stage
+        amount = f"{done} of {total} {unit}" if total else ""
+        self._show(stage, done, total or None, amount)
+
+
 class _Display:
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self) -> None:
         # Most commands never show any; they need not wait for it to load.
         from rich.console import Console  # noqa: PLC0415
         from rich.progress import BarColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
         from rich.progress import Progress as Bars  # noqa: PLC0415
 
-        self._runs = progress.runs
-        self._total_s = progress.simulated_s
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
-            TextColumn("{task.fields[simulated]}"),
+            TextColumn("{task.fields[amount]}"),
             TimeRemainingColumn(),
             console=Console(stderr=True, force_terminal=True),
             transient=True,
         )
-        self._task = self._bars.add_task("", total=progress.simulated_s, simulated="")
+        self._task = self._bars.add_task("", total=None, amount="")
         self._bars.start()
 
-    def update(self, done: int, reached_s: float) -> None:
-        self._bars.update(
-            self._task,
-            completed=reached_s,
-            description=f"{done} of {self._runs} runs",
-            simulated=f"{reached_s:.0f} of {self._total_s:.0f} s simulated",
-        )
+    def update(self, what: str, done: float, total: float | None, amount: str) -> None:
+        self._bars.update(self._task, completed=done, total=total, description=what, amount=amount)
+
+    def restart(self) -> None:
+        self._bars.reset(self._task)
 
     def stop(self) -> None:
         self._bars.stop()

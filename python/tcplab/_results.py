@@ -53,6 +53,15 @@ class Results:
         return self.scan("samples").collect()
 
     @property
+    def drops(self) -> pl.DataFrame:
+        """Every packet that was dropped or lost, with the reason."""
+        return self.scan("drops").collect()
+
+    def files(self, run: str) -> dict[str, bytes]:
+        """Further files that a run left, by name: captured packets, the output of programs."""
+        return self._tables[run].files()
+
+    @property
     def links(self) -> pl.DataFrame:
         """The state of each direction of each link over time."""
         return self.scan("links").collect()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tcplab import _core
 from tcplab._experiment import loaded
+from tcplab._kernels import DEFAULT_KERNEL, build_kernel
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import InMemory, RunTables, Store
@@ -22,6 +23,7 @@ def run(
     out: str | PathLike[str] | None = None,
     workers: int | None = None,
     backend: str = "sim",
+    kernel: str | None = None,
     progress: bool | None = None,
 ) -> Results:
     """Runs all that an experiment, or the file of one, asks for.
@@ -33,17 +35,21 @@ def run(
             memory.
         workers: How many runs go on at once; by default as many as there are processors. Results
             do not depend on it.
-        backend: What runs it.
+        backend: What runs it: `sim` or `linux`. If it is `linux` and the kernel it needs is the default
+            one, that is built first if there is none.
+        kernel: Which kernel the backend `linux` uses, whatever the experiment says.
         progress: Whether progress is shown; by default if standard error is a terminal.
 
     Raises:
         ConfigError: The experiment cannot be run.
+        KernelError: A kernel is needed and cannot be had.
+        RunError: A kernel, or a program in it, failed.
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was finished until then is kept in the folder.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
-    plans = loaded(experiment).plans(backend)
+    plans = _planned(loaded(experiment), backend, kernel, progress)
     tables: dict[str, RunTables] = {}
     with ExitStack() as stack:
         finish: Finish = _keep
@@ -77,6 +83,19 @@ def run(
             message = f"interrupted; {finished} of {len(ids)} runs are finished{kept}"
             raise KeyboardInterrupt(message) from None
     return Results(plans, tables, computed=frozenset(plan.id for plan in missing))
+
+
+def _planned(
+    experiment: Experiment, backend: str, kernel: str | None, progress: bool | None
+) -> list[_core.Plan]:
+    """The plans, for kernels that are there: the default one is built if it is needed."""
+    plans = experiment.plans(backend, kernel=kernel)
+    if any(plan.kernel == DEFAULT_KERNEL for plan in plans):
+        found = [known for known in _core.kernels() if known.name == DEFAULT_KERNEL]
+        if not found or found[0].is_outdated:
+            build_kernel(progress=progress)
+            plans = experiment.plans(backend, kernel=kernel)
+    return plans
 
 
 def _keep(_plan: _core.Plan, tables: InMemory) -> RunTables:

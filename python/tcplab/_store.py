@@ -14,14 +14,14 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
 
 from tcplab import _core
 
-TABLES = ("runs", "flows", "samples", "links")
+TABLES = ("runs", "flows", "samples", "links", "drops")
 
 WORKING = ".unfinished-"
 """How the names of working folders begin."""
@@ -33,10 +33,16 @@ class InMemory:
 
     frames: Mapping[str, pl.DataFrame]
     digest: str
+    contents: Mapping[str, bytes] = field(default_factory=dict)
+    """Further files by name: captured packets, the output of programs."""
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table, to be asked."""
         return self.frames[table].lazy()
+
+    def files(self) -> dict[str, bytes]:
+        """Further files that the run left, by name."""
+        return dict(self.contents)
 
 
 @dataclass(frozen=True)
@@ -53,6 +59,12 @@ class OnDisk:
     def scan(self, table: str) -> pl.LazyFrame:
         """A table, to be asked."""
         return pl.scan_parquet(self.folder / f"{table}.parquet", glob=False)
+
+    def files(self) -> dict[str, bytes]:
+        """Further files that the run left, by name."""
+        known = {f"{table}.parquet" for table in TABLES} | {"experiment.json", "digest.txt"}
+        paths = sorted(path for path in self.folder.iterdir() if path.name not in known)
+        return {path.name: path.read_bytes() for path in paths}
 
     def is_complete(self) -> bool:
         """Whether all of it is there and can be read."""
@@ -121,6 +133,8 @@ class Workplace:
         unfinished.mkdir()
         (unfinished / "experiment.json").write_text(plan.to_json() + "\n", encoding="utf-8")
         (unfinished / "digest.txt").write_text(tables.digest + "\n", encoding="ascii")
+        for name, content in tables.contents.items():
+            (unfinished / name).write_bytes(content)
         for name, frame in tables.frames.items():
             path = unfinished / f"{name}.parquet"
             try:

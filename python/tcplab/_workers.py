@@ -90,7 +90,7 @@ class Workers:
             watch.stop()
         try:
             began = time.perf_counter()
-            frames, digest = _core.run(plan, watch)
+            frames, digest, files = _core.run(plan, watch)
             wall_s = time.perf_counter() - began
         finally:
             del self._running[plan.id]
@@ -98,4 +98,4 @@ class Workers:
         tables["runs"] = tables["runs"].with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64))
         if self._stopping.is_set():
             raise _core.Interrupted("the run was stopped")
-        return self.finish(plan, InMemory(tables, digest))
+        return self.finish(plan, InMemory(tables, digest, dict(files)))

@@ -16,10 +16,11 @@ from typing import TypeVar
 import altair as alt
 import polars as pl
 
+from tcplab._compare import Comparison
 from tcplab._results import Results
 from tcplab._series import thin
 
-__all__ = ["FORMATS", "cwnd", "overview", "queue", "save"]
+__all__ = ["FORMATS", "compare", "cwnd", "overview", "queue", "save"]
 
 FORMATS = (".svg", ".png", ".html", ".json")
 """What charts are saved as."""
@@ -61,6 +62,28 @@ def queue(results: Results, *, run: str | None = None) -> alt.Chart:
     """The packets that wait for the busiest links over time."""
     run = _chosen(results, run)
     return _styled(_queue(results, run).properties(title=_title(results, run, "")))
+
+
+def compare(comparison: Comparison) -> alt.Chart:
+    """The congestion window of each flow over time, on every backend: of the first run."""
+    most = MOST_FLOWS // len(comparison.backends)
+    parts, labels, note = [], [], ""
+    for backend, results in comparison.results.items():
+        run = _chosen(results, None)
+        flows = results.scan("flows", run).select("flow", "cc").collect()
+        drawn = flows.head(most).with_columns(
+            pl.format("{} ({}), {}", "flow", "cc", pl.lit(backend)).alias("label")
+        )
+        samples = results.scan("samples", run).select("flow", "time_s", "cwnd_segments")
+        parts.append(samples.join(drawn.lazy(), on="flow", maintain_order="left").collect())
+        labels += drawn["label"].to_list()
+        note = f"the first {most} of {len(flows)} flows" if len(flows) > most else ""
+    points = pl.concat(parts)
+    lines = _lines(points, y="cwnd_segments", by="label", labels=labels, legend="flow (cc), backend")
+    results = next(iter(comparison.results.values()))
+    run, title = _chosen(results, None), "cwnd (segments)"
+    chart = _over_time(lines, results, run, y="cwnd_segments", title=title, height=280)
+    return _styled(chart.properties(title=_title(results, run, note)))
 
 
 def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -38,3 +39,15 @@ def tcplab(tmp_path: Path) -> Command:
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def kernel() -> lab.Kernel:
+    """The default kernel, which `make test` builds. Where it cannot, tests with it are skipped."""
+    for kernel in lab.kernels():
+        if kernel.name == lab.DEFAULT_KERNEL and not kernel.is_outdated:
+            return kernel
+    reason = "there is no kernel; `tcplab kernel build` makes one"
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

@@ -3,8 +3,7 @@
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
 use std::fmt::Write;
-use tcplab_model::Mistakes;
-use tcplab_sim::Stopped;
+use tcplab_model::{Mistakes, Stopped};
 
 create_exception!(
     tcplab,
@@ -12,6 +11,8 @@ create_exception!(
     PyValueError,
     "An experiment that cannot be run: one line for each mistake, with its place."
 );
+create_exception!(tcplab, KernelError, PyException, "A kernel cannot be had, or not used.");
+create_exception!(tcplab, RunError, PyException, "A run failed: what it ran in, or its programs.");
 create_exception!(tcplab, Interrupted, PyException, "A run was stopped before its end.");
 
 /// All mistakes, one per line, each behind the name of its file if it came from one.
@@ -28,4 +29,26 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>) -> PyErr {
 
 pub(crate) fn stopped(_: Stopped) -> PyErr {
     Interrupted::new_err("the run was stopped")
+}
+
+pub(crate) fn kernel(error: &tcplab_linux::kernel::Error) -> PyErr {
+    match error {
+        tcplab_linux::kernel::Error::Stopped => Interrupted::new_err(error.to_string()),
+        _ => KernelError::new_err(error.to_string()),
+    }
+}
+
+/// The kernel is not what it was when the plan was made.
+pub(crate) fn kernel_changed(plan: &tcplab_model::Plan) -> PyErr {
+    let name = plan.kernel.as_deref().unwrap_or_default();
+    KernelError::new_err(format!(
+        "the kernel \"{name}\" was built anew or removed since this run was planned; run it again"
+    ))
+}
+
+pub(crate) fn run(error: &tcplab_linux::Error) -> PyErr {
+    match error {
+        tcplab_linux::Error::Stopped => Interrupted::new_err(error.to_string()),
+        _ => RunError::new_err(error.to_string()),
+    }
 }

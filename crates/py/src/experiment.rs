@@ -4,7 +4,8 @@ use crate::errors;
 use crate::frames::{Frame, frame};
 use pyo3::prelude::*;
 use std::sync::Arc;
-use tcplab_model::{Backend, Mistakes, Problem, from_json, from_toml};
+use tcplab_linux::{Kernels, Outcome};
+use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
@@ -36,10 +37,21 @@ impl Document {
         self.written.to_json()
     }
 
-    fn plans(&self, py: Python<'_>, backend: &str) -> PyResult<Vec<Plan>> {
-        let backend = backend_called(backend)?;
-        let plans = py.detach(|| self.written.plans(&backend));
-        let plans = plans.map_err(|mistakes| errors::config(&mistakes, self.file.as_deref()))?;
+    #[pyo3(signature = (backend, kernel=None))]
+    fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
+        let planned = match backend {
+            tcplab_sim::NAME => py.detach(|| self.written.plans(&tcplab_sim::backend())),
+            tcplab_linux::NAME => {
+                let kernels = Kernels::open(kernel).map_err(|error| errors::kernel(&error))?;
+                py.detach(|| plans_for_kernels(&self.written, &kernels))
+            }
+            _ => {
+                let known = [tcplab_sim::NAME, tcplab_linux::NAME];
+                let problem = Problem::unknown("backend", backend, known);
+                return Err(errors::config(&problem.at("").into(), None));
+            }
+        };
+        let plans = planned.map_err(|mistakes| errors::config(&mistakes, self.file.as_deref()))?;
         Ok(plans.into_iter().map(|plan| Plan(Arc::new(plan))).collect())
     }
 }
@@ -56,13 +68,22 @@ impl Document {
     }
 }
 
-/// The backends there are; later ones are added here.
-fn backend_called(name: &str) -> PyResult<Backend<'static>> {
-    let known = [tcplab_sim::backend()];
-    known.into_iter().find(|backend| backend.name == name).ok_or_else(|| {
-        let problem = Problem::unknown("backend", name, [tcplab_sim::NAME]);
-        errors::config(&problem.at("").into(), None)
-    })
+/// The plans of an experiment, each with the name of the kernel that it is for.
+fn plans_for_kernels(
+    document: &tcplab_model::Document,
+    kernels: &Kernels,
+) -> Result<Vec<tcplab_model::Plan>, Mistakes> {
+    let backend = Backend {
+        name: tcplab_linux::NAME,
+        profile: Profile::Linux612,
+        version: &|plan| kernels.version(plan),
+        refuse: &|plan| kernels.refuse(plan),
+    };
+    let mut plans = document.plans(&backend)?;
+    for plan in &mut plans {
+        plan.kernel = Some(kernels.name_for(plan).into());
+    }
+    Ok(plans)
 }
 
 /// One run with nothing left open.
@@ -97,6 +118,16 @@ impl Plan {
     }
 
     #[getter]
+    fn backend(&self) -> &str {
+        &self.0.backend
+    }
+
+    #[getter]
+    fn kernel(&self) -> Option<&str> {
+        self.0.kernel.as_deref()
+    }
+
+    #[getter]
     fn duration_s(&self) -> f64 {
         self.0.duration.as_secs_f64()
     }
@@ -109,7 +140,7 @@ impl Plan {
 
 /// How far a run is; and the means to stop it.
 #[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Watch(Arc<tcplab_sim::Watch>);
+pub(crate) struct Watch(Arc<tcplab_model::Watch>);
 
 #[pymethods]
 impl Watch {
@@ -128,22 +159,37 @@ impl Watch {
     }
 }
 
-/// Runs a plan; gives its tables by name, and the digest of them all.
+/// Runs a plan; gives its tables by name, the digest of them all, and further files by name.
 #[pyfunction]
+#[expect(clippy::type_complexity, reason = "Python takes it apart at once")]
 pub(crate) fn run(
     py: Python<'_>,
     plan: &Plan,
     watch: &Watch,
-) -> PyResult<(Vec<(&'static str, Frame)>, String)> {
+) -> PyResult<(Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>)> {
     let (plan, watch) = (Arc::clone(&plan.0), Arc::clone(&watch.0));
     py.detach(move || {
-        let tables = tcplab_sim::run(&plan, &watch).map_err(errors::stopped)?;
+        let Outcome { tables, files } = match plan.backend.as_str() {
+            tcplab_linux::NAME => run_on_linux(&plan, &watch)?,
+            _ => {
+                let tables = tcplab_sim::run(&plan, &watch).map_err(errors::stopped)?;
+                Outcome { tables, files: Vec::new() }
+            }
+        };
         let frames = vec![
             ("runs", frame(&tables.runs)?),
             ("flows", frame(&tables.flows)?),
             ("samples", frame(&tables.samples)?),
             ("links", frame(&tables.links)?),
+            ("drops", frame(&tables.drops)?),
         ];
-        Ok((frames, tables.digest()))
+        Ok((frames, tables.digest(), files))
     })
+}
+
+fn run_on_linux(plan: &tcplab_model::Plan, watch: &tcplab_model::Watch) -> PyResult<Outcome> {
+    let kernels = Kernels::open(None).map_err(|error| errors::kernel(&error))?;
+    let kernel = kernels.kernel_for(plan).filter(|_| kernels.version(plan) == plan.version);
+    let kernel = kernel.ok_or_else(|| errors::kernel_changed(plan))?;
+    tcplab_linux::run(plan, kernel, watch).map_err(|error| errors::run(&error))
 }

@@ -7,6 +7,7 @@
 mod errors;
 mod experiment;
 mod frames;
+mod kernels;
 mod lists;
 
 use pyo3::prelude::*;
@@ -14,11 +15,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::errors::{ConfigError, Interrupted};
+    use super::errors::{ConfigError, Interrupted, KernelError, RunError};
     #[pymodule_export]
     use super::experiment::{Document, Plan, Watch, run};
     #[pymodule_export]
     use super::frames::Frame;
+    #[pymodule_export]
+    use super::kernels::{Kernel, build_kernel, kernels, remove_kernel};
     #[pymodule_export]
     use super::lists::{algorithms, columns, schema};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};

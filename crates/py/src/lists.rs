@@ -1,7 +1,7 @@
 //! What there is: algorithms, columns, the schema.
 
 use pyo3::prelude::*;
-use tcplab_tables::{Column, FlowRow, LinkRow, Row, RunRow, SampleRow};
+use tcplab_tables::{Column, DropRow, FlowRow, LinkRow, Row, RunRow, SampleRow};
 
 /// The congestion controls: name, year, summary, reference, and the parameters' defaults as JSON.
 #[pyfunction]
@@ -26,6 +26,7 @@ pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
         of(FlowRow::TABLE, FlowRow::COLUMNS),
         of(SampleRow::TABLE, SampleRow::COLUMNS),
         of(LinkRow::TABLE, LinkRow::COLUMNS),
+        of(DropRow::TABLE, DropRow::COLUMNS),
     ]
     .concat()
 }

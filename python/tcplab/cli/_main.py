@@ -12,10 +12,12 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tcplab import ConfigError, __version__
-from tcplab.cli import check, listing, run, schema
+from tcplab import ConfigError, KernelError, RunError, __version__
+from tcplab.cli import check, compare, kernel, listing, run, schema
 
-COMMANDS = [run, check, listing, schema]
+COMMANDS = [run, compare, check, listing, kernel, schema]
+
+REFUSED = 2
 
 INTERRUPTED = 130
 """By convention, 128 and the number of the signal."""
@@ -46,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except ConfigError as error:
         return _refuse(str(error))
+    except (KernelError, RunError) as error:
+        # Several lines are what a compiler or a kernel says.
+        print(f"error: {error}", file=sys.stderr)
+        return REFUSED
     except OSError as error:
         return _refuse(_reason(error))
     except KeyboardInterrupt as interrupt:
@@ -57,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _refuse(message: str) -> int:
     for line in message.split("\n"):
         print(f"error: {line}", file=sys.stderr)
-    return 2
+    return REFUSED
 
 
 def _reason(error: OSError) -> str:

@@ -3,56 +3,39 @@
 from __future__ import annotations
 
 import argparse
-import os
-import re
 import sys
 import time
 from pathlib import Path
 
 import tcplab
-from tcplab.cli import _outcome
+from tcplab.cli import _arguments, _outcome
 
 NAME = "run"
 HELP = "run an experiment file: print a table, save all tables and a chart"
 
-FORMATS = (".svg", ".png", ".html", ".json")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to run, and where the results go."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
+    _arguments.add_common(parser)
     parser.add_argument(
-        "--out",
-        type=_folder,
-        metavar="DIR",
-        help="where tables go (default: results/ and the experiment's name, or its file's)",
+        "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
-    parser.add_argument(
-        "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
-    )
-    parser.add_argument(
-        "--chart",
-        type=_chart,
-        metavar="FILE",
-        help="where the chart goes: .svg, .png, .html or .json (default: DIR/chart.svg)",
-    )
-    parser.add_argument("--on", default="sim", metavar="BACKEND", help="what runs it: sim")
-    parser.add_argument("--quiet", action="store_true", help="print the table and nothing else")
 
 
 def run(args: argparse.Namespace) -> None:
     """Runs the experiment."""
     experiment = tcplab.load(args.file)
-    out = args.out or Path("results") / _safe(experiment.name or args.file.stem)
+    out = args.out or Path("results") / _arguments.safe(experiment.name or args.file.stem)
     chart = args.chart or out / "chart.svg"
     if chart.parent != out:
-        _ensure_writable(chart)
+        _arguments.ensure_writable(chart)
     began = time.monotonic()
     results = tcplab.run(
         experiment,
         out=out,
         workers=args.workers,
         backend=args.on,
+        kernel=args.kernel,
         progress=False if args.quiet else None,
     )
     elapsed_s = time.monotonic() - began
@@ -60,37 +43,3 @@ def run(args: argparse.Namespace) -> None:
     tcplab.plot.save(tcplab.plot.overview(results), chart)
     if not args.quiet:
         print(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)
-
-
-def _safe(name: str) -> str:
-    """A name as part of a path."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "experiment"
-
-
-def _at_least_one(text: str) -> int:
-    number = int(text) if text.isdecimal() else 0
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
-    return number
-
-
-def _folder(text: str) -> Path:
-    if not text:
-        raise argparse.ArgumentTypeError("the name of a folder is not empty")
-    return Path(text)
-
-
-def _chart(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in FORMATS:
-        raise argparse.ArgumentTypeError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
-    return path
-
-
-def _ensure_writable(chart: Path) -> None:
-    """Says before anything is run that a chart cannot be saved there."""
-    folder = chart.parent
-    if not folder.is_dir():
-        raise NotADirectoryError(f"the chart {chart} cannot be written: {folder} is not a folder")
-    if chart.is_dir() or not os.access(chart if chart.exists() else folder, os.W_OK):
-        raise PermissionError(f"the chart {chart} cannot be written")

@@ -1,0 +1,122 @@
+"""The same experiment on several backends, number beside number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+import polars as pl
+
+from tcplab._results import Results
+from tcplab._run import run
+from tcplab.experiment import Experiment
+
+MEASURES = (
+    "goodput_mbit_s",
+    "completion_s",
+    "cwnd_mean_segments",
+    "rtt_mean_ms",
+    "retransmitted_segments",
+    "loss_episodes",
+    "timeouts",
+)
+"""What is compared of each flow. The mean window is that of the samples."""
+
+
+class Comparison:
+    """The results of one experiment on several backends. The last one is the reference."""
+
+    def __init__(self, results: Mapping[str, Results]) -> None:
+        """`results` are those of each backend, by its name."""
+        self.results = dict(results)
+
+    @property
+    def backends(self) -> list[str]:
+        """The backends, in the order in which they were named."""
+        return list(self.results)
+
+    @property
+    def swept(self) -> list[str]:
+        """The columns of swept values."""
+        return next(iter(self.results.values())).swept
+
+    def differences(self) -> pl.DataFrame:
+        """A row for each measure of each flow of each run.
+
+        Each backend has a column with its number, and each but the last one with the difference
+        from the last: `sim-linux`, as a share of the last one's number. It is nothing where that is
+        zero.
+        """
+        key = [*self.swept, "repetition", "flow", "measure"]
+        reference = self.backends[-1]
+        joined = self._numbers(reference)
+        for backend in reversed(self.backends[:-1]):
+            joined = self._numbers(backend).join(
+                joined, on=key, how="full", coalesce=True, nulls_equal=True, maintain_order="left"
+            )
+        shares = []
+        for backend in self.backends[:-1]:
+            share = (pl.col(backend) - pl.col(reference)) / pl.col(reference)
+            shares.append(share.alias(f"{backend}-{reference}"))
+        return joined.with_columns(shares)
+
+    def _numbers(self, backend: str) -> pl.DataFrame:
+        """A row for each measure of each flow, with its number in a column named like the backend."""
+        results = self.results[backend]
+        windows = (
+            results.scan("samples")
+            .group_by("run", "flow")
+            .agg(pl.col("cwnd_segments").mean().alias("cwnd_mean_segments"))
+        )
+        flows = results.joined("flows").lazy().join(windows, on=["run", "flow"], how="left")
+        index = [*self.swept, "repetition", "flow"]
+        measured = flows.select(*index, *(pl.col(one).cast(pl.Float64) for one in MEASURES))
+        return measured.unpivot(
+            index=index, on=list(MEASURES), variable_name="measure", value_name=backend
+        ).collect()
+
+    def __repr__(self) -> str:
+        """What is compared."""
+        return f"Comparison({', '.join(self.backends)})"
+
+
+def compare(
+    experiment: Experiment | str | PathLike[str],
+    *,
+    backends: Sequence[str] = ("sim", "linux"),
+    out: str | PathLike[str] | None = None,
+    workers: int | None = None,
+    kernel: str | None = None,
+    progress: bool | None = None,
+) -> Comparison:
+    """Runs an experiment on several backends, to compare what comes out.
+
+    Args:
+        experiment: The experiment, or the path of its file.
+        backends: Two or more of them; the last one is the reference.
+        out: A folder for the tables, with one for each backend in it; see `run`.
+        workers: How many runs go on at once.
+        kernel: Which kernel the backend `linux` uses.
+        progress: Whether progress is shown.
+
+    Raises:
+        ConfigError: One of the backends cannot run the experiment.
+        KernelError: A kernel is needed and cannot be had.
+        RunError: A kernel, or a program in it, failed.
+        OSError: The folder cannot be written.
+    """
+    if len(set(backends)) < max(len(backends), 2):
+        raise ValueError(f"backends: {', '.join(backends)}: two different ones are needed")
+    results = {
+        backend: run(
+            experiment,
+            out=None if out is None else Path(out) / backend,
+            workers=workers,
+            backend=backend,
+            kernel=kernel,
+            progress=progress,
+        )
+        for backend in backends
+    }
+    return Comparison(results)

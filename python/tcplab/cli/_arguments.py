@@ -1,0 +1,68 @@
+"""What the commands that run experiments have in common."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from pathlib import Path
+
+FORMATS = (".svg", ".png", ".html", ".json")
+
+
+def add_common(parser: argparse.ArgumentParser) -> None:
+    """The file, and where the results go."""
+    parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
+    parser.add_argument(
+        "--out",
+        type=_folder,
+        metavar="DIR",
+        help="where tables go (default: results/ and the experiment's name, or its file's)",
+    )
+    parser.add_argument(
+        "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
+    )
+    parser.add_argument(
+        "--chart",
+        type=_chart,
+        metavar="FILE",
+        help="where the chart goes: .svg, .png, .html or .json (default: into DIR, as .svg)",
+    )
+    parser.add_argument(
+        "--kernel", metavar="NAME", help="the kernel for the backend linux (see tcplab kernel list)"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print the table and nothing else")
+
+
+def safe(name: str) -> str:
+    """A name as part of a path."""
+    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "experiment"
+
+
+def _at_least_one(text: str) -> int:
+    number = int(text) if text.isdecimal() else 0
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
+    return number
+
+
+def _folder(text: str) -> Path:
+    if not text:
+        raise argparse.ArgumentTypeError("the name of a folder is not empty")
+    return Path(text)
+
+
+def _chart(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in FORMATS:
+        raise argparse.ArgumentTypeError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
+    return path
+
+
+def ensure_writable(chart: Path) -> None:
+    """Says before anything is run that a chart cannot be saved there."""
+    folder = chart.parent
+    if not folder.is_dir():
+        raise NotADirectoryError(f"the chart {chart} cannot be written: {folder} is not a folder")
+    if chart.is_dir() or not os.access(chart if chart.exists() else folder, os.W_OK):
+        raise PermissionError(f"the chart {chart} cannot be written")

@@ -1,0 +1,118 @@
+"""tcplab compare FILE: the same experiment on several backends, number beside number."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+
+import tcplab
+from tcplab.cli import _arguments, _text
+from tcplab.cli._text import LEFT, Column
+
+NAME = "compare"
+HELP = "run an experiment file on several backends: print both numbers and the difference"
+
+MEASURES = {
+    "goodput_mbit_s": "goodput (Mbit/s)",
+    "completion_s": "completed in (s)",
+    "cwnd_mean_segments": "cwnd mean (segments)",
+    "rtt_mean_ms": "RTT mean (ms)",
+    "retransmitted_segments": "resent (segments)",
+    "loss_episodes": "loss episodes",
+    "timeouts": "timeouts",
+}
+
+MOST_ROWS = 140
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to run, and on what."""
+    _arguments.add_common(parser)
+    parser.add_argument(
+        "--on",
+        type=_backends,
+        default=("sim", "linux"),
+        metavar="BACKENDS",
+        help="what runs it, the reference last (default: sim,linux)",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Runs the experiment on each backend."""
+    experiment = tcplab.load(args.file)
+    name = _arguments.safe(experiment.name or args.file.stem)
+    out = args.out or Path("results") / f"{name}-compared"
+    chart = args.chart or out / "compare.svg"
+    if chart.parent != out:
+        _arguments.ensure_writable(chart)
+    began = time.monotonic()
+    comparison = tcplab.compare(
+        experiment,
+        backends=args.on,
+        out=out,
+        workers=args.workers,
+        kernel=args.kernel,
+        progress=False if args.quiet else None,
+    )
+    elapsed_s = time.monotonic() - began
+    print(table(comparison), flush=True)
+    tcplab.plot.save(tcplab.plot.compare(comparison), chart)
+    if not args.quiet:
+        runs = sum(len(results.plans) for results in comparison.results.values())
+        said = f"\n{runs} runs in {elapsed_s:.2f} s\ntables  {out}\nchart   {chart}"
+        print(said, file=sys.stderr)
+
+
+def table(comparison: tcplab.Comparison) -> str:
+    """A row for each measure of each flow: the mean over repetitions."""
+    *others, reference = comparison.backends
+    numbers = comparison.differences().group_by(
+        [*comparison.swept, "flow", "measure"], maintain_order=True
+    )
+    means = numbers.agg(pl.col(comparison.backends).mean()).filter(
+        pl.any_horizontal(pl.col(comparison.backends).is_not_null())
+    )
+    # Measures of a flow stand together; those that are zero everywhere say nothing.
+    flows = [*comparison.swept, "flow"]
+    means = means.filter(pl.any_horizontal(pl.col(comparison.backends) != 0))
+    order = means.select(flows).unique(maintain_order=True).with_row_index("place")
+    rows = means.join(order, on=flows, nulls_equal=True, maintain_order="left").sort(
+        "place", maintain_order=True
+    )
+    heads = [Column(name, LEFT) for name in [*flows, "measure"]]
+    heads += [Column(name) for name in comparison.backends]
+    heads += [Column("difference", unit="%")] * len(others)
+    cells = []
+    for row in rows.head(MOST_ROWS).iter_rows(named=True):
+        texts = [row[name] or "" for name in flows]
+        texts.append(MEASURES[row["measure"]])
+        texts += [_number(row[name]) for name in comparison.backends]
+        texts += [_difference(row[name], row[reference]) for name in others]
+        cells.append(texts)
+    text = _text.table(heads, cells)
+    if len(rows) > MOST_ROWS:
+        text += f"\n... and {len(rows) - MOST_ROWS} more rows; `Comparison.differences()` has them"
+    return text
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.{_text.decimals(value, 4)}f}"
+
+
+def _difference(value: float | None, reference: float | None) -> str:
+    if value is None or reference is None:
+        return "-"
+    if value == reference:
+        return "0"
+    return "-" if reference == 0 else f"{(value - reference) / reference * 100:+.2f}"
+
+
+def _backends(text: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in text.split(","))
+    if len(names) < 2 or len(set(names)) < len(names) or not all(names):
+        raise argparse.ArgumentTypeError(f"{text}: expected two backends, like sim,linux")
+    return names
