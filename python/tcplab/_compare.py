@@ -62,7 +62,7 @@ class Comparison:
         return joined.with_columns(shares)
 
     def _numbers(self, backend: str) -> pl.DataFrame:
-        """A row for each measure of each flow, with its number in a column named like the backend."""
+        """A row for each measure of each flow; the number's column is named like the backend."""
         results = self.results[backend]
         windows = (
             results.scan("samples")

@@ -35,8 +35,8 @@ def run(
             memory.
         workers: How many runs go on at once; by default as many as there are processors. Results
             do not depend on it.
-        backend: What runs it: `sim` or `linux`. If it is `linux` and the kernel it needs is the default
-            one, that is built first if there is none.
+        backend: What runs it: `sim` or `linux`. If `linux` needs the default kernel and there is
+            none, that is built first.
         kernel: Which kernel the backend `linux` uses, whatever the experiment says.
         progress: Whether progress is shown; by default if standard error is a terminal.
 

@@ -18,6 +18,7 @@ __all__ = [
     "Antiparallel",
     "ArrivalsTraffic",
     "BulkTraffic",
+    "CakeQueue",
     "Chain",
     "CodelQueue",
     "CommandTraffic",
@@ -97,6 +98,11 @@ class Experiment(Runnable):
 
     flows: Sequence[Flow | Mapping[str, Any]] | None = None
     """The traffic, one entry for each kind of flow."""
+
+    kernel: str | None = None
+    """Which kernel runs it, by its name in `tcplab kernel list`: "6.12". Only the backend `linux`
+    has one.
+    """
 
     record: Record | Mapping[str, Any] | None = None
     """What to write down."""
@@ -224,6 +230,19 @@ class FqQueue(Value):
     """The bytes a flow may send in its turn: 3028. By default `3028`."""
 
     KIND: ClassVar[str] = "fq"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class CakeQueue(Value):
+    """Serves hosts in turn and the flows of each in turn, each from a queue of its own."""
+
+    limit: str | None = None
+    """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
+
+    rtt: str | None = None
+    """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
+
+    KIND: ClassVar[str] = "cake"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1015,6 +1034,7 @@ Queue: TypeAlias = (
     | FqCodelQueue
     | PieQueue
     | FqQueue
+    | CakeQueue
     | Mapping[str, Any]
     | str
     | float

@@ -79,7 +79,9 @@ def compare(comparison: Comparison) -> alt.Chart:
         labels += drawn["label"].to_list()
         note = f"the first {most} of {len(flows)} flows" if len(flows) > most else ""
     points = pl.concat(parts)
-    lines = _lines(points, y="cwnd_segments", by="label", labels=labels, legend="flow (cc), backend")
+    lines = _lines(
+        points, y="cwnd_segments", by="label", labels=labels, legend="flow (cc), backend"
+    )
     results = next(iter(comparison.results.values()))
     run, title = _chosen(results, None), "cwnd (segments)"
     chart = _over_time(lines, results, run, y="cwnd_segments", title=title, height=280)

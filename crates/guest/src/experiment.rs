@@ -20,7 +20,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         programs::prepare()?;
     }
 
-    let start = clock::next_start(clock::now());
+    let start = clock::next_start(clock::now(), 2 * job.links.len());
     traffic::start(job, hosts, start);
     clock::settle();
     channel::begin(start, job.duration, &job.record);

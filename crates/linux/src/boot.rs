@@ -12,6 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use tcplab_guest::job::{Job, Traffic};
 use tcplab_guest::{Report, job};
@@ -110,10 +111,20 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     Ok(outcome)
 }
 
+/// A program cannot be started while anyone has it open for writing, as a process has that another
+/// thread starts while we write. So no two threads do either at once.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What the guest sees as its root: its program and its job.
 fn prepare(root: &Path, job: &Job) -> io::Result<()> {
     let program = root.join("init");
-    fs::write(&program, GUEST)?;
+    {
+        let _alone = alone();
+        fs::write(&program, GUEST)?;
+    }
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
     fs::write(root.join(job::PATH.trim_start_matches('/')), serde_json::to_vec(job)?)
 }
@@ -131,6 +142,7 @@ struct Guest {
 
 impl Guest {
     fn boot(kernel: &Path, root: &Path, memory: u64, stream: io::PipeWriter) -> io::Result<Self> {
+        let _alone = alone();
         // Our own program starts the kernel, so that it dies with this thread whatever happens.
         let mut process = Command::new(root.join("init"))
             .arg("launch")

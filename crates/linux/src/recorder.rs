@@ -3,7 +3,7 @@
 use crate::Outcome;
 use crate::capture::Capture;
 use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use tcplab_guest::Report;
 use tcplab_guest::job::{Job, Traffic};
@@ -23,6 +23,8 @@ pub(crate) struct Recorder<'a> {
     begin: Option<u64>,
     /// By client, the flow whose connection it is, and which of them.
     clients: BTreeMap<(Ipv4Addr, u16), (usize, usize)>,
+    /// By addresses and the server's port, connections of programs that have not been accepted.
+    awaited: BTreeMap<(Ipv4Addr, Ipv4Addr, u16), VecDeque<(usize, usize)>>,
     /// By the server's address, flows of programs.
     programs: BTreeMap<Ipv4Addr, usize>,
     /// By the kernel's number.
@@ -87,6 +89,7 @@ impl<'a> Recorder<'a> {
             capture: Capture::default(),
             begin: None,
             clients,
+            awaited: BTreeMap::new(),
             programs,
             sockets: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -153,19 +156,34 @@ impl<'a> Recorder<'a> {
     }
 
     fn socket(&mut self, id: u32, time: u64, socket: Socket) {
-        let client = match socket.is_client {
-            true => (socket.address, socket.port),
-            false => (socket.peer_address, socket.peer_port),
+        let client = if socket.is_client {
+            (socket.address, socket.port)
+        } else {
+            (socket.peer_address, socket.peer_port)
         };
         let server = if socket.is_client { socket.peer_address } else { socket.address };
-        let known = self.clients.get(&client).copied();
+        // A program's client has no port yet when it begins to connect; its server's end tells it.
+        let awaited =
+            (client.0, server, if socket.is_client { socket.peer_port } else { socket.port });
+        let known = self.clients.get(&client).copied().filter(|_| client.1 != 0);
+        let known = known.or_else(|| {
+            let first =
+                self.awaited.get_mut(&awaited).filter(|_| !socket.is_client)?.pop_front()?;
+            self.clients.insert(client, first);
+            Some(first)
+        });
         let key = known.or_else(|| {
             // A connection of programs: the first of its two ends gives it a number.
             let flow = *self.programs.get(&server).or_else(|| self.programs.get(&client.0))?;
             let number = self.opened.entry(flow).or_default();
             *number += 1;
-            self.clients.insert(client, (flow, *number - 1));
-            Some((flow, *number - 1))
+            let key = (flow, *number - 1);
+            if client.1 == 0 {
+                self.awaited.entry(awaited).or_default().push_back(key);
+            } else {
+                self.clients.insert(client, key);
+            }
+            Some(key)
         });
         if let Some(key) = key {
             self.connections.entry(key).or_default().opened.get_or_insert(time);
@@ -269,9 +287,10 @@ impl<'a> Recorder<'a> {
         if !is_due || time <= lane.sampled {
             return;
         }
-        let busy_ps = (state.busy_ps - lane.busy_ps) as f64;
-        let utilisation = busy_ps / (time - lane.sampled) as f64 / 1e3;
-        (lane.sampled, lane.busy_ps) = (time, state.busy_ps);
+        // The kernel may look some nanoseconds after the time it means, at a packet that has just come.
+        let busy_ps = state.busy_ps.max(lane.busy_ps);
+        let utilisation = (busy_ps - lane.busy_ps) as f64 / (time - lane.sampled) as f64 / 1e3;
+        (lane.sampled, lane.busy_ps) = (time, busy_ps);
         let links = &mut self.tables.links;
         let row = LinkRow {
             run: links.label(&self.plan.id),
@@ -351,9 +370,10 @@ impl<'a> Recorder<'a> {
             self.add_sample(key, *time, sample);
         }
         let connection = &self.connections[&key];
-        let (sender, receiver) = match client_sends {
-            true => (&connection.client, &connection.server),
-            false => (&connection.server, &connection.client),
+        let (sender, receiver) = if client_sends {
+            (&connection.client, &connection.server)
+        } else {
+            (&connection.server, &connection.client)
         };
         let told = connection.told.as_ref();
         let complete = told.and_then(|told| told.complete);

@@ -89,6 +89,7 @@ struct connection {
 	u64 asked;		/* when the ACK came that has not been sampled yet */
 	u32 delivered;
 	u8 state;		/* TCP_CA_Open, ... */
+	bool is_client;
 	struct tcplab_summary summary;
 };
 
@@ -110,6 +111,14 @@ static struct connection *connection_of(const struct sock *sk)
 	return NULL;
 }
 
+/* The SYN of the one that connects counts as a byte there. */
+static u64 acked_bytes(const struct connection *connection)
+{
+	const u64 acked = tcp_sk(connection->sk)->bytes_acked;
+
+	return acked - (connection->is_client && acked > 0);
+}
+
 static void begin_watching(struct sock *sk, bool is_client)
 {
 	struct connection *connection = kzalloc(sizeof(*connection), GFP_ATOMIC);
@@ -124,6 +133,7 @@ static void begin_watching(struct sock *sk, bool is_client)
 	if (!connection)
 		return;
 	connection->sk = sk;
+	connection->is_client = is_client;
 	connection->id = ++last_id;
 	connection->summary.rtt_min_us = NEVER;
 	INIT_LIST_HEAD(&connection->unsampled);
@@ -138,7 +148,7 @@ static void summarise(struct connection *connection, u64 now, bool is_over)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct tcplab_summary *summary = &connection->summary;
 
-	summary->acked_bytes = tp->bytes_acked;
+	summary->acked_bytes = acked_bytes(connection);
 	/* The FIN counts as a byte there. */
 	summary->received_bytes = tp->bytes_received - sock_flag(sk, SOCK_DONE);
 	summary->sent_segments = tp->data_segs_out;
@@ -162,7 +172,7 @@ static void sample(struct connection *connection, u64 now)
 		.rto_us = jiffies_to_usecs(icsk->icsk_rto),
 		.in_flight = tcp_packets_in_flight(tp),
 		.rtt_us = tp->rack.rtt_us,
-		.acked_bytes = tp->bytes_acked,
+		.acked_bytes = acked_bytes(connection),
 		.pacing = smp_load_acquire(&sk->sk_pacing_status) == SK_PACING_NONE ?
 			  0 : min_t(u64, READ_ONCE(sk->sk_pacing_rate), READ_ONCE(sk->sk_max_pacing_rate)),
 		.state = icsk->icsk_ca_state,

@@ -269,7 +269,7 @@ struct Red {
 
 impl Red {
     fn options(&self) -> Result<Attributes, Problem> {
-        let weight_log = (-self.weight.log2()).round().clamp(0.0, 31.0);
+        let weight_log = (-libm::log2(self.weight)).round().clamp(1.0, 31.0);
         if self.max >= 1 << 32 || self.min << weight_log as u32 >= 1 << 32 {
             return Err(Problem::Invalid("is larger than RED of Linux can count".into()));
         }
@@ -278,10 +278,12 @@ impl Red {
         }
         // While a queue is idle its average falls as if packets had passed: by a factor of (1 - W)
         // for each, as shifts to the right, from a table by idle time.
-        let shift_per_us = -(1.0 - 2_f64.powf(-weight_log)).log2() / self.packet_us;
+        let kept = 1.0 - 1.0 / f64::from(1_u32 << weight_log as u32);
+        let shift_per_us = -libm::log2(kept) / self.packet_us;
         let longest_us = 31.0 / shift_per_us;
-        let cell_log = (0..31).find(|&log| 256.0 * f64::from(1 << log) >= longest_us).unwrap_or(31);
-        let cell_us = 2_f64.powi(cell_log);
+        let cell_log =
+            (0..31).find(|&log| 256.0 * f64::from(1_u32 << log) >= longest_us).unwrap_or(31);
+        let cell_us = f64::from(1_u32 << cell_log);
         let table: Vec<u8> = (0..256)
             .map(|i| (f64::from(i) * cell_us * shift_per_us).round().min(31.0) as u8)
             .collect();

@@ -59,6 +59,7 @@ pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Ve
         let (mut client, mut server) =
             if asks { (receiving, sending) } else { (sending, receiving) };
         (client.port, server.port) = (client_port, server_port);
+        let traffic = traffic::with_addresses(traffic, server.address, client.address);
         flows.push(Flow { client, server, start: traffic::start(plan, planned), traffic });
     }
     let links = lanes::links(plan, &mut mistakes);

@@ -32,8 +32,11 @@ pub(super) struct Hosts<'a> {
     common: BTreeMap<String, (String, String)>,
 }
 
+/// What an option makes of a stack for such a file.
+type Value = fn(&StackPlan) -> String;
+
 /// The files below `/proc/sys` that set an option for a host as a whole.
-const FILES: [(&str, &str, fn(&StackPlan) -> String); 15] = [
+const FILES: [(&str, &str, Value); 15] = [
     ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
     ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
     ("window_scaling", "net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
@@ -101,7 +104,7 @@ impl<'a> Hosts<'a> {
         }
         if stack.cc.name == "cubic" && node == flow.from {
             let file = "/sys/module/tcp_cubic/parameters/hystart".into();
-            self.set_for_all(file, flag(stack.hystart), &place("hystart"), &mut found);
+            self.set_for_all(file, &flag(stack.hystart), &place("hystart"), &mut found);
         }
         if node == flow.from {
             self.parameters(stack, flow, &mut found);
@@ -138,13 +141,12 @@ impl<'a> Hosts<'a> {
             };
             let module = kernel_name(&stack.cc.name);
             let file = format!("/sys/module/tcp_{module}/parameters/{name}");
-            self.set_for_all(file, value.to_string(), &place, found);
+            self.set_for_all(file, &value.to_string(), &place, found);
         }
     }
 
-    fn set_for_all(&mut self, file: String, value: String, place: &str, found: &mut Vec<Mistake>) {
-        let (known, _) =
-            self.common.entry(file).or_insert_with(|| (value.clone(), place.to_string()));
+    fn set_for_all(&mut self, file: String, value: &str, place: &str, found: &mut Vec<Mistake>) {
+        let (known, _) = self.common.entry(file).or_insert_with(|| (value.into(), place.into()));
         if *known != value {
             let reason = "differs between flows; Linux has one for the whole machine";
             found.push(Problem::Invalid(reason.into()).at(place));

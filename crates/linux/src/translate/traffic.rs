@@ -1,6 +1,7 @@
 //! What flows send.
 
 use super::nanos;
+use std::net::Ipv4Addr;
 use tcplab_engine::Random;
 use tcplab_guest::job;
 use tcplab_model::{FlowPlan, Mistake, Plan, Problem, Traffic};
@@ -46,6 +47,24 @@ pub(super) fn traffic(
             return None;
         }
     })
+}
+
+/// Command lines name the other side's address by `{server}` and `{client}`.
+pub(super) fn with_addresses(
+    traffic: job::Traffic,
+    server_address: Ipv4Addr,
+    client_address: Ipv4Addr,
+) -> job::Traffic {
+    let filled = |line: &str| {
+        let line = line.replace("{server}", &server_address.to_string());
+        line.replace("{client}", &client_address.to_string())
+    };
+    match traffic {
+        job::Traffic::Command { server, client } => {
+            job::Traffic::Command { server: filled(&server), client: filled(&client) }
+        }
+        other => other,
+    }
 }
 
 /// Whether the one that receives the data opens the connection, to ask for it.

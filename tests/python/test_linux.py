@@ -1,0 +1,263 @@
+"""The Linux backend: its network, the kernel's algorithms, that it repeats, and its errors.
+
+Expected values are arithmetic: sizes are those of IP packets, times are those of the file.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Command
+
+import tcplab as lab
+
+KERNEL_ALGORITHMS = [
+    *("reno", "cubic", "bic", "vegas", "westwood", "htcp", "highspeed", "hybla", "scalable"),
+    *("bbr", "illinois", "veno", "yeah", "cdg", "nv", "lp", "dctcp"),
+]
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+
+def link(**settings: object) -> lab.Network:
+    """Two hosts and a link of 10 Mbit/s and 20 ms."""
+    defaults = {"between": ("a", "b"), "rate": "10 Mbit/s", "delay": "20 ms"}
+    return lab.Network(links=[lab.Link(**(defaults | settings))])  # type: ignore[arg-type]
+
+
+def flow(**settings: object) -> lab.Flow:
+    """A flow from the one to the other."""
+    return lab.Flow(from_="a", to="b", **settings)  # type: ignore[arg-type]
+
+
+def on_linux(**settings: object) -> lab.Results:
+    """Runs an experiment on Linux."""
+    return lab.run(lab.Experiment(**settings), backend="linux")  # type: ignore[arg-type]
+
+
+def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
+    questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=20)
+    results = on_linux(duration="3 s", network=link(), flows=[flow(traffic=questions)])
+    row = results.flows.row(0, named=True)
+    # 100 bytes, 20 of IP, 32 of TCP with timestamps: 152 bytes take 121.6 us, there and back.
+    round_trip_ms = 2 * (20 + 152 * 8 / 10e6 * 1e3)
+    # A SYN and its answer have 60 bytes each; the ACK goes with the first question.
+    opening_ms = 2 * (20 + 60 * 8 / 10e6 * 1e3)
+    expected_ms = opening_ms + 20 * round_trip_ms
+    assert row["outcome"] == "completed"
+    assert abs(row["completion_s"] * 1e3 - expected_ms) / 21 < 0.020
+
+
+def test_a_saturated_link_carries_its_rate() -> None:
+    flood = lab.UdpTraffic(rate="12 Mbit/s")
+    record = lab.Record(links="1 s", samples="off")
+    results = on_linux(duration="5 s", network=link(), flows=[flow(traffic=flood)], record=record)
+    there = results.links.filter(pl.col("link") == "a>b")
+    sent = dict(zip(there["time_s"], there["sent_bytes"] - there["queue_bytes"], strict=True))
+    assert abs((sent[5.0] - sent[1.0]) / (10e6 / 8 * 4) - 1) < 0.001
+    assert there["utilisation"].tail(4).to_list() == pytest.approx([1.0] * 4, abs=0.001)
+
+
+def test_a_full_queue_delays_by_its_length() -> None:
+    results = on_linux(duration="10 s", network=link(queue="50 packets"), flows=[flow(cc="reno")])
+    row = results.flows.row(0, named=True)
+    packet_ms, ack_ms = 1500 * 8 / 10e6 * 1e3, 52 * 8 / 10e6 * 1e3
+    full_ms = 40 + ack_ms + packet_ms + 50 * packet_ms
+    assert row["retransmitted_segments"] > 0
+    assert abs(row["rtt_max_ms"] - full_ms) <= packet_ms
+    assert abs(row["rtt_min_ms"] - 40) < 2 * packet_ms
+    assert results.links["queue_packets"].max() <= 50
+
+
+def test_runs_repeat_to_the_last_bit() -> None:
+    noisy = link(
+        loss=lab.GilbertTimeLoss(good="500 ms", bad="20 ms"), jitter="1 ms", queue="30 packets"
+    )
+    unruly = link(
+        loss="1 %",
+        reordering=lab.Reordering(probability="1 %", delay="3 ms"),
+        queue=lab.FqCodelQueue(),
+    )
+    experiments = [
+        lab.Experiment(duration="3 s", network=noisy, flows=[flow(cc="cubic", count=3)]),
+        lab.Experiment(
+            duration="3 s",
+            network=unruly,
+            flows=[flow(cc="bbr", start_jitter="100 ms"), flow(cc="dctcp", name="other")],
+            stack=lab.Stack(ecn=True),
+            record=lab.Record(samples="ack"),
+        ),
+        lab.Experiment(
+            duration="2 s",
+            network=link(loss=lab.GilbertLoss(to_bad="1 %", to_good="30 %")),
+            flows=[flow(traffic=lab.UdpTraffic(rate="2 Mbit/s")), flow(name="bulk", cc="vegas")],
+        ),
+    ]
+    for experiment in experiments:
+        digests = [lab.run(experiment, backend="linux").digests for _ in range(5)]
+        assert all(digest == digests[0] for digest in digests), experiment
+
+
+def test_every_algorithm_of_the_kernel_completes_a_transfer() -> None:
+    results = on_linux(
+        duration="10 s",
+        network=link(queue="1 BDP"),
+        flows=[flow(traffic=lab.BulkTraffic(size="2 MB"))],
+        sweep={"flows[0].cc": KERNEL_ALGORITHMS},
+    )
+    assert results.flows["cc"].to_list() == KERNEL_ALGORITHMS
+    assert results.flows["outcome"].to_list() == ["completed"] * 17
+    assert results.flows["bytes"].to_list() == [2_000_000] * 17
+
+
+def test_a_hundred_flows_share_a_link() -> None:
+    results = on_linux(
+        duration="5 s",
+        network=lab.Network(dumbbell=lab.Dumbbell(pairs=100, rate="100 Mbit/s", delay="10 ms")),
+        flows=[lab.Flow(from_="left*", to="right*")],
+    )
+    assert len(results.flows) == 100
+    assert (results.flows["bytes"] > 0).all()
+    # Headers of 52 bytes in 1500 leave 96.5 %; slow start and 100 beginnings cost something.
+    assert 90 < results.flows["goodput_mbit_s"].sum() < 96.6
+
+
+def test_listed_packets_are_lost_on_both_backends() -> None:
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(loss=lab.ListedLoss(packets=[20, 21, 500]), queue="1000 packets"),
+        flows=[flow(traffic=lab.BulkTraffic(size="2 MB"), cc="newreno")],
+    )
+    for backend in ("sim", "linux"):
+        drops = lab.run(experiment, backend=backend).drops
+        assert drops["reason"].to_list() == ["LOST_ON_THE_WIRE"] * 3, backend
+        assert set(drops["flow"]) == {"flow1"}
+        assert set(drops["link"]) == {"a>b"}
+
+
+def test_options_reach_the_kernel() -> None:
+    results = on_linux(
+        duration="2 s",
+        network=link(queue="1000 packets"),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"))],
+        record=lab.Record(samples="ack"),
+        sweep={"stack.initial_window": [2, 20]},
+    )
+    # The first ACK finds the first window, and slow start adds what it covers: one or two segments.
+    first = results.joined("samples").group_by("stack.initial_window", maintain_order=True).first()
+    assert first["cwnd_segments"].to_list()[0] in (3, 4)
+    assert first["cwnd_segments"].to_list()[1] in (21, 22)
+
+
+def test_packets_are_captured_with_virtual_times() -> None:
+    results = on_linux(
+        duration="2 s",
+        network=link(),
+        flows=[flow(traffic=lab.BulkTraffic(size="100 kB"))],
+        record=lab.Record(captures=["a>b", "b>a"]),
+    )
+    content = results.files(results.plans[0].id)["capture.pcapng"]
+    assert content[:4] == bytes.fromhex("0a0d0d0a")
+    times, at = [], 0
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        if kind == 6:
+            _, high, low = struct.unpack_from("<III", content, at + 8)
+            times.append((high << 32 | low) / 1e9)
+        at += length
+    assert len(times) == results.links.filter(pl.col("time_s") == 2.0)["sent_packets"].sum()
+    assert times == sorted(times)
+    # The SYN leaves at the start; its answer leaves 20 ms and 48 us later.
+    assert times[0] == pytest.approx(0, abs=1e-6)
+    assert times[1] == pytest.approx(0.020048, abs=2e-6)
+
+
+SERVER = (
+    "python3 -c \"import socket; connection = socket.create_server(('', 7000)).accept()[0]; "
+    "connection.sendall(bytes(300000)); print('sent')\""
+)
+
+CLIENT = (
+    "python3 -c \"import socket; connection = socket.create_connection(('{server}', 7000)); "
+    "print('received', sum(map(len, iter(lambda: connection.recv(65536), b''))))\""
+)
+
+
+def test_programs_are_traffic() -> None:
+    programs = lab.CommandTraffic(server=SERVER, client=CLIENT)
+    results = on_linux(duration="5 s", network=link(), flows=[flow(traffic=programs)])
+    files = results.files(results.plans[0].id)
+    assert files["flow1-client.txt"] == b"received 300000\n"
+    assert files["flow1-server.txt"] == b"sent\n"
+    row = results.flows.row(0, named=True)
+    assert (row["from"], row["to"], row["bytes"]) == ("a", "b", 300_000)
+
+
+def test_programs_that_fail_are_named() -> None:
+    programs = lab.CommandTraffic(server="sleep 1", client="echo no such thing; exit 3")
+    with pytest.raises(lab.RunError, match=r"(?s)flow1: the client .* status 3.*no such thing"):
+        on_linux(duration="2 s", network=link(), flows=[flow(traffic=programs)])
+
+
+def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "wrong.toml").write_text(
+        'duration = "2 s"\n'
+        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        "[[flows]]\n"
+        'from = "a"\nto = "b"\ncc = "compound"\nstack = { fack = true, abc = 2 }\n'
+    )
+    done = tcplab("run", "wrong.toml", "--on", "linux")
+    assert done.returncode == 2
+    first, second, third = sorted(done.stderr.splitlines())
+    assert first.startswith(
+        "error: wrong.toml: line 6: flows[0].cc: no congestion control of this kernel"
+    )
+    assert "flows[0].stack.abc" in second
+    assert "--on sim" in second
+    assert "flows[0].stack.fack" in third
+
+
+def test_a_kernel_that_is_not_there_is_refused(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "small.toml").write_text(
+        'duration = "1 s"\n'
+        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        '[[flows]]\nfrom = "a"\nto = "b"\n'
+    )
+    done = tcplab("run", "small.toml", "--on", "linux", "--kernel", "6.99")
+    assert done.returncode == 2
+    assert '"6.99"' in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_backends_are_compared(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "both.toml").write_text(
+        'duration = "5 s"\n'
+        'network.links = [{ between = ["a", "b"], rate = "10 Mbit/s", delay = "20 ms" }]\n'
+        '[[flows]]\nfrom = "a"\nto = "b"\ncc = "newreno"\n'
+    )
+    done = tcplab("compare", "both.toml")
+    assert done.returncode == 0, done.stderr
+    (goodput,) = [line for line in done.stdout.splitlines() if "goodput" in line]
+    name, sim, linux, difference = goodput.replace("goodput (Mbit/s)", "").split()
+    assert name == "flow1"
+    assert float(difference) == pytest.approx((float(sim) / float(linux) - 1) * 100, abs=0.1)
+    chart = (tmp_path / "results" / "both-compared" / "compare.svg").read_text()
+    assert "flow1 (newreno), sim" in chart
+    assert "flow1 (newreno), linux" in chart
+
+
+def test_nothing_is_left_running_or_lying_about(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    on_linux(duration="1 s", network=link(), flows=[flow()])
+    assert list(tmp_path.iterdir()) == []
+    running = [
+        process.name
+        for process in Path("/proc").glob("[0-9]*")
+        if b"tcplab.stream=" in (process / "cmdline").read_bytes()
+    ]
+    assert running == []
