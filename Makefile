@@ -5,7 +5,7 @@
 
 VENV := .venv
 BIN := $(VENV)/bin
-RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path 'crates/linux/kernel/*' -type f) Cargo.toml Cargo.lock pyproject.toml
 
 .PHONY: run test bench fmt clean
 
@@ -17,8 +17,10 @@ run: $(VENV)/installed
 test: $(VENV)/installed
 	@scripts/test
 
-bench:
+bench: $(VENV)/installed
 	@python3 benches/bench.py
+	@echo; echo "== the Linux backend"
+	@$(BIN)/python benches/linux.py
 
 fmt: $(VENV)/installed
 	cargo fmt

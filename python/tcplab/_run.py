@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import ExitStack, closing
 from os import PathLike
 from pathlib import Path
@@ -93,6 +94,10 @@ def _planned(
     if any(plan.kernel == DEFAULT_KERNEL for plan in plans):
         found = [known for known in _core.kernels() if known.name == DEFAULT_KERNEL]
         if not found or found[0].is_outdated:
+            if progress is not False:
+                why = "is of another version of tcplab" if found else "is not there yet"
+                said = f"the kernel {DEFAULT_KERNEL} {why}; building it, which takes some minutes"
+                print(said, file=sys.stderr, flush=True)
             build_kernel(progress=progress)
             plans = experiment.plans(backend, kernel=kernel)
     return plans

@@ -149,6 +149,7 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
     (run,) = (path for path in folder.iterdir() if path.is_dir())
     assert sorted(path.name for path in run.iterdir()) == [
         "digest.txt",
+        "drops.parquet",
         "experiment.json",
         "flows.parquet",
         "links.parquet",

@@ -19,6 +19,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 BLOCK = re.compile(r"^```(\w+)(?: title=\"([^\"]+)\")?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+NEEDS_KERNEL = re.compile(r"^\$ .*(--on linux|tcplab compare|backend='linux')", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
@@ -51,7 +52,11 @@ def is_shown(shown: str, printed: str) -> bool:
 
 
 @pytest.mark.parametrize("page", pages_with("console"), ids=name)
-def test_console_blocks_print_what_they_show(page: Path, tmp_path: Path) -> None:
+def test_console_blocks_print_what_they_show(
+    page: Path, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if NEEDS_KERNEL.search(page.read_text(encoding="utf-8")):
+        request.getfixturevalue("kernel")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     for kind, title, content in BLOCK.findall(page.read_text(encoding="utf-8")):

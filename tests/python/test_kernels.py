@@ -156,11 +156,11 @@ def test_the_compiler_is_quoted_when_a_congestion_control_does_not_compile(
 ) -> None:
     wrong = example.with_name("tcp_wrong.c")
     text = example.read_text().replace("mine", "wrong")
-    wrong.write_text(text.replace("tcp_snd_cwnd(tp)", "tcp_snd_window(tp)"))
+    wrong.write_text(text.replace("tcp_is_cwnd_limited(sk)", "tcp_is_window_limited(sk)"))
     # The example compiles, as it comes first.
     said = refusal(tcplab, "build", "--cc", example, "--cc", wrong).splitlines()
     assert said[0] == f"error: {wrong} does not compile:"
-    assert re.match(r"net/ipv4/tcp_wrong.c:\d+:\d+: error: .*tcp_snd_window", said[1]), said
+    assert re.match(r"net/ipv4/tcp_wrong.c:\d+:\d+: error: .*tcp_is_window_limited", said[1]), said
     assert said[-1] == f"the whole log: {source_cache}/build.log"
     assert len(said) < 12, said
     assert not (source_cache / "kernels" / ".building").exists()

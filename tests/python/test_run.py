@@ -106,7 +106,7 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
     for out in ("a", "b"):
         lab.run(small, out=tmp_path / out)
     files = [file.relative_to(tmp_path / "a") for file in tmp_path.glob("a/*/*")]
-    assert len(files) == 4 * 6
+    assert len(files) == 4 * 7
     for file in files:
         if file.name != "runs.parquet":
             assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()

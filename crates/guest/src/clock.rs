@@ -23,7 +23,7 @@ pub(crate) fn settle() {
 }
 
 /// The whole second after the next, or later: the kernel lets packets out of devices that have come up
-/// by a hundred a second (`MAX_DO_DEV_PER_LOOP` of net/core/link_watch.c).
+/// by a hundred a second (`MAX_DO_DEV_PER_LOOP` of `net/core/link_watch.c`).
 pub(crate) fn next_start(now: u64, devices: usize) -> u64 {
     (now / SECOND + 2 + devices as u64 / 50) * SECOND
 }

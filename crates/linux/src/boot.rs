@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
-use tcplab_guest::job::{Job, Traffic};
+use tcplab_guest::job::{Flow, Job, Traffic};
 use tcplab_guest::{Report, job};
 use tcplab_model::{Plan, Watch};
 use tcplab_units::Time;
@@ -25,6 +25,10 @@ const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
 /// How long the clock of a guest may stand still, in tenths of a second of our own.
 const PATIENCE: u32 = 1200;
+
+/// How far a look at the clock moves it on where there are programs: those that wait by looking at it
+/// would wait for ever. It is about what a look takes on a real machine.
+const PROGRAMS_STEP_NS: u32 = 1000;
 
 /// How much of the console is kept for messages.
 const LAST_LINES: usize = 12;
@@ -99,7 +103,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
         .map_err(host("no folder for the guest's files"))?;
     prepare(root.path(), job).map_err(host("the guest's files cannot be written"))?;
     let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
-    let mut guest = Guest::boot(kernel, root.path(), memory_mib(job), writer)
+    let mut guest = Guest::boot(kernel, root.path(), job, writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;
     let mut recorder = Recorder::new(plan, job);
     let ended = listen(&mut guest, reader.into(), watch, &mut recorder);
@@ -141,7 +145,9 @@ struct Guest {
 }
 
 impl Guest {
-    fn boot(kernel: &Path, root: &Path, memory: u64, stream: io::PipeWriter) -> io::Result<Self> {
+    fn boot(kernel: &Path, root: &Path, job: &Job, stream: io::PipeWriter) -> io::Result<Self> {
+        let memory = memory_mib(job);
+        let step = if job.flows.iter().any(is_of_programs) { PROGRAMS_STEP_NS } else { 1 };
         let _alone = alone();
         // Our own program starts the kernel, so that it dies with this thread whatever happens.
         let mut process = Command::new(root.join("init"))
@@ -155,6 +161,7 @@ impl Guest {
             .args(["con=null", "con0=null,fd:1", "ssl=null"])
             .args(["time-travel=inf-cpu", "time-travel-start=0"])
             .args(["panic=-1", "quiet", "loglevel=4", "tcplab.stream=0"])
+            .arg(format!("tcplab.step={step}"))
             .env_clear()
             .envs(std::env::var_os("TMPDIR").map(|folder| ("TMPDIR", folder)))
             .stdin(Stdio::from(stream))
@@ -255,6 +262,10 @@ fn listen(
             recorder.take(record);
         }
     }
+}
+
+fn is_of_programs(flow: &Flow) -> bool {
+    matches!(flow.traffic, Traffic::Command { .. })
 }
 
 /// Keeps what programs said, and says which of them failed.

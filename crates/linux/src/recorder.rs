@@ -383,7 +383,9 @@ impl<'a> Recorder<'a> {
         // A program closes its connections when it is done with them.
         let closed = connection.closed.filter(|_| self.is_of_programs(key.0));
         let end = complete.or(closed).unwrap_or(duration);
-        let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
+        // The observer does not see sockets of IPv6, with which some programs serve IPv4 too.
+        let acked = sender.as_ref().map_or(0, |sender| sender.acked_bytes);
+        let arrived = receiver.as_ref().map_or(acked, |receiver| receiver.received_bytes);
         let bytes = told.and_then(|told| told.received).unwrap_or(arrived);
         let elapsed = seconds(end.saturating_sub(start));
         let goodput = if elapsed > 0.0 { bytes as f64 * 8.0 / elapsed } else { 0.0 };

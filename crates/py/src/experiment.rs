@@ -169,12 +169,11 @@ pub(crate) fn run(
 ) -> PyResult<(Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>)> {
     let (plan, watch) = (Arc::clone(&plan.0), Arc::clone(&watch.0));
     py.detach(move || {
-        let Outcome { tables, files } = match plan.backend.as_str() {
-            tcplab_linux::NAME => run_on_linux(&plan, &watch)?,
-            _ => {
-                let tables = tcplab_sim::run(&plan, &watch).map_err(errors::stopped)?;
-                Outcome { tables, files: Vec::new() }
-            }
+        let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
+            run_on_linux(&plan, &watch)?
+        } else {
+            let tables = tcplab_sim::run(&plan, &watch).map_err(errors::stopped)?;
+            Outcome { tables, files: Vec::new() }
         };
         let frames = vec![
             ("runs", frame(&tables.runs)?),

@@ -75,8 +75,12 @@ impl Wish {
 /// Builds a kernel, unless it is there already. `progress` is told the stage, how many of its steps
 /// are done, of how many, and what they are; what it raises stops the build.
 #[pyfunction]
-pub(crate) fn build_kernel(py: Python<'_>, wish: Wish, progress: Py<PyAny>) -> PyResult<Kernel> {
-    let request = wish.request()?;
+pub(crate) fn build_kernel(
+    py: Python<'_>,
+    wish: Wish,
+    progress: &Bound<'_, PyAny>,
+) -> PyResult<Kernel> {
+    let (request, progress) = (wish.request()?, progress.clone().unbind());
     let mut raised = None;
     let built = py.detach(|| {
         let mut watch = |now: Progress| {

@@ -29,6 +29,8 @@
 #include <os.h>
 #include "record.h"
 
+extern unsigned long tcplab_clock_step;
+
 #define NEVER (~0ULL)
 /* How often, in virtual time, the host side hears of the clock, for its progress display. */
 #define TICK_NS (100 * NSEC_PER_MSEC)
@@ -47,6 +49,15 @@ static int __init set_stream(char *text)
 	return kstrtoint(text, 10, &stream) == 0;
 }
 __setup("tcplab.stream=", set_stream);
+
+/* Nanoseconds by which a look at the clock moves it on: tcplab.step=N on the command line. */
+unsigned long tcplab_clock_step = 1;
+
+static int __init set_step(char *text)
+{
+	return kstrtoul(text, 10, &tcplab_clock_step) == 0;
+}
+__setup("tcplab.step=", set_step);
 
 static void flush(void)
 {

@@ -20,7 +20,7 @@ const FILES: [(&str, &str); 6] = [
 ];
 
 /// Texts replaced in files of the kernel, where both exist: file, before, after.
-const EDITS: [(&str, &str, &str); 8] = [
+const EDITS: [(&str, &str, &str); 9] = [
     ("arch/um/include/asm/archrandom.h", "os_getrandom", "tcplab_getrandom"),
     // The first seed, at boot.
     ("arch/um/kernel/um_arch.c", "os_getrandom", "tcplab_getrandom"),
@@ -44,7 +44,13 @@ const EDITS: [(&str, &str, &str); 8] = [
     (
         "arch/um/include/linux/time-internal.h",
         "#define TIMER_MULTIPLIER 256",
-        "#define TIMER_MULTIPLIER 1",
+        "#define TIMER_MULTIPLIER 1\nextern unsigned long tcplab_clock_step;",
+    ),
+    // What a program's look at the clock moves it on by, so that those that wait by looking end.
+    (
+        "arch/um/kernel/time.c",
+        "time_travel_update_time_rel(TIMER_MULTIPLIER)",
+        "time_travel_update_time_rel(tcplab_clock_step)",
     ),
     (
         "arch/um/include/linux/time-internal.h",

@@ -170,7 +170,7 @@ fn nothing_to_run_is_said() {
 fn a_profile_without_a_table_is_not_there_yet() {
     assert_eq!(
         message(&format!("{SMALL}[stack]\nprofile = \"linux-2.6.26\"\n")),
-        "line 11: stack.profile: the profile \"linux-2.6.26\" is not available yet; there are \"rfc\", \
+        "line 11: stack.profile: the profile \"linux-2.6.26\" is not available yet; there is \"rfc\", \
          \"linux-6.12\", \"linux-6.1\""
     );
     assert_eq!(
