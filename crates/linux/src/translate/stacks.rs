@@ -26,10 +26,10 @@ pub(super) struct End {
 pub(super) struct Hosts<'a> {
     plan: &'a Plan,
     usual: StackPlan,
-    /// By node and file: what is to be written, and the option that says so.
-    settings: BTreeMap<(usize, &'static str), (String, &'static str)>,
+    /// By node and file: what is to be written.
+    settings: BTreeMap<(usize, &'static str), String>,
     /// The same for all hosts.
-    common: BTreeMap<String, (String, String)>,
+    common: BTreeMap<String, String>,
 }
 
 /// What an option makes of a stack for such a file.
@@ -91,8 +91,7 @@ impl<'a> Hosts<'a> {
             .collect();
         for (option, file, value) in FILES {
             let value = value(stack);
-            let (known, _) =
-                self.settings.entry((node, file)).or_insert_with(|| (value.clone(), option));
+            let known = self.settings.entry((node, file)).or_insert_with(|| value.clone());
             if *known != value {
                 let host = &self.plan.nodes[node];
                 let reason = format!(
@@ -146,7 +145,7 @@ impl<'a> Hosts<'a> {
     }
 
     fn set_for_all(&mut self, file: String, value: &str, place: &str, found: &mut Vec<Mistake>) {
-        let (known, _) = self.common.entry(file).or_insert_with(|| (value.into(), place.into()));
+        let known = self.common.entry(file).or_insert_with(|| value.into());
         if *known != value {
             let reason = "differs between flows; Linux has one for the whole machine";
             found.push(Problem::Invalid(reason.into()).at(place));
@@ -156,9 +155,9 @@ impl<'a> Hosts<'a> {
     /// The settings for all hosts, and those of each.
     #[expect(clippy::type_complexity, reason = "two lists of files and values")]
     pub fn settings(&self) -> (Vec<(String, String)>, Vec<Vec<(String, String)>>) {
-        let common = self.common.iter().map(|(file, (value, _))| (file.clone(), value.clone()));
+        let common = self.common.iter().map(|(file, value)| (file.clone(), value.clone()));
         let mut hosts = vec![Vec::new(); self.plan.nodes.len()];
-        for ((node, file), (value, _)) in &self.settings {
+        for ((node, file), value) in &self.settings {
             hosts[*node].push((String::from(*file), value.clone()));
         }
         (common.collect(), hosts)
