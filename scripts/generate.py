@@ -9,7 +9,7 @@ from pathlib import Path
 
 from generate_experiment import experiment_module
 from generate_manual import command_line_page, python_page
-from generate_reference import algorithms_page, experiment_page, tables_page
+from generate_reference import algorithms_page, experiment_page, profiles_page, tables_page
 
 import tcplab
 
@@ -31,6 +31,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/python.md": python_page,
     "docs/reference/command-line.md": command_line_page,
     "docs/reference/congestion-controls.md": algorithms_page,
+    "docs/reference/profiles.md": profiles_page,
     "tests/digests.json": digests,
 }
 

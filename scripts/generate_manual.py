@@ -19,6 +19,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.run,
     tcplab.load,
     tcplab.algorithms,
+    tcplab.profiles,
+    tcplab.profile,
     tcplab.columns,
     tcplab.schema,
     tcplab.build_kernel,

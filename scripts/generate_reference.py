@@ -1,4 +1,4 @@
-"""The reference pages: experiment files, result tables, congestion controls.
+"""The reference pages: experiment files, result tables, congestion controls, profiles.
 
 All from what the Rust side says of itself, so that the pages cannot lag behind.
 """
@@ -168,3 +168,28 @@ def algorithms_page() -> str:
         values = ", ".join(f"`{k} = {json.dumps(v)}`" for k, v in json.loads(defaults).items())
         parts.append(f"| `{name}` | {year} | {summary} | {reference} | {values} |")
     return "\n".join([*parts, ""])
+
+
+def profiles_page() -> str:
+    """Every profile, line by line."""
+    parts = [
+        "# Profiles\n",
+        NOTICE,
+        'A profile sets all options of the transport, `stack.profile = "linux-6.12"`: for all',
+        "flows, a host or a flow. Options given beside it count more; the",
+        "[reference of experiment files](experiment.md#stack) says what each means.",
+        "`tcplab list profiles --explain NAME` prints these tables.\n",
+    ]
+    for name, summary in _core.profiles():
+        parts += [f"## {name}\n", f"{summary}\n"]
+        parts += ["| option | value | source |", "|---|---|---|"]
+        parts += [
+            f"| `{option}` | `{value}` | {cell(s)} |" for option, value, s in _core.profile(name)
+        ]
+        parts.append("")
+    return "\n".join(parts)
+
+
+def cell(text: str) -> str:
+    """Text in a table, where an underscore or a bar would mean something."""
+    return text.replace("_", "\\_").replace("|", "\\|")

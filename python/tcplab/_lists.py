@@ -1,4 +1,4 @@
-"""What there is: algorithms, columns, the schema."""
+"""What there is: algorithms, profiles, columns, the schema."""
 
 from __future__ import annotations
 
@@ -14,6 +14,20 @@ def algorithms() -> pl.DataFrame:
     """The congestion controls: name, year, what they do, where they are from, and parameters."""
     names = ["name", "year", "summary", "reference", "parameters"]
     return pl.DataFrame(_core.algorithms(), schema=names, orient="row")
+
+
+def profiles() -> pl.DataFrame:
+    """The profiles that can be used: name, and what they stand for."""
+    return pl.DataFrame(_core.profiles(), schema=["name", "summary"], orient="row")
+
+
+def profile(name: str) -> pl.DataFrame:
+    """What a profile sets: each option with its value, as it would be written, and its source.
+
+    Raises:
+        ConfigError: There is no such profile.
+    """
+    return pl.DataFrame(_core.profile(name), schema=["option", "value", "source"], orient="row")
 
 
 def columns() -> pl.DataFrame:

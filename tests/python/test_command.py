@@ -202,6 +202,20 @@ def test_check_counts_the_runs_of_a_sweep(tcplab: Command) -> None:
 def test_lists_and_the_schema_are_printed(tcplab: Command) -> None:
     assert "RFC 9438" in tcplab("list", "cc").stdout
     assert "goodput_mbit_s" in tcplab("list", "columns").stdout
+    assert "linux-6.12" in tcplab("list", "profiles").stdout
+
+
+def test_profiles_are_explained_by_the_kernels_names(tcplab: Command) -> None:
+    lines = tcplab("list", "profiles", "--explain", "linux-6.12").stdout.splitlines()
+    (min_rto,) = [line for line in lines if line.startswith("min_rto ")]
+    assert min_rto.split() == ["min_rto", '"200', 'ms"', "TCP_RTO_MIN"]
+
+
+def test_what_cannot_be_explained_is_refused(tcplab: Command) -> None:
+    done = tcplab("list", "profiles", "--explain", "linux-6.13")
+    assert done.returncode == 2
+    assert 'did you mean "linux-6.12"?' in done.stderr
+    assert tcplab("list", "cc", "--explain", "rfc").returncode == 2
     assert json.loads(tcplab("schema").stdout)["title"] == "tcplab experiment"
     assert re.fullmatch(r"tcplab \d+\.\d+\.\d+\n", tcplab("--version").stdout)
 

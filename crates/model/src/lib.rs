@@ -54,6 +54,7 @@ pub use backend::{Backend, Stopped, Watch};
 pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
+pub use profile::Setting;
 pub use schema::{
     AckCounting, CongestionControl, CutBase, Experiment, Loss, OrOff, Probability, Profile,
     RateChanges, Reordering, Samples, StackPlan, Traffic, schema,

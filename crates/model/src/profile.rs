@@ -1,147 +1,201 @@
-//! The defaults of each profile: what a stack does before any option is set.
+//! The defaults of each profile: what a stack does before any option is set, and where they are from.
 
 use crate::mistake::Problem;
 use crate::schema::{AckCounting, CongestionControl, CutBase, OrOff, Profile, StackPlan};
 use serde_json::Value;
 use tcplab_units::{Bytes, Duration};
 
+/// One line of a profile's table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// The option, by its key in an experiment: `min_rto`.
+    pub option: &'static str,
+    /// Its value, as it would be written there: `"200 ms"`, in quotes.
+    pub value: String,
+    /// Where it is from.
+    pub source: &'static str,
+}
+
+/// What a profile sets, and the source of each option.
+pub(crate) struct Table {
+    pub options: StackPlan,
+    sources: &'static [(&'static str, &'static str)],
+}
+
+/// A table from lines `option: value, "source";`. It does not compile without one of the options, or
+/// without a source.
+macro_rules! table {
+    ($($option:ident: $value:expr, $source:literal;)+) => {
+        Table {
+            options: StackPlan { $($option: $value,)+ },
+            sources: &[$((stringify!($option), $source)),+],
+        }
+    };
+}
+
 impl Profile {
-    /// The table of this profile.
+    /// The profiles that can be used, in the order of the schema.
+    pub fn available() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|profile| profile.table().is_some())
+    }
+
+    /// What it sets.
     ///
     /// # Errors
-    /// It has none yet.
+    /// It has no table yet.
     pub fn options(self) -> Result<StackPlan, Problem> {
-        match self {
-            Self::Rfc => return Ok(rfc()),
-            Self::Linux612 | Self::Linux61 => return Ok(linux()),
-            _ => {}
-        }
-        let name = serde_json::to_value(self);
-        let name = name.as_ref().ok().and_then(Value::as_str).unwrap_or_default();
-        Err(Problem::NotYet {
-            what: format!("the profile \"{name}\""),
-            have: ["rfc", "linux-6.12", "linux-6.1"].map(|name| format!("\"{name}\"")).into(),
-        })
+        self.table().map(|table| table.options).ok_or_else(|| self.not_yet())
     }
+
+    /// What it sets, line by line, each with its source.
+    ///
+    /// # Errors
+    /// It has no table yet.
+    pub fn settings(self) -> Result<Vec<Setting>, Problem> {
+        let table = self.table().ok_or_else(|| self.not_yet())?;
+        let values = serde_json::to_value(&table.options).unwrap_or_default();
+        let line = |&(option, source): &(&'static str, &'static str)| {
+            let value = as_written(&values[option]);
+            Setting { option, value, source }
+        };
+        Ok(table.sources.iter().map(line).collect())
+    }
+
+    fn table(self) -> Option<Table> {
+        match self {
+            Self::Rfc => Some(rfc()),
+            Self::Linux612 | Self::Linux61 => Some(linux()),
+            _ => None,
+        }
+    }
+
+    fn not_yet(self) -> Problem {
+        Problem::NotYet {
+            what: format!("the profile \"{}\"", self.word()),
+            have: Self::available().map(|profile| format!("\"{}\"", profile.word())).collect(),
+        }
+    }
+}
+
+/// A value as in an experiment, where a congestion control is its name.
+fn as_written(value: &Value) -> String {
+    value.get("name").unwrap_or(value).to_string()
 }
 
 /// What the current standards say; where they leave a choice, what is said here.
-pub(crate) fn rfc() -> StackPlan {
-    StackPlan {
-        // RFC 9438, on the standards track since 2023.
-        cc: CongestionControl::named("cubic"),
-        // RFC 2018, with the recovery of RFC 6675.
-        sack: true,
-        // Never standardised; RFC 6675 has a rule of its own.
-        fack: false,
-        // RFC 5681 §3.1, equation (2): min(N, SMSS) for each ACK.
+pub(crate) fn rfc() -> Table {
+    table! {
+        cc: CongestionControl::named("cubic"), "RFC 9438, on the standards track since 2023";
+        sack: true, "RFC 2018, with the recovery of RFC 6675";
+        fack: false, "never standardised; RFC 6675 has a rule of its own";
         abc: AckCounting::Byte { limit: 1 },
-        // RFC 9293 §3.8.6.3 allows up to 500 ms; 200 ms is what stacks have used since BSD.
+            "RFC 5681 §3.1, equation (2): min(N, SMSS) for each ACK";
         delayed_ack: OrOff::On(Duration::from_millis(200)),
-        // RFC 9293 §3.8.6.3: an ACK for at least every second full segment.
-        ack_every: 2,
-        // No standard has it.
-        quick_ack: 0,
-        // RFC 7323.
-        timestamps: true,
-        window_scaling: true,
-        // RFC 3168 leaves it to both ends to ask for it.
-        ecn: false,
-        // RFC 6928 §2.
-        initial_window: 10,
-        // RFC 6298 §2.4, §2.5 and §2.1.
-        min_rto: Duration::from_secs(1),
-        max_rto: Duration::from_secs(60),
-        initial_rto: Duration::from_secs(1),
-        // No standard says; large enough to be no limit.
-        rmem: Bytes(1_000_000_000),
-        wmem: Bytes(1_000_000_000),
-        app_win: 0,
-        // RFC 9293 §3.7.4.
-        nagle: true,
-        // RFC 3042.
-        limited_transmit: true,
-        // RFC 5681 §4.1.
-        restart_after_idle: true,
-        // RFC 5681 is clocked by ACKs.
-        pacing: false,
-        // Optional beside RFC 6675: RFC 8985, RFC 9937, RFC 5682.
-        rack: false,
-        tlp: false,
-        prr: false,
-        frto: false,
-        // RFC 9438 §4.10: CUBIC should use HyStart++.
-        hystart: true,
-        // RFC 5681 §3.1, equation (4).
-        cut_base: CutBase::FlightSize,
-        // RFC 5681 §3.2.
-        dup_thresh: 3,
-        // RFC 9293 §3.8.3 wants at least 3 minutes for a SYN, 100 seconds for data: from 1 s,
-        // doubled up to 60 s, these make 127 s and 15 minutes, as in Linux.
+            "RFC 9293 §3.8.6.3 allows up to 500 ms; stacks have used 200 ms since BSD";
+        ack_every: 2, "RFC 9293 §3.8.6.3: an ACK for at least every second full segment";
+        quick_ack: 0, "no standard has it";
+        timestamps: true, "RFC 7323 §3";
+        window_scaling: true, "RFC 7323 §2";
+        ecn: false, "RFC 3168 §6.1.1 leaves it to both ends to ask for it";
+        initial_window: 10, "RFC 6928 §2";
+        min_rto: Duration::from_secs(1), "RFC 6298 §2.4";
+        max_rto: Duration::from_secs(60), "RFC 6298 §2.5: at least 60 s";
+        initial_rto: Duration::from_secs(1), "RFC 6298 §2.1";
+        rmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
+        wmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
+        app_win: 0, "no standard has it";
+        nagle: true, "RFC 9293 §3.7.4";
+        limited_transmit: true, "RFC 3042";
+        restart_after_idle: true, "RFC 5681 §4.1";
+        pacing: false, "RFC 5681 is clocked by ACKs";
+        rack: false, "RFC 8985, optional beside RFC 6675";
+        tlp: false, "RFC 8985 §7, optional beside RFC 6675";
+        prr: false, "RFC 9937, optional beside RFC 6675";
+        frto: false, "RFC 5682, optional beside RFC 6298";
+        hystart: true, "RFC 9438 §4.10: CUBIC should use HyStart++";
+        cut_base: CutBase::FlightSize, "RFC 5681 §3.1, equation (4)";
+        dup_thresh: 3, "RFC 5681 §3.2";
         syn_retries: 6,
+            "RFC 9293 §3.8.3 wants 3 minutes; from 1 s, doubled, these make 127 s, as in Linux";
         retries: 15,
-        // RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual.
+            "RFC 9293 §3.8.3 wants 100 s; from 1 s, doubled up to 60 s, these make 15 minutes";
         time_wait: Duration::from_secs(60),
-        // RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit.
-        mss: 65_495,
+            "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
+        mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
     }
 }
 
-/// What Linux 6.12 does, and 6.1 where it has the same option. Names in capitals are the kernel's.
-fn linux() -> StackPlan {
-    StackPlan {
-        // DEFAULT_TCP_CONG.
-        cc: CongestionControl::named("cubic"),
-        // tcp_sack, tcp_timestamps, tcp_window_scaling.
-        sack: true,
-        timestamps: true,
-        window_scaling: true,
-        // Gone since 4.15.
-        fack: false,
-        // tcp_slow_start and tcp_cong_avoid_ai count the segments that an ACK covers.
+/// What Linux 6.12 does, and 6.1 where it has the same option. Names are the kernel's.
+fn linux() -> Table {
+    table! {
+        cc: CongestionControl::named("cubic"), "DEFAULT_TCP_CONG in net/ipv4/Kconfig";
+        sack: true, "sysctl tcp_sack = 1";
+        timestamps: true, "sysctl tcp_timestamps = 1";
+        window_scaling: true, "sysctl tcp_window_scaling = 1";
+        fack: false, "sysctl tcp_fack does nothing since 4.15";
         abc: AckCounting::Segment,
-        // TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms.
+            "tcp_slow_start and tcp_cong_avoid_ai count the segments that an ACK covers";
         delayed_ack: OrOff::On(Duration::from_millis(40)),
-        // __tcp_ack_snd_check: more than one segment.
-        ack_every: 2,
-        // TCP_MAX_QUICKACKS.
-        quick_ack: 16,
-        // tcp_ecn is 2: it answers, and does not ask.
-        ecn: false,
-        // TCP_INIT_CWND.
-        initial_window: 10,
-        // TCP_RTO_MIN, TCP_RTO_MAX, TCP_TIMEOUT_INIT.
-        min_rto: Duration::from_millis(200),
-        max_rto: Duration::from_secs(120),
-        initial_rto: Duration::from_secs(1),
-        // The most of tcp_rmem and tcp_wmem, on machines with memory enough.
+            "TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms";
+        ack_every: 2, "__tcp_ack_snd_check: at once for more than one segment";
+        quick_ack: 16, "TCP_MAX_QUICKACKS";
+        ecn: false, "sysctl tcp_ecn = 2: it answers, and does not ask";
+        initial_window: 10, "TCP_INIT_CWND";
+        min_rto: Duration::from_millis(200), "TCP_RTO_MIN";
+        max_rto: Duration::from_secs(120), "TCP_RTO_MAX";
+        initial_rto: Duration::from_secs(1), "TCP_TIMEOUT_INIT";
         rmem: Bytes(6_291_456),
+            "tcp_init: the most of sysctl tcp_rmem where there is memory enough";
         wmem: Bytes(4_194_304),
-        // tcp_app_win.
-        app_win: 31,
-        nagle: true,
-        // tcp_sacktag_one and RACK send on the first duplicate ACKs.
+            "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
+        app_win: 31, "sysctl tcp_app_win = 31";
+        nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
-        // tcp_slow_start_after_idle.
-        restart_after_idle: true,
-        // Only algorithms that ask for it.
+            "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
+        restart_after_idle: true, "sysctl tcp_slow_start_after_idle = 1";
         pacing: false,
-        // tcp_recovery is 1, tcp_early_retrans is 3, tcp_frto is 2.
-        rack: true,
-        tlp: true,
-        frto: true,
-        prr: true,
-        // tcp_cubic.hystart, of 2008 and not of RFC 9406.
-        hystart: true,
-        // bictcp_recalc_ssthresh and the others start from snd_cwnd.
-        cut_base: CutBase::Cwnd,
-        // tcp_reordering.
-        dup_thresh: 3,
-        // tcp_syn_retries, tcp_retries2.
-        syn_retries: 6,
-        retries: 15,
-        // TCP_TIMEWAIT_LEN.
-        time_wait: Duration::from_secs(60),
-        mss: 65_495,
+            "sk_pacing_status is SK_PACING_NONE unless an algorithm like BBR asks for it";
+        rack: true, "sysctl tcp_recovery = TCP_RACK_LOSS_DETECTION";
+        tlp: true, "sysctl tcp_early_retrans = 3";
+        frto: true, "sysctl tcp_frto = 2";
+        prr: true, "tcp_cwnd_reduction; there is no other way";
+        hystart: true, "tcp_cubic.hystart = 1; that of 2008 and not of RFC 9406";
+        cut_base: CutBase::Cwnd, "tcp_reno_ssthresh, cubictcp_recalc_ssthresh: from the window";
+        dup_thresh: 3, "sysctl tcp_reordering = TCP_FASTRETRANS_THRESH";
+        syn_retries: 6, "sysctl tcp_syn_retries = TCP_SYN_RETRIES";
+        retries: 15, "sysctl tcp_retries2 = TCP_RETR2";
+        time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
+        mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_option_is_explained_once_with_a_source() {
+        for profile in Profile::available() {
+            let settings = profile.settings().unwrap();
+            let explained: BTreeSet<_> = settings.iter().map(|line| line.option).collect();
+            assert_eq!(explained.len(), settings.len());
+            let options = serde_json::to_value(profile.options().unwrap()).unwrap();
+            let options = options.as_object().unwrap();
+            assert_eq!(explained, options.keys().map(String::as_str).collect());
+            assert!(settings.iter().all(|line| !line.source.is_empty()));
+        }
+    }
+
+    #[test]
+    fn values_are_written_as_in_an_experiment() {
+        let settings = Profile::Linux612.settings().unwrap();
+        let value = |option| {
+            settings.iter().find(|line| line.option == option).map(|line| line.value.as_str())
+        };
+        assert_eq!(value("cc"), Some("\"cubic\""));
+        assert_eq!(value("min_rto"), Some("\"200 ms\""));
+        assert_eq!(value("sack"), Some("true"));
+        assert_eq!(value("abc"), Some("\"segment\""));
     }
 }

@@ -1,6 +1,8 @@
-//! What there is: algorithms, columns, the schema.
+//! What there is: algorithms, profiles, columns, the schema.
 
+use crate::errors;
 use pyo3::prelude::*;
+use tcplab_model::{Mistakes, Problem, Profile};
 use tcplab_tables::{Column, DropRow, FlowRow, LinkRow, Row, RunRow, SampleRow};
 
 /// The congestion controls: name, year, summary, reference, and the parameters' defaults as JSON.
@@ -10,6 +12,24 @@ pub(crate) fn algorithms() -> Vec<(&'static str, u16, &'static str, &'static str
         .iter()
         .map(|a| (a.name, a.year, a.summary, a.reference, (a.defaults)().to_string()))
         .collect()
+}
+
+/// The profiles that can be used: name and summary.
+#[pyfunction]
+pub(crate) fn profiles() -> Vec<(&'static str, &'static str)> {
+    Profile::available().map(|profile| (profile.word(), profile.meaning())).collect()
+}
+
+/// What a profile sets: option, value and source of each line.
+#[pyfunction]
+pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'static str)>> {
+    let known = || Profile::available().map(Profile::word);
+    let found = Profile::available()
+        .find(|profile| profile.word() == name)
+        .ok_or_else(|| Problem::unknown("profile", name, known()))
+        .and_then(Profile::settings)
+        .map_err(|problem| errors::config(&Mistakes::from(problem.at("profile")), None))?;
+    Ok(found.into_iter().map(|line| (line.option, line.value, line.source)).collect())
 }
 
 /// The columns of the result tables: table, column, meaning.

@@ -5,25 +5,51 @@ from __future__ import annotations
 import argparse
 import json
 
+import polars as pl
+
 import tcplab
 from tcplab.cli._text import LEFT, RIGHT, Column, table
 
 NAME = "list"
-HELP = "list the congestion controls, or the columns of result tables"
+HELP = "list the congestion controls, the profiles, or the columns of result tables"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to list."""
-    parser.add_argument("what", choices=["cc", "columns"], metavar="WHAT", help="cc or columns")
+    parser.add_argument(
+        "what",
+        choices=["cc", "profiles", "columns"],
+        metavar="WHAT",
+        help="cc, profiles or columns",
+    )
+    parser.add_argument(
+        "--explain",
+        metavar="PROFILE",
+        help="with profiles: every option that this one sets, and where the value is from",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
     """Prints the list."""
-    if args.what == "columns":
-        frame = tcplab.columns()
-        heads = [Column(head, LEFT) for head in frame.columns]
-        print(table(heads, [list(row) for row in frame.iter_rows()]))
-        return
+    if args.explain is not None and args.what != "profiles":
+        raise tcplab.ConfigError("--explain: explains profiles: tcplab list profiles --explain ...")
+    match args.what:
+        case "columns":
+            print(_plain(tcplab.columns()))
+        case "profiles" if args.explain is not None:
+            print(_plain(tcplab.profile(args.explain)))
+        case "profiles":
+            print(_plain(tcplab.profiles()))
+        case _:
+            print(_algorithms())
+
+
+def _plain(frame: pl.DataFrame) -> str:
+    heads = [Column(head, LEFT) for head in frame.columns]
+    return table(heads, [list(row) for row in frame.iter_rows()])
+
+
+def _algorithms() -> str:
     heads = [Column("name", LEFT), Column("year", RIGHT), Column("", LEFT)]
     rows = []
     for row in tcplab.algorithms().iter_rows(named=True):
@@ -31,4 +57,4 @@ def run(args: argparse.Namespace) -> None:
         said = ", ".join(f"{name} = {json.dumps(value)}" for name, value in parameters.items())
         rows.append([row["name"], str(row["year"]), f"{row['summary']} ({row['reference']})"])
         rows.append(["", "", f"parameters: {said or 'none'}"])
-    print(table(heads, rows))
+    return table(heads, rows)

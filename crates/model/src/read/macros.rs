@@ -155,6 +155,25 @@ macro_rules! words {
             $($(#[doc = $doc])+ #[serde(rename = $word)] $variant,)+
         }
 
+        impl $name {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The word for it.
+            pub fn word(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $word,)+
+                }
+            }
+
+            /// What it means.
+            pub fn meaning(self) -> &'static str {
+                match self {
+                    $(Self::$variant => concat!($($doc),+).trim_ascii(),)+
+                }
+            }
+        }
+
         impl $crate::read::Read for $name {
             fn read(
                 value: &serde_json::Value,

@@ -110,7 +110,7 @@ fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) 
     let (place, profile) = named.map_or(("stack", default), |(layer, it)| (&layer.place, it));
     let mut decided = profile.options().unwrap_or_else(|problem| {
         report(format!("{place}.profile"), problem);
-        profile::rfc()
+        profile::rfc().options
     });
     for layer in layers {
         decided.apply(layer.stack);
