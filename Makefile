@@ -1,13 +1,14 @@
 # make run    set everything up and show a first result
 # make test   prove that everything works
 # make bench  measure speed and memory, against ns-3 where it can be installed
+# make parity compare the simulator's TCP with the kernel's; ARGS="--cell cubic" or --help
 # make fmt    format all sources and write generated files anew
 
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path 'crates/linux/kernel/*' -type f) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test bench fmt clean
+.PHONY: run test bench parity fmt clean
 
 run: $(VENV)/installed
 	@echo "== tcplab run examples/first.toml"
@@ -21,6 +22,9 @@ bench: $(VENV)/installed
 	@python3 benches/bench.py
 	@echo; echo "== the Linux backend"
 	@$(BIN)/python benches/linux.py
+
+parity: $(VENV)/installed
+	@PYTHONPATH=tests $(BIN)/python -m parity $(ARGS)
 
 fmt: $(VENV)/installed
 	cargo fmt

@@ -1,0 +1,1 @@
+"""How closely the simulator's TCP follows the kernel's: `make parity`."""

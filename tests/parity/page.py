@@ -1,0 +1,90 @@
+"""The page of the docs: one table for each kind of traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from parity.grid import PATHS, TRANSFERS
+from parity.measures import FIRST, METRICS, Row
+
+KEPT = "## What remains and why\n"
+"""From here on the page is written by hand, and kept."""
+
+COUNTS = {metric.name for metric in METRICS if metric.is_count}
+
+NOTHING_YET = f"{KEPT}\nNothing has been looked into yet.\n"
+
+
+def page(rows: Sequence[Row], about: str, before: str) -> str:
+    """The page, with what was written by hand on the one before."""
+    kept = before[before.index(KEPT) :] if KEPT in before else NOTHING_YET
+    bounded = [row for row in rows if row.holds is not None]
+    held = sum(bool(row.holds) for row in bounded)
+    parts = [
+        "# How closely the simulator follows the kernel\n",
+        f'<!-- Written by `make parity`, but for the part under "{KEPT[3:-1]}". -->\n',
+        f"The same experiments on both backends: {about}. Of {len(bounded)} bounds {held} hold.",
+        "`make parity` repeats all of it and writes the numbers to `target/parity.json`.\n",
+        "- Each path is a dumbbell: the bottleneck's rate, the round trip without queues, the",
+        "  bottleneck's queue. With listed loss the queue is 1 BDP, and the same packets are lost",
+        "  on both sides, one in a hundred.",
+        "- Differences are from the kernel, in per cent of its number; of retransmissions and loss",
+        "  episodes, the difference of their numbers. Of several flows stands the one that differs",
+        "  most; what is counted is added up. The mean window is that over all ACKs.",
+        f"- The {FIRST} is the first that leaves the two with different windows: its number and",
+        "  when it came.",
+        "- **Bold** is what misses its bound: " + "; ".join(_bounds()) + ".",
+        "",
+    ]
+    traffics = dict.fromkeys(row.traffic for row in rows)
+    for traffic in traffics:
+        parts += [f"## {_title(traffic)}\n", *_table([r for r in rows if r.traffic == traffic])]
+    return "\n".join([*parts, kept])
+
+
+def _bounds() -> list[str]:
+    said = [f"{metric.name} {metric.bound}" for metric in METRICS if metric.bound]
+    return [*said, "no differing ACK in short transfers and with listed loss"]
+
+
+def _title(traffic: str) -> str:
+    names = {
+        "one flow": "One flow of 30 s",
+        "two flows": "Two flows, the second 5 s after the first, for 40 s",
+        "30 kB": "A transfer of 30 kB",
+        TRANSFERS: "20 transfers of 100 kB, one after the other",
+    }
+    return names[traffic]
+
+
+def _table(rows: Sequence[Row]) -> list[str]:
+    metrics = list(dict.fromkeys(row.metric for row in rows))
+    lines = [
+        "| path | cc | " + " | ".join(metrics) + " |",
+        "|---|---|" + "---|" * len(metrics),
+    ]
+    order = [path.name for path in PATHS]
+    cells = dict.fromkeys((row.path, row.cc) for row in rows)
+    for path, cc in sorted(cells, key=lambda cell: order.index(cell[0])):
+        of_cell = {row.metric: row for row in rows if (row.path, row.cc) == (path, cc)}
+        texts = [cell_text(of_cell[metric]) for metric in metrics]
+        lines.append(f"| {path} | {cc} | " + " | ".join(texts) + " |")
+    return [*lines, ""]
+
+
+def cell_text(row: Row) -> str:
+    """The difference, in bold if it is too large."""
+    text = _difference(row)
+    return f"**{text}**" if row.holds is False else text
+
+
+def _difference(row: Row) -> str:
+    if row.metric == FIRST:
+        return "none" if row.difference is None else f"{row.difference:,.0f}, {row.time_s:.2f} s"
+    if row.difference is None:
+        return "equal" if row.sim == row.linux else f"{row.sim} for {row.linux}"
+    if row.metric in COUNTS:
+        number = f"{row.difference:+.0f}" if row.difference else "0"
+        return f"{number} of {row.linux:.0f}"
+    per_cent = f"{row.difference * 100:+.2f} %"
+    return "0" if per_cent[1:] == "0.00 %" else per_cent
