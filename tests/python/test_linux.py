@@ -6,6 +6,7 @@ Expected values are arithmetic: sizes are those of IP packets, times are those o
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import polars as pl
@@ -36,6 +37,28 @@ def flow(**settings: object) -> lab.Flow:
 def on_linux(**settings: object) -> lab.Results:
     """Runs an experiment on Linux."""
     return lab.run(lab.Experiment(**settings), backend="linux")  # type: ignore[arg-type]
+
+
+def captured(results: lab.Results) -> Iterator[tuple[float, bytes]]:
+    """The time and the first bytes of each packet in a capture."""
+    content = results.files(results.plans[0].id)["capture.pcapng"]
+    assert content[:4] == bytes.fromhex("0a0d0d0a")
+    at = 0
+    while at < len(content):
+        kind, length = struct.unpack_from("<II", content, at)
+        if kind == 6:
+            _, high, low, kept = struct.unpack_from("<IIII", content, at + 8)
+            yield (high << 32 | low) / 1e9, content[at + 28 : at + 28 + kept]
+        at += length
+
+
+def running_kernels() -> list[str]:
+    """The numbers of all processes that are kernels of ours."""
+    return [
+        process.name
+        for process in Path("/proc").glob("[0-9]*")
+        if b"tcplab.stream=" in (process / "cmdline").read_bytes()
+    ]
 
 
 def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
@@ -101,6 +124,32 @@ def test_runs_repeat_to_the_last_bit() -> None:
         assert all(digest == digests[0] for digest in digests), experiment
 
 
+@pytest.fixture
+def older_kernel() -> str:
+    """Linux 6.1, where somebody has built it: that takes too long for a test."""
+    if not any(kernel.name == "6.1" and not kernel.is_outdated for kernel in lab.kernels()):
+        pytest.skip("there is no kernel 6.1; `tcplab kernel build --version 6.1` makes one")
+    return "6.1"
+
+
+def test_an_older_kernel_runs_the_same_and_repeats(older_kernel: str) -> None:
+    experiment = lab.Experiment(
+        duration="3 s",
+        network=link(loss="1 %", jitter="1 ms", queue=lab.FqCodelQueue()),
+        flows=[flow(cc="bbr"), flow(traffic=lab.BulkTraffic(size="100 kB"), name="short")],
+        record=lab.Record(samples="ack"),
+        sweep={"kernel": [lab.DEFAULT_KERNEL, older_kernel]},
+    )
+    results = [lab.run(experiment, backend="linux") for _ in range(3)]
+    assert all(one.digests == results[0].digests for one in results)
+    flows = results[0].joined("flows").filter(pl.col("flow") == "short")
+    assert flows["outcome"].to_list() == ["completed"] * 2
+    assert flows["bytes"].to_list() == [100_000] * 2
+    versions = results[0].runs["version"].to_list()
+    assert versions[0].startswith("6.12.")
+    assert versions[1].startswith("6.1.")
+
+
 def test_every_algorithm_of_the_kernel_completes_a_transfer() -> None:
     results = on_linux(
         duration="10 s",
@@ -159,15 +208,7 @@ def test_packets_are_captured_with_virtual_times() -> None:
         flows=[flow(traffic=lab.BulkTraffic(size="100 kB"))],
         record=lab.Record(captures=["a>b", "b>a"]),
     )
-    content = results.files(results.plans[0].id)["capture.pcapng"]
-    assert content[:4] == bytes.fromhex("0a0d0d0a")
-    times, at = [], 0
-    while at < len(content):
-        kind, length = struct.unpack_from("<II", content, at)
-        if kind == 6:
-            _, high, low = struct.unpack_from("<III", content, at + 8)
-            times.append((high << 32 | low) / 1e9)
-        at += length
+    times = [time for time, _ in captured(results)]
     assert len(times) == results.links.filter(pl.col("time_s") == 2.0)["sent_packets"].sum()
     assert times == sorted(times)
     # The SYN leaves at the start; its answer leaves 20 ms and 48 us later.
@@ -196,10 +237,187 @@ def test_programs_are_traffic() -> None:
     assert (row["from"], row["to"], row["bytes"]) == ("a", "b", 300_000)
 
 
+def test_a_server_of_ipv6_that_serves_ipv4_is_observed() -> None:
+    server = SERVER.replace("('', 7000)", "('::', 7000), family=10, dualstack_ipv6=True")
+    programs = lab.CommandTraffic(server=server, client=CLIENT)
+    results = on_linux(duration="5 s", network=link(), flows=[flow(traffic=programs)])
+    row = results.flows.row(0, named=True)
+    assert (row["from"], row["bytes"]) == ("a", 300_000)
+    # 1448 bytes of data in a segment of 1500 bytes: 207.2 of them.
+    assert row["sent_segments"] >= 208
+    assert row["rtt_min_ms"] >= 40
+    assert len(results.samples) > 0
+
+
+def test_programs_that_are_never_answered_are_known_too() -> None:
+    client = (
+        "python3 -c \"import socket; socket.create_connection(('{server}', 7000), 3.5)\" || true"
+    )
+    programs = lab.CommandTraffic(server=SERVER, client=client)
+    results = on_linux(duration="5 s", network=link(loss="100 %"), flows=[flow(traffic=programs)])
+    assert results.flows.select("flow", "bytes").rows() == [("flow1#1", 0)]
+    # Linux sends a SYN four times again, a second apart, before it waits longer
+    # (tcp_syn_linear_timeouts): at 0, 1, 2 and 3 s.
+    assert results.drops["flow"].to_list() == ["flow1#1"] * 4
+
+
 def test_programs_that_fail_are_named() -> None:
     programs = lab.CommandTraffic(server="sleep 1", client="echo no such thing; exit 3")
     with pytest.raises(lab.RunError, match=r"(?s)flow1: the client .* status 3.*no such thing"):
         on_linux(duration="2 s", network=link(), flows=[flow(traffic=programs)])
+
+
+def broken_run(tcplab: Command, folder: Path, client: str) -> str:
+    """What is said of an experiment whose program breaks the guest; nothing may be left of it."""
+    (folder / "broken.toml").write_text(
+        'duration = "5 s"\n'
+        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        '[[flows]]\nfrom = "a"\nto = "b"\n'
+        f'traffic = {{ kind = "command", server = "sleep 4", client = \'{client}\' }}\n'
+    )
+    (folder / "temporary").mkdir()
+    done = tcplab("run", "broken.toml", "--on", "linux", "--out", "out")
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    assert list((folder / "temporary").iterdir()) == []
+    assert running_kernels() == []
+    return done.stderr
+
+
+def test_a_kernel_that_panics_has_the_last_word(
+    tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    said = broken_run(tcplab, tmp_path, "sleep 1; echo c > /proc/sysrq-trigger")
+    assert "the kernel ended before the experiment did; its last lines were:" in said
+    assert "Kernel panic - not syncing: sysrq triggered crash" in said
+
+
+def test_a_guest_that_hangs_is_ended_when_patience_is(
+    tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "temporary"))
+    monkeypatch.setenv("TCPLAB_PATIENCE", "3")
+    said = broken_run(tcplab, tmp_path, "sleep 1; while :; do :; done")
+    assert "the guest's clock has stood still for 3 s at 1" in said
+    assert "`TCPLAB_PATIENCE` sets how many seconds may pass" in said
+
+
+@pytest.mark.parametrize("patience", ["long", "0", "-1", ""])
+def test_a_patience_that_is_none_is_refused(patience: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TCPLAB_PATIENCE", patience)
+    with pytest.raises(lab.RunError, match=r"TCPLAB_PATIENCE: .* is not a number of seconds"):
+        on_linux(duration="1 s", network=link(), flows=[flow()])
+
+
+def web(**settings: object) -> lab.WebTraffic:
+    """Three sessions of one segment each, one after another."""
+    defaults: dict[str, object] = {
+        "classes": [lab.SessionClass(name="small", count=3, size="1448 B")],
+        "order": "sequential",
+    }
+    return lab.WebTraffic(**(defaults | settings))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("persistent", [True, False])
+def test_web_sessions_take_what_their_packets_take(persistent: bool) -> None:
+    results = on_linux(
+        duration="2 s",
+        network=link(),
+        flows=[flow(traffic=web(persistent=persistent))],
+        record=lab.Record(captures=["b>a"]),
+    )
+    flows = results.flows
+    # Headers are 52 bytes. The question has 400 bytes more, the answer 1448.
+    way_ms = {size: 20 + size * 8 / 10e6 * 1e3 for size in (60, 452, 1500)}
+    exchange_ms = way_ms[452] + way_ms[1500]
+    # A SYN and its answer have 60 bytes; the ACK, of 52, is sent just before the question.
+    opening_ms = 2 * way_ms[60] + 52 * 8 / 10e6 * 1e3
+    expected_ms = [opening_ms + exchange_ms] + [exchange_ms + (not persistent) * opening_ms] * 2
+    # What acknowledges and ends the session before goes first: up to four packets of 52 bytes.
+    closing_ms = 4 * 52 * 8 / 10e6 * 1e3
+    assert (flows["completion_s"] * 1e3).to_list() == pytest.approx(expected_ms, abs=closing_ms)
+    assert flows["start_s"].to_list()[1:] == pytest.approx(flows["end_s"].to_list()[:-1], abs=1e-6)
+    assert flows["flow"].to_list() == ["flow1#1", "flow1#2", "flow1#3"]
+    assert flows["sent_segments"].to_list() == [1, 1, 1]
+    # A SYN without an ACK opens a connection: the flags are in byte 13 of what follows 20 of IP.
+    opened = sum(packet[33] & 0x12 == 0x02 for _, packet in captured(results))
+    assert opened == (1 if persistent else 3)
+
+
+def test_a_page_is_loaded_over_a_few_connections() -> None:
+    classes = [
+        lab.SessionClass(name="large", count=2, size="120 kB"),
+        lab.SessionClass(name="small", count=7, size="4 kB"),
+    ]
+    page = web(classes=classes, order="parallel", connections=2)
+    results = on_linux(
+        duration="5 s",
+        network=link(queue="1000 packets"),
+        flows=[flow(traffic=page)],
+        record=lab.Record(samples="ack"),
+    )
+    flows = results.flows
+    assert flows["class"].to_list() == ["large"] * 2 + ["small"] * 7
+    assert flows["bytes"].to_list() == [120_000] * 2 + [4_000] * 7
+    assert set(flows["outcome"]) == {"completed"}
+    assert (flows["from"] == "a").all()
+    # 82.9 and 2.8 segments of 1448 bytes, none of which is lost.
+    assert flows["sent_segments"].to_list() == [83] * 2 + [3] * 7
+    # Two begin at once; each of the others when one ends.
+    starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
+    assert starts[:2] == pytest.approx([0, 0], abs=1e-6)
+    assert starts[2:] == pytest.approx(sorted(ends)[:7], abs=1e-6)
+    # What a session acknowledges is its own.
+    acked = results.samples.group_by("flow", maintain_order=True).agg(pl.col("acked_bytes").max())
+    sizes = dict(zip(flows["flow"], flows["bytes"], strict=True))
+    assert all(bytes_ <= sizes[name] + 1 for name, bytes_ in acked.rows())
+
+
+def test_a_page_larger_than_the_experiment_is_cut_short() -> None:
+    page = web(classes=[lab.SessionClass(name="large", count=3, size="1 MB")])
+    flows = on_linux(duration="1 s", network=link(), flows=[flow(traffic=page)]).flows
+    assert flows["outcome"].to_list()[1:] == ["running", "not started"]
+
+
+def arriving(**settings: object) -> lab.Experiment:
+    """Transfers that begin at random."""
+    defaults = {"per_second": 5, "sizes": "20 kB", "transfers": 20}
+    traffic = lab.ArrivalsTraffic(**(defaults | settings))  # type: ignore[arg-type]
+    return lab.Experiment(
+        duration="20 s", network=link(queue="1000 packets"), flows=[flow(traffic=traffic)]
+    )
+
+
+def test_transfers_arrive_at_random_and_repeat() -> None:
+    results = lab.run(arriving(), backend="linux")
+    flows = results.flows
+    assert flows["flow"].to_list() == [f"flow1#{number}" for number in range(1, 21)]
+    assert flows["bytes"].to_list() == [20_000] * 20
+    assert set(flows["outcome"]) == {"completed"}
+    starts = flows["start_s"].to_list()
+    assert starts == sorted(starts)
+    # The last of 20 at 5 a second: 4 s, with a standard deviation of sqrt(20) / 5 s; four of them.
+    assert abs(starts[-1] - 4) < 4 * 20**0.5 / 5
+    assert lab.run(arriving(), backend="linux").digests == results.digests
+    other_sizes = lab.run(
+        arriving(sizes=lab.ZipfSizes(exponent=1.5, max="100 kB")), backend="linux"
+    ).flows
+    assert other_sizes["start_s"].to_list() == pytest.approx(starts, abs=1e-6)
+    assert (other_sizes["bytes"] % 1000 == 0).all()
+
+
+def test_arrivals_end_with_the_experiment() -> None:
+    experiment = arriving(per_second=20, transfers=None)
+    flows = lab.run(experiment, backend="linux").flows
+    # 400 in 20 s, with a standard deviation of 20; four of them.
+    assert abs(len(flows) - 400) < 80
+    assert flows["start_s"].max() < 20
+
+
+def test_more_connections_than_ports_are_refused() -> None:
+    with pytest.raises(lab.ConfigError, match="connections in one run"):
+        lab.run(arriving(per_second=1e6, transfers=None), backend="linux")
 
 
 def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_path: Path) -> None:
@@ -255,9 +473,4 @@ def test_nothing_is_left_running_or_lying_about(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     on_linux(duration="1 s", network=link(), flows=[flow()])
     assert list(tmp_path.iterdir()) == []
-    running = [
-        process.name
-        for process in Path("/proc").glob("[0-9]*")
-        if b"tcplab.stream=" in (process / "cmdline").read_bytes()
-    ]
-    assert running == []
+    assert running_kernels() == []

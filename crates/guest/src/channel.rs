@@ -20,9 +20,16 @@ pub(crate) fn open() -> Result<(), Failure> {
 }
 
 pub(crate) fn report(report: &Report) {
-    let text =
-        serde_json::to_string(report).expect("a report has no maps with other keys than text");
-    write(&text);
+    write(&text(report));
+}
+
+fn text(report: &Report) -> String {
+    serde_json::to_string(report).expect("a report has no maps with other keys than text")
+}
+
+/// Another session begins on the connection of this client's port.
+pub(crate) fn begin_session(port: u16, report: &Report) {
+    write(&format!("session {port} {}", text(report)));
 }
 
 /// From `start` on, which is a time of the clock, the kernel records.

@@ -153,6 +153,8 @@ pub enum Traffic {
         /// How many questions; nothing means until the experiment ends.
         count: Option<u64>,
     },
+    /// The client asks for things and is answered: for the next one as soon as it has room.
+    Sessions(Sessions),
     /// The client sends datagrams, one every `interval`, the first at the start.
     Udp {
         /// The time between two, in picoseconds.
@@ -171,6 +173,40 @@ pub enum Traffic {
         /// The client's command line, for `sh -c`.
         client: String,
     },
+}
+
+/// Things that the client asks for, each with one question.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sessions {
+    /// The bytes of each question.
+    pub request: u64,
+    /// The bytes of each answer, in the order in which they are asked for.
+    pub sizes: Vec<u64>,
+    /// How many go on at once.
+    pub at_once: usize,
+    /// Whether a connection serves one session after another; else each has its own.
+    pub persistent: bool,
+}
+
+impl Traffic {
+    /// How many connections or sessions a flow has, each of them a row of its tables; nothing for those
+    /// that are known when they appear.
+    pub fn parts(&self) -> Option<usize> {
+        match self {
+            Self::Transfers(transfers) => Some(transfers.len()),
+            Self::Sessions(sessions) => Some(sessions.sizes.len()),
+            Self::Command { .. } => None,
+            _ => Some(1),
+        }
+    }
+
+    /// How many ports of the client a flow takes: one for each connection that the guest opens.
+    pub fn connections(&self) -> usize {
+        match self {
+            Self::Sessions(sessions) if sessions.persistent => sessions.at_once,
+            other => other.parts().unwrap_or(1),
+        }
+    }
 }
 
 /// What the kernel records, besides a summary of each connection.

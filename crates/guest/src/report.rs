@@ -11,11 +11,11 @@ pub enum Report {
         /// What, and the kernel's reason: `TCP_CONGESTION "qubic": No such file or directory`.
         reason: String,
     },
-    /// A connection (or a flow of datagrams) of a flow ended, or the experiment ended before it.
+    /// A connection (or a session, or a flow of datagrams) of a flow ended, or the experiment ended before it.
     Connection {
         /// The flow's number.
         flow: usize,
-        /// Which of the flow's connections, from 0.
+        /// Which of the flow's connections, or sessions, from 0.
         number: usize,
         /// The client's port.
         port: u16,
@@ -30,6 +30,15 @@ pub enum Report {
         datagrams: Option<u64>,
         /// Why it broke, as the kernel says: `Connection refused`.
         error: Option<String>,
+    },
+    /// A connection of a flow goes on with another session; the kernel has summed up the one before.
+    Session {
+        /// The flow's number.
+        flow: usize,
+        /// Which of the flow's sessions, from 0.
+        number: usize,
+        /// The client's port.
+        port: u16,
     },
     /// A program ended, or was ended with the experiment.
     Exited {

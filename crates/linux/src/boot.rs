@@ -23,8 +23,9 @@ use thiserror::Error;
 /// The guest's program (`crates/guest`); empty where there is none.
 const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
-/// How long the clock of a guest may stand still, in tenths of a second of our own.
-const PATIENCE: u32 = 1200;
+/// Where users say how long the clock of a guest may stand still, in seconds of our own.
+const PATIENCE: &str = "TCPLAB_PATIENCE";
+const USUAL_PATIENCE_S: u32 = 120;
 
 /// How far a look at the clock moves it on where there are programs: those that wait by looking at it
 /// would wait for ever. It is about what a look takes on a real machine.
@@ -56,10 +57,14 @@ pub enum Error {
     /// The kernel ended before the experiment did.
     #[error("the kernel ended before the experiment did; its last lines were:\n{0}")]
     Died(String),
+    /// The patience asked for is none.
+    #[error("{PATIENCE}: {0:?} is not a number of seconds from 1 to 1000000")]
+    Patience(String),
     /// Nothing happens any more.
     #[error(
         "the guest's clock has stood still for {seconds} s at {at} s of the experiment: something in it \
-         does not stop working; the kernel's last lines were:\n{lines}"
+         does not stop working; `{PATIENCE}` sets how many seconds may pass; the kernel's last lines \
+         were:\n{lines}"
     )]
     Hung {
         /// How long we waited.
@@ -93,6 +98,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     if GUEST.is_empty() {
         return Err(Error::Unavailable);
     }
+    let patience = patience()?;
     let host = |what: &str| {
         let what = what.to_string();
         move |error: io::Error| Error::Host { what, error }
@@ -106,13 +112,21 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     let mut guest = Guest::boot(kernel, root.path(), job, writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;
     let mut recorder = Recorder::new(plan, job);
-    let ended = listen(&mut guest, reader.into(), watch, &mut recorder);
+    let ended = listen(&mut guest, reader.into(), patience, watch, &mut recorder);
     guest.end();
     ended?;
     let exits = recorder.take_exits();
     let mut outcome = recorder.finish();
     collect_output(plan, job, root.path(), exits, &mut outcome)?;
     Ok(outcome)
+}
+
+/// How many seconds the clock of a guest may stand still.
+fn patience() -> Result<u32, Error> {
+    let Some(text) = std::env::var_os(PATIENCE) else { return Ok(USUAL_PATIENCE_S) };
+    let text = text.to_string_lossy();
+    let seconds = text.parse().ok().filter(|seconds| (1..=1_000_000).contains(seconds));
+    seconds.ok_or_else(|| Error::Patience(text.into()))
 }
 
 /// A program cannot be started while anyone has it open for writing, as a process has that another
@@ -154,7 +168,8 @@ impl Guest {
             .arg("launch")
             .arg(kernel)
             .arg(format!("mem={memory}M"))
-            .args(["rootfstype=hostfs", "rw", "init=/init"])
+            // Without a name of its own, UML adds that of a device, and older kernels look for it.
+            .args(["root=none", "rootfstype=hostfs", "rw", "init=/init"])
             // The command line goes into the kernel's random numbers: it must not differ between runs.
             .args(["rootflags=/proc/self/cwd", "uml_dir=/proc/self/cwd"])
             .current_dir(root)
@@ -220,6 +235,7 @@ fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 's
 fn listen(
     guest: &mut Guest,
     reader: std::os::fd::OwnedFd,
+    patience: u32,
     watch: &Watch,
     recorder: &mut Recorder<'_>,
 ) -> Result<(), Error> {
@@ -235,9 +251,9 @@ fn listen(
         let mut polled = [PollFd::new(&file, PollFlags::IN)];
         if poll(&mut polled, Some(&tenth)).unwrap_or(0) == 0 {
             quiet += 1;
-            if quiet >= PATIENCE {
+            if quiet >= patience * 10 {
                 let at = since(begin) as f64 / 1e12;
-                return Err(Error::Hung { seconds: PATIENCE / 10, at, lines: guest.end() });
+                return Err(Error::Hung { seconds: patience, at, lines: guest.end() });
             }
             continue;
         }

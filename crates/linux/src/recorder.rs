@@ -3,12 +3,13 @@
 use crate::Outcome;
 use crate::capture::Capture;
 use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tcplab_guest::Report;
 use tcplab_guest::job::{Job, Traffic};
-use tcplab_model::{FlowPlan, Plan};
+use tcplab_model::{self as model, FlowPlan, Plan};
 use tcplab_tables::{DropRow, FlowRow, Kind, LinkRow, Run, SampleRow, Tables};
+use tcplab_workload::web;
 
 /// What TCP calls a threshold that has not been set (`TCP_INFINITE_SSTHRESH`).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
@@ -21,14 +22,12 @@ pub(crate) struct Recorder<'a> {
     capture: Capture,
     /// When the experiment began.
     begin: Option<u64>,
-    /// By client, the flow whose connection it is, and which of them.
+    /// By client, the flow whose connection or session it is, and which of them.
     clients: BTreeMap<(Ipv4Addr, u16), (usize, usize)>,
-    /// By addresses and the server's port, connections of programs that have not been accepted.
-    awaited: BTreeMap<(Ipv4Addr, Ipv4Addr, u16), VecDeque<(usize, usize)>>,
     /// By the server's address, flows of programs.
     programs: BTreeMap<Ipv4Addr, usize>,
     /// By the kernel's number.
-    sockets: BTreeMap<u32, (Socket, Option<(usize, usize)>)>,
+    sockets: BTreeMap<u32, Socket>,
     /// By flow and number.
     connections: BTreeMap<(usize, usize), Connection>,
     /// How many connections each flow of programs has opened.
@@ -70,15 +69,12 @@ impl<'a> Recorder<'a> {
         let mut clients = BTreeMap::new();
         let mut programs = BTreeMap::new();
         for (number, flow) in job.flows.iter().enumerate() {
-            let connections = match &flow.traffic {
-                Traffic::Command { .. } => {
-                    programs.insert(flow.server.address, number);
-                    0
-                }
-                Traffic::Transfers(transfers) => transfers.len(),
-                _ => 1,
+            let Some(parts) = flow.traffic.parts() else {
+                programs.insert(flow.server.address, number);
+                continue;
             };
-            for k in 0..connections {
+            // Of sessions that share connections, those that begin them.
+            for k in 0..parts.min(flow.traffic.connections()) {
                 clients.insert((flow.client.address, flow.client.port + k as u16), (number, k));
             }
         }
@@ -89,7 +85,6 @@ impl<'a> Recorder<'a> {
             capture: Capture::default(),
             begin: None,
             clients,
-            awaited: BTreeMap::new(),
             programs,
             sockets: BTreeMap::new(),
             connections: BTreeMap::new(),
@@ -149,6 +144,9 @@ impl<'a> Recorder<'a> {
                 let told = Told { start, received, complete, datagrams, error };
                 self.connections.entry((flow, number)).or_default().told = Some(told);
             }
+            Report::Session { flow, number, port } => {
+                self.clients.insert((self.job.flows[flow].client.address, port), (flow, number));
+            }
             Report::Exited { flow, side, status } => {
                 self.exits.insert((flow, side), status);
             }
@@ -156,44 +154,32 @@ impl<'a> Recorder<'a> {
     }
 
     fn socket(&mut self, id: u32, time: u64, socket: Socket) {
-        let client = if socket.is_client {
-            (socket.address, socket.port)
-        } else {
-            (socket.peer_address, socket.peer_port)
-        };
+        let client = client_of(&socket);
         let server = if socket.is_client { socket.peer_address } else { socket.address };
-        // A program's client has no port yet when it begins to connect; its server's end tells it.
-        let awaited =
-            (client.0, server, if socket.is_client { socket.peer_port } else { socket.port });
-        let known = self.clients.get(&client).copied().filter(|_| client.1 != 0);
-        let known = known.or_else(|| {
-            let first =
-                self.awaited.get_mut(&awaited).filter(|_| !socket.is_client)?.pop_front()?;
-            self.clients.insert(client, first);
-            Some(first)
-        });
-        let key = known.or_else(|| {
+        let key = self.clients.get(&client).copied().or_else(|| {
             // A connection of programs: the first of its two ends gives it a number.
             let flow = *self.programs.get(&server).or_else(|| self.programs.get(&client.0))?;
             let number = self.opened.entry(flow).or_default();
             *number += 1;
             let key = (flow, *number - 1);
-            if client.1 == 0 {
-                self.awaited.entry(awaited).or_default().push_back(key);
-            } else {
-                self.clients.insert(client, key);
-            }
+            self.clients.insert(client, key);
             Some(key)
         });
         if let Some(key) = key {
             self.connections.entry(key).or_default().opened.get_or_insert(time);
         }
-        self.sockets.insert(id, (socket, key));
+        self.sockets.insert(id, socket);
+    }
+
+    /// A socket, and whose it is at present.
+    fn known(&self, id: u32) -> Option<(Socket, (usize, usize))> {
+        let socket = *self.sockets.get(&id)?;
+        Some((socket, *self.clients.get(&client_of(&socket))?))
     }
 
     fn summary(&mut self, id: u32, time: u64, summary: Summary) {
-        let Some((socket, Some(key))) = self.sockets.get(&id) else { return };
-        let connection = self.connections.entry(*key).or_default();
+        let Some((socket, key)) = self.known(id) else { return };
+        let connection = self.connections.entry(key).or_default();
         if summary.is_over {
             connection.closed = Some(time);
         }
@@ -202,7 +188,7 @@ impl<'a> Recorder<'a> {
     }
 
     fn sample(&mut self, id: u32, time: u64, sample: &Sample) {
-        let Some(&(socket, Some(key))) = self.sockets.get(&id) else { return };
+        let Some((socket, key)) = self.known(id) else { return };
         if self.is_of_programs(key.0) {
             let connection = self.connections.entry(key).or_default();
             connection.samples.push((socket.is_client, time, *sample));
@@ -228,7 +214,9 @@ impl<'a> Recorder<'a> {
     fn name(&self, (flow, number): (usize, usize)) -> String {
         let name = &self.plan.flows[flow].name;
         match self.job.flows[flow].traffic {
-            Traffic::Command { .. } | Traffic::Transfers(_) => format!("{name}#{}", number + 1),
+            Traffic::Command { .. } | Traffic::Transfers(_) | Traffic::Sessions(_) => {
+                format!("{name}#{}", number + 1)
+            }
             _ => name.clone(),
         }
     }
@@ -331,14 +319,13 @@ impl<'a> Recorder<'a> {
     /// Adds what is known at the end: the flows, the run itself and the captured packets.
     pub fn finish(mut self) -> Outcome {
         for (number, planned) in self.plan.flows.iter().enumerate() {
-            let mut keys: Vec<_> =
-                self.connections.range((number, 0)..(number + 1, 0)).map(|(&key, _)| key).collect();
-            if keys.is_empty() && !self.is_of_programs(number) {
-                keys.push((number, 0));
-            }
-            for key in keys {
+            let opened = || self.opened.get(&number).copied().unwrap_or_default();
+            let parts = self.job.flows[number].traffic.parts().unwrap_or_else(opened);
+            let mut classes = classes(planned);
+            for key in (0..parts).map(|part| (number, part)) {
                 let connection = self.connections.remove(&key).unwrap_or_default();
-                self.add_flow(planned, key, connection);
+                let class = classes.next().unwrap_or(&planned.class);
+                self.add_flow(planned, class, key, connection);
             }
         }
         let plan = self.plan;
@@ -362,7 +349,13 @@ impl<'a> Recorder<'a> {
         Outcome { tables: self.tables, files }
     }
 
-    fn add_flow(&mut self, planned: &FlowPlan, key: (usize, usize), mut connection: Connection) {
+    fn add_flow(
+        &mut self,
+        planned: &FlowPlan,
+        class: &str,
+        key: (usize, usize),
+        mut connection: Connection,
+    ) {
         let samples = std::mem::take(&mut connection.samples);
         self.connections.insert(key, connection);
         let client_sends = self.client_sends(key);
@@ -383,9 +376,7 @@ impl<'a> Recorder<'a> {
         // A program closes its connections when it is done with them.
         let closed = connection.closed.filter(|_| self.is_of_programs(key.0));
         let end = complete.or(closed).unwrap_or(duration);
-        // The observer does not see sockets of IPv6, with which some programs serve IPv4 too.
-        let acked = sender.as_ref().map_or(0, |sender| sender.acked_bytes);
-        let arrived = receiver.as_ref().map_or(acked, |receiver| receiver.received_bytes);
+        let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
         let bytes = told.and_then(|told| told.received).unwrap_or(arrived);
         let elapsed = seconds(end.saturating_sub(start));
         let goodput = if elapsed > 0.0 { bytes as f64 * 8.0 / elapsed } else { 0.0 };
@@ -416,7 +407,7 @@ impl<'a> Recorder<'a> {
         let row = FlowRow {
             run: table.label(&self.plan.id),
             flow: table.label(&name),
-            class: table.label(&planned.class),
+            class: table.label(class),
             from: table.label(&self.plan.nodes[from]),
             to: table.label(&self.plan.nodes[to]),
             cc: table.label(cc),
@@ -437,6 +428,24 @@ impl<'a> Recorder<'a> {
         };
         table.push(row);
     }
+}
+
+/// The end that opened the connection.
+fn client_of(socket: &Socket) -> (Ipv4Addr, u16) {
+    if socket.is_client {
+        (socket.address, socket.port)
+    } else {
+        (socket.peer_address, socket.peer_port)
+    }
+}
+
+/// The classes of a flow's rows where its traffic has them.
+fn classes(planned: &FlowPlan) -> impl Iterator<Item = &str> {
+    let web = match &*planned.traffic {
+        model::Traffic::Web(web) => Some(web),
+        _ => None,
+    };
+    web.into_iter().flat_map(|web| web::sessions(web).map(|session| session.class))
 }
 
 /// Nanoseconds as seconds.

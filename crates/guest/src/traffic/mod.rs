@@ -6,6 +6,7 @@ mod connections;
 mod on_off;
 mod pool;
 mod requests;
+mod sessions;
 mod sockets;
 mod streams;
 mod transfers;
@@ -77,6 +78,13 @@ pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
                 };
                 run(flow, move || requests::answer(flow, exchange));
                 run(flow, move || requests::ask(flow, exchange));
+            }
+            Traffic::Sessions(spec) => {
+                let sessions = sessions::Sessions::of(spec, flow.spec.traffic.connections());
+                run(flow, move || sessions::answer(flow, sessions));
+                for number in 0..sessions.at_once() {
+                    run(flow, move || sessions::ask(flow, sessions, number));
+                }
             }
             Traffic::Udp { interval_ps, payload, packets } => {
                 let stream = udp::Stream {

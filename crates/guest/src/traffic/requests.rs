@@ -21,9 +21,7 @@ pub(super) struct Exchange {
 }
 
 pub(super) fn ask(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
-    if exchange.request == 0 {
-        return Err(Failure::new("requests of 0 bytes", "they cannot be heard"));
-    }
+    ensure_audible(exchange.request)?;
     flow.client.enter()?;
     let socket = sockets::to_connect(flow, 0)?;
     clock::sleep_until(flow.at(0));
@@ -40,19 +38,35 @@ pub(super) fn ask(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Refuses questions that nobody could hear.
+pub(super) fn ensure_audible(request: u64) -> Result<(), Failure> {
+    if request == 0 {
+        return Err(Failure::new("requests of 0 bytes", "they cannot be heard"));
+    }
+    Ok(())
+}
+
 fn ask_all(socket: &OwnedFd, exchange: Exchange, received: &mut u64) -> Result<(), Errno> {
     for number in 0..exchange.count.unwrap_or(u64::MAX) {
         if number > 0 && exchange.think > 0 {
             clock::sleep_until(clock::now() + exchange.think);
         }
-        streams::send(socket, Some(exchange.request))?;
-        let answer = streams::receive(socket, exchange.response)?;
-        *received += answer;
-        if answer < exchange.response {
-            return Err(Errno::CONNRESET);
-        }
+        ask_once(socket, exchange.request, exchange.response, received)?;
     }
     Ok(())
+}
+
+/// Asks, and waits for all of the answer.
+pub(super) fn ask_once(
+    socket: &OwnedFd,
+    request: u64,
+    response: u64,
+    received: &mut u64,
+) -> Result<(), Errno> {
+    streams::send(socket, Some(request))?;
+    let answer = streams::receive(socket, response)?;
+    *received += answer;
+    if answer < response { Err(Errno::CONNRESET) } else { Ok(()) }
 }
 
 pub(super) fn answer(flow: Flow, exchange: Exchange) -> Result<(), Failure> {

@@ -4,7 +4,7 @@
  * an open file of the host: nothing of it costs virtual time, a system call or a copy in the guest.
  *
  * The guest program speaks through /proc/tcplab: what it writes there goes to the host side as it is,
- * except the commands `begin` and `end`.
+ * except the commands `begin`, `session` and `end`.
  */
 #include <linux/hash.h>
 #include <linux/hashtable.h>
@@ -22,6 +22,7 @@
 #include <linux/version.h>
 #include <net/inet_connection_sock.h>
 #include <net/inet_sock.h>
+#include <net/ipv6.h>
 #include <net/tcp.h>
 #include <trace/events/skb.h>
 #include <trace/events/sock.h>
@@ -92,21 +93,29 @@ void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length)
 
 /* Connections. */
 
+/* What a connection has done in all, as the kernel counts. */
+struct totals {
+	u64 acked, received, sent, retransmitted;
+};
+
 struct connection {
 	struct sock *sk;
 	struct hlist_node by_sock;
-	struct list_head list, unsampled;
+	struct list_head list, unsampled, unannounced;
 	u32 id;
+	u64 begun;
 	u64 asked;		/* when the ACK came that has not been sampled yet */
 	u32 delivered;
 	u8 state;		/* TCP_CA_Open, ... */
 	bool is_client;
+	struct totals before;	/* at the beginning of its session */
 	struct tcplab_summary summary;
 };
 
 static DEFINE_HASHTABLE(connections, 10);
 static LIST_HEAD(in_order);
 static LIST_HEAD(unsampled);
+static LIST_HEAD(unannounced);
 static u32 last_id;
 static bool samples_acks;
 static u64 sample_interval, lane_interval;
@@ -122,48 +131,86 @@ static struct connection *connection_of(const struct sock *sk)
 	return NULL;
 }
 
-/* The SYN of the one that connects counts as a byte there. */
+static struct totals totals(const struct connection *connection)
+{
+	const struct tcp_sock *tp = tcp_sk(connection->sk);
+
+	return (struct totals) {
+		/* The SYN of the one that connects counts as a byte there, and so does the FIN here. */
+		.acked = tp->bytes_acked - (connection->is_client && tp->bytes_acked > 0),
+		.received = tp->bytes_received - sock_flag(connection->sk, SOCK_DONE),
+		.sent = tp->data_segs_out,
+		.retransmitted = tp->total_retrans,
+	};
+}
+
+/* Of its session: what is on its way at the beginning is of the one before. */
 static u64 acked_bytes(const struct connection *connection)
 {
-	const u64 acked = tcp_sk(connection->sk)->bytes_acked;
+	const u64 acked = totals(connection).acked;
 
-	return acked - (connection->is_client && acked > 0);
+	return acked - min(acked, connection->before.acked);
+}
+
+static void announce(struct connection *connection)
+{
+	const struct inet_sock *inet = inet_sk(connection->sk);
+	struct tcplab_socket content = {
+		.address = inet->inet_saddr,
+		.peer_address = inet->inet_daddr,
+		.port = ntohs(inet->inet_sport),
+		.peer_port = ntohs(inet->inet_dport),
+		.is_client = connection->is_client,
+	};
+
+	list_del_init(&connection->unannounced);
+	tcplab_emit(TCPLAB_SOCKET, connection->id, connection->begun, &content, sizeof(content));
+}
+
+/*
+ * A socket that connects without having been bound gets its port a little after its state, so it is
+ * announced with the first thing that is said of any connection after that.
+ */
+static void announce_known(void)
+{
+	struct connection *connection, *next;
+
+	list_for_each_entry_safe(connection, next, &unannounced, unannounced)
+		if (inet_sk(connection->sk)->inet_num)
+			announce(connection);
 }
 
 static void begin_watching(struct sock *sk, bool is_client)
 {
 	struct connection *connection = kzalloc(sizeof(*connection), GFP_ATOMIC);
-	struct tcplab_socket content = {
-		.address = inet_sk(sk)->inet_saddr,
-		.peer_address = inet_sk(sk)->inet_daddr,
-		.port = inet_sk(sk)->inet_num,
-		.peer_port = ntohs(inet_sk(sk)->inet_dport),
-		.is_client = is_client,
-	};
 
 	if (!connection)
 		return;
 	connection->sk = sk;
 	connection->is_client = is_client;
 	connection->id = ++last_id;
+	connection->begun = ktime_get_ns();
 	connection->summary.rtt_min_us = NEVER;
 	INIT_LIST_HEAD(&connection->unsampled);
 	hash_add(connections, &connection->by_sock, (unsigned long)sk);
 	list_add_tail(&connection->list, &in_order);
-	tcplab_emit(TCPLAB_SOCKET, connection->id, ktime_get_ns(), &content, sizeof(content));
+	list_add_tail(&connection->unannounced, &unannounced);
 }
 
 static void summarise(struct connection *connection, u64 now, bool is_over)
 {
 	struct sock *sk = connection->sk;
-	const struct tcp_sock *tp = tcp_sk(sk);
+	const struct totals all = totals(connection), before = connection->before;
 	struct tcplab_summary *summary = &connection->summary;
 
+	announce_known();
+	/* It never got a port. */
+	if (!list_empty(&connection->unannounced))
+		announce(connection);
 	summary->acked_bytes = acked_bytes(connection);
-	/* The FIN counts as a byte there. */
-	summary->received_bytes = tp->bytes_received - sock_flag(sk, SOCK_DONE);
-	summary->sent_segments = tp->data_segs_out;
-	summary->retransmitted_segments = tp->total_retrans;
+	summary->received_bytes = all.received - before.received;
+	summary->sent_segments = all.sent - before.sent;
+	summary->retransmitted_segments = all.retransmitted - before.retransmitted;
 	summary->error = sk->sk_err ? sk->sk_err : READ_ONCE(sk->sk_err_soft);
 	summary->is_over = is_over;
 	strscpy(summary->algorithm, inet_csk(sk)->icsk_ca_ops ? inet_csk(sk)->icsk_ca_ops->name : "",
@@ -199,6 +246,7 @@ static void sample(struct connection *connection, u64 now)
 			memcpy(content.internals, &info, size);
 		}
 	}
+	announce_known();
 	tcplab_emit(TCPLAB_SAMPLE, connection->id, now, &content, sizeof(content));
 }
 
@@ -251,17 +299,28 @@ static void stop_watching(struct connection *connection)
 
 /* Tracepoints. */
 
+/* Whether it speaks IPv4, as sockets of IPv6 do with peers whose address is a mapped one. */
+static bool is_ipv4(const struct sock *sk)
+{
+#if IS_ENABLED(CONFIG_IPV6)
+	if (sk->sk_family == AF_INET6)
+		return ipv6_addr_v4mapped(&sk->sk_v6_daddr);
+#endif
+	return sk->sk_family == AF_INET;
+}
+
 static void on_state(void *data, const struct sock *sk, const int old, const int new)
 {
 	struct connection *connection;
 
-	if (sk->sk_protocol != IPPROTO_TCP || sk->sk_family != AF_INET)
+	if (sk->sk_protocol != IPPROTO_TCP || !is_ipv4(sk))
 		return;
 	connection = connection_of(sk);
 	if (!connection && (new == TCP_SYN_SENT || new == TCP_ESTABLISHED))
 		begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
 	else if (connection && new == TCP_CLOSE)
 		stop_watching(connection);
+	announce_known();
 }
 
 /* A segment arrived at an established connection, and is about to be looked at. */
@@ -305,6 +364,7 @@ void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char 
 		return;
 	if (ip->version != 4 || (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP))
 		return;
+	announce_known();
 	content.address = ip->saddr;
 	content.peer_address = ip->daddr;
 	content.port = ntohs(ports->source);
@@ -406,6 +466,40 @@ static int begin(char *text)
 	return 0;
 }
 
+static u16 client_port(const struct connection *connection)
+{
+	const struct inet_sock *inet = inet_sk(connection->sk);
+
+	return ntohs(connection->is_client ? inet->inet_sport : inet->inet_dport);
+}
+
+/*
+ * session PORT REPORT: another session begins on the connection of this client's port. What it has
+ * done so far was of the one before.
+ */
+static int begin_session(char *text)
+{
+	char *word = strsep(&text, " ");
+	struct connection *connection;
+	u64 now = ktime_get_ns();
+	u16 port;
+
+	if (!text || kstrtou16(word, 10, &port))
+		return -EINVAL;
+	local_bh_disable();
+	list_for_each_entry(connection, &in_order, list) {
+		if (client_port(connection) != port)
+			continue;
+		summarise(connection, now, false);
+		connection->before = totals(connection);
+		connection->before.acked += tcp_sk(connection->sk)->write_seq - tcp_sk(connection->sk)->snd_una;
+		connection->summary = (struct tcplab_summary) { .rtt_min_us = NEVER };
+	}
+	tcplab_emit(TCPLAB_TEXT, 0, now, text, strlen(text));
+	local_bh_enable();
+	return 0;
+}
+
 static void end(void)
 {
 	struct connection *connection;
@@ -437,6 +531,8 @@ static ssize_t on_write(struct file *file, const char __user *from, size_t count
 		return PTR_ERR(text);
 	if (!strncmp(text, "begin ", 6))
 		error = begin(strim(text + 6));
+	else if (!strncmp(text, "session ", 8))
+		error = begin_session(text + 8);
 	else if (!strcmp(strim(text), "end"))
 		end();
 	else

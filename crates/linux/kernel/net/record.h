@@ -14,7 +14,7 @@ enum tcplab_kind {
 	TCPLAB_TICK,		/* the clock */
 	TCPLAB_SOCKET,		/* a connection appeared */
 	TCPLAB_SAMPLE,		/* the state of a connection */
-	TCPLAB_SUMMARY,		/* a connection ended, or the experiment did */
+	TCPLAB_SUMMARY,		/* a connection, its session or the experiment ended */
 	TCPLAB_LANE,		/* the state of a lane */
 	TCPLAB_DROP,		/* a packet was dropped */
 	TCPLAB_PACKET,		/* a packet entered the wire of a lane that is captured */
@@ -43,6 +43,7 @@ struct tcplab_sample {
 	__u8 internals[24];
 };
 
+/* What a connection has done, or one session of it. */
 struct tcplab_summary {
 	__u64 acked_bytes, received_bytes;
 	__u64 sent_segments, retransmitted_segments;

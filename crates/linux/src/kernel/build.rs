@@ -89,7 +89,7 @@ impl Cache {
             .open(&log)
             .at(&log)?;
         let tree = source.copy(&scratch.0.join("tree"), &tools, &mut output, watch)?;
-        recipe::apply(&tree, request.hz, &controls)?;
+        recipe::apply(&tree, &source.text, request.hz, &controls)?;
         let mut make = Make { tree, tools, log, output, watch, request };
         let release = make.kernel(&source.text, &controls)?;
         let kernel = Kernel {

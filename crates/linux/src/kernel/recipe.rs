@@ -19,50 +19,80 @@ const FILES: [(&str, &str); 6] = [
     ("arch/x86/um/os-Linux/tcplab_xstate.h", include_str!("../../kernel/um/xstate.h")),
 ];
 
-/// Texts replaced in files of the kernel, where both exist: file, before, after.
-const EDITS: [(&str, &str, &str); 9] = [
-    ("arch/um/include/asm/archrandom.h", "os_getrandom", "tcplab_getrandom"),
+/// A text replaced in a file of the kernel.
+struct Edit {
+    file: &'static str,
+    before: &'static str,
+    after: &'static str,
+    /// What would go wrong without it; nothing where a source that lacks the text needs no edit.
+    without: Option<&'static str>,
+}
+
+const CHANCE: Option<&str> =
+    Some("runs would not repeat, as the machine's own chance would decide");
+const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
+
+const EDITS: [Edit; 9] = [
+    Edit {
+        file: "arch/um/include/asm/archrandom.h",
+        before: "os_getrandom",
+        after: "tcplab_getrandom",
+        without: CHANCE,
+    },
     // The first seed, at boot.
-    ("arch/um/kernel/um_arch.c", "os_getrandom", "tcplab_getrandom"),
-    (
-        "arch/um/kernel/um_arch.c",
-        "#include <linux/random.h>\n",
-        "#include <linux/random.h>\n#include <asm/archrandom.h>\n",
-    ),
+    Edit {
+        file: "arch/um/kernel/um_arch.c",
+        before: "os_getrandom",
+        after: "tcplab_getrandom",
+        without: CHANCE,
+    },
+    Edit {
+        file: "arch/um/kernel/um_arch.c",
+        before: "#include <linux/random.h>\n",
+        after: "#include <linux/random.h>\n#include <asm/archrandom.h>\n",
+        without: CHANCE,
+    },
     // Up to some version, hosts whose processor has many registers (AMX) refuse to set only some.
-    (
-        "arch/x86/um/os-Linux/registers.c",
-        "#include <registers.h>\n",
-        "#include <registers.h>\n#include \"tcplab_xstate.h\"\n",
-    ),
-    (
-        "arch/x86/um/os-Linux/registers.c",
-        "ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, &iov)",
-        "tcplab_set_xstate(pid, &iov)",
-    ),
+    // Later ones keep all of them, by other means.
+    Edit {
+        file: "arch/x86/um/os-Linux/registers.c",
+        before: "#include <registers.h>\n",
+        after: "#include <registers.h>\n#include \"tcplab_xstate.h\"\n",
+        without: None,
+    },
+    Edit {
+        file: "arch/x86/um/os-Linux/registers.c",
+        before: "ptrace(PTRACE_SETREGSET, pid, NT_X86_XSTATE, &iov)",
+        after: "tcplab_set_xstate(pid, &iov)",
+        without: None,
+    },
     // The clock has steps of a nanosecond, not of 256, and so do its alarms.
-    (
-        "arch/um/include/linux/time-internal.h",
-        "#define TIMER_MULTIPLIER 256",
-        "#define TIMER_MULTIPLIER 1\nextern unsigned long tcplab_clock_step;",
-    ),
+    Edit {
+        file: "arch/um/include/linux/time-internal.h",
+        before: "#define TIMER_MULTIPLIER 256",
+        after: "#define TIMER_MULTIPLIER 1\nextern unsigned long tcplab_clock_step;",
+        without: COARSE,
+    },
+    Edit {
+        file: "arch/um/include/linux/time-internal.h",
+        before: "#define TIMER_MIN_DELTA  500",
+        after: "#define TIMER_MIN_DELTA  1",
+        without: COARSE,
+    },
     // What a program's look at the clock moves it on by, so that those that wait by looking end.
-    (
-        "arch/um/kernel/time.c",
-        "time_travel_update_time_rel(TIMER_MULTIPLIER)",
-        "time_travel_update_time_rel(tcplab_clock_step)",
-    ),
-    (
-        "arch/um/include/linux/time-internal.h",
-        "#define TIMER_MIN_DELTA  500",
-        "#define TIMER_MIN_DELTA  1",
-    ),
+    Edit {
+        file: "arch/um/kernel/time.c",
+        before: "time_travel_update_time_rel(TIMER_MULTIPLIER)",
+        after: "time_travel_update_time_rel(tcplab_clock_step)",
+        without: Some("programs that wait by looking at the clock would wait for ever"),
+    },
     // The tracepoint of arriving segments, also for connections whose application has finished.
-    (
-        "net/ipv4/tcp_input.c",
-        "\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
-        "\ttrace_tcp_probe(sk, skb);\n\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
-    ),
+    Edit {
+        file: "net/ipv4/tcp_input.c",
+        before: "\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
+        after: "\ttrace_tcp_probe(sk, skb);\n\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
+        without: Some("what arrives after the application has closed would not be seen"),
+    },
 ];
 
 /// The file that defines `HZ`, and much else of `ARCH=um`.
@@ -71,7 +101,7 @@ pub(super) const KCONFIG: &str = "arch/um/Kconfig";
 /// Stands for everything that tcplab itself puts into a kernel.
 pub(super) fn fingerprint() -> String {
     let files = FILES.iter().flat_map(|(name, text)| [*name, *text]);
-    let edits = EDITS.iter().flat_map(|(file, before, after)| [*file, *before, *after]);
+    let edits = EDITS.iter().flat_map(|edit| [edit.file, edit.before, edit.after]);
     fingerprint_of(files.chain(edits).chain([options::FRAGMENT]).map(str::as_bytes))
 }
 
@@ -95,19 +125,16 @@ pub(super) fn digits(hash: Sha256) -> String {
 }
 
 /// Changes a source: our part, our random numbers, the timer's frequency, the user's congestion
-/// controls.
-pub(super) fn apply(tree: &Path, hz: u32, controls: &[Control]) -> Result<(), Error> {
+/// controls. What has been changed so already is left as it is. `named` is what users call it.
+pub(super) fn apply(tree: &Path, named: &str, hz: u32, controls: &[Control]) -> Result<(), Error> {
     let part = tree.join("net/tcplab");
     fs::create_dir_all(&part).at(&part)?;
     for (file, text) in FILES {
         write(&tree.join(file), text)?;
     }
     append(&tree.join("net/Makefile"), "\nobj-y += tcplab/\n")?;
-    for (file, before, after) in EDITS {
-        let file = tree.join(file);
-        if file.exists() {
-            write(&file, read(&file)?.replace(before, after))?;
-        }
+    for edit in &EDITS {
+        edit.apply(tree).map_err(|problem| Error::refused(named, problem))?;
     }
     let kconfig = tree.join(KCONFIG);
     write(&kconfig, options::with_hz(&read(&kconfig)?, hz))?;
@@ -119,8 +146,34 @@ pub(super) fn apply(tree: &Path, hz: u32, controls: &[Control]) -> Result<(), Er
     Ok(())
 }
 
+impl Edit {
+    /// Makes the edit, or says why it cannot be made.
+    fn apply(&self, tree: &Path) -> Result<(), String> {
+        let Self { file, before, after, without } = self;
+        let path = tree.join(file);
+        let text = if path.exists() {
+            read(&path).map_err(|error| error.to_string())?
+        } else {
+            String::new()
+        };
+        if text.contains(after) {
+            return Ok(());
+        }
+        if text.contains(before) {
+            return write(&path, text.replace(before, after)).map_err(|error| error.to_string());
+        }
+        let refusal = |without| {
+            let before = before.trim().replace(['\n', '\t'], " ");
+            format!("{file} has no `{before}`, which tcplab replaces; without that, {without}")
+        };
+        without.map_or(Ok(()), |without| Err(refusal(without)))
+    }
+}
+
+/// Adds text to the end of a file, once.
 fn append(file: &Path, text: &str) -> Result<(), Error> {
-    write(file, read(file)? + text)
+    let before = read(file)?;
+    if before.ends_with(text) { Ok(()) } else { write(file, before + text) }
 }
 
 pub(super) fn read(file: &Path) -> Result<String, Error> {
@@ -146,6 +199,64 @@ mod tests {
                 let file = file.unwrap().path();
                 assert!(texts.contains(&&*read(&file).unwrap()), "{}", file.display());
             }
+        }
+    }
+
+    /// A tree that has all the texts that are replaced.
+    fn tree() -> tempfile::TempDir {
+        let tree = tempfile::tempdir().unwrap();
+        for file in EDITS.iter().map(|edit| edit.file).chain([KCONFIG, "net/Makefile"]) {
+            let path = tree.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let texts = EDITS.iter().filter(|edit| edit.file == file).map(|edit| edit.before);
+            fs::write(path, texts.collect::<Vec<_>>().concat()).unwrap();
+        }
+        tree
+    }
+
+    /// The content of all files that are edited.
+    fn content(tree: &Path) -> Vec<String> {
+        let files = EDITS.iter().map(|edit| edit.file).chain(["net/Makefile"]);
+        files.map(|file| read(&tree.join(file)).unwrap()).collect()
+    }
+
+    #[test]
+    fn edits_are_made_once() {
+        let tree = tree();
+        apply(tree.path(), "it", 1000, &[]).unwrap();
+        let first = content(tree.path());
+        for (edit, text) in EDITS.iter().zip(&first) {
+            assert!(text.contains(edit.after), "{}: {text}", edit.file);
+        }
+        apply(tree.path(), "it", 1000, &[]).unwrap();
+        assert_eq!(content(tree.path()), first);
+    }
+
+    #[test]
+    fn a_source_in_which_a_needed_edit_cannot_be_made_is_refused() {
+        for edit in &EDITS {
+            let tree = tree();
+            let path = tree.path().join(edit.file);
+            let changes: [&dyn Fn(); 2] = [
+                &|| fs::write(&path, read(&path).unwrap().replace(edit.before, "")).unwrap(),
+                &|| fs::remove_file(&path).unwrap(),
+            ];
+            for change in changes {
+                change();
+                let refusal = edit.apply(tree.path()).err();
+                let Some(without) = edit.without else {
+                    assert_eq!(refusal, None);
+                    continue;
+                };
+                let refusal = refusal.unwrap();
+                assert!(refusal.starts_with(&format!("{} has no `", edit.file)), "{refusal}");
+                assert!(refusal.ends_with(without), "{refusal}");
+            }
+            let refused = apply(tree.path(), "it", 1000, &[]);
+            assert_eq!(
+                refused.is_err(),
+                EDITS.iter().any(|other| other.file == edit.file && other.without.is_some())
+            );
         }
     }
 

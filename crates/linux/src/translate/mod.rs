@@ -52,7 +52,7 @@ pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Ve
         socket.congestion_control = Some(cc);
         // With questions and programs, the one that sends the data is the one that is asked.
         let asks = traffic::asks(&planned.traffic);
-        let (connections, server_port) = (traffic::connections(&traffic), ports.server());
+        let (connections, server_port) = (traffic.connections(), ports.server());
         let client_port = ports.clients(connections, planned, &mut mistakes);
         let sending = Side { host: planned.from, address: from, port: 0, socket };
         let receiving = Side { host: planned.to, address: to, port: 0, socket: receiver.socket };
@@ -60,7 +60,7 @@ pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Ve
             if asks { (receiving, sending) } else { (sending, receiving) };
         (client.port, server.port) = (client_port, server_port);
         let traffic = traffic::with_addresses(traffic, server.address, client.address);
-        flows.push(Flow { client, server, start: traffic::start(plan, planned), traffic });
+        flows.push(Flow { client, server, start: nanos(traffic::start(plan, planned)), traffic });
     }
     let links = lanes::links(plan, &mut mistakes);
     if !mistakes.is_empty() {

@@ -4,8 +4,13 @@ use super::nanos;
 use std::net::Ipv4Addr;
 use tcplab_engine::Random;
 use tcplab_guest::job;
+use tcplab_model::schema::Web;
 use tcplab_model::{FlowPlan, Mistake, Plan, Problem, Traffic};
 use tcplab_units::Duration;
+use tcplab_workload::{Transfer, Transfers, web};
+
+/// A flow with more is refused: no run would end.
+const MOST_SESSIONS: u64 = 1_000_000;
 
 /// The traffic of a flow.
 pub(super) fn traffic(
@@ -37,16 +42,33 @@ pub(super) fn traffic(
         Traffic::Command(command) => {
             job::Traffic::Command { server: command.server.clone(), client: command.client.clone() }
         }
-        Traffic::Web(_) | Traffic::Arrivals(_) => {
-            let have = ["bulk", "on-off", "udp", "requests", "command"];
-            let problem = Problem::NotYet {
-                what: "this kind of traffic".into(),
-                have: have.map(String::from).into(),
-            };
-            mistakes.push(problem.at(format!("{}.traffic", flow.place)));
-            return None;
+        Traffic::Web(web) => {
+            let number = web::count(web).into();
+            if number > MOST_SESSIONS.into() {
+                let problem = Problem::TooMany { what: "sessions", number, most: MOST_SESSIONS };
+                mistakes.push(problem.at(format!("{}.traffic", flow.place)));
+                return None;
+            }
+            job::Traffic::Sessions(sessions(web))
+        }
+        Traffic::Arrivals(arrivals) => {
+            let room = plan.duration.saturating_sub(start(plan, flow));
+            let begin = |transfer: &Transfer| transfer.after < room;
+            let transfers = Transfers::new(arrivals, plan.seed, &flow.name).take_while(begin);
+            // More than so many are refused, whatever their number.
+            let transfers = transfers.take(MOST_SESSIONS as usize);
+            job::Traffic::Transfers(transfers.map(|it| (nanos(it.after), it.size)).collect())
         }
     })
+}
+
+fn sessions(web: &Web) -> job::Sessions {
+    job::Sessions {
+        request: web.request.0,
+        sizes: web::sessions(web).map(|session| session.size).collect(),
+        at_once: web::at_once(web) as usize,
+        persistent: web.persistent,
+    }
 }
 
 /// Command lines name the other side's address by `{server}` and `{client}`.
@@ -69,19 +91,11 @@ pub(super) fn with_addresses(
 
 /// Whether the one that receives the data opens the connection, to ask for it.
 pub(super) fn asks(traffic: &Traffic) -> bool {
-    matches!(traffic, Traffic::Requests(_) | Traffic::Command(_))
-}
-
-/// How many ports of the client a flow needs.
-pub(super) fn connections(traffic: &job::Traffic) -> usize {
-    match traffic {
-        job::Traffic::Transfers(transfers) => transfers.len(),
-        _ => 1,
-    }
+    matches!(traffic, Traffic::Requests(_) | Traffic::Web(_) | Traffic::Command(_))
 }
 
 /// When a flow begins, the part left to chance included: the same as on the backend `sim`.
-pub(super) fn start(plan: &Plan, flow: &FlowPlan) -> u64 {
+pub(super) fn start(plan: &Plan, flow: &FlowPlan) -> Duration {
     let mut random = Random::new(plan.seed, &format!("start {}", flow.name));
-    nanos(flow.start + Duration::from_picos(random.up_to(flow.start_jitter.as_picos())))
+    flow.start + Duration::from_picos(random.up_to(flow.start_jitter.as_picos()))
 }

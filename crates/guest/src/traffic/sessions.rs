@@ -1,0 +1,125 @@
+//! A web page: sessions that each ask for one thing, several at once, over connections that end with
+//! them or serve the next.
+
+use super::connections::{Connection, End};
+use super::pool::in_thread;
+use super::requests::{ask_once, ensure_audible};
+use super::{Flow, sockets, streams};
+use crate::channel;
+use crate::clock;
+use crate::failure::Failure;
+use rustix::io::Errno;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tcplab_guest::{Report, job};
+
+/// Sessions of a flow, and how far they are. Both sides know it: they are one process.
+#[derive(Clone, Copy)]
+pub(super) struct Sessions {
+    spec: &'static job::Sessions,
+    /// The next session that nobody has begun.
+    next: &'static AtomicUsize,
+    /// By connection, the session that it serves. At first it is the one of its own number.
+    served: &'static [AtomicUsize],
+}
+
+impl Sessions {
+    /// None has begun.
+    pub fn of(spec: &'static job::Sessions, connections: usize) -> Self {
+        let served: Vec<_> = (0..connections).map(AtomicUsize::new).collect();
+        Self {
+            spec,
+            next: Box::leak(Box::new(AtomicUsize::new(spec.at_once))),
+            served: served.leak(),
+        }
+    }
+
+    pub fn at_once(self) -> usize {
+        self.spec.at_once
+    }
+
+    /// The next session, if one is left.
+    fn take(self) -> Option<usize> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        (number < self.spec.sizes.len()).then_some(number)
+    }
+
+    /// What the connection is asked for.
+    fn size(self, connection: usize) -> u64 {
+        self.spec.sizes[self.served[connection].load(Ordering::Relaxed)]
+    }
+}
+
+/// One of those who ask: for the session of this number, and then for whichever is next.
+pub(super) fn ask(flow: Flow, sessions: Sessions, first: usize) -> Result<(), Failure> {
+    ensure_audible(sessions.spec.request)?;
+    flow.client.enter()?;
+    clock::sleep_until(flow.at(0));
+    ask_over_one(flow, sessions, first)?;
+    // The port of a connection that broke is taken for a while: others ask for the rest.
+    while !sessions.spec.persistent
+        && let Some(number) = sessions.take()
+    {
+        ask_over_one(flow, sessions, number)?;
+    }
+    Ok(())
+}
+
+/// Loads what one connection serves.
+fn ask_over_one(flow: Flow, sessions: Sessions, connection: usize) -> Result<(), Failure> {
+    let socket = sockets::to_connect(flow, connection)?;
+    let port = socket.1;
+    let Some((session, socket)) = sockets::connect(flow, connection, socket) else { return Ok(()) };
+    let mut has_come = load(flow, sessions, connection, &socket, &session);
+    while has_come
+        && sessions.spec.persistent
+        && let Some(number) = sessions.take()
+    {
+        channel::begin_session(port, &Report::Session { flow: flow.number, number, port });
+        sessions.served[connection].store(number, Ordering::Relaxed);
+        let session = Connection::begin(flow.number, number, port, flow.elapsed());
+        has_come = load(flow, sessions, number, &socket, &session);
+    }
+    Ok(())
+}
+
+/// Asks for one thing, and reports. Says whether it came.
+fn load(
+    flow: Flow,
+    sessions: Sessions,
+    number: usize,
+    socket: &OwnedFd,
+    session: &Connection,
+) -> bool {
+    let (request, size) = (sessions.spec.request, sessions.spec.sizes[number]);
+    let mut received = 0;
+    let result = ask_once(socket, request, size, &mut received);
+    let complete = result.is_ok().then(|| flow.elapsed());
+    let error = result.err().and_then(|error| End::broken(error).error);
+    session.end(End { received: Some(received), complete, error });
+    complete.is_some()
+}
+
+pub(super) fn answer(flow: Flow, sessions: Sessions) -> Result<(), Failure> {
+    flow.server.enter()?;
+    let listener = sockets::listen_at(&flow.spec.server)?;
+    loop {
+        let (number, _, socket) = sockets::accept(flow, &listener)?;
+        in_thread(move || {
+            if let Err(error) = answer_all(sessions, number, &socket) {
+                let session = sessions.served[number].load(Ordering::Relaxed);
+                if let Some(session) = Connection::find(flow.number, session) {
+                    session.end(End::broken(error));
+                }
+            }
+        });
+    }
+}
+
+/// Answers until the client closes.
+fn answer_all(sessions: Sessions, connection: usize, socket: &OwnedFd) -> Result<(), Errno> {
+    while streams::receive(socket, sessions.spec.request)? == sessions.spec.request {
+        streams::send(socket, Some(sessions.size(connection)))?;
+    }
+    Ok(())
+}
