@@ -638,11 +638,19 @@ class Stack(Value):
     profile: str | None = None
     """Which system's behaviour to start from: "rfc" (the default), "linux-6.12", ..."""
 
+    flavour: str | None = None
+    """Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs
+    wait, the ticks of timers, how windows are rounded: "rfc" or "linux".
+    """
+
     cc: str | Mapping[str, Any] | None = None
     """The congestion control: "cubic", or `{ name = "cubic", beta = 0.5 }` with parameters."""
 
     sack: bool | None = None
     """Whether receivers say which segments arrived out of order (RFC 2018)."""
+
+    dsack: bool | None = None
+    """Whether receivers say what arrived twice (RFC 2883)."""
 
     fack: bool | None = None
     """Whether a hole below the highest segment that arrived counts as lost at once (FACK)."""
@@ -717,6 +725,14 @@ class Stack(Value):
 
     frto: bool | None = None
     """Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682)."""
+
+    undo: bool | None = None
+    """Whether reductions that were not needed are taken back, by timestamps (RFC 3522, RFC 4015)
+    and by reports of what arrived twice.
+    """
+
+    tso: bool | None = None
+    """Whether segments leave in bursts, as they are made for segmentation offload."""
 
     hystart: bool | None = None
     """Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that

@@ -5,15 +5,20 @@
 //! - RFC 9406: `HyStart++` ends the first slow start, as §4.10 recommends.
 //! - Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008.
 //!
+//! In stacks of the kernel's flavour, CUBIC is the kernel's: `kernel`.
+//!
 //! The window is whole segments; growth less than one is kept as credit (`Window::grow`).
 
 use crate::hystart::HyStart;
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window,
-    above_zero, defaults, share,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init,
+    Window, above_zero, defaults, share,
 };
+use kernel::KernelCubic;
 use serde::{Deserialize, Serialize};
 use tcplab_units::{Duration, Time};
+
+mod kernel;
 
 /// CUBIC in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -22,7 +27,13 @@ pub const ALGORITHM: Algorithm = Algorithm {
     reference: "RFC 9438",
     year: 2008,
     defaults: defaults::<Config>,
-    build: |init, params| Ok(Box::new(Cubic::new(init, params.parse()?))),
+    build: |init, params| {
+        let config = params.parse()?;
+        Ok(match init.flavour {
+            Flavour::Rfc => Box::new(Cubic::new(init, config)),
+            Flavour::Linux => Box::new(KernelCubic::new(init, &config)),
+        })
+    },
 };
 
 /// Parameters of CUBIC.
@@ -200,7 +211,10 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_congestion(&mut self, _flow: &FlowState, event: Congestion) {
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        if event.again {
+            return self.window.shrink(flow, event, self.config.beta);
+        }
         let cwnd = self.window.cwnd() as f64;
         self.before = self.curve;
         self.curve = Curve {
@@ -212,7 +226,7 @@ impl CongestionControl for Cubic {
             cwnd_prior: cwnd,
             stage: None,
         };
-        self.window.shrink(event, self.config.beta);
+        self.window.shrink(flow, event, self.config.beta);
     }
 
     fn on_undo(&mut self, _flow: &FlowState) {
@@ -222,8 +236,8 @@ impl CongestionControl for Cubic {
         }
     }
 
-    fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {
-        self.window.restart();
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
         // A smaller window is elsewhere on the curve: a new stage finds where.
         self.curve.stage = None;
     }

@@ -11,6 +11,10 @@
 use crate::Ack;
 use tcplab_units::Duration;
 
+mod classic;
+
+pub use classic::Classic;
+
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const MIN_RTT_DIVISOR: u64 = 8;

@@ -25,8 +25,8 @@ pub mod window;
 
 pub use params::{BuildError, Params, above_zero, defaults, share};
 pub use seam::{
-    Ack, Cause, Congestion, CongestionControl, Control, CutBase, FlowState, Init, Lost, RateSample,
-    Round,
+    Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
+    RateSample, Round,
 };
 pub use window::Window;
 
@@ -75,8 +75,13 @@ pub fn build(
 mod tests {
     use super::*;
 
-    const INIT: Init =
-        Init { mss: 1460, initial_window: 10, cut_base: CutBase::FlightSize, seed: 0 };
+    const INIT: Init = Init {
+        mss: 1460,
+        initial_window: 10,
+        cut_base: CutBase::FlightSize,
+        flavour: Flavour::Rfc,
+        seed: 0,
+    };
 
     #[test]
     fn names_are_unique_and_sorted() {

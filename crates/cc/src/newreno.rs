@@ -7,8 +7,8 @@
 //! does both for every algorithm.
 
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window,
-    defaults, share,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init,
+    Window, defaults, share,
 };
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
@@ -30,7 +30,7 @@ pub struct Config {
     /// Share kept after a loss.
     #[serde(deserialize_with = "share")]
     pub beta: f64,
-    /// Share kept after an ECN mark.
+    /// Share kept after an ECN mark, in stacks that follow RFC 8511.
     #[serde(deserialize_with = "share")]
     pub beta_ecn: f64,
 }
@@ -45,13 +45,14 @@ impl Default for Config {
 #[derive(Clone, Debug)]
 pub struct NewReno {
     config: Config,
+    flavour: Flavour,
     window: Window,
 }
 
 impl NewReno {
     /// NewReno at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
-        Self { config, window: Window::new(init) }
+        Self { config, flavour: init.flavour, window: Window::new(init) }
     }
 }
 
@@ -66,20 +67,25 @@ impl CongestionControl for NewReno {
         }
     }
 
-    fn on_congestion(&mut self, _flow: &FlowState, event: Congestion) {
-        let kept = match event.cause {
-            Cause::Ecn => self.config.beta_ecn,
-            Cause::Loss | Cause::Timeout => self.config.beta,
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        let kept = match (event.cause, self.flavour) {
+            (Cause::Ecn, Flavour::Rfc) => self.config.beta_ecn,
+            // The kernel knows nothing of RFC 8511.
+            _ => self.config.beta,
         };
-        self.window.shrink(event, kept);
+        self.window.shrink(flow, event, kept);
     }
 
     fn on_undo(&mut self, _flow: &FlowState) {
         self.window.undo();
     }
 
-    fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {
-        self.window.restart();
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
     }
 
     fn control(&self) -> Control {

@@ -33,6 +33,13 @@ pub trait CongestionControl: Debug + Send {
     /// is set to restart after idle (RFC 5681 §4.1).
     fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {}
 
+    /// Nothing was in flight, and a segment leaves, `idle` after the last one. After `on_restart`.
+    fn on_transmit_start(&mut self, _flow: &FlowState, _idle: Duration) {}
+
+    /// For a timeout now the application or the peer has been the limit, and `used` segments the most
+    /// in flight.
+    fn on_unused(&mut self, _flow: &FlowState, _used: u64) {}
+
     /// A segment was marked lost, with what was known when it left. Before `on_ack`.
     fn on_lost(&mut self, _flow: &FlowState, _lost: &Lost) {}
 
@@ -63,8 +70,19 @@ pub struct Init {
     pub initial_window: u64,
     /// What a multiplicative decrease starts from.
     pub cut_base: CutBase,
+    /// Whose arithmetic.
+    pub flavour: Flavour,
     /// For algorithms that randomize: derived from the run's seed and the flow's name.
     pub seed: u64,
+}
+
+/// Whose way to go where the standards leave a choice, or the kernel has made another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// As the RFCs say.
+    Rfc,
+    /// As the Linux kernel does.
+    Linux,
 }
 
 /// What a multiplicative decrease starts from. A setting of the stack, not of the algorithm.
@@ -91,6 +109,12 @@ pub struct FlowState {
     pub srtt: Duration,
     /// Least RTT of the connection; `Duration::MAX` until the first sample.
     pub min_rtt: Duration,
+    /// The retransmission timeout.
+    pub rto: Duration,
+    /// The oldest offset that is not acknowledged.
+    pub una: u64,
+    /// The next offset to be sent for the first time.
+    pub nxt: u64,
     /// The window was the limit, not the application or the peer (RFC 7661).
     pub cwnd_limited: bool,
     /// Between the `on_congestion` of a loss or a mark and its `on_recovered`. After a timeout the
@@ -173,6 +197,9 @@ pub struct Congestion {
     pub cause: Cause,
     /// FlightSize of RFC 5681: segments outstanding when the episode began.
     pub flight: u64,
+    /// A timeout in an episode that has been answered already: the window starts over, and the
+    /// threshold stays.
+    pub again: bool,
 }
 
 /// What signalled congestion.
@@ -182,7 +209,6 @@ pub enum Cause {
     Loss,
     /// The receiver echoed a congestion mark.
     Ecn,
-    /// The retransmission timer ran out. Told once, however often it does for the same data
-    /// (RFC 5681 §3.1).
+    /// The retransmission timer ran out. What is in flight now is what is not believed lost.
     Timeout,
 }

@@ -3,12 +3,35 @@
 //! No sender, no queue: a test says when congestion is signalled. It shows what a rule does to a
 //! window, not how an algorithm fares on a network.
 
-use crate::{Ack, Cause, Congestion, CongestionControl, CutBase, FlowState, Init, Round};
+use crate::{Ack, Cause, Congestion, CongestionControl, CutBase, Flavour, FlowState, Init, Round};
 use tcplab_units::{Duration, Time};
 
 /// A connection of 1460-byte segments that starts with ten, on the rules of the RFCs.
-pub const INIT: Init =
-    Init { mss: 1460, initial_window: 10, cut_base: CutBase::FlightSize, seed: 1 };
+pub const INIT: Init = Init {
+    mss: 1460,
+    initial_window: 10,
+    cut_base: CutBase::FlightSize,
+    flavour: Flavour::Rfc,
+    seed: 1,
+};
+
+/// The same in the kernel's way.
+pub const LINUX: Init = Init { cut_base: CutBase::Cwnd, flavour: Flavour::Linux, ..INIT };
+
+/// A flow that fills its window, and about which nothing else is known.
+pub const FLOW: FlowState = FlowState {
+    now: Time::ZERO,
+    mss: INIT.mss,
+    in_flight: 0,
+    delivered: 0,
+    srtt: Duration::ZERO,
+    min_rtt: Duration::MAX,
+    rto: Duration::from_millis(300),
+    una: 0,
+    nxt: 0,
+    cwnd_limited: true,
+    recovering: false,
+};
 
 /// A controller whose window is always full, on a path of constant delay.
 #[derive(Debug)]
@@ -23,16 +46,7 @@ pub struct Path<'a> {
 impl<'a> Path<'a> {
     /// A path on which nothing has been sent.
     pub fn new(cc: &'a mut dyn CongestionControl, rtt: Duration) -> Self {
-        let flow = FlowState {
-            now: Time::ZERO,
-            mss: INIT.mss,
-            in_flight: 0,
-            delivered: 0,
-            srtt: rtt,
-            min_rtt: rtt,
-            cwnd_limited: true,
-            recovering: false,
-        };
+        let flow = FlowState { srtt: rtt, min_rtt: rtt, ..FLOW };
         Self { cc, flow, rtt }
     }
 
@@ -59,7 +73,9 @@ impl<'a> Path<'a> {
             self.flow.now = start
                 + Duration::from_secs_f64(self.rtt.as_secs_f64() * number as f64 / segments as f64);
             self.flow.delivered += 1;
+            self.flow.una = self.flow.delivered * self.flow.mss;
             self.flow.in_flight = self.cwnd() - 1;
+            self.flow.nxt = self.flow.una + self.flow.in_flight * self.flow.mss;
             let round = (number == segments).then_some(Round {
                 duration: self.rtt,
                 min_rtt: Some(self.rtt),
@@ -80,7 +96,7 @@ impl<'a> Path<'a> {
     /// Signals congestion with a full window in flight, and recovers from it in one round trip.
     pub fn congestion(&mut self, cause: Cause) {
         let flight = self.cwnd();
-        self.cc.on_congestion(&self.flow, Congestion { cause, flight });
+        self.cc.on_congestion(&self.flow, Congestion { cause, flight, again: false });
         self.flow.now += self.rtt;
         self.flow.delivered += flight;
         if cause != Cause::Timeout {

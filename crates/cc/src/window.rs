@@ -6,7 +6,8 @@
 //!
 //! How much an ACK is worth (`Ack::credit`) is the stack's setting; algorithms decide what to buy.
 
-use crate::{Cause, Congestion, Control, CutBase, Init};
+use crate::{Cause, Congestion, Control, CutBase, Flavour, FlowState, Init};
+use tcplab_units::Duration;
 
 /// What `ssthresh` is until something sets it (RFC 5681 §3.1: arbitrarily high).
 const UNKNOWN: u64 = u64::MAX;
@@ -22,6 +23,7 @@ pub struct Window {
     before: Option<(u64, u64)>,
     initial: u64,
     cut_base: CutBase,
+    flavour: Flavour,
 }
 
 impl Window {
@@ -35,6 +37,7 @@ impl Window {
             before: None,
             initial,
             cut_base: init.cut_base,
+            flavour: init.flavour,
         }
     }
 
@@ -82,6 +85,11 @@ impl Window {
 
     /// Additive increase: one segment for every `per` of `credit`.
     pub fn grow(&mut self, per: f64, credit: u64) {
+        if self.flavour == Flavour::Linux && self.credit >= per {
+            // What was saved towards a dearer segment buys one of this price (tcp_cong_avoid_ai).
+            self.credit = 0.0;
+            self.cwnd = self.cwnd.saturating_add(1);
+        }
         self.credit += credit as f64;
         if self.credit >= per {
             self.cwnd = self.cwnd.saturating_add((self.credit / per) as u64);
@@ -106,23 +114,36 @@ impl Window {
     /// window follows, after a timeout to one segment.
     ///
     /// Where the flight was larger than the window, RFC 5681 would widen the window. This does not.
-    pub fn shrink(&mut self, event: Congestion, kept: f64) {
-        self.before = Some((self.cwnd, self.ssthresh));
+    pub fn shrink(&mut self, flow: &FlowState, event: Congestion, kept: f64) {
         let kept = match self.cut_base {
             CutBase::Cwnd => share_of(self.cwnd, kept),
             CutBase::FlightSize => share_of(event.flight, kept),
         };
-        // RFC 5681 §3.1, equation 4.
-        self.ssthresh = kept.max(2);
-        let cwnd = match event.cause {
-            Cause::Loss => self.ssthresh,
+        if !event.again {
+            self.before = Some((self.cwnd, self.threshold_in_hindsight()));
+            // RFC 5681 §3.1, equation 4.
+            self.ssthresh = kept.max(2);
+        }
+        let cwnd = match (event.cause, self.flavour) {
+            (Cause::Loss, _) | (Cause::Ecn, Flavour::Linux) => self.ssthresh,
             // RFC 9438 §4.6: a mark lost nothing, so one segment keeps the ACKs coming.
-            Cause::Ecn => kept.max(1),
+            (Cause::Ecn, Flavour::Rfc) => kept.max(1),
             // RFC 5681 §3.1: the loss window.
-            Cause::Timeout => 1,
+            (Cause::Timeout, Flavour::Rfc) => 1,
+            // tcp_enter_loss: room for one more than what may still arrive.
+            (Cause::Timeout, Flavour::Linux) => flow.in_flight.saturating_add(1),
         };
         self.cwnd = self.cwnd.min(cwnd);
         self.credit = 0.0;
+    }
+
+    /// What `ssthresh` was worth. In Linux a window in congestion avoidance vouches for three quarters
+    /// of itself (`tcp_current_ssthresh`).
+    fn threshold_in_hindsight(&self) -> u64 {
+        match self.flavour {
+            Flavour::Rfc => self.ssthresh,
+            Flavour::Linux => self.ssthresh.max((self.cwnd >> 1) + (self.cwnd >> 2)),
+        }
     }
 
     /// Takes back the last decrease and returns whether it did.
@@ -132,7 +153,10 @@ impl Window {
         match self.before.take() {
             Some((cwnd, ssthresh)) if self.cwnd < cwnd => {
                 self.cwnd = cwnd;
-                self.ssthresh = ssthresh;
+                self.ssthresh = match self.flavour {
+                    Flavour::Rfc => ssthresh,
+                    Flavour::Linux => self.ssthresh.max(ssthresh),
+                };
                 self.credit = 0.0;
                 true
             }
@@ -142,10 +166,34 @@ impl Window {
 
     /// After idle no ACKs clock the flow: it begins again with the first window (RFC 5681 §4.1).
     /// What went before says nothing of the path any more, so there is no undo across it.
-    pub fn restart(&mut self) {
-        self.cwnd = self.cwnd.min(self.initial);
+    ///
+    /// Linux halves the window for each timeout that has passed instead (`tcp_cwnd_restart`).
+    pub fn restart(&mut self, flow: &FlowState, idle: Duration) {
+        match self.flavour {
+            Flavour::Rfc => self.cwnd = self.cwnd.min(self.initial),
+            Flavour::Linux => {
+                self.ssthresh = self.threshold_in_hindsight();
+                let least = self.initial.min(self.cwnd);
+                let (mut left, step) = (idle, flow.rto.max(Duration::from_nanos(1)));
+                while left > step && self.cwnd > least {
+                    left = left - step;
+                    self.cwnd >>= 1;
+                }
+                self.cwnd = self.cwnd.max(least);
+            }
+        }
         self.before = None;
         self.credit = 0.0;
+    }
+
+    /// A window that was not filled for a timeout goes half the way to the `used` part of it
+    /// (RFC 2861, `tcp_cwnd_application_limited`).
+    pub fn narrow(&mut self, used: u64) {
+        let used = used.max(self.initial);
+        if used < self.cwnd {
+            self.ssthresh = self.threshold_in_hindsight();
+            self.cwnd = self.cwnd.midpoint(used);
+        }
     }
 }
 
@@ -159,18 +207,18 @@ fn share_of(segments: u64, share: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::INIT;
+    use crate::testing::{FLOW, INIT};
     use proptest::prelude::*;
 
     fn loss(flight: u64) -> Congestion {
-        Congestion { cause: Cause::Loss, flight }
+        Congestion { cause: Cause::Loss, flight, again: false }
     }
 
     #[test]
     fn slow_start_stops_at_ssthresh_and_returns_the_rest() {
         let mut window = Window::new(&INIT);
         assert_eq!(window.slow_start(10), 0);
-        window.shrink(Congestion { cause: Cause::Timeout, flight: 20 }, 0.5);
+        window.shrink(&FLOW, Congestion { cause: Cause::Timeout, flight: 20, again: false }, 0.5);
         // From 1 to ssthresh 10 takes 9 of 12.
         assert_eq!((window.slow_start(12), window.cwnd()), (3, 10));
         assert_eq!(window.slow_start(5), 5);
@@ -194,7 +242,7 @@ mod tests {
     fn the_cut_starts_from_the_base_of_the_stack() {
         for (cut_base, expected) in [(CutBase::FlightSize, 3), (CutBase::Cwnd, 5)] {
             let mut window = Window::new(&Init { cut_base, ..INIT });
-            window.shrink(loss(6), 0.5);
+            window.shrink(&FLOW, loss(6), 0.5);
             assert_eq!(window.cwnd(), expected, "{cut_base:?}");
         }
     }
@@ -203,7 +251,7 @@ mod tests {
     fn a_loss_leaves_two_segments_a_mark_or_a_timeout_one() {
         for (cause, expected) in [(Cause::Loss, 2), (Cause::Ecn, 1), (Cause::Timeout, 1)] {
             let mut window = Window::new(&INIT);
-            window.shrink(Congestion { cause, flight: 1 }, 0.5);
+            window.shrink(&FLOW, Congestion { cause, flight: 1, again: false }, 0.5);
             let control = window.control();
             assert_eq!((control.cwnd, control.ssthresh), (expected, Some(2)), "{cause:?}");
         }
@@ -212,7 +260,7 @@ mod tests {
     #[test]
     fn a_flight_beyond_the_window_does_not_widen_it() {
         let mut window = Window::new(&INIT);
-        window.shrink(loss(100), 0.5);
+        window.shrink(&FLOW, loss(100), 0.5);
         assert_eq!((window.cwnd(), window.control().ssthresh), (10, Some(50)));
     }
 
@@ -220,7 +268,7 @@ mod tests {
     fn undo_works_once() {
         let mut window = Window::new(&INIT);
         let before = window.control();
-        window.shrink(loss(10), 0.5);
+        window.shrink(&FLOW, loss(10), 0.5);
         assert!(window.undo());
         assert_eq!(window.control(), before);
         window.leave_slow_start();
@@ -231,7 +279,7 @@ mod tests {
     #[test]
     fn a_window_that_outgrew_the_old_one_is_kept() {
         let mut window = Window::new(&INIT);
-        window.shrink(loss(10), 0.5);
+        window.shrink(&FLOW, loss(10), 0.5);
         window.grow(1.0, 7);
         let outgrown = window.control();
         assert!(!window.undo());
@@ -242,10 +290,10 @@ mod tests {
     fn restart_narrows_to_the_first_window_and_never_widens() {
         let mut window = Window::new(&INIT);
         window.slow_start(50);
-        window.restart();
+        window.restart(&FLOW, Duration::from_secs(1));
         assert_eq!(window.cwnd(), INIT.initial_window);
-        window.shrink(loss(8), 0.5);
-        window.restart();
+        window.shrink(&FLOW, loss(8), 0.5);
+        window.restart(&FLOW, Duration::from_secs(1));
         assert_eq!(window.cwnd(), 4);
         assert!(!window.undo());
     }

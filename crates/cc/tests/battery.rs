@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tcplab_cc::testing::{INIT, Path, windows};
 use tcplab_cc::{
     ALGORITHMS, Ack, Algorithm, BuildError, Cause, Congestion, CongestionControl, Control, CutBase,
-    FlowState, Init, Lost, Params, RateSample, Round, build,
+    Flavour, FlowState, Init, Lost, Params, RateSample, Round, build,
 };
 use tcplab_units::{Duration, Rate, Time};
 
@@ -112,6 +112,8 @@ enum Event {
     Recovered,
     Undo,
     Restart(Duration),
+    TransmitStart(Duration),
+    Unused(u64),
     Lost(Lost),
 }
 
@@ -122,6 +124,8 @@ fn apply(cc: &mut dyn CongestionControl, flow: &FlowState, event: &Event) {
         Event::Recovered => cc.on_recovered(flow),
         Event::Undo => cc.on_undo(flow),
         Event::Restart(idle) => cc.on_restart(flow, *idle),
+        Event::TransmitStart(idle) => cc.on_transmit_start(flow, *idle),
+        Event::Unused(used) => cc.on_unused(flow, *used),
         Event::Lost(lost) => cc.on_lost(flow, lost),
     }
 }
@@ -145,19 +149,28 @@ fn duration() -> impl Strategy<Value = Duration> {
 
 fn flow() -> impl Strategy<Value = FlowState> {
     let counts = (0..10_000_u64, number(), number());
-    let times = (duration(), duration(), duration());
-    (counts, times, any::<bool>(), prop::bool::weighted(0.2)).prop_map(
-        |((mss, in_flight, delivered), (now, srtt, min_rtt), cwnd_limited, recovering)| FlowState {
-            now: Time::ZERO + now,
+    let times = (duration(), duration(), duration(), duration());
+    let offsets = (number(), number());
+    let signs = (any::<bool>(), prop::bool::weighted(0.2));
+    (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt), signs)| {
+        let (mss, in_flight, delivered) = counts;
+        let (now, srtt, min_rtt, rto) = times;
+        let (cwnd_limited, recovering) = signs;
+        let now = Time::ZERO + now;
+        FlowState {
+            now,
             mss,
             in_flight,
             delivered,
             srtt,
             min_rtt,
+            rto,
+            una,
+            nxt,
             cwnd_limited,
             recovering,
-        },
-    )
+        }
+    })
 }
 
 fn rate_sample() -> impl Strategy<Value = RateSample> {
@@ -206,8 +219,8 @@ fn ack() -> impl Strategy<Value = Ack> {
 }
 
 fn event() -> impl Strategy<Value = Event> {
-    let congestion = (prop::sample::select(&CAUSES[..]), number())
-        .prop_map(|(cause, flight)| Event::Congestion(Congestion { cause, flight }));
+    let congestion = (prop::sample::select(&CAUSES[..]), number(), prop::bool::weighted(0.1))
+        .prop_map(|(cause, flight, again)| Event::Congestion(Congestion { cause, flight, again }));
     let lost = (number(), number()).prop_map(|(in_flight_at_send, delivered_at_send)| {
         Event::Lost(Lost { in_flight_at_send, delivered_at_send })
     });
@@ -217,14 +230,23 @@ fn event() -> impl Strategy<Value = Event> {
         1 => Just(Event::Recovered),
         1 => Just(Event::Undo),
         1 => duration().prop_map(Event::Restart),
+        1 => duration().prop_map(Event::TransmitStart),
+        1 => number().prop_map(Event::Unused),
         1 => lost,
     ]
 }
 
 fn init() -> impl Strategy<Value = Init> {
     let cut_base = prop::sample::select(&[CutBase::Cwnd, CutBase::FlightSize][..]);
-    (number(), number(), cut_base, any::<u64>()).prop_map(
-        |(mss, initial_window, cut_base, seed)| Init { mss, initial_window, cut_base, seed },
+    let flavour = prop::sample::select(&[Flavour::Rfc, Flavour::Linux][..]);
+    (number(), number(), cut_base, flavour, any::<u64>()).prop_map(
+        |(mss, initial_window, cut_base, flavour, seed)| Init {
+            mss,
+            initial_window,
+            cut_base,
+            flavour,
+            seed,
+        },
     )
 }
 

@@ -1,7 +1,7 @@
 //! The defaults of each profile: what a stack does before any option is set, and where they are from.
 
 use crate::mistake::Problem;
-use crate::schema::{AckCounting, CongestionControl, CutBase, OrOff, Profile, StackPlan};
+use crate::schema::{AckCounting, CongestionControl, CutBase, Flavour, OrOff, Profile, StackPlan};
 use serde_json::Value;
 use tcplab_units::{Bytes, Duration};
 
@@ -85,6 +85,7 @@ fn as_written(value: &Value) -> String {
 /// What the current standards say; where they leave a choice, what is said here.
 pub(crate) fn rfc() -> Table {
     table! {
+        flavour: Flavour::Rfc, "what the standards say";
         cc: CongestionControl::named("cubic"), "RFC 9438, on the standards track since 2023";
         sack: true, "RFC 2018, with the recovery of RFC 6675";
         fack: false, "never standardised; RFC 6675 has a rule of its own";
@@ -112,6 +113,9 @@ pub(crate) fn rfc() -> Table {
         tlp: false, "RFC 8985 §7, optional beside RFC 6675";
         prr: false, "RFC 9937, optional beside RFC 6675";
         frto: false, "RFC 5682, optional beside RFC 6298";
+        undo: false, "RFC 4015, optional beside RFC 5681";
+        dsack: false, "RFC 2883, optional beside RFC 2018";
+        tso: false, "no standard has it";
         hystart: true, "RFC 9438 §4.10: CUBIC should use HyStart++";
         cut_base: CutBase::FlightSize, "RFC 5681 §3.1, equation (4)";
         dup_thresh: 3, "RFC 5681 §3.2";
@@ -128,6 +132,7 @@ pub(crate) fn rfc() -> Table {
 /// What Linux 6.12 does, and 6.1 where it has the same option. Names are the kernel's.
 fn linux() -> Table {
     table! {
+        flavour: Flavour::Linux, "net/ipv4/tcp_*.c";
         cc: CongestionControl::named("cubic"), "DEFAULT_TCP_CONG in net/ipv4/Kconfig";
         sack: true, "sysctl tcp_sack = 1";
         timestamps: true, "sysctl tcp_timestamps = 1";
@@ -159,6 +164,9 @@ fn linux() -> Table {
         tlp: true, "sysctl tcp_early_retrans = 3";
         frto: true, "sysctl tcp_frto = 2";
         prr: true, "tcp_cwnd_reduction; there is no other way";
+        undo: true, "tcp_may_undo; there is no other way";
+        dsack: true, "sysctl tcp_dsack = 1";
+        tso: true, "tcp_write_xmit, tcp_tso_should_defer; there is no other way";
         hystart: true, "tcp_cubic.hystart = 1; that of 2008 and not of RFC 9406";
         cut_base: CutBase::Cwnd, "tcp_reno_ssthresh, cubictcp_recalc_ssthresh: from the window";
         dup_thresh: 3, "sysctl tcp_reordering = TCP_FASTRETRANS_THRESH";

@@ -1,7 +1,7 @@
 //! What the schema can say and this backend does not run.
 
 use crate::stack::parameters;
-use tcplab_cc::{ALGORITHMS, BuildError, CutBase, Init, build};
+use tcplab_cc::{ALGORITHMS, BuildError, CutBase, Flavour, Init, build};
 use tcplab_engine::MOST;
 use tcplab_model::{Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, Traffic};
 
@@ -67,20 +67,18 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
         mistakes.push(problem.at(format!("{}.traffic", flow.place)));
     }
     let stack = &flow.stack;
-    let init = Init { mss: 1460, initial_window: 10, cut_base: CutBase::FlightSize, seed: 0 };
+    let init = Init {
+        mss: 1460,
+        initial_window: 10,
+        cut_base: CutBase::FlightSize,
+        flavour: Flavour::Rfc,
+        seed: 0,
+    };
     if let Err(error) = build(&stack.cc.name, &init, &parameters(stack)) {
         mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
     }
     for stack in [stack, &flow.peer_stack] {
-        for (on, name) in [
-            (stack.fack, "fack"),
-            (stack.ecn, "ecn"),
-            (stack.pacing, "pacing"),
-            (stack.rack, "rack"),
-            (stack.tlp, "tlp"),
-            (stack.prr, "prr"),
-            (stack.frto, "frto"),
-        ] {
+        for (on, name) in [(stack.fack, "fack"), (stack.ecn, "ecn"), (stack.pacing, "pacing")] {
             if on {
                 let place = format!("{}.stack.{name}", flow.place);
                 mistakes.push(not_yet(&format!("the option `{name}`")).at(place));

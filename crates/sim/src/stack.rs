@@ -3,8 +3,10 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcplab_cc::{ALGORITHMS, CutBase, Init, Params, build};
-use tcplab_model::{AckCounting, CutBase as PlannedBase, OrOff, StackPlan};
+use tcplab_cc::{ALGORITHMS, CutBase, Flavour, Init, Params, build};
+use tcplab_model::{
+    AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff, StackPlan,
+};
 use tcplab_tcp::{AckCounting as Counting, BuildControl, Settings, Start};
 
 /// What endpoints with equal stacks share.
@@ -26,15 +28,21 @@ impl Stacks {
 
 /// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`.
 fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
-    // Linux: the part of the buffer that is kept from the window is 1/2^app_win.
-    let kept = if stack.app_win == 0 { 0 } else { stack.rmem.0 >> stack.app_win };
     Settings {
+        flavour: flavour(stack),
         mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
         sack: stack.sack,
+        dsack: stack.dsack,
         timestamps: stack.timestamps,
         window_scaling: stack.window_scaling,
         nagle: stack.nagle,
         limited_transmit: stack.limited_transmit,
+        rack: stack.rack,
+        tlp: stack.tlp,
+        prr: stack.prr,
+        frto: stack.frto,
+        undo: stack.undo,
+        tso: stack.tso,
         restart_after_idle: stack.restart_after_idle,
         delayed_ack: match stack.delayed_ack {
             OrOff::On(delay) => Some(delay),
@@ -52,11 +60,19 @@ fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         initial_rto: stack.initial_rto,
         min_rto: stack.min_rto.min(stack.max_rto),
         max_rto: stack.max_rto,
-        receive_buffer: stack.rmem.0 - kept,
+        receive_buffer: stack.rmem.0,
+        app_win: stack.app_win as u32,
         send_buffer: stack.wmem.0,
         syn_retries: stack.syn_retries as u32,
         retries: stack.retries as u32,
         time_wait: stack.time_wait,
+    }
+}
+
+fn flavour(stack: &StackPlan) -> Flavour {
+    match stack.flavour {
+        PlannedFlavour::Rfc => Flavour::Rfc,
+        PlannedFlavour::Linux => Flavour::Linux,
     }
 }
 
@@ -80,8 +96,9 @@ fn build_control(stack: &StackPlan) -> BuildControl {
         PlannedBase::Cwnd => CutBase::Cwnd,
         PlannedBase::FlightSize => CutBase::FlightSize,
     };
+    let flavour = flavour(stack);
     Arc::new(move |Start { mss, initial_window, seed }: Start| {
-        let init = Init { mss, initial_window, cut_base, seed };
+        let init = Init { mss, initial_window, cut_base, flavour, seed };
         build(&name, &init, &params).expect("a plan with another algorithm is refused")
     })
 }

@@ -156,12 +156,16 @@ impl<'a> World<'a> {
         let now = self.network.now();
         let flow = &mut self.flows[end / 2];
         let End { endpoint, route, timer } = &mut self.ends[end];
+        // What the endpoint does by itself comes first, as where the application is woken for the rest.
+        while let Some(segment) = endpoint.poll_transmit(now) {
+            self.network.send(*route, OnWire(segment));
+        }
         if end.is_multiple_of(2) {
             if flow.has_started {
                 flow.source.write(endpoint);
             }
         } else {
-            let bytes = endpoint.read(u64::MAX);
+            let bytes = endpoint.read(now, u64::MAX);
             if bytes > 0 {
                 flow.received += bytes;
                 flow.last_arrival = now;

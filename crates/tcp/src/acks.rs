@@ -2,10 +2,15 @@
 
 use crate::receiver::Reception;
 use crate::settings::Settings;
-use tcplab_units::Time;
+use tcplab_units::{Duration, Time};
+
+mod linux;
+
+pub(crate) use linux::Arrived;
+use linux::LinuxAcks;
 
 /// The acknowledgments owed to the peer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Acks {
     /// When an ACK is to leave at the latest; `Time::ZERO` is now.
     due: Time,
@@ -13,11 +18,13 @@ pub(crate) struct Acks {
     pending: u32,
     /// Segments still to be acknowledged at once.
     quick: u32,
+    /// How Linux decides, once there is data to acknowledge.
+    linux: Option<Box<LinuxAcks>>,
 }
 
 impl Acks {
     pub fn new(settings: &Settings) -> Self {
-        Self { due: Time::NEVER, pending: 0, quick: settings.quick_ack }
+        Self { due: Time::NEVER, pending: 0, quick: settings.quick_ack, linux: None }
     }
 
     /// An ACK must leave now.
@@ -43,11 +50,37 @@ impl Acks {
         }
     }
 
+    /// Data arrived, and the kernel's rules say when that is acknowledged.
+    #[inline]
+    pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
+        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings)));
+        self.due = self.due.min(linux.on_data(now, arrived, settings));
+    }
+
+    /// The application has read; `next` is expected, and what came before `acked` is acknowledged.
+    #[inline]
+    pub fn on_read(&mut self, next: u64, acked: u64, holds_nothing: bool) {
+        if self.linux.as_ref().is_some_and(|linux| linux.on_read(next, acked, holds_nothing)) {
+            self.hurry();
+        }
+    }
+
+    /// Time has passed.
+    #[inline]
+    pub fn on_timer(&mut self, now: Time, rto: Duration) {
+        if let Some(linux) = self.linux.as_mut().filter(|_| self.due <= now) {
+            linux.on_timer(now, rto);
+        }
+    }
+
     /// An ACK left, alone or with data.
     #[inline]
     pub fn on_sent(&mut self) {
         self.due = Time::NEVER;
         self.pending = 0;
+        if let Some(linux) = &mut self.linux {
+            linux.on_sent();
+        }
     }
 
     /// When an ACK must have left.

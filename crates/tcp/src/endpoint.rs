@@ -7,9 +7,10 @@
 use crate::acks::Acks;
 use crate::output::Data;
 use crate::receiver::Receiver;
-use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
+use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
 use crate::sender::Sender;
 use crate::settings::Settings;
+use crate::timer::Kind;
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
@@ -87,8 +88,6 @@ pub struct Endpoint {
     /// `TS.Recent` of RFC 7323, and when it was heard.
     pub(crate) recent_timestamp: (u32, Time),
     pub(crate) last_ack_sent: u64,
-    /// When the retransmission or persist timer runs out.
-    pub(crate) retransmit_at: Time,
     pub(crate) time_wait_until: Time,
     /// Repetitions since the peer was last heard to make progress.
     pub(crate) attempts: u32,
@@ -96,6 +95,8 @@ pub struct Endpoint {
     probes: u32,
     pub(crate) syns_sent: u32,
     pub(crate) owes_syn: bool,
+    /// The acknowledgment of the handshake leaves before data.
+    pub(crate) owes_ack_first: bool,
     pub(crate) owes_probe: bool,
     pub(crate) owes_reset: Option<Box<Segment>>,
 }
@@ -124,12 +125,12 @@ impl Endpoint {
             peer_scales: false,
             recent_timestamp: (0, Time::ZERO),
             last_ack_sent: 0,
-            retransmit_at: Time::NEVER,
             time_wait_until: Time::NEVER,
             attempts: 0,
             probes: 0,
             syns_sent: 0,
             owes_syn: false,
+            owes_ack_first: false,
             owes_probe: false,
             owes_reset: None,
             settings,
@@ -161,10 +162,15 @@ impl Endpoint {
 
     /// The application reads; returns how many bytes it got.
     #[inline]
-    pub fn read(&mut self, most: u64) -> u64 {
+    pub fn read(&mut self, now: Time, most: u64) -> u64 {
         let bytes = self.receive.read(most);
-        if bytes > 0 && self.receive.should_update() {
-            self.acks.hurry();
+        if bytes > 0 {
+            self.receive.tune_to_reader(now, bytes);
+            let holds_nothing = self.receive.readable() == 0 && !self.receive.has_gap();
+            self.acks.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
+            if self.receive.should_update() {
+                self.acks.hurry();
+            }
         }
         bytes
     }
@@ -219,7 +225,7 @@ impl Endpoint {
     /// When [`Self::on_timer`] is to be called; `Time::NEVER` if nothing is pending.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        self.retransmit_at.min(self.acks.due()).min(self.time_wait_until)
+        self.send.timer.at.min(self.acks.due()).min(self.time_wait_until)
     }
 
     /// Time has passed: whatever is due is done.
@@ -227,9 +233,16 @@ impl Endpoint {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
-        if self.retransmit_at <= now {
-            self.retransmit_at = Time::NEVER;
-            self.on_retransmission_timer(now);
+        self.acks.on_timer(now, self.send.rtt.rto(&self.settings));
+        if self.send.timer.at <= now {
+            match self.send.timer.kind {
+                Kind::Retransmit => {
+                    self.send.timer.stop();
+                    self.on_retransmission_timer(now);
+                }
+                Kind::Reorder => self.send.on_reordering_timer(now, &self.settings),
+                Kind::Probe => self.send.on_probe_timer(now, &self.settings),
+            }
         }
     }
 
@@ -247,20 +260,21 @@ impl Endpoint {
             self.owes_syn = true;
             self.send.rtt.back_off();
         } else if self.send.has_outstanding() {
-            self.send.on_timeout(now);
+            self.send.on_timeout(now, &self.settings);
             self.arm_retransmission(now);
         } else if self.send.is_stuck() {
             // The persist timer (RFC 9293 §3.8.6.1). It backs off on its own: probes are no losses.
             self.probes += 1;
             self.owes_probe = true;
             self.send.overrides_silly_window = true;
-            self.retransmit_at = now + self.send.rtt.backed_off(self.probes, &self.settings);
+            let wait = self.send.rtt.backed_off(self.probes, &self.settings);
+            self.send.timer.set(Kind::Retransmit, self.settings.runs_out(now, wait));
         }
     }
 
     #[inline]
     pub(crate) fn arm_retransmission(&mut self, now: Time) {
-        self.retransmit_at = now + self.send.rtt.rto(&self.settings);
+        self.send.wait_for_answer(now, &self.settings);
     }
 
     /// The next segment to leave, if one is to leave now. To be called until there is none, after
@@ -284,15 +298,13 @@ impl Endpoint {
                     let start = Start { mss, initial_window, seed: self.seed };
                     self.send.begin((self.build_control)(start));
                 }
-                let begins_repair = self.send.recovery.begins_repair();
-                let had_outstanding = self.send.has_outstanding();
+                if std::mem::take(&mut self.owes_ack_first) {
+                    return self.poll_ack(now);
+                }
                 let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
                 let Some(data) = self.send.next_data(now, &self.settings, options) else {
                     return self.poll_ack(now);
                 };
-                if !had_outstanding || begins_repair {
-                    self.arm_retransmission(now);
-                }
                 self.probes = 0;
                 self.owes_probe = false;
                 Some(self.data_segment(now, data))
@@ -303,7 +315,7 @@ impl Endpoint {
     /// A segment without data: an ACK that is due, or a probe of a closed window.
     #[inline]
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
-        if self.retransmit_at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
+        if self.send.timer.at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
             self.arm_retransmission(now);
         }
         if std::mem::take(&mut self.owes_probe) {
@@ -319,6 +331,9 @@ impl Endpoint {
 
     fn data_segment(&mut self, now: Time, data: Data) -> Segment {
         let mut flags = Flags::ACK;
+        if data.push {
+            flags = flags.with(Flags::PUSH);
+        }
         if data.fin {
             flags = flags.with(Flags::FIN);
             self.state = match self.state {
@@ -341,7 +356,7 @@ impl Endpoint {
         if self.has_timestamps {
             segment = segment.with_timestamps(self.timestamps(now));
         }
-        if self.receive.has_gap() && self.send.sack {
+        if self.receive.has_report() && self.send.sack {
             // A segment sent again keeps its size: then there may be no room.
             let most = u32::from(self.settings.mss) + IP_HEADER + TCP_HEADER;
             let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
@@ -352,11 +367,11 @@ impl Endpoint {
         segment
     }
 
-    /// A clock of milliseconds, as most stacks have, and the peer's last value.
+    /// Our clock, and the peer's as last heard.
     #[inline]
     pub(crate) fn timestamps(&self, now: Time) -> Timestamps {
-        let millis = now.since(Time::ZERO).as_millis() as u32;
-        Timestamps { value: millis.wrapping_add(1), echo: self.recent_timestamp.0 }
+        // Zero would mean none.
+        Timestamps { value: (clock(now) as u32).wrapping_add(1), echo: self.recent_timestamp.0 }
     }
 
     /// Payload bytes of a full segment to a peer that takes `offered`.
@@ -369,7 +384,7 @@ impl Endpoint {
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
         self.ended.get_or_insert(how);
-        self.retransmit_at = Time::NEVER;
+        self.send.timer.stop();
         self.time_wait_until = Time::NEVER;
         self.acks.on_sent();
     }

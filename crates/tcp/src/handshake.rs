@@ -2,6 +2,7 @@
 //! RFC 2018). Simultaneous opening included.
 
 use crate::endpoint::{Ended, Endpoint, State};
+use crate::rtt::Progressed;
 use crate::segment::{Flags, Segment, SynOptions};
 use crate::seq::Origin;
 use tcplab_units::Time;
@@ -69,6 +70,7 @@ impl Endpoint {
         if has_ack {
             self.establish(now, segment);
             self.acks.hurry();
+            self.owes_ack_first = self.settings.is_linux();
         } else {
             self.state = State::SynReceived;
             self.attempts = 0;
@@ -109,10 +111,13 @@ impl Endpoint {
             self.send.window <<= self.send.peer_window_scale;
         }
         self.send.largest_window = self.send.window;
-        self.retransmit_at = Time::NEVER;
+        self.send.timer.stop();
+        self.receive.begin(now);
         if self.syns_sent == 1 {
-            let rtt = now.since(self.send.last_sent);
-            self.send.rtt.sample(rtt, &self.settings);
+            let rtt = self.settings.elapsed(now, self.send.last_sent);
+            let at = Progressed { una: 1, nxt: 1 };
+            self.send.rtt.sample(rtt, at, &self.settings);
+            self.send.min_rtt = rtt;
         }
         if self.attempts > 0 {
             self.send.rtt.after_syn_timeout(&self.settings);

@@ -1,7 +1,9 @@
 //! What a segment does to a connection (RFC 9293 §3.10.7), and how connections close.
 
+use crate::acks::Arrived;
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::segment::{Flags, Segment};
+use crate::receiver::Sized;
+use crate::segment::{Flags, Segment, clock};
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
@@ -109,6 +111,10 @@ impl Endpoint {
             return;
         }
         self.acks.hurry();
+        if self.settings.dsack && segment.payload > 0 && start < self.receive.next {
+            let end = start + u64::from(segment.payload);
+            self.receive.note_duplicate(start..end.min(self.receive.next));
+        }
         if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
             self.time_wait_until = now + self.settings.time_wait;
         }
@@ -144,18 +150,22 @@ impl Endpoint {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
             self.attempts = 0;
         }
-        if self.send.on_ack(now, segment, (start, ack), &self.settings) {
+        let echoed = self.echoed(now, segment);
+        if self.send.on_ack(now, segment, (start, ack), echoed, &self.settings) {
             self.attempts = 0;
-            if !self.send.has_outstanding() {
-                self.retransmit_at = Time::NEVER;
-            } else if self.send.recovery.moves_timer(self.send.sack) {
-                self.arm_retransmission(now);
-            }
             if self.send.is_fin_acked() {
                 self.on_fin_acked(now);
             }
         }
         self.state != State::Closed
+    }
+
+    /// When the segment left that this one answers, by our clock of timestamps.
+    #[inline]
+    fn echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
+        let echo = segment.timestamps().filter(|_| self.has_timestamps)?.echo;
+        let ago = (clock(now) as u32).wrapping_sub(echo.wrapping_sub(1));
+        clock(now).checked_sub(u64::from(ago)).filter(|_| echo != 0)
     }
 
     /// Takes data and FIN.
@@ -167,10 +177,17 @@ impl Endpoint {
             return;
         }
         let fin = segment.flags.has(Flags::FIN);
+        let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
-        self.acks.on_data(now, reception, &self.settings);
+        if self.settings.is_linux() {
+            self.acknowledge_as_linux(now, segment, start, (next, had_gap));
+        } else {
+            self.acks.on_data(now, reception, &self.settings);
+        }
         if self.receive.is_finished() {
-            self.acks.hurry();
+            if !self.settings.is_linux() {
+                self.acks.hurry();
+            }
             self.state = match self.state {
                 State::Established => State::CloseWait,
                 State::FinWait1 => State::Closing,
@@ -180,6 +197,43 @@ impl Endpoint {
                 }
             };
         }
+    }
+
+    /// Opens the window and decides on an ACK for data that was taken; `before` it, this offset was
+    /// expected, and there was a gap or not.
+    fn acknowledge_as_linux(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        start: u64,
+        (next, had_gap): (u64, bool),
+    ) {
+        let payload = u64::from(segment.payload);
+        let end = start + payload;
+        if self.settings.dsack && payload > 0 && end <= next {
+            self.receive.note_duplicate(start..end);
+        }
+        let in_order = start <= next && end > next;
+        let echoed = self.echoed(now, segment);
+        let pushed = segment.flags.has(Flags::PUSH);
+        let opened = self.receive.tune(now, Sized { payload, in_order, pushed, echoed });
+        let arrived = Arrived {
+            payload,
+            pushed,
+            in_order,
+            is_old: payload > 0 && end <= next,
+            has_gap: self.receive.has_gap(),
+            filled: had_gap && !self.receive.has_gap(),
+            finished: self.receive.is_finished(),
+            next: self.receive.next,
+            acked: self.last_ack_sent,
+            window: self.receive.window(),
+            holds: self.receive.can_hold_window(self.last_ack_sent),
+            opened,
+            srtt: self.send.rtt.srtt(),
+            rto: self.send.rtt.rto(&self.settings),
+        };
+        self.acks.on_arrival(now, arrived, &self.settings);
     }
 
     /// Our FIN is acknowledged.
@@ -196,7 +250,7 @@ impl Endpoint {
     }
 
     fn wait_out(&mut self, now: Time) {
-        self.retransmit_at = Time::NEVER;
+        self.send.timer.stop();
         self.time_wait_until = now + self.settings.time_wait;
     }
 }

@@ -8,11 +8,13 @@
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
 //! | segments in, closing | `input` |
-//! | what may be sent | `output` |
+//! | what may be sent, and in which bursts | `output`, `bursts` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
-//! | loss detection and repair | `recovery` |
-//! | round-trip time, timeout | `rtt` |
+//! | loss detection and repair | `recovery`, `rack`, `tlp` |
+//! | smaller windows, by and by, and taken back | `prr`, `undo` |
+//! | whether the window is used | `usage` |
+//! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
 //! | reassembly, window, SACK blocks | `receiver` |
 //! | delayed and quick ACKs | `acks` |
@@ -22,10 +24,13 @@
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
 
 mod acks;
+mod bursts;
 mod endpoint;
 mod handshake;
 mod input;
 mod output;
+mod prr;
+mod rack;
 mod ranges;
 mod receiver;
 mod recovery;
@@ -36,6 +41,10 @@ mod segment;
 mod sender;
 mod seq;
 mod settings;
+mod timer;
+mod tlp;
+mod undo;
+mod usage;
 mod view;
 
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};

@@ -3,6 +3,7 @@
 use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::settings::Settings;
+use crate::timer::Kind;
 use tcplab_units::Time;
 
 /// Data to be put into a segment.
@@ -12,6 +13,16 @@ pub(crate) struct Data {
     pub payload: u16,
     pub fin: bool,
     pub again: bool,
+    /// A probe of the tail that was sent before; it has been noted.
+    pub is_probe: bool,
+    /// The last of several that leave together, or of all there is.
+    pub push: bool,
+}
+
+impl Data {
+    pub fn end(&self) -> u64 {
+        self.start + u64::from(self.payload) + u64::from(self.fin)
+    }
 }
 
 impl Sender {
@@ -36,30 +47,62 @@ impl Sender {
         }
         let in_flight = self.in_flight();
         let Some(data) = self.choose(now, in_flight, settings, options) else {
-            self.note_use_of_window(in_flight);
+            let has_more = self.nxt < self.end_of_stream() || !settings.is_linux();
+            if has_more || self.usage.has_news() {
+                let limited = self.bursts.take_deferred() || in_flight >= self.cwnd();
+                self.note_use_of_window(now, limited, settings);
+            }
             return None;
         };
         self.counters.sent_segments += 1;
+        if in_flight == 0 {
+            let idle = now.since(self.last_sent);
+            self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
+        }
         self.last_sent = now;
         self.overrides_silly_window = false;
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent();
+        }
         if data.again {
             self.counters.retransmitted_segments += 1;
-            self.board.resend(now, data.start);
+            if !data.is_probe {
+                self.note_again(now, data, settings);
+            }
         } else {
-            let length = data.payload + u16::from(data.fin);
-            self.board.send(now, data.start, length);
-            self.nxt = data.start + u64::from(length);
+            self.note_new(now, data, settings);
         }
         Some(data)
     }
 
-    /// The window is the limit while what filled it is being acknowledged.
-    #[inline]
-    fn note_use_of_window(&mut self, in_flight: u64) {
-        if in_flight >= self.control.cwnd {
-            self.limited_until = self.nxt;
+    fn note_again(&mut self, now: Time, data: Data, settings: &Settings) {
+        let is_oldest = data.start == self.una;
+        let begins = self.recovery.begins_repair();
+        self.recovery.owes_retransmission = false;
+        self.board.resend(now, data.start);
+        self.undo.on_again(now);
+        let restarts = if settings.is_linux() {
+            is_oldest && self.timer.kind != Kind::Reorder
+        } else {
+            begins
+        };
+        if restarts {
+            self.wait_for_answer(now, settings);
         }
-        self.cwnd_limited = self.una < self.limited_until;
+    }
+
+    fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
+        let had_outstanding = self.has_outstanding();
+        self.board.send(now, data.start, data.payload + u16::from(data.fin));
+        self.nxt = data.end();
+        self.usage.note_sent();
+        self.recovery.on_new_data();
+        if !had_outstanding {
+            self.wait_for_answer(now, settings);
+        }
+        if self.tail.end != Some(self.nxt) {
+            self.schedule_probe(now, false, settings);
+        }
     }
 
     #[inline]
@@ -70,28 +113,41 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        let has_room = in_flight < self.control.cwnd;
-        if self.recovery.phase != Phase::Open {
-            let owed = std::mem::take(&mut self.recovery.owes_retransmission);
-            if (owed || has_room)
-                && let Some(lost) = self.board.next_lost()
-            {
-                return Some(self.again(lost.start, lost.end()));
+        if self.owes_probe() {
+            let new = self.chunk(settings, options);
+            if let Some(probe) = self.take_probe(now, new) {
+                return Some(probe);
             }
         }
+        let has_room = in_flight < self.cwnd();
+        let may_repair =
+            self.recovery.is_repairing() && (has_room || self.recovery.owes_retransmission);
+        if may_repair
+            && (self.recovery.owes_retransmission || self.recovery.may_repair(true))
+            && let Some(lost) = self.board.next_lost()
+        {
+            return Some(self.again(lost.start, lost.end()));
+        }
+        self.recovery.owes_retransmission = false;
         if let Some(data) = self.new_data(now, in_flight, settings, options) {
             return Some(data);
         }
-        (self.sack && self.recovery.phase == Phase::Recovery && has_room)
+        if has_room && self.recovery.may_repair(false) {
+            self.recovery.give_up_new_data();
+            if let Some(lost) = self.board.next_lost() {
+                return Some(self.again(lost.start, lost.end()));
+            }
+        }
+        (self.sack && !settings.rack && self.recovery.phase == Phase::Recovery && has_room)
             .then(|| self.last_resort())
             .flatten()
     }
 
     /// A segment sent before, whole.
-    fn again(&self, start: u64, end: u64) -> Data {
+    pub(crate) fn again(&self, start: u64, end: u64) -> Data {
         let fin = end > self.written;
         let payload = (end - start - u64::from(fin)) as u16;
-        Data { start, payload, fin, again: true }
+        Data { start, payload, fin, again: true, is_probe: false, push: false }
     }
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
@@ -105,14 +161,9 @@ impl Sender {
         self.board.last_suspect().map(|last| self.again(last.start, last.end()))
     }
 
+    /// New data as far as there is some and the peer takes it, if it may leave as it is.
     #[inline]
-    fn new_data(
-        &mut self,
-        now: Time,
-        in_flight: u64,
-        settings: &Settings,
-        options: u64,
-    ) -> Option<Data> {
+    fn chunk(&self, settings: &Settings, options: u64) -> Option<Data> {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
@@ -121,15 +172,27 @@ impl Sender {
         let fin =
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
         let may_leave = payload >= mss || fin || self.may_send_small(payload, settings);
-        if (payload == 0 && !fin) || !may_leave {
-            return None;
-        }
-        let mut room = self.control.cwnd;
+        let push = self.closed && payload == available;
+        let (start, payload) = (self.nxt, payload as u16);
+        let data = Data { start, payload, fin, again: false, is_probe: false, push };
+        ((data.payload > 0 || fin) && may_leave).then_some(data)
+    }
+
+    #[inline]
+    fn new_data(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        let mut data = self.chunk(settings, options)?;
+        let mut room = self.cwnd();
         if self.recovery.in_doubt() && !settings.limited_transmit {
             // RFC 3042 is off: what left the network out of order makes no room yet.
             room = room.saturating_sub(self.board.sacked() + self.recovery.dup_delivered());
         }
-        if in_flight >= room {
+        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight)) {
             return None;
         }
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
@@ -138,7 +201,8 @@ impl Sender {
                 self.consult(now, |cc, flow| cc.on_restart(flow, idle));
             }
         }
-        Some(Data { start: self.nxt, payload: payload as u16, fin, again: false })
+        data.push |= settings.tso && self.bursts.is_at_end();
+        Some(data)
     }
 
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.

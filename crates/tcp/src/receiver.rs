@@ -1,9 +1,16 @@
 //! The receiving half: reassembly, the window offered, what is reported by SACK.
 
+mod autotune;
+
+pub(crate) use autotune::Sized;
+
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
+use autotune::Autotune;
+use std::ops::Range;
+use tcplab_units::Time;
 
 /// What the data of a segment meant to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +42,10 @@ pub(crate) struct Receiver {
     out_of_order: RangeSet,
     /// A byte of each block reported, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
+    /// What came twice and has not been reported (RFC 2883).
+    duplicate: Option<Range<u64>>,
+    /// The window of Linux grows with what arrives.
+    autotune: Option<Box<Autotune>>,
 }
 
 impl Receiver {
@@ -44,18 +55,24 @@ impl Receiver {
         let window_scale =
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
-        let buffer = settings.receive_buffer.min(largest);
+        let autotune = settings.is_linux().then(|| Box::new(Autotune::new(settings)));
+        let kept =
+            if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
+        let buffer = (settings.receive_buffer - kept).min(largest);
+        let first = autotune.as_ref().map_or(buffer, |autotune| autotune.first_window());
         Self {
             origin: Origin::default(),
             next: 0,
             consumed: 1,
-            edge: 1 + buffer,
+            edge: 1 + first,
             buffer,
             mss: u64::from(settings.mss),
             window_scale,
             fin: None,
             out_of_order: RangeSet::default(),
             recent: [0; 4],
+            duplicate: None,
+            autotune,
         }
     }
 
@@ -63,7 +80,7 @@ impl Receiver {
     pub fn without_scaling(&mut self) {
         self.window_scale = 0;
         self.buffer = self.buffer.min(u64::from(u16::MAX));
-        self.edge = self.consumed + self.buffer;
+        self.edge = self.edge.min(self.consumed + self.buffer);
     }
 
     /// Bytes in order that the application has not read.
@@ -85,6 +102,57 @@ impl Receiver {
     #[inline]
     pub fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
+    }
+
+    /// A segment was taken: the window may open further for it. Says whether it does.
+    #[inline]
+    pub fn tune(&mut self, now: Time, sized: Sized) -> bool {
+        let (next, edge, held) = (self.next, self.edge, self.held());
+        self.autotune
+            .as_mut()
+            .is_some_and(|autotune| autotune.on_segment(now, sized, next, edge, held))
+    }
+
+    /// The connection stands.
+    pub fn begin(&mut self, now: Time) {
+        if let Some(autotune) = &mut self.autotune {
+            autotune.begin(now);
+        }
+    }
+
+    /// The application has read what there was.
+    #[inline]
+    pub fn tune_to_reader(&mut self, now: Time, bytes: u64) {
+        if let Some(autotune) = &mut self.autotune {
+            autotune.on_read(now, self.consumed - bytes, self.consumed, self.next);
+        }
+    }
+
+    /// Whether at least the window could be offered again that was when this offset was acknowledged.
+    #[inline]
+    pub fn can_hold_window(&self, acked: u64) -> bool {
+        let window = self.autotune.as_ref().map(|autotune| autotune.window(self.held()));
+        window.is_none_or(|window| {
+            window.next_multiple_of(1 << self.window_scale) >= self.edge.saturating_sub(acked)
+        })
+    }
+
+    /// Bytes that nobody can read yet, or has not.
+    fn held(&self) -> u64 {
+        let waiting: u64 =
+            self.out_of_order.descending().map(|range| range.end - range.start).sum();
+        waiting + (self.next - self.consumed.min(self.next))
+    }
+
+    /// These offsets came twice.
+    pub fn note_duplicate(&mut self, range: Range<u64>) {
+        self.duplicate = Some(range);
+    }
+
+    /// Whether there is something to report in SACK blocks.
+    #[inline]
+    pub fn has_report(&self) -> bool {
+        self.has_gap() || self.duplicate.is_some()
     }
 
     /// Bytes of window left as the peer knows it.
@@ -149,10 +217,14 @@ impl Receiver {
 
     /// Adds the blocks of data received out of order to `segment`, the one that changed last first.
     /// No more than `room`.
-    pub fn with_sack(&self, segment: Segment, room: usize) -> Segment {
-        let mut blocks: [SackBlock; 4] = Default::default();
-        let mut starts = [u64::MAX; 4];
+    pub fn with_sack(&mut self, segment: Segment, room: usize) -> Segment {
+        let mut blocks: [SackBlock; 5] = Default::default();
+        let mut starts = [u64::MAX; 5];
         let mut count = 0;
+        if let Some(twice) = self.duplicate.take() {
+            blocks[0] = (self.origin.number(twice.start), self.origin.number(twice.end));
+            count = 1;
+        }
         for at in self.recent {
             if let Some(range) = self.out_of_order.around(at)
                 && !starts[..count].contains(&range.start)
@@ -169,6 +241,14 @@ impl Receiver {
     /// telling (RFC 9293 §3.8.6.2.2) and never back.
     #[inline]
     pub fn offer(&mut self, scale: u8) -> u16 {
+        if let Some(autotune) = &self.autotune {
+            // In whole units of the scale, and never back (`tcp_select_window`).
+            let unit = 1 << scale;
+            let window = autotune.window(self.held()).max(self.window());
+            let largest = u64::from(u16::MAX) << scale;
+            self.edge = self.next + window.next_multiple_of(unit).min(largest).max(self.window());
+            return (self.window() >> scale).min(u64::from(u16::MAX)) as u16;
+        }
         if self.opening() >= self.mss.min(self.buffer / 2) {
             self.edge += self.opening();
         }
@@ -178,6 +258,11 @@ impl Receiver {
     /// Whether the window has opened so far that the peer is to be told unasked.
     #[inline]
     pub fn should_update(&self) -> bool {
+        if let Some(autotune) = &self.autotune {
+            // `tcp_cleanup_rbuf`: at least twice as much.
+            return 2 * self.window() <= autotune.clamp()
+                && autotune.window(self.held()) >= 2 * self.window().max(1);
+        }
         let opening = self.opening();
         let was_closed = self.window() < self.mss;
         opening > 0
@@ -205,7 +290,7 @@ mod tests {
         receiver
     }
 
-    fn blocks(receiver: &Receiver) -> Vec<(u32, u32)> {
+    fn blocks(receiver: &mut Receiver) -> Vec<(u32, u32)> {
         let segment = Segment::new(Flags::ACK, SeqNumber(0), SeqNumber(0));
         receiver.with_sack(segment, 4).sack().iter().map(|block| (block.0.0, block.1.0)).collect()
     }
@@ -230,11 +315,11 @@ mod tests {
         for start in [1001, 3001, 5001] {
             receiver.receive(start, 1000, false);
         }
-        assert_eq!(blocks(&receiver), [(5001, 6001), (3001, 4001), (1001, 2001)]);
+        assert_eq!(blocks(&mut receiver), [(5001, 6001), (3001, 4001), (1001, 2001)]);
         receiver.receive(2001, 1000, false);
-        assert_eq!(blocks(&receiver), [(1001, 4001), (5001, 6001)]);
+        assert_eq!(blocks(&mut receiver), [(1001, 4001), (5001, 6001)]);
         receiver.receive(1, 1000, false);
-        assert_eq!(blocks(&receiver), [(5001, 6001)]);
+        assert_eq!(blocks(&mut receiver), [(5001, 6001)]);
     }
 
     #[test]

@@ -1,57 +1,61 @@
-//! Detects loss and leads the sender through repair: fast retransmit and recovery with SACK
-//! (RFC 6675) and without (RFC 6582), and the aftermath of a timeout.
+//! Leads the sender through trouble: duplicate ACKs, loss and its repair, timeouts, and back.
+//!
+//! One machine for all stacks; what finds losses is a setting: SACK blocks (RFC 6675) or time (RACK,
+//! RFC 8985), or without SACK duplicate and partial ACKs (RFC 6582).
 //!
 //! Without SACK each duplicate ACK stands for one segment that arrived, as if it had been SACKed.
 //! That makes the window inflation of RFC 5681 §3.2 and its deflation by partial ACKs (RFC 6582
 //! §3.2) a matter of counting what is in flight, the same for both.
 
+use crate::prr::Reduction;
 use crate::scoreboard::{Progress, Scoreboard};
-use tcplab_cc::Cause;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_cc::{Cause, Congestion};
+use tcplab_units::Time;
 
-/// Where the sender stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Where the sender stands. The order means how grave it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Nothing is known to be lost.
+    /// Nothing is known to be amiss.
     Open,
+    /// Something arrived out of order.
+    Disorder,
+    /// A mark, or a loss that is repaired already, makes the window smaller.
+    Reduced,
     /// A loss was found by the ACKs of later segments and is being repaired.
     Recovery,
-    /// The timer ran out and everything not SACKed is being sent again.
+    /// The timer ran out and what was not SACKed is being sent again.
     Loss,
 }
 
-/// What the sender must know of the acknowledgment that just came.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
-    pub una: u64,
-    pub nxt: u64,
-    /// Whether it acknowledges nothing, carries nothing and changes nothing (RFC 5681 §2).
-    pub duplicate: bool,
-}
-
-/// What is to be told to the congestion controller.
+/// What may be sent in answer to the last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// The phase goes on.
-    None,
-    /// A congestion episode begins.
-    Begins(Cause),
-    /// The data outstanding when it began is acknowledged.
-    Ends,
+enum Repair {
+    /// New data only.
+    Nothing,
+    /// What is lost, and then new data.
+    Lost,
+    /// New data, and only if there is none what is lost (F-RTO, RFC 5682 §3.1 step 2b).
+    NewFirst,
 }
 
-/// How loss is detected.
+/// What an ACK was.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
-    pub sack: bool,
-    pub dup_thresh: u32,
-    pub mss: u64,
+pub(crate) struct Seen {
+    /// It acknowledged data.
+    pub advanced: bool,
+    /// It acknowledges nothing, carries nothing and changes nothing (RFC 5681 §2).
+    pub duplicate: bool,
+    /// When what it answers had left, by the clock of its timestamp.
+    pub echoed: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Recovery {
     pub phase: Phase,
     /// `RecoveryPoint` (RFC 6675), `recover` (RFC 6582): acknowledging this ends the episode.
-    end: u64,
+    pub end: u64,
     dup_acks: u32,
     /// Segments outstanding when the first of those ACKs came.
     flight: u64,
@@ -63,7 +67,10 @@ pub(crate) struct Recovery {
     pub rescued: bool,
     partial_acks: u32,
     /// The timer ran out and nothing was acknowledged since.
-    stalled: bool,
+    pub stalled: bool,
+    /// The timeout may have been spurious (F-RTO).
+    frto: bool,
+    repair: Repair,
 }
 
 impl Default for Recovery {
@@ -78,6 +85,8 @@ impl Default for Recovery {
             rescued: false,
             partial_acks: 0,
             stalled: false,
+            frto: false,
+            repair: Repair::Nothing,
         }
     }
 }
@@ -92,14 +101,63 @@ impl Recovery {
     /// FlightSize when the loss showed itself. What limited transmit has sent since is not part of it
     /// (RFC 5681 §3.2 step 2).
     #[inline]
-    pub fn flight(&self, board: &Scoreboard) -> u64 {
+    fn flight(&self, board: &Scoreboard) -> u64 {
         if self.dup_acks > 0 { self.flight } else { board.outstanding() }
     }
 
     /// Some ACKs reported later data, too few to call a loss.
     #[inline]
     pub fn in_doubt(&self) -> bool {
-        self.phase == Phase::Open && self.dup_acks > 0
+        self.phase <= Phase::Disorder && self.dup_acks > 0
+    }
+
+    #[inline]
+    pub fn is_in_recovery(&self) -> bool {
+        self.phase == Phase::Recovery
+    }
+
+    /// Losses are being repaired.
+    #[inline]
+    pub fn is_repairing(&self) -> bool {
+        self.phase >= Phase::Recovery
+    }
+
+    /// The window is led to a smaller one, and does not grow.
+    #[inline]
+    pub fn is_reducing(&self) -> bool {
+        matches!(self.phase, Phase::Reduced | Phase::Recovery)
+    }
+
+    /// Whether what is lost may be sent again, before new data or after it.
+    #[inline]
+    pub fn may_repair(&self, before_new: bool) -> bool {
+        match self.repair {
+            Repair::Nothing => false,
+            Repair::Lost => before_new,
+            Repair::NewFirst => !before_new,
+        }
+    }
+
+    /// What is lost may be sent again.
+    pub fn repair_lost(&mut self) {
+        self.repair = Repair::Lost;
+    }
+
+    /// New data was sent first; what arrives will tell more.
+    #[inline]
+    pub fn on_new_data(&mut self) {
+        if self.repair == Repair::NewFirst {
+            self.repair = Repair::Nothing;
+        }
+    }
+
+    /// Nothing new can be sent: F-RTO is given up (RFC 5682 §3.1 step 2b).
+    #[inline]
+    pub fn give_up_new_data(&mut self) {
+        if self.repair == Repair::NewFirst {
+            self.frto = false;
+            self.repair = Repair::Lost;
+        }
     }
 
     /// Whether the next segment is the first retransmission of an episode: the timer starts again with
@@ -112,115 +170,324 @@ impl Recovery {
     /// Whether the ACK just taken moves the retransmission timer. Partial ACKs after the first do
     /// not, without SACK (the impatient variant, RFC 6582 §3.2 and §4).
     #[inline]
-    pub fn moves_timer(&self, sack: bool) -> bool {
-        sack || self.phase != Phase::Recovery || self.partial_acks <= 1
+    pub fn moves_timer(&self, settings: &Settings, sack: bool) -> bool {
+        sack || settings.is_linux() || self.phase != Phase::Recovery || self.partial_acks <= 1
+    }
+}
+
+impl Sender {
+    pub(crate) fn set_phase(&mut self, phase: Phase) {
+        let (before, grave) = (self.recovery.phase, Phase::Reduced);
+        let is_worse =
+            (phase >= grave && before < grave) || (phase == Phase::Loss && before < Phase::Loss);
+        self.counters.episodes += u64::from(is_worse);
+        self.recovery.phase = phase;
+        if !self.recovery.is_reducing() {
+            self.reduction = None;
+        }
     }
 
-    /// Takes an ACK. Segments newly found lost are marked on the board and counted in `lost`.
+    /// Something in the window was sent more than once.
+    pub(crate) fn has_again(&self) -> bool {
+        self.board.repaired() > 0 || self.board.front().is_some_and(|oldest| oldest.retransmitted)
+    }
+
+    /// Back to `Open`, or `Disorder` while something is out of order.
+    pub(crate) fn settle(&mut self) {
+        let left = self.board.sacked() + self.recovery.dup_delivered + self.board.lost() > 0;
+        let phase = if left || self.has_again() { Phase::Disorder } else { Phase::Open };
+        self.set_phase(phase);
+    }
+
+    /// Counts what duplicate and other ACKs say without SACK blocks.
     #[inline]
-    pub fn on_ack(
-        &mut self,
-        board: &mut Scoreboard,
-        progress: &mut Progress,
-        arrival: Arrival,
-        rules: Rules,
-    ) -> (Turn, u64) {
+    pub(crate) fn count_duplicates(&mut self, seen: Seen, progress: &mut Progress) {
+        let recovery = &mut self.recovery;
         if progress.acked > 0 {
-            self.stalled = false;
+            recovery.stalled = false;
             // What duplicate ACKs reported is now acknowledged; the segment that was missing was not
             // among it.
-            let reported = self.dup_delivered.min(progress.acked - 1);
+            let reported = recovery.dup_delivered.min(progress.acked - 1);
             progress.delivered -= reported.min(progress.delivered);
-            self.dup_delivered -= reported;
-            self.dup_acks = 0;
-        } else if arrival.duplicate {
-            if self.dup_acks == 0 {
-                self.flight = board.outstanding();
+            recovery.dup_delivered -= reported;
+            recovery.dup_acks = 0;
+        } else if seen.duplicate {
+            if recovery.dup_acks == 0 {
+                recovery.flight = self.board.outstanding();
             }
-            self.dup_acks += 1;
+            recovery.dup_acks += 1;
             // At least one segment is missing, or the ACK would not be a duplicate.
-            if !rules.sack && self.dup_delivered + board.lost().max(1) < board.outstanding() {
-                self.dup_delivered += 1;
+            let known = recovery.dup_delivered + self.board.lost().max(1);
+            if !self.sack && known < self.board.outstanding() {
+                recovery.dup_delivered += 1;
                 progress.delivered += 1;
             }
         }
-        match self.phase {
-            Phase::Open => {
-                if progress.acked == 0 && self.dup_acks == 0 && progress.delivered == 0 {
-                    return (Turn::None, 0);
+    }
+
+    /// What an ACK that may be a sign of trouble means (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
+    /// order the kernel's `tcp_fastretrans_alert`).
+    pub(crate) fn look_for_trouble(
+        &mut self,
+        now: Time,
+        seen: Seen,
+        progress: &Progress,
+        settings: &Settings,
+    ) {
+        self.recovery.repair = Repair::Nothing;
+        if self.recovery.phase == Phase::Open {
+            self.undo.nothing_again();
+        } else if self.una >= self.recovery.end {
+            match self.recovery.phase {
+                Phase::Reduced if self.una > self.recovery.end => self.end_reduction(now),
+                Phase::Recovery => {
+                    self.recovery.dup_delivered = 0;
+                    self.recovery.dup_acks = 0;
+                    self.recovery.owes_retransmission = false;
+                    if self.undo_at_end(now, seen.echoed, settings) {
+                        return;
+                    }
+                    self.consult(now, |cc, flow| cc.on_recovered(flow));
                 }
-                self.look_for_loss(board, progress, arrival, rules)
+                _ => {}
             }
-            Phase::Recovery | Phase::Loss if arrival.una >= self.end => {
-                self.phase = Phase::Open;
-                self.dup_acks = 0;
-                self.dup_delivered = 0;
-                self.owes_retransmission = false;
-                (Turn::Ends, 0)
-            }
+        }
+        match self.recovery.phase {
             Phase::Recovery => {
-                let lost = if rules.sack {
-                    board.judge(rules.dup_thresh, rules.mss)
-                } else if progress.acked > 0 {
-                    // A partial ACK: the next hole is lost too (RFC 6582 §3.2 step 3).
-                    self.partial_acks += 1;
-                    self.owes_retransmission = true;
-                    board.lose_front()
-                } else {
-                    0
-                };
-                (Turn::None, lost)
+                if seen.advanced && self.undo_partial(now, seen.echoed, settings) {
+                    return;
+                }
+                if self.undo_by_dsack(now, settings) {
+                    self.settle();
+                }
+                self.find_losses(now, seen, settings);
+                if self.recovery.phase != Phase::Recovery {
+                    if self.board.lost() == 0 {
+                        return;
+                    }
+                    self.enter_recovery(now, settings);
+                }
             }
-            Phase::Loss => (Turn::None, 0),
+            Phase::Loss => {
+                self.go_on_after_timeout(now, seen, progress, settings);
+                let repairs = self.find_losses(now, seen, settings);
+                if self.recovery.phase != Phase::Open && repairs == 0 {
+                    return;
+                }
+                if !self.begin_if_lost(now, settings) {
+                    return;
+                }
+            }
+            _ => {
+                if self.recovery.phase <= Phase::Disorder {
+                    self.undo_by_dsack(now, settings);
+                }
+                self.find_losses(now, seen, settings);
+                if !self.begin_if_lost(now, settings) {
+                    return;
+                }
+            }
+        }
+        self.recovery.repair = Repair::Lost;
+    }
+
+    /// Recovery begins if a loss is proven.
+    fn begin_if_lost(&mut self, now: Time, settings: &Settings) -> bool {
+        if self.board.lost() == 0 {
+            if self.recovery.phase != Phase::Reduced {
+                if !self.has_again() {
+                    self.undo.nothing_again();
+                }
+                self.settle();
+            }
+            return false;
+        }
+        self.enter_recovery(now, settings);
+        true
+    }
+
+    /// Finds what is lost. Returns how many repairs are among it.
+    fn find_losses(&mut self, now: Time, seen: Seen, settings: &Settings) -> u64 {
+        if !self.has_outstanding() {
+            return 0;
+        }
+        let in_recovery = self.recovery.phase == Phase::Recovery;
+        let calm = self.recovery.phase < Phase::Recovery;
+        let enough = self.recovery.dup_acks >= settings.dup_thresh;
+        let mut lost = 0;
+        if !self.sack {
+            // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
+            let heeded = self.una > self.recovery.end || settings.is_linux();
+            if calm && enough && heeded {
+                lost = self.board.lose_front();
+            } else if in_recovery && seen.advanced {
+                // A partial ACK: the next hole is lost too (RFC 6582 §3.2 step 3).
+                self.recovery.partial_acks += 1;
+                self.recovery.owes_retransmission = !settings.prr;
+                lost = self.board.lose_front();
+            }
+        } else if settings.rack {
+            return self.detect_by_time(now, settings).repairs;
+        } else if calm || in_recovery {
+            if self.board.sacked() > 0 {
+                lost = self.board.judge(settings.dup_thresh, u64::from(self.mss));
+            }
+            if calm && (lost > 0 || enough) {
+                lost += self.board.lose_front();
+            }
+        }
+        self.lost += lost;
+        0
+    }
+
+    /// A loss was found, and not by the timer.
+    pub(crate) fn enter_recovery(&mut self, now: Time, settings: &Settings) {
+        if !self.has_again() {
+            self.undo.nothing_again();
+        }
+        let reduces = !self.recovery.is_reducing();
+        self.begin_doubt(reduces);
+        let flight = self.recovery.flight(&self.board);
+        self.set_phase(Phase::Recovery);
+        self.recovery.owes_retransmission = !settings.prr;
+        self.recovery.rescued = false;
+        self.recovery.partial_acks = 0;
+        if reduces {
+            self.begin_reduction(now, Cause::Loss, flight, settings);
         }
     }
 
-    #[inline]
-    fn look_for_loss(
+    /// The window is to become smaller, at once or by and by.
+    pub(crate) fn begin_reduction(
         &mut self,
-        board: &mut Scoreboard,
+        now: Time,
+        cause: Cause,
+        flight: u64,
+        settings: &Settings,
+    ) {
+        self.recovery.end = self.nxt;
+        self.tail.end = None;
+        let before = self.cwnd();
+        let event = Congestion { cause, flight, again: false };
+        self.consult(now, |cc, flow| cc.on_congestion(flow, event));
+        self.reduction = (settings.prr && self.control.prr)
+            .then(|| Reduction::new(before, self.control.ssthresh.unwrap_or(self.control.cwnd)));
+    }
+
+    fn end_reduction(&mut self, now: Time) {
+        self.set_phase(Phase::Open);
+        self.consult(now, |cc, flow| cc.on_recovered(flow));
+    }
+
+    /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
+    pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
+        let flight = self.board.outstanding();
+        self.begin_reduction(now, Cause::Loss, flight, settings);
+        self.set_phase(Phase::Reduced);
+        self.reduction = None;
+        self.consult(now, |cc, flow| cc.on_recovered(flow));
+        self.settle();
+    }
+
+    /// Moves the window of a reduction.
+    #[inline]
+    pub(crate) fn reduce(&mut self, delivered: u64, lost: u64, advanced: bool) {
+        let in_flight = self.in_flight();
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_ack(delivered, lost, advanced, in_flight);
+        }
+    }
+
+    /// An ACK after a timeout: the end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or more repairs.
+    fn go_on_after_timeout(
+        &mut self,
+        now: Time,
+        seen: Seen,
         progress: &Progress,
-        arrival: Arrival,
-        rules: Rules,
-    ) -> (Turn, u64) {
-        if !rules.sack && progress.acked > 0 {
-            self.dup_delivered = 0;
+        settings: &Settings,
+    ) {
+        let recovered = self.una >= self.recovery.end;
+        if seen.advanced && self.undo_timeout(now, seen.echoed, false, settings) {
+            return;
         }
-        let mut lost = 0;
-        if board.sacked() > 0 {
-            lost = board.judge(rules.dup_thresh, rules.mss);
+        if self.recovery.frto {
+            // Not all is lost: something arrived that was sent only once.
+            let originals = progress.originals && (self.sack || !progress.repairs_acked);
+            if originals && self.undo_timeout(now, seen.echoed, true, settings) {
+                return;
+            }
+            if self.nxt > self.recovery.end {
+                if progress.sacked > 0 || seen.duplicate {
+                    self.recovery.frto = false;
+                }
+            } else if seen.advanced && !recovered {
+                self.recovery.end = self.nxt;
+                if self.unsent() > 0 && self.una + self.window > self.nxt {
+                    self.recovery.repair = Repair::NewFirst;
+                    return;
+                }
+                self.recovery.frto = false;
+            }
         }
-        let enough = self.dup_acks >= rules.dup_thresh;
-        // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
-        let heeded = rules.sack || arrival.una > self.end;
-        if !(board.has_unrepaired() || (enough && heeded)) {
-            return (Turn::None, 0);
+        if recovered {
+            self.recovery.dup_acks = 0;
+            self.recovery.dup_delivered = 0;
+            self.recovery.owes_retransmission = false;
+            if !self.undo_at_end(now, seen.echoed, settings) {
+                self.consult(now, |cc, flow| cc.on_recovered(flow));
+            }
+            return;
         }
-        lost += board.lose_front();
-        self.phase = Phase::Recovery;
-        self.end = arrival.nxt;
-        self.owes_retransmission = true;
-        self.rescued = false;
-        self.partial_acks = 0;
-        (Turn::Begins(Cause::Loss), lost)
+        if !self.sack && seen.advanced {
+            self.recovery.dup_delivered = 0;
+        }
+        self.recovery.repair = Repair::Lost;
     }
 
     /// The retransmission timer ran out.
-    pub fn on_timeout(&mut self, board: &mut Scoreboard, nxt: u64) -> (Turn, u64) {
-        let lost = board.lose_all();
-        // Another timeout of the same data is the same episode (RFC 5681 §3.1).
-        let turn = if self.phase == Phase::Loss && self.stalled {
-            Turn::None
+    pub fn on_timeout(&mut self, now: Time, settings: &Settings) {
+        self.counters.timeouts += 1;
+        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a recovery
+        // that ends so, most of what was sent may have been SACKed long ago.
+        let delivered = self.board.sacked() + self.recovery.dup_delivered;
+        let flight = self.board.outstanding().saturating_sub(delivered);
+        let (before, stalled) = (self.recovery.phase, self.recovery.stalled);
+        let was_over = self.una >= self.recovery.end;
+        self.lost += self.board.lose_all(self.recent(now, settings));
+        let is_new = if settings.is_linux() {
+            before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
         } else {
-            Turn::Begins(Cause::Timeout)
+            // Another timeout of the same data is the same episode (RFC 5681 §3.1).
+            !(before == Phase::Loss && stalled)
         };
-        *self = Self {
-            phase: Phase::Loss,
-            end: nxt,
+        self.rtt.back_off();
+        self.recovery = Recovery {
+            phase: before,
+            end: self.nxt,
             owes_retransmission: true,
             stalled: true,
-            ..Self::default()
+            frto: settings.frto && (before < Phase::Recovery || stalled),
+            repair: Repair::Lost,
+            ..Recovery::default()
         };
-        (turn, lost)
+        if is_new {
+            self.begin_doubt(true);
+        }
+        self.reduction = None;
+        self.tail.end = None;
+        if is_new || settings.is_linux() {
+            let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
+            self.consult(now, |cc, flow| cc.on_congestion(flow, event));
+        }
+        self.usage.note_full(now);
+        self.set_phase(Phase::Loss);
+    }
+
+    /// Data arrived after later data: the path reorders, by so much.
+    pub(crate) fn note_reordering(&mut self, lowest: u64, settings: &Settings) {
+        let highest = self.board.highest_sacked().unwrap_or(self.una).max(self.una);
+        if settings.rack && self.sack && lowest < highest {
+            self.rack.reordering_seen = true;
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Round-trip time and retransmission timeout (RFC 6298).
+//! Round-trip time and retransmission timeout (RFC 6298), and Linux's way to get there.
 
 use crate::settings::Settings;
 use tcplab_units::Duration;
@@ -7,11 +7,14 @@ use tcplab_units::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
     srtt: Duration,
-    rttvar: Duration,
+    /// Linux: 8 times the smoothed RTT, in microseconds.
+    srtt_eighths: u32,
+    estimate: Estimate,
     /// RTO without backoff.
     base: Duration,
     /// How often the RTO was doubled since the last sample.
     backoff: u32,
+    /// Extremes and sum of what was measured of the newest segments, which waited least for their ACK.
     pub min: Duration,
     pub max: Duration,
     /// In nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
@@ -19,11 +22,40 @@ pub(crate) struct Rtt {
     pub count: u64,
 }
 
+/// How much RTTs vary.
+#[derive(Clone, Copy, Debug)]
+enum Estimate {
+    None,
+    /// RFC 6298.
+    Rfc {
+        rttvar: Duration,
+    },
+    Linux(Deviation),
+}
+
+/// In microseconds, 4 times the mean deviation: it counts by its maximum of a round trip.
+#[derive(Clone, Copy, Debug)]
+struct Deviation {
+    now: u32,
+    max: u32,
+    rttvar: u32,
+    /// Acknowledging more than this ends the round trip.
+    end: u64,
+}
+
+/// What is acknowledged and what has been sent when an RTT is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Progressed {
+    pub una: u64,
+    pub nxt: u64,
+}
+
 impl Rtt {
     pub fn new(settings: &Settings) -> Self {
         Self {
             srtt: Duration::ZERO,
-            rttvar: Duration::ZERO,
+            srtt_eighths: 0,
+            estimate: Estimate::None,
             base: settings.initial_rto,
             backoff: 0,
             min: Duration::MAX,
@@ -35,27 +67,80 @@ impl Rtt {
 
     /// Takes a measurement of a segment that was sent once (Karn's algorithm, §3).
     #[inline]
-    pub fn sample(&mut self, rtt: Duration, settings: &Settings) {
-        if self.count == 0 {
-            // §2.2
-            self.srtt = rtt;
-            self.rttvar = rtt / 2;
+    pub fn sample(&mut self, rtt: Duration, at: Progressed, settings: &Settings) {
+        let rto = if settings.is_linux() {
+            self.sample_as_linux(rtt, at, settings)
         } else {
-            // §2.3, with alpha = 1/8 and beta = 1/4.
-            self.rttvar = (self.rttvar * 3 + self.srtt.abs_diff(rtt)) / 4;
-            self.srtt = (self.srtt * 7 + rtt) / 8;
-        }
-        // The clock is finer than any G worth adding; §2.4 and §2.5 bound the result.
-        self.base = (self.srtt + self.rttvar * 4).max(settings.min_rto).min(settings.max_rto);
+            self.sample_as_rfc(rtt)
+        };
+        self.base = rto.max(settings.min_rto).min(settings.max_rto);
         // §5 (5.7): only a new measurement ends the backoff.
         self.backoff = 0;
+    }
+
+    fn sample_as_rfc(&mut self, rtt: Duration) -> Duration {
+        let rttvar = if let Estimate::Rfc { rttvar } = self.estimate {
+            // §2.3, with alpha = 1/8 and beta = 1/4.
+            let rttvar = (rttvar * 3 + self.srtt.abs_diff(rtt)) / 4;
+            self.srtt = (self.srtt * 7 + rtt) / 8;
+            rttvar
+        } else {
+            // §2.2
+            self.srtt = rtt;
+            rtt / 2
+        };
+        self.estimate = Estimate::Rfc { rttvar };
+        // The clock is finer than any G worth adding; §2.4 and §2.5 bound the result.
+        self.srtt + rttvar * 4
+    }
+
+    /// `tcp_rtt_estimator` and `__tcp_set_rto`: the deviation counts by its maximum of each round trip,
+    /// is at least the minimum RTO, falls slowly, and hardly grows with RTTs that shrink.
+    fn sample_as_linux(&mut self, rtt: Duration, at: Progressed, settings: &Settings) -> Duration {
+        let measured = micros(rtt).max(1);
+        let least = micros(settings.min_rto);
+        let deviation = if let Estimate::Linux(mut deviation) = self.estimate {
+            let error = i64::from(measured) - i64::from(self.srtt_eighths >> 3);
+            self.srtt_eighths = (i64::from(self.srtt_eighths) + error).max(1) as u32;
+            let mut change = error.abs() - i64::from(deviation.now >> 2);
+            if error < 0 && change > 0 {
+                change >>= 3;
+            }
+            deviation.now = (i64::from(deviation.now) + change) as u32;
+            if deviation.now > deviation.max {
+                deviation.max = deviation.now;
+                deviation.rttvar = deviation.rttvar.max(deviation.max);
+            }
+            if at.una > deviation.end {
+                if deviation.max < deviation.rttvar {
+                    deviation.rttvar -= (deviation.rttvar - deviation.max) >> 2;
+                }
+                deviation.end = at.nxt;
+                deviation.max = least;
+            }
+            deviation
+        } else {
+            self.srtt_eighths = measured.saturating_mul(8);
+            let now = measured.saturating_mul(2);
+            Deviation { now, max: now.max(least), rttvar: now.max(least), end: at.nxt }
+        };
+        self.estimate = Estimate::Linux(deviation);
+        self.srtt = Duration::from_micros(u64::from(self.srtt_eighths >> 3));
+        let rto = u64::from(self.srtt_eighths >> 3) + u64::from(deviation.rttvar);
+        // In whole ticks.
+        Duration::from_millis(rto.div_ceil(1000))
+    }
+
+    /// Counts an RTT in what is reported of the connection.
+    #[inline]
+    pub fn note(&mut self, rtt: Duration) {
         self.min = self.min.min(rtt);
         self.max = self.max.max(rtt);
-        self.sum_nanos += rtt.as_nanos();
+        self.sum_nanos = self.sum_nanos.saturating_add(rtt.as_nanos());
         self.count += 1;
     }
 
-    /// The mean of all samples, of which there is one at least.
+    /// The mean of what was counted.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.sum_nanos / self.count)
     }
@@ -80,6 +165,11 @@ impl Rtt {
         self.backed_off(self.backoff, settings)
     }
 
+    /// The timeout without backoff.
+    pub fn plain(&self) -> Duration {
+        self.base
+    }
+
     /// The timer ran out: the next one is twice as long (§5.5).
     pub fn back_off(&mut self) {
         self.backoff += 1;
@@ -88,17 +178,27 @@ impl Rtt {
     /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7).
     pub fn after_syn_timeout(&mut self, settings: &Settings) {
         self.backoff = 0;
-        self.base = self.base.max(Duration::from_secs(3)).min(settings.max_rto);
+        if !settings.is_linux() {
+            self.base = self.base.max(Duration::from_secs(3)).min(settings.max_rto);
+        }
     }
+}
+
+fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX >> 4)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tcplab_cc::Flavour;
 
     fn millis(value: u64) -> Duration {
         Duration::from_millis(value)
     }
+
+    /// Nothing acknowledged: all samples are of one round trip.
+    const AT: Progressed = Progressed { una: 1, nxt: 1_000_000 };
 
     fn settings() -> Settings {
         Settings { min_rto: millis(200), ..Settings::default() }
@@ -108,7 +208,7 @@ mod tests {
     fn first_sample_sets_srtt_and_half_of_it_as_variation() {
         let mut rtt = Rtt::new(&settings());
         assert_eq!(rtt.rto(&settings()), Duration::from_secs(1));
-        rtt.sample(millis(100), &settings());
+        rtt.sample(millis(100), AT, &settings());
         // 100 + 4 * 50
         assert_eq!((rtt.srtt(), rtt.rto(&settings())), (millis(100), millis(300)));
     }
@@ -116,8 +216,8 @@ mod tests {
     #[test]
     fn later_samples_move_it_by_an_eighth_and_a_quarter() {
         let mut rtt = Rtt::new(&settings());
-        rtt.sample(millis(100), &settings());
-        rtt.sample(millis(180), &settings());
+        rtt.sample(millis(100), AT, &settings());
+        rtt.sample(millis(180), AT, &settings());
         // rttvar = (3 * 50 + |100 - 180|) / 4 = 57.5; srtt = (7 * 100 + 180) / 8 = 110
         assert_eq!(rtt.srtt(), millis(110));
         assert_eq!(rtt.rto(&settings()), millis(110 + 230));
@@ -127,7 +227,7 @@ mod tests {
     fn never_below_the_minimum_and_doubled_up_to_the_maximum() {
         let mut rtt = Rtt::new(&settings());
         for _ in 0..100 {
-            rtt.sample(millis(10), &settings());
+            rtt.sample(millis(10), AT, &settings());
         }
         assert_eq!(rtt.rto(&settings()), millis(200));
         rtt.back_off();
@@ -136,7 +236,7 @@ mod tests {
             rtt.back_off();
         }
         assert_eq!(rtt.rto(&settings()), settings().max_rto);
-        rtt.sample(millis(10), &settings());
+        rtt.sample(millis(10), AT, &settings());
         assert_eq!(rtt.rto(&settings()), millis(200));
     }
 
@@ -144,10 +244,46 @@ mod tests {
     fn the_mean_holds_for_as_many_samples_as_a_long_fast_run_has() {
         // 100 ms at 416,667 ACKs a second (10 Gbit/s, every second segment) for an hour.
         let mut rtt = Rtt::new(&settings());
-        rtt.sample(millis(100), &settings());
         rtt.count = 416_667 * 3_600;
         rtt.sum_nanos = millis(100).as_nanos() * rtt.count;
-        rtt.sample(millis(100), &settings());
+        rtt.note(millis(100));
         assert_eq!(rtt.mean(), millis(100));
+    }
+
+    fn linux() -> Settings {
+        Settings { flavour: Flavour::Linux, min_rto: millis(200), ..Settings::default() }
+    }
+
+    #[test]
+    fn linux_adds_the_minimum_rto_to_a_steady_rtt() {
+        let mut rtt = Rtt::new(&linux());
+        for una in 0..100 {
+            rtt.sample(millis(40), Progressed { una: 2 * una, nxt: 2 * una + 1 }, &linux());
+        }
+        // 40 ms + rttvar, which is never below 200 ms.
+        assert_eq!((rtt.srtt(), rtt.rto(&linux())), (millis(40), millis(240)));
+    }
+
+    #[test]
+    fn linux_counts_the_largest_deviation_of_a_round_trip() {
+        let mut rtt = Rtt::new(&linux());
+        rtt.sample(millis(100), AT, &linux());
+        // mdev = 2 * 100 = 200 ms. One of 300 ms: the error is 200, so mdev = 200 + 200 - 50 = 350 ms
+        // and srtt = 100 + 200 / 8 = 125 ms.
+        rtt.sample(millis(300), AT, &linux());
+        assert_eq!((rtt.srtt(), rtt.rto(&linux())), (millis(125), millis(125 + 350)));
+        // One of 125 ms lowers mdev, but not the maximum of the round trip.
+        rtt.sample(millis(125), AT, &linux());
+        assert_eq!(rtt.rto(&linux()), millis(125 + 350));
+    }
+
+    #[test]
+    fn linux_hardly_heeds_an_rtt_that_shrinks() {
+        let mut rtt = Rtt::new(&linux());
+        rtt.sample(millis(400), AT, &linux());
+        // mdev = 800. One of 100 ms: error 300, 300 - 200 = 100, of which an eighth: 812.5 ms;
+        // srtt = 400 - 300 / 8 = 362.5 ms; together 1175 ms.
+        rtt.sample(millis(100), AT, &linux());
+        assert_eq!(rtt.rto(&linux()), millis(1175));
     }
 }

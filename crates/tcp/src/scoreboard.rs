@@ -2,11 +2,12 @@
 //!
 //! The cost of an ACK does not grow with the window. Segments leave at the front as they are
 //! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
-//! cursor that moves forward, and found for retransmission by another (RFC 6675).
+//! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
 
 use crate::ranges::RangeSet;
+use crate::segment::clock;
 use std::collections::VecDeque;
-use tcplab_units::Time;
+use tcplab_units::{Duration, Time};
 
 /// One segment under way.
 #[derive(Clone, Copy, Debug)]
@@ -14,13 +15,13 @@ pub(crate) struct Sent {
     /// Offset of its first byte.
     pub start: u64,
     /// When it last left.
-    left_at: Time,
+    pub left_at: Time,
     /// Offsets it takes: its payload, and one for a FIN.
     length: u16,
     sacked: bool,
     lost: bool,
     /// Was sent more than once.
-    retransmitted: bool,
+    pub retransmitted: bool,
     /// Was sent again: since it was judged lost, or on suspicion.
     repaired: bool,
 }
@@ -31,28 +32,98 @@ impl Sent {
     }
 }
 
+/// What the sender knows when an ACK comes that helps to tell what the ACK means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// A segment that was sent again after this cannot have been answered yet: the first answers.
+    pub too_late: Time,
+    /// When the segment left that the receiver answers, by the clock of its timestamp.
+    pub echoed: Option<u64>,
+    /// What was outstanding when the last episode began ends here.
+    pub episode_end: u64,
+}
+
+impl Default for Arrival {
+    fn default() -> Self {
+        Self { too_late: Time::NEVER, echoed: None, episode_end: 0 }
+    }
+}
+
 /// What an ACK changed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Progress {
+    pub arrival: Arrival,
     /// Segments cumulatively acknowledged.
     pub acked: u64,
     /// Segments delivered for the first time, cumulatively or by SACK.
     pub delivered: u64,
-    /// When the oldest and the newest delivered segment were sent, if each was sent only once and
-    /// delivered just now.
-    pub oldest: Option<Time>,
-    pub newest: Option<Time>,
+    /// Segments delivered by SACK.
+    pub sacked: u64,
+    /// When the first and the last segment were sent that was acknowledged just now and sent only
+    /// once.
+    pub acked_sent: Option<(Time, Time)>,
+    /// The same of segments reported by SACK.
+    pub sacked_sent: Option<(Time, Time)>,
+    /// One of those acknowledged was sent more than once.
+    pub repairs_acked: bool,
+    /// A segment of the episode was delivered that was sent only once.
+    pub originals: bool,
+    /// The lowest segment sent once that was delivered after higher ones.
+    pub overtaken: Option<u64>,
+    /// The latest sent of those delivered, by time and end, and when the last one counted had left.
+    pub latest: Option<(Time, u64)>,
+    pub last_left: Option<Time>,
 }
 
 impl Progress {
     #[inline]
-    fn deliver(&mut self, segment: &Sent) {
+    fn deliver(&mut self, segment: &Sent, by_sack: bool) {
         self.delivered += 1;
+        self.sacked += u64::from(by_sack);
+        let span = if by_sack { &mut self.sacked_sent } else { &mut self.acked_sent };
         if !segment.retransmitted {
-            self.oldest = Some(self.oldest.map_or(segment.left_at, |at| at.min(segment.left_at)));
-            self.newest = Some(self.newest.map_or(segment.left_at, |at| at.max(segment.left_at)));
+            let first = span.map_or(segment.left_at, |span| span.0);
+            *span = Some((first, segment.left_at));
+            self.originals |= segment.end() <= self.arrival.episode_end;
+        } else if segment.left_at > self.arrival.too_late
+            || (!by_sack
+                && self.arrival.echoed.is_some_and(|echoed| echoed < clock(segment.left_at)))
+        {
+            // What arrived was sent before the last repair of it.
+            return;
         }
+        self.last_left = Some(segment.left_at);
+        self.latest = self.latest.max(Some((segment.left_at, segment.end())));
     }
+
+    /// When the segment left whose delivery times the path for the timeout.
+    #[inline]
+    pub fn oldest(&self) -> Option<Time> {
+        let acked = self.acked_sent.filter(|_| !self.repairs_acked);
+        Some(acked.or(self.sacked_sent)?.0)
+    }
+
+    /// When the segment left whose delivery says most of the path as it is.
+    #[inline]
+    pub fn newest(&self) -> Option<Time> {
+        let acked = self.acked_sent.filter(|_| !self.repairs_acked);
+        Some(self.sacked_sent.or(acked)?.1)
+    }
+
+    fn overtake(&mut self, start: u64) {
+        self.overtaken = Some(self.overtaken.map_or(start, |lowest| lowest.min(start)));
+    }
+}
+
+/// What looking for losses by time found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Overdue {
+    /// Segments newly found lost.
+    pub lost: u64,
+    /// Of these, repairs that were lost again.
+    pub repairs: u64,
+    /// How long to wait until the last of those under suspicion is lost too.
+    pub wait: Option<Duration>,
 }
 
 /// The segments between the oldest not acknowledged and the newest sent.
@@ -75,6 +146,10 @@ pub(crate) struct Scoreboard {
     next_repair: u64,
     /// No segment before this one is under suspicion.
     next_suspect: u64,
+    /// Segments before this one that were sent once have been judged by time.
+    timed: u64,
+    /// Those sent again, in the order of time: when, and their numbers.
+    resent: VecDeque<(Time, u64)>,
 }
 
 impl Scoreboard {
@@ -100,10 +175,34 @@ impl Scoreboard {
         self.lost
     }
 
+    /// Segments sent again and not yet reported.
+    #[inline]
+    pub fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
     /// Whether a segment is lost and was not sent again since.
     #[inline]
     pub fn has_unrepaired(&self) -> bool {
         self.unrepaired > 0
+    }
+
+    /// The oldest segment.
+    #[inline]
+    pub fn front(&self) -> Option<&Sent> {
+        self.segments.front()
+    }
+
+    /// The receiver dropped what it reported: the oldest segment is marked as delivered.
+    #[inline]
+    pub fn is_front_sacked(&self) -> bool {
+        self.front().is_some_and(|segment| segment.sacked)
+    }
+
+    /// The end of the highest block reported.
+    #[inline]
+    pub fn highest_sacked(&self) -> Option<u64> {
+        self.sacked_ranges.end()
     }
 
     /// A new segment left.
@@ -122,9 +221,9 @@ impl Scoreboard {
 
     /// All offsets below `una` were received.
     #[inline]
-    pub fn acknowledge(&mut self, una: u64) -> Progress {
-        let mut progress = Progress::default();
-        let mut repaired = false;
+    pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
+        let highest = self.sacked_ranges.end().unwrap_or(0);
+        let before = progress.acked;
         while let Some(segment) = self.segments.front_mut().filter(|first| first.start < una) {
             if segment.end() > una {
                 // A part of it: what is left is a segment of its own.
@@ -133,32 +232,33 @@ impl Scoreboard {
                 break;
             }
             progress.acked += 1;
-            repaired |= segment.retransmitted;
+            progress.repairs_acked |= segment.retransmitted;
             if segment.sacked {
                 self.sacked -= 1;
             } else {
-                progress.deliver(segment);
+                progress.deliver(segment, false);
+                if !segment.retransmitted && segment.start < highest {
+                    progress.overtake(segment.start);
+                }
                 self.lost -= u64::from(segment.lost);
                 self.repaired -= u64::from(segment.repaired);
                 self.unrepaired -= u64::from(segment.lost && !segment.repaired);
             }
             self.segments.pop_front();
         }
-        self.first += progress.acked;
+        self.first += progress.acked - before;
         if !self.sacked_ranges.is_empty() {
             self.sacked_ranges.remove_below(una);
         }
-        if repaired {
-            // What waited behind a hole tells how long the repair took, not the path.
-            progress.oldest = None;
-            progress.newest = None;
+        if self.segments.is_empty() {
+            self.resent.clear();
         }
-        progress
     }
 
     /// The receiver reports a block beyond `una`.
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
         let Self { segments, sacked_ranges, sacked, lost, repaired, unrepaired, .. } = self;
+        let highest = sacked_ranges.end().unwrap_or(0);
         sacked_ranges.insert(block, |new| {
             let from = segments.partition_point(|segment| segment.start < new.start);
             for segment in segments.range_mut(from..) {
@@ -168,7 +268,10 @@ impl Scoreboard {
                 if segment.sacked {
                     continue;
                 }
-                progress.deliver(segment);
+                progress.deliver(segment, true);
+                if !segment.retransmitted && segment.start < highest {
+                    progress.overtake(segment.start);
+                }
                 *sacked += 1;
                 *lost -= u64::from(segment.lost);
                 *repaired -= u64::from(segment.repaired);
@@ -206,6 +309,87 @@ impl Scoreboard {
         found
     }
 
+    /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the `latest` delivered, by
+    /// time and end, a segment is lost `allowed` after it left.
+    pub fn judge_by_time(&mut self, now: Time, latest: (Time, u64), allowed: Duration) -> Overdue {
+        let mut found = Overdue::default();
+        let wait = |segment: &Sent| (segment.left_at + allowed).max(now).since(now);
+        // Those sent once are in the order of time.
+        self.timed = self.timed.max(self.first);
+        let mut is_settled = true;
+        for number in self.timed..self.first + self.segments.len() as u64 {
+            let segment = self.segments[(number - self.first) as usize];
+            if !segment.sacked && !segment.lost && !segment.retransmitted {
+                if (segment.left_at, segment.end()) >= latest {
+                    break;
+                }
+                let wait = wait(&segment);
+                if wait.is_zero() {
+                    self.lose(number, &mut found);
+                } else {
+                    is_settled = false;
+                    found.wait = found.wait.max(Some(wait));
+                }
+            }
+            if is_settled {
+                self.timed = number + 1;
+            }
+        }
+        let mut index = 0;
+        while let Some(&(left_at, number)) = self.resent.get(index) {
+            let segment =
+                number.checked_sub(self.first).and_then(|at| self.segments.get(at as usize));
+            let Some(segment) = segment
+                .filter(|it| it.left_at == left_at && !it.sacked && (it.repaired || !it.lost))
+            else {
+                // It has been delivered, found lost, or sent once more.
+                self.forget_resent(&mut index);
+                continue;
+            };
+            if (left_at, segment.end()) >= latest {
+                break;
+            }
+            let wait = wait(segment);
+            if wait.is_zero() {
+                self.lose(number, &mut found);
+                self.forget_resent(&mut index);
+            } else {
+                found.wait = found.wait.max(Some(wait));
+                index += 1;
+            }
+        }
+        found
+    }
+
+    /// The entry of `resent` at `index` is of no use any more.
+    fn forget_resent(&mut self, index: &mut usize) {
+        if *index == 0 {
+            self.resent.pop_front();
+        } else {
+            *index += 1;
+        }
+    }
+
+    /// The segment of this number is lost, or its repair is.
+    fn lose(&mut self, number: u64, found: &mut Overdue) {
+        let segment = &mut self.segments[(number - self.first) as usize];
+        if segment.sacked || (segment.lost && !segment.repaired) {
+            return;
+        }
+        if segment.lost {
+            segment.repaired = false;
+            self.repaired -= 1;
+            self.unrepaired += 1;
+            found.repairs += 1;
+        } else {
+            segment.lost = true;
+            self.lost += 1;
+            self.unrepaired += u64::from(!segment.repaired);
+        }
+        found.lost += 1;
+        self.next_repair = self.next_repair.min(number);
+    }
+
     /// The oldest segment is lost, whatever was SACKed.
     pub fn lose_front(&mut self) -> u64 {
         let Some(segment) = self.segments.front_mut().filter(|s| !s.sacked && !s.lost) else {
@@ -220,10 +404,10 @@ impl Scoreboard {
         1
     }
 
-    /// The timer ran out: everything that was not SACKed is to be sent again. Returns how many were
-    /// not known to be lost.
-    pub fn lose_all(&mut self) -> u64 {
-        if self.segments.front().is_some_and(|segment| segment.sacked) {
+    /// The timer ran out: what was not SACKed is to be sent again, but for what left after `recent`,
+    /// the oldest always. Returns how many were not known to be lost.
+    pub fn lose_all(&mut self, recent: Time) -> u64 {
+        if self.is_front_sacked() {
             // The receiver has dropped what it reported (RFC 2018 §8).
             self.sacked_ranges.clear();
             self.sacked = 0;
@@ -232,17 +416,42 @@ impl Scoreboard {
             }
         }
         let before = self.unrepaired;
+        let mut oldest = true;
         for segment in &mut self.segments {
-            segment.lost = !segment.sacked;
-            segment.repaired = false;
+            if std::mem::take(&mut oldest) || segment.left_at <= recent {
+                segment.lost = !segment.sacked;
+                segment.repaired = false;
+            }
         }
-        self.lost = self.outstanding() - self.sacked;
-        self.repaired = 0;
-        self.unrepaired = self.lost;
+        let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
+        self.lost = count(|it| it.lost);
+        self.repaired = count(|it| it.repaired);
+        self.unrepaired = count(|it| it.lost && !it.repaired);
         self.next_repair = self.first;
         self.judged = self.first + self.outstanding();
         self.next_suspect = self.judged;
-        self.lost - before
+        self.unrepaired.saturating_sub(before)
+    }
+
+    /// Nothing is lost after all.
+    pub fn forget_losses(&mut self) {
+        for segment in &mut self.segments {
+            segment.lost = false;
+        }
+        self.lost = 0;
+        self.unrepaired = 0;
+        self.judged = self.first;
+        self.timed = self.first;
+    }
+
+    /// The last segment leaves once more, as a probe: it does not count as sent twice.
+    pub fn probe_last(&mut self, now: Time) -> Option<Sent> {
+        let number = self.first + self.segments.len() as u64 - 1;
+        let segment = self.segments.back_mut()?;
+        segment.left_at = now;
+        segment.retransmitted = true;
+        self.resent.push_back((now, number));
+        Some(*segment)
     }
 
     /// The first segment that is lost and was not sent again since (`NextSeg` rule 1).
@@ -292,6 +501,10 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         segment.left_at = now;
         segment.retransmitted = true;
+        while self.resent.front().is_some_and(|&(_, number)| number < self.first) {
+            self.resent.pop_front();
+        }
+        self.resent.push_back((now, self.first + index as u64));
         if !segment.repaired {
             segment.repaired = true;
             self.repaired += 1;

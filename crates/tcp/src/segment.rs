@@ -4,6 +4,7 @@
 //! and TCP headers with options padded as senders pad them.
 
 use crate::seq::SeqNumber;
+use tcplab_units::Time;
 
 /// Bytes of an IPv4 header without options.
 pub const IP_HEADER: u32 = 20;
@@ -11,6 +12,12 @@ pub const IP_HEADER: u32 = 20;
 pub const TCP_HEADER: u32 = 20;
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_OPTION: u32 = 12;
+
+/// What a clock of milliseconds shows, as most stacks have one for their timestamps.
+#[inline]
+pub(crate) fn clock(time: Time) -> u64 {
+    time.since(Time::ZERO).as_millis()
+}
 
 /// Flags of the header, and which options are present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +34,8 @@ impl Flags {
     pub const FIN: Self = Self(4);
     /// Reset the connection.
     pub const RST: Self = Self(8);
+    /// The sender has nothing more ready.
+    pub const PUSH: Self = Self(128);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.

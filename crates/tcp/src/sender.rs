@@ -1,14 +1,22 @@
 //! The sending half: what may be sent, and what an ACK means for it.
 
-use crate::recovery::{Arrival, Phase, Recovery, Rules, Turn};
+use crate::bursts::Bursts;
+use crate::prr::Reduction;
+use crate::rack::Rack;
+use crate::recovery::{Phase, Recovery, Seen};
 use crate::rounds::{Contribution, Rounds};
-use crate::rtt::Rtt;
-use crate::scoreboard::{Progress, Scoreboard};
-use crate::segment::{Flags, Segment};
+use crate::rtt::{Progressed, Rtt};
+use crate::scoreboard::{Arrival, Progress, Scoreboard};
+use crate::segment::{Flags, SackBlock, Segment, clock};
 use crate::seq::Origin;
 use crate::settings::{AckCounting, Settings};
-use tcplab_cc::{Ack, Cause, Congestion, CongestionControl, Control, FlowState};
-use tcplab_units::Time;
+use crate::timer::{Kind, Timer};
+use crate::tlp::{Sign, Tail};
+use crate::undo::Undo;
+use crate::usage::Usage;
+use std::ops::Range;
+use tcplab_cc::{Ack, CongestionControl, Control, FlowState};
+use tcplab_units::{Duration, Time};
 
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +29,16 @@ pub struct SenderCounters {
     pub timeouts: u64,
     /// Congestion episodes: loss recoveries begun, timeouts included.
     pub episodes: u64,
+    /// Segments that the receiver reports to have come twice.
+    pub duplicate_segments: u64,
+}
+
+/// A report of something that came twice.
+#[derive(Clone, Copy, Debug, Default)]
+struct Dsack {
+    found: bool,
+    /// It was the probe of the tail.
+    is_probe: bool,
 }
 
 /// Who decides how much may be in flight, and the rounds counted on its behalf.
@@ -52,18 +70,28 @@ pub(crate) struct Sender {
     pub sack: bool,
     pub board: Scoreboard,
     pub recovery: Recovery,
+    pub rack: Rack,
+    pub tail: Tail,
+    pub undo: Undo,
+    /// While the window is led to a smaller one.
+    pub reduction: Option<Reduction>,
     pub rtt: Rtt,
+    /// The least RTT of the path, the handshake's included.
+    pub min_rtt: Duration,
+    /// Waits for what is outstanding.
+    pub timer: Timer,
     /// None until there is data to send.
     steering: Option<Box<Steering>>,
     /// The controller's last decision; before there is one, the initial window.
     pub control: Control,
-    pub cwnd_limited: bool,
-    /// Data up to here was sent when the window was last full.
-    pub limited_until: u64,
+    pub usage: Usage,
+    pub bursts: Bursts,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
     pub delivered: u64,
+    /// Segments found lost, each time they are.
+    pub lost: u64,
     /// Bytes acknowledged and not yet counted as growth (RFC 3465).
     credit_bytes: u64,
     pub counters: SenderCounters,
@@ -85,7 +113,13 @@ impl Sender {
             sack: false,
             board: Scoreboard::default(),
             recovery: Recovery::default(),
+            rack: Rack::default(),
+            tail: Tail::default(),
+            undo: Undo::default(),
+            reduction: None,
             rtt: Rtt::new(settings),
+            min_rtt: Duration::MAX,
+            timer: Timer::OFF,
             steering: None,
             control: Control {
                 cwnd: settings.initial_window,
@@ -93,11 +127,12 @@ impl Sender {
                 pacing: None,
                 prr: false,
             },
-            cwnd_limited: false,
-            limited_until: 0,
+            usage: Usage::default(),
+            bursts: Bursts::default(),
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,
+            lost: 0,
             credit_bytes: 0,
             counters: SenderCounters::default(),
         }
@@ -137,16 +172,25 @@ impl Sender {
         self.steering.as_ref().map(|steering| &*steering.cc)
     }
 
-    pub fn flow(&self, now: Time) -> FlowState {
+    /// Segments that may be in flight.
+    #[inline]
+    pub fn cwnd(&self) -> u64 {
+        self.reduction.map_or(self.control.cwnd, |reduction| reduction.cwnd)
+    }
+
+    fn flow(&self, now: Time) -> FlowState {
         FlowState {
             now,
             mss: u64::from(self.mss),
             in_flight: self.in_flight(),
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
-            min_rtt: self.rtt.min,
-            cwnd_limited: self.cwnd_limited,
-            recovering: self.recovery.phase == Phase::Recovery,
+            min_rtt: self.min_rtt,
+            rto: self.rtt.plain(),
+            una: self.una,
+            nxt: self.nxt,
+            cwnd_limited: self.usage.is_full(&self.control),
+            recovering: self.recovery.is_reducing(),
         }
     }
 
@@ -170,19 +214,29 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (seq, ack): (u64, u64),
+        echoed: Option<u64>,
         settings: &Settings,
     ) -> bool {
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
-        let mut progress = Progress::default();
-        if acked_bytes > 0 {
-            progress = self.board.acknowledge(ack);
-            self.una = ack;
-        } else if ack < self.una && segment.sack().is_empty() {
+        if ack < self.una && segment.sack().is_empty() {
             return false;
         }
+        let mut progress = Progress {
+            arrival: Arrival {
+                too_late: Time::ZERO + now.since(Time::ZERO).saturating_sub(self.min_rtt),
+                echoed,
+                episode_end: self.recovery.end,
+            },
+            ..Progress::default()
+        };
+        let mut dsack = Dsack::default();
         if self.sack && !segment.sack().is_empty() {
-            self.take_sack(segment, &mut progress);
+            dsack = self.take_sack(segment, ack, &mut progress);
+        }
+        if acked_bytes > 0 {
+            self.board.acknowledge(ack, &mut progress);
+            self.una = ack;
         }
         let duplicate = if self.sack {
             acked_bytes == 0 && progress.delivered > 0
@@ -193,25 +247,41 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
-        if acked_bytes == 0 && progress.delivered == 0 && !duplicate {
+        let is_news = acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found;
+        if !is_news && self.recovery.phase == Phase::Open && self.tail.end.is_none() {
             return false;
         }
-
-        let arrival = Arrival { una: self.una, nxt: self.nxt, duplicate };
-        let rules =
-            Rules { sack: self.sack, dup_thresh: settings.dup_thresh, mss: u64::from(self.mss) };
-        let (turn, lost) = self.recovery.on_ack(&mut self.board, &mut progress, arrival, rules);
-        self.delivered += progress.delivered;
-        if let Some(sent) = progress.oldest {
-            self.rtt.sample(now.since(sent), settings);
-        }
-        let rtt = progress.newest.map(|sent| now.since(sent));
-        match turn {
-            Turn::None => {}
-            Turn::Begins(cause) => {
-                self.begin_episode(now, cause, self.recovery.flight(&self.board));
+        let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed };
+        let (delivered, lost) = (progress.delivered, self.lost);
+        self.count_duplicates(seen, &mut progress);
+        let rtt = self.time(now, &progress, echoed, settings);
+        if settings.rack && self.sack {
+            self.rack.advance(now, &progress);
+            if let Some(lowest) = progress.overtaken {
+                self.note_reordering(lowest, settings);
             }
-            Turn::Ends => self.consult(now, |cc, flow| cc.on_recovered(flow)),
+            self.rack.adapt(self.una, self.nxt);
+        }
+        let had_timer = self.timer;
+        if self.tail.end.is_some() {
+            let is_plain = !is_news && segment.sequence_length() == 0 && !window_changed;
+            let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: is_plain };
+            if self.judge_probe(ack, sign) {
+                self.reduce_for_probe(now, settings);
+            }
+        }
+        let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
+        if !is_plain || dsack.found || self.recovery.phase != Phase::Open {
+            self.look_for_trouble(now, seen, &progress, settings);
+        }
+        let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;
+        if progress.acked > 0 && !is_reorder_set {
+            self.wait_on(now, settings);
+        }
+        self.delivered += progress.delivered;
+        let lost = self.lost - lost;
+        if self.recovery.is_reducing() && self.reduction.is_some() {
+            self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         let contribution = Contribution { rtt, delivered: progress.delivered, lost };
         let (una, nxt) = (self.una, self.nxt);
@@ -229,26 +299,54 @@ impl Sender {
             ..Ack::default()
         };
         self.consult(now, |cc, flow| cc.on_ack(flow, &ack));
+        if ack.credit > 0 && !self.recovery.is_reducing() {
+            self.usage.note_growth(now);
+        }
+        self.update_rate(settings);
         acked_bytes > 0
     }
 
-    /// The retransmission timer ran out.
-    pub fn on_timeout(&mut self, now: Time) {
-        self.counters.timeouts += 1;
-        self.rtt.back_off();
-        // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a recovery
-        // that ends so, most of what was sent may have been SACKed long ago.
-        let delivered = self.board.sacked() + self.recovery.dup_delivered();
-        let flight = self.board.outstanding().saturating_sub(delivered);
-        let (turn, _) = self.recovery.on_timeout(&mut self.board, self.nxt);
-        if let Turn::Begins(cause) = turn {
-            self.begin_episode(now, cause, flight);
+    /// Measures the path; gives the RTT of the newest segment that arrived.
+    #[inline]
+    fn time(
+        &mut self,
+        now: Time,
+        progress: &Progress,
+        echoed: Option<u64>,
+        settings: &Settings,
+    ) -> Option<Duration> {
+        let at = Progressed { una: self.una, nxt: self.nxt };
+        let mut newest = progress.newest().map(|sent| settings.elapsed(now, sent));
+        let mut measured = progress.oldest().map(|sent| settings.elapsed(now, sent));
+        if measured.is_none() && settings.is_linux() && progress.acked > 0 {
+            // The echoed timestamp tells which of several it was that arrived.
+            measured = echoed.map(|sent| Duration::from_millis((clock(now) - sent).max(1)));
+            newest = measured;
         }
+        if let Some(rtt) = measured {
+            self.rtt.sample(rtt, at, settings);
+        }
+        if let Some(rtt) = newest {
+            self.min_rtt = self.min_rtt.min(rtt);
+            self.rtt.note(rtt);
+        }
+        newest
     }
 
-    fn begin_episode(&mut self, now: Time, cause: Cause, flight: u64) {
-        self.counters.episodes += 1;
-        self.consult(now, |cc, flow| cc.on_congestion(flow, Congestion { cause, flight }));
+    /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).
+    #[inline]
+    fn wait_on(&mut self, now: Time, settings: &Settings) {
+        if !self.has_outstanding() {
+            self.timer.stop();
+        } else if !self.schedule_probe(now, true, settings)
+            && self.recovery.moves_timer(settings, self.sack)
+        {
+            if settings.is_linux() {
+                self.rearm(now, settings);
+            } else {
+                self.wait_for_answer(now, settings);
+            }
+        }
     }
 
     /// Takes the window of the newest segment (RFC 9293 §3.10.7.4). Says whether it changed.
@@ -266,15 +364,46 @@ impl Sender {
         changed
     }
 
-    fn take_sack(&mut self, segment: &Segment, progress: &mut Progress) {
-        for &(start, end) in segment.sack() {
-            let offset = |number| self.origin.offset(number, self.una);
-            let (Some(start), Some(end)) = (offset(start), offset(end)) else { continue };
-            // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5, RFC 2883).
-            if start < end && end <= self.nxt {
-                self.board.sack(start.max(self.una)..end, progress);
+    /// Takes the SACK blocks of an ACK of `ack`; the first may report a duplicate (RFC 2883).
+    fn take_sack(&mut self, segment: &Segment, ack: u64, progress: &mut Progress) -> Dsack {
+        let blocks = segment.sack();
+        let (origin, una) = (self.origin, self.una);
+        let range =
+            |block: &SackBlock| Some(origin.offset(block.0, una)?..origin.offset(block.1, una)?);
+        let mut dsack = Dsack::default();
+        if let Some(first) = range(&blocks[0]).filter(|first| first.start < first.end) {
+            let second = blocks.get(1).and_then(range);
+            let is_within =
+                second.is_some_and(|second| second.start <= first.start && first.end <= second.end);
+            if first.end <= ack || is_within {
+                dsack = self.take_dsack(&first);
             }
         }
+        for block in &blocks[usize::from(dsack.found)..] {
+            // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
+            if let Some(range) = range(block)
+                && range.start < range.end
+                && range.end <= self.nxt
+            {
+                self.board.sack(range.start.max(self.una)..range.end, progress);
+            }
+        }
+        dsack
+    }
+
+    fn take_dsack(&mut self, block: &Range<u64>) -> Dsack {
+        let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
+        let is_probe = segments == 1 && self.tail.end == Some(block.end);
+        self.counters.duplicate_segments += segments;
+        if self.counters.duplicate_segments > self.counters.retransmitted_segments {
+            // The network made the copy.
+            return Dsack { found: true, is_probe };
+        }
+        self.undo.on_duplicates(segments, block.end);
+        if !is_probe {
+            self.rack.note_duplicate();
+        }
+        Dsack { found: true, is_probe }
     }
 
     /// How many segments of growth an ACK is worth.

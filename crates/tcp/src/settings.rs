@@ -1,6 +1,7 @@
 //! What an endpoint is told: options, limits and timers. The defaults are those of the RFCs.
 
-use tcplab_units::Duration;
+use tcplab_cc::Flavour;
+use tcplab_units::{Duration, Time};
 
 /// How much window growth an ACK is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,11 +20,17 @@ pub enum AckCounting {
 
 /// Settings of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "options that go in any combination")]
 pub struct Settings {
+    /// Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs wait,
+    /// the ticks of timers, when a window counts as used.
+    pub flavour: Flavour,
     /// The largest payload without options: MTU less 40 bytes.
     pub mss: u16,
     /// Offer selective acknowledgments (RFC 2018).
     pub sack: bool,
+    /// Report what arrived twice (RFC 2883).
+    pub dsack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
     /// Offer window scaling (RFC 7323).
@@ -32,6 +39,18 @@ pub struct Settings {
     pub nagle: bool,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
     pub limited_transmit: bool,
+    /// Find losses by time (RACK, RFC 8985).
+    pub rack: bool,
+    /// Probe for losses at the end of a flight (TLP, RFC 8985).
+    pub tlp: bool,
+    /// Spread a reduction over the round trip (PRR, RFC 9937).
+    pub prr: bool,
+    /// Notice timeouts that were not needed by what they bring (F-RTO, RFC 5682).
+    pub frto: bool,
+    /// Take back reductions that were not needed, by timestamps (RFC 3522, RFC 4015) and DSACK.
+    pub undo: bool,
+    /// Send in bursts for segmentation offload, as Linux does.
+    pub tso: bool,
     /// Return to the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
     /// The longest an ACK is delayed; none acknowledges at once (RFC 5681 §4.2).
@@ -54,6 +73,8 @@ pub struct Settings {
     pub max_rto: Duration,
     /// Bytes of receive buffer, which bound the window offered.
     pub receive_buffer: u64,
+    /// The part of the receive buffer that is not offered is 1/2^this; 0 keeps nothing.
+    pub app_win: u32,
     /// Bytes of send buffer: written and not yet acknowledged.
     pub send_buffer: u64,
     /// How often a SYN is repeated.
@@ -67,12 +88,20 @@ pub struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         Self {
+            flavour: Flavour::Rfc,
             mss: 1460,
             sack: true,
+            dsack: false,
             timestamps: true,
             window_scaling: true,
             nagle: true,
             limited_transmit: true,
+            rack: false,
+            tlp: false,
+            prr: false,
+            frto: false,
+            undo: false,
+            tso: false,
             restart_after_idle: true,
             delayed_ack: Some(Duration::from_millis(200)),
             ack_every: 2,
@@ -84,10 +113,80 @@ impl Default for Settings {
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(60),
             receive_buffer: 1 << 30,
+            app_win: 0,
             send_buffer: 1 << 30,
             syn_retries: 6,
             retries: 15,
             time_wait: Duration::from_secs(60),
+        }
+    }
+}
+
+impl Settings {
+    #[inline]
+    pub(crate) fn is_linux(&self) -> bool {
+        self.flavour == Flavour::Linux
+    }
+
+    /// How long ago `then` was; Linux reads a clock of microseconds for this.
+    #[inline]
+    pub(crate) fn elapsed(&self, now: Time, then: Time) -> Duration {
+        if self.is_linux() {
+            Duration::from_micros(micros(now) - micros(then))
+        } else {
+            now.since(then)
+        }
+    }
+
+    /// When a timer that is set now for `delay` runs out.
+    #[inline]
+    pub(crate) fn runs_out(&self, now: Time, delay: Duration) -> Time {
+        if self.is_linux() { jiffies::runs_out(now, delay) } else { now + delay }
+    }
+}
+
+fn micros(time: Time) -> u64 {
+    time.as_picos() / 1_000_000
+}
+
+/// Timers that count ticks of a millisecond and run out late rather than early (`kernel/time/timer.c`).
+mod jiffies {
+    use tcplab_units::{Duration, Time};
+
+    const TICK: Duration = Duration::from_millis(1);
+    /// Places in each ring of the wheel, and how many bits coarser each ring is than the one before.
+    const PLACES: u64 = 63;
+    const COARSER: u32 = 3;
+    /// Jiffies at the beginning of an experiment, as far as the rings of the wheel can tell: they count
+    /// from five minutes before boot (`INITIAL_JIFFIES`), and experiments begin two seconds after.
+    const AT_BEGINNING: u64 = (1 << 24) - 298_000;
+
+    #[inline]
+    pub(super) fn runs_out(now: Time, delay: Duration) -> Time {
+        let ticks = delay.as_picos().div_ceil(TICK.as_picos());
+        let expires = AT_BEGINNING + now.as_picos() / TICK.as_picos() + ticks;
+        let mut shift = 0;
+        while ticks >= PLACES << shift && shift < 8 * COARSER {
+            shift += COARSER;
+        }
+        let rings = ((expires >> shift) + 1) << shift;
+        Time::ZERO + TICK.saturating_mul(rings - AT_BEGINNING)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn a_timer_runs_out_at_the_tick_behind_and_never_early() {
+            let at = |micros| Time::ZERO + Duration::from_micros(micros);
+            let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis));
+            // 40 ms from 0.2 ms: the tick of 40 ms may be early, the one of 41 ms is not.
+            assert_eq!(out(200, 40), at(41_000));
+            // The second ring has places of 8 ms: 5 + 240 = 245, so 248 ms.
+            assert_eq!(out(5_000, 240), at(248_000));
+            // The third has places of 64 ms, which begin at 16 ms: 600 -> 656 = 16 + 10 * 64.
+            assert_eq!(out(0, 600), at(656_000));
         }
     }
 }

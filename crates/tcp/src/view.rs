@@ -49,7 +49,7 @@ impl Endpoint {
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot {
-            cwnd: self.send.control.cwnd,
+            cwnd: self.send.cwnd(),
             ssthresh: self.send.control.ssthresh,
             srtt: self.send.rtt.srtt(),
             rto: self.send.rtt.rto(&self.settings),

@@ -36,7 +36,8 @@ pub(super) struct Hosts<'a> {
 type Value = fn(&StackPlan) -> String;
 
 /// The files below `/proc/sys` that set an option for a host as a whole.
-const FILES: [(&str, &str, Value); 15] = [
+const FILES: [(&str, &str, Value); 16] = [
+    ("dsack", "net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
     ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
     ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
     ("window_scaling", "net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
@@ -182,6 +183,9 @@ fn impossible(stack: &StackPlan, usual: &StackPlan) -> Vec<(&'static str, Proble
         ("initial_rto", stack.initial_rto == usual.initial_rto, "another first timeout than 1 s"),
         ("limited_transmit", stack.limited_transmit, "going without limited transmit"),
         ("prr", stack.prr, "going without PRR"),
+        ("undo", stack.undo, "going without undo"),
+        ("tso", stack.tso, "going without bursts"),
+        ("flavour", stack.flavour == usual.flavour, "another flavour than its own"),
         ("cut_base", stack.cut_base == usual.cut_base, "a cut from anything but the window"),
         ("time_wait", stack.time_wait == usual.time_wait, "another TIME-WAIT than 60 s"),
     ];

@@ -44,10 +44,15 @@ macro_rules! options {
 }
 
 options! {
+    /// Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs wait,
+    /// the ticks of timers, how windows are rounded: "rfc" or "linux".
+    pub flavour: Flavour,
     /// The congestion control: "cubic", or `{ name = "cubic", beta = 0.5 }` with parameters.
     pub cc: CongestionControl,
     /// Whether receivers say which segments arrived out of order (RFC 2018).
     pub sack: bool,
+    /// Whether receivers say what arrived twice (RFC 2883).
+    pub dsack: bool,
     /// Whether a hole below the highest segment that arrived counts as lost at once (FACK).
     pub fack: bool,
     /// How ACKs count when the window grows: "off" (each as one segment, however much it covers),
@@ -97,6 +102,11 @@ options! {
     pub prr: bool,
     /// Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682).
     pub frto: bool,
+    /// Whether reductions that were not needed are taken back, by timestamps (RFC 3522, RFC 4015) and
+    /// by reports of what arrived twice.
+    pub undo: bool,
+    /// Whether segments leave in bursts, as they are made for segmentation offload.
+    pub tso: bool,
     /// Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that
     /// have a parameter of this name. What is said there counts more.
     pub hystart: bool,
@@ -137,6 +147,17 @@ words! {
         "freebsd-9.2" => FreeBsd92,
         /// Windows 7 (2009).
         "windows-7" => Windows7,
+    }
+}
+
+words! {
+    /// Whose way to go where the standards leave a choice.
+    #[what("flavour")]
+    pub enum Flavour {
+        /// As the RFCs say.
+        "rfc" => Rfc,
+        /// As the Linux kernel does.
+        "linux" => Linux,
     }
 }
 

@@ -23,6 +23,13 @@ fn sack(board: &mut Scoreboard, from: u64, to: u64) -> Progress {
     progress
 }
 
+/// Reports all offsets below `una` as received.
+fn acknowledge(board: &mut Scoreboard, una: u64) -> Progress {
+    let mut progress = Progress::default();
+    board.acknowledge(una, &mut progress);
+    progress
+}
+
 /// Numbers of the segments that `next_lost` gives, each repaired in turn.
 fn repairs(board: &mut Scoreboard) -> Vec<u64> {
     let mut seen = Vec::new();
@@ -36,18 +43,18 @@ fn repairs(board: &mut Scoreboard) -> Vec<u64> {
 #[test]
 fn acknowledged_segments_leave_and_time_the_path() {
     let mut board = sent(10);
-    let progress = board.acknowledge(1 + 2 * MSS);
+    let progress = acknowledge(&mut board, 1 + 2 * MSS);
     assert_eq!((progress.acked, progress.delivered), (2, 2));
-    assert_eq!((progress.oldest, progress.newest), (Some(at(0)), Some(at(1))));
+    assert_eq!((progress.oldest(), progress.newest()), (Some(at(0)), Some(at(1))));
     assert_eq!(board.in_flight(), 8);
 }
 
 #[test]
 fn an_ack_within_a_segment_leaves_the_rest_of_it() {
     let mut board = sent(2);
-    assert_eq!(board.acknowledge(400).acked, 0);
+    assert_eq!(acknowledge(&mut board, 400).acked, 0);
     assert_eq!(board.outstanding(), 2);
-    assert_eq!(board.acknowledge(1 + MSS).acked, 1);
+    assert_eq!(acknowledge(&mut board, 1 + MSS).acked, 1);
 }
 
 #[test]
@@ -58,7 +65,7 @@ fn a_block_counts_only_what_it_newly_reports() {
     assert_eq!(sack(&mut board, 3, 6).delivered, 0);
     assert_eq!(board.in_flight(), 7);
     // All is acknowledged; three of ten had been delivered before.
-    assert_eq!(board.acknowledge(1 + 10 * MSS).delivered, 7);
+    assert_eq!(acknowledge(&mut board, 1 + 10 * MSS).delivered, 7);
     assert_eq!((board.in_flight(), board.sacked()), (0, 0));
 }
 
@@ -108,7 +115,7 @@ fn late_arrival_takes_back_the_verdict() {
     sack(&mut board, 1, 4);
     board.judge(3, MSS);
     assert_eq!(board.lost(), 1);
-    let progress = board.acknowledge(1 + 4 * MSS);
+    let progress = acknowledge(&mut board, 1 + 4 * MSS);
     assert_eq!((progress.acked, progress.delivered, board.lost()), (4, 1, 0));
 }
 
@@ -118,19 +125,19 @@ fn repaired_segments_time_nothing() {
     sack(&mut board, 1, 4);
     board.judge(3, MSS);
     repairs(&mut board);
-    let progress = board.acknowledge(1 + 5 * MSS);
-    assert_eq!((progress.oldest, progress.newest), (None, None));
+    let progress = acknowledge(&mut board, 1 + 5 * MSS);
+    assert_eq!((progress.oldest(), progress.newest()), (None, None));
 }
 
 #[test]
 fn a_timeout_sends_again_what_was_not_reported() {
     let mut board = sent(6);
     sack(&mut board, 2, 4);
-    assert_eq!(board.lose_all(), 4);
+    assert_eq!(board.lose_all(Time::NEVER), 4);
     assert_eq!(board.in_flight(), 0);
     assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
     assert_eq!(board.in_flight(), 4);
-    assert_eq!(board.lose_all(), 4);
+    assert_eq!(board.lose_all(Time::NEVER), 4);
     assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
 }
 
@@ -138,7 +145,7 @@ fn a_timeout_sends_again_what_was_not_reported() {
 fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);
-    board.lose_all();
+    board.lose_all(Time::NEVER);
     assert_eq!(repairs(&mut board), [0, 1, 2, 3]);
 }
 

@@ -115,7 +115,7 @@ fn a_fin_waits_for_the_window_like_data() {
     // The window is full for an hour, and the peer answers every probe.
     world.run(millis(3_600_000));
     assert_eq!(world.ends[CLIENT].ended(), None);
-    assert_eq!(world.ends[SERVER].read(u64::MAX), 14_600);
+    assert_eq!(world.ends[SERVER].read(world.now, u64::MAX), 14_600);
     world.run(millis(1_000));
     assert!(world.ends[SERVER].is_at_end());
 }

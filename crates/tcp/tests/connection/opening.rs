@@ -14,7 +14,7 @@ fn three_segments_establish() {
     assert_eq!(flags.len(), 3);
     assert_eq!(world.states(), [State::Established; 2]);
     // The handshake gives the first RTT.
-    assert_eq!(world.ends[CLIENT].rtt().unwrap().min, millis(100));
+    assert_eq!(world.ends[CLIENT].snapshot().srtt, millis(100));
 }
 
 #[test]

@@ -85,7 +85,7 @@ proptest! {
             end.on_timer(now);
             end.on_segment(now, &segment);
             end.write(written);
-            end.read(u64::MAX);
+            end.read(now, u64::MAX);
             if wait == 77 { end.close() }
             let _ = end.snapshot();
         }

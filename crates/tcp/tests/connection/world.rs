@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use tcplab_cc::{CutBase, Init, Params, build};
+use tcplab_cc::{CutBase, Flavour, Init, Params, build};
 use tcplab_tcp::{BuildControl, Endpoint, Flags, Identity, Segment, Settings, Start, State};
 use tcplab_units::{Duration, Time};
 
@@ -51,7 +51,13 @@ pub fn newreno() -> BuildControl {
 pub fn control(name: &'static str) -> BuildControl {
     Arc::new(move |start: Start| {
         let Start { mss, initial_window, seed } = start;
-        let init = Init { mss, initial_window, cut_base: CutBase::FlightSize, seed };
+        let init = Init {
+            mss,
+            initial_window,
+            cut_base: CutBase::FlightSize,
+            flavour: Flavour::Rfc,
+            seed,
+        };
         build(name, &init, &Params::default()).expect("it is in the table")
     })
 }
@@ -144,7 +150,7 @@ impl World {
         }
         for end in [CLIENT, SERVER] {
             if self.reads[end] {
-                self.received[end] += self.ends[end].read(u64::MAX);
+                self.received[end] += self.ends[end].read(self.now, u64::MAX);
             }
         }
         true

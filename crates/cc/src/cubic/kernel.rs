@@ -1,0 +1,323 @@
+//! CUBIC as Linux computes it (`tcp_cubic.c`), to the integer.
+//!
+//! Where it differs from RFC 9438: time is counted in jiffies of a millisecond, and seconds of the
+//! curve in 1/1024; the price of a segment (`cnt`) is a whole number, newly computed at most once a
+//! jiffy; Reno's window is followed with one slope, that of congestion avoidance below the old
+//! window; a timeout forgets everything; growth without a plateau is at least 5 % a round trip.
+//! `HyStart` is the one of 2008 (`hystart::classic`).
+
+use super::Config;
+use crate::hystart::Classic;
+use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
+use tcplab_units::{Duration, Time};
+
+/// Shares are in 1/1024.
+const SCALE: u64 = 1024;
+/// Times of the curve are in 2^-10 s.
+const TIME_BITS: u32 = 10;
+/// Jiffies a second.
+const HZ: u64 = 1000;
+/// With no plateau ahead, a segment costs no more than this.
+const MOST_WITHOUT_PLATEAU: u64 = 20;
+
+/// The kernel's CUBIC, for one flow.
+#[derive(Clone, Debug)]
+pub(crate) struct KernelCubic {
+    /// Share kept after congestion, in 1/1024.
+    beta: u64,
+    /// C in 1/10240: `bic_scale * 10`.
+    scale: u64,
+    fast_convergence: bool,
+    tcp_friendly: bool,
+    window: Window,
+    hystart: Option<Classic>,
+    /// Least RTT in microseconds; 0 until there is one.
+    delay_min: u64,
+    curve: Curve,
+}
+
+/// What a timeout forgets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Curve {
+    /// ACKed segments that buy one.
+    cnt: u64,
+    last_max_cwnd: u64,
+    last_cwnd: u64,
+    /// When `cnt` was computed.
+    last_time: u64,
+    origin_point: u64,
+    /// `K`.
+    k: u64,
+    /// When this stage began, in jiffies.
+    epoch_start: Option<u64>,
+    ack_cnt: u64,
+    /// Reno's window.
+    tcp_cwnd: u64,
+}
+
+/// The kernel's clock of milliseconds.
+fn jiffies(time: Time) -> u64 {
+    time.since(Time::ZERO).as_picos() / (1_000_000_000_000 / HZ)
+}
+
+fn micros(time: Duration) -> u64 {
+    time.as_picos() / 1_000_000
+}
+
+impl KernelCubic {
+    pub fn new(init: &Init, config: &Config) -> Self {
+        // The module takes them as whole numbers: 0.7 is 717 / 1024, 0.4 is 41 * 10 / 1024.
+        let beta = libm::round(config.beta * SCALE as f64) as u64;
+        let scale = 10 * libm::round(config.c * SCALE as f64 / 10.0).max(1.0) as u64;
+        Self {
+            beta: beta.min(SCALE - 1),
+            scale,
+            fast_convergence: config.fast_convergence,
+            tcp_friendly: config.tcp_friendly,
+            window: Window::new(init),
+            hystart: config.hystart.then(Classic::default),
+            delay_min: 0,
+            curve: Curve::default(),
+        }
+    }
+
+    /// Computes what a segment costs (`bictcp_update`).
+    fn update(&mut self, now: u64, acked: u64) {
+        let cwnd = self.window.cwnd();
+        let delay_min = self.delay_min.div_ceil(1000 * 1000 / HZ);
+        let (scale, beta) = (self.scale, self.beta);
+        let curve = &mut self.curve;
+        curve.ack_cnt = curve.ack_cnt.saturating_add(acked);
+        if curve.last_cwnd == cwnd && now.saturating_sub(curve.last_time) <= HZ / 32 {
+            return;
+        }
+        if curve.epoch_start.is_none() || curve.last_time != now {
+            curve.last_cwnd = cwnd;
+            curve.last_time = now;
+            let epoch_start = *curve.epoch_start.get_or_insert_with(|| {
+                curve.ack_cnt = acked;
+                curve.tcp_cwnd = cwnd;
+                curve.k = 0;
+                curve.origin_point = cwnd.max(curve.last_max_cwnd);
+                if curve.last_max_cwnd > cwnd {
+                    let factor = (1_u64 << (10 + 3 * TIME_BITS)) / scale;
+                    curve.k = cubic_root(factor.saturating_mul(curve.last_max_cwnd - cwnd));
+                }
+                now
+            });
+            let passed = now.saturating_sub(epoch_start).saturating_add(delay_min);
+            let t = (passed.min(u64::MAX >> 11) << TIME_BITS) / HZ;
+            let offset = t.abs_diff(curve.k);
+            let cube = u128::from(offset) * u128::from(offset) * u128::from(offset);
+            let delta = scale_down(cube, scale);
+            let target = if t < curve.k {
+                curve.origin_point.saturating_sub(delta)
+            } else {
+                curve.origin_point.saturating_add(delta)
+            };
+            curve.cnt =
+                if target > cwnd { cwnd / (target - cwnd) } else { cwnd.saturating_mul(100) };
+            if curve.last_max_cwnd == 0 {
+                curve.cnt = curve.cnt.min(MOST_WITHOUT_PLATEAU);
+            }
+        }
+        if self.tcp_friendly {
+            // Three times (1 - beta) / (1 + beta) segments a round trip, in eighths.
+            let slope = 8 * (SCALE + beta) / 3 / (SCALE - beta);
+            let per_segment = (cwnd.saturating_mul(slope) >> 3).max(1);
+            let grown = curve.ack_cnt.saturating_sub(1) / per_segment;
+            curve.ack_cnt -= grown * per_segment;
+            curve.tcp_cwnd = curve.tcp_cwnd.saturating_add(grown);
+            if curve.tcp_cwnd > cwnd {
+                curve.cnt = curve.cnt.min(cwnd / (curve.tcp_cwnd - cwnd));
+            }
+        }
+        // Half a window more a round trip at the most.
+        curve.cnt = curve.cnt.max(2);
+    }
+
+    /// Takes an RTT (`cubictcp_acked`).
+    fn take_rtt(&mut self, flow: &FlowState, rtt: Duration) {
+        let now = jiffies(flow.now);
+        if self.curve.epoch_start.is_some_and(|start| now.saturating_sub(start) < HZ) {
+            // Just after a recovery, delays tell of the recovery.
+            return;
+        }
+        let delay = micros(rtt).max(1);
+        if self.delay_min == 0 || delay < self.delay_min {
+            self.delay_min = delay;
+        }
+        let cwnd = self.window.cwnd();
+        if let Some(hystart) = self.hystart.as_mut().filter(|_| self.window.in_slow_start())
+            && hystart.is_over(flow, cwnd, delay, self.delay_min)
+        {
+            self.window.leave_slow_start();
+        }
+    }
+}
+
+/// `cube`, in 2^-30 s cubed, times C: in segments.
+fn scale_down(cube: u128, scale: u64) -> u64 {
+    let product = cube.saturating_mul(u128::from(scale)) >> (10 + 3 * TIME_BITS);
+    u64::try_from(product).unwrap_or(u64::MAX)
+}
+
+/// The kernel's cube root: a table for the first six bits and one step of Newton's method. It is
+/// off by 0.2 % on average, and so must this be.
+fn cubic_root(a: u64) -> u64 {
+    let bits = u64::BITS - a.leading_zeros();
+    if bits < 7 {
+        return (first_guess(a) + 35) >> 6;
+    }
+    let b = ((bits * 84) >> 8) - 1;
+    let x = ((first_guess(a >> (b * 3)) + 10) << b) >> 6;
+    let x = 2 * x + a / (x * (x - 1));
+    (x * 341) >> 10
+}
+
+/// About `cbrt(x << 18) - 1`, for x below 64: the kernel's guesses are a little lower.
+fn first_guess(x: u64) -> u64 {
+    const FIRST: [u64; 8] = [0, 54, 54, 54, 118, 118, 118, 118];
+    const LOWER: &[u8; 56] = b"43333221333233223121121122221111110112111110101000100000";
+    FIRST.get(x as usize).copied().unwrap_or_else(|| {
+        let lower = u64::from(LOWER[x as usize - FIRST.len()] - b'0');
+        libm::round(libm::cbrt((x << 18) as f64)) as u64 - 1 - lower
+    })
+}
+
+impl CongestionControl for KernelCubic {
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if let Some(rtt) = ack.rtt {
+            self.take_rtt(flow, rtt);
+        }
+        if flow.recovering || !flow.cwnd_limited || ack.credit == 0 {
+            return;
+        }
+        let rest = self.window.slow_start(ack.credit);
+        if rest > 0 {
+            self.update(jiffies(flow.now), rest);
+            self.window.grow(self.curve.cnt as f64, rest);
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        if !event.again {
+            let cwnd = self.window.cwnd();
+            self.curve.epoch_start = None;
+            self.curve.last_max_cwnd = if cwnd < self.curve.last_max_cwnd && self.fast_convergence {
+                (u128::from(cwnd) * u128::from(SCALE + self.beta) / u128::from(2 * SCALE)) as u64
+            } else {
+                cwnd
+            };
+        }
+        self.window.shrink(flow, event, self.beta as f64 / SCALE as f64);
+        if event.cause == Cause::Timeout {
+            self.curve = Curve::default();
+            self.delay_min = 0;
+            if let Some(hystart) = &mut self.hystart {
+                *hystart = Classic::beginning(flow);
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_transmit_start(&mut self, flow: &FlowState, idle: Duration) {
+        let now = jiffies(flow.now);
+        // The curve waited with us.
+        if let Some(start) = &mut self.curve.epoch_start {
+            *start = start.saturating_add(idle.as_millis()).min(now);
+        }
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("w_max", self.curve.last_max_cwnd as f64);
+        record("k", self.curve.k as f64 / SCALE as f64);
+        record("w_est", self.curve.tcp_cwnd as f64);
+        record("cnt", self.curve.cnt as f64);
+        record("delay_min_ms", self.delay_min as f64 / 1e3);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{LINUX, Path};
+
+    fn cubic(hystart: bool) -> KernelCubic {
+        KernelCubic::new(&LINUX, &Config { hystart, ..Config::default() })
+    }
+
+    #[test]
+    fn the_cube_root_is_within_one_percent_of_the_root() {
+        for a in [1_u64, 8, 27, 63, 64, 100, 1000, 123_456, 1 << 30, 1 << 40, (1 << 50) + 12_345] {
+            let exact = libm::cbrt(a as f64);
+            let found = cubic_root(a) as f64;
+            assert!((found - exact).abs() <= 0.01 * exact + 0.5, "{a}: {found} for {exact}");
+        }
+    }
+
+    #[test]
+    fn guesses_are_the_kernels() {
+        // Some places of the table v of cubic_root() in Linux 6.12.
+        for (x, expected) in
+            [(0, 0), (7, 118), (8, 123), (16, 157), (24, 181), (40, 217), (63, 254)]
+        {
+            assert_eq!(first_guess(x), expected, "{x}");
+        }
+    }
+
+    #[test]
+    fn keeps_717_of_1024() {
+        let mut cc = cubic(false);
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        for _ in 0..4 {
+            path.round();
+        }
+        assert_eq!(path.cwnd(), 160);
+        path.congestion(Cause::Loss);
+        // 160 * 717 / 1024 = 112.03, and the segments of the ACK that ends recovery count.
+        let control = path.cwnd();
+        assert!((112..=113).contains(&control), "{control}");
+    }
+
+    #[test]
+    fn returns_to_the_old_window_after_k() {
+        // K = cbrt(0.3 * W / C): for W = 160 and C = 0.4004 it is 4.93 s.
+        let mut cc = cubic(false);
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        for _ in 0..4 {
+            path.round();
+        }
+        path.congestion(Cause::Loss);
+        for _ in 0..48 {
+            path.round();
+        }
+        let k = path.probe("k");
+        assert!((k - 4.93).abs() < 0.05, "{k}");
+        assert!((156..=162).contains(&path.cwnd()), "{}", path.cwnd());
+    }
+
+    #[test]
+    fn a_timeout_forgets_the_plateau() {
+        let mut cc = cubic(false);
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        path.round();
+        path.congestion(Cause::Timeout);
+        assert_eq!(path.probe("w_max"), 0.0);
+    }
+}

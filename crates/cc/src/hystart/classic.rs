@@ -1,0 +1,129 @@
+//! HyStart of 2008, as Linux has it: leave slow start when the ACKs of a round come close together
+//! for half a least RTT, or when delay has grown by an eighth (within 4 and 16 ms).
+//!
+//! Ha, Rhee: Taming the elephants: new TCP slow start, 2011; `tcp_cubic.c`.
+
+use crate::FlowState;
+
+/// Windows below this are not looked at.
+const LOW_WINDOW: u64 = 16;
+/// ACKs no farther apart are of one train.
+const ACK_DELTA_US: u64 = 2000;
+const MIN_SAMPLES: u32 = 8;
+const DELAY_MIN_US: u64 = 4000;
+const DELAY_MAX_US: u64 = 16_000;
+/// Bytes of the largest packet of segmentation offload, which may delay ACKs.
+const GSO_BYTES: u64 = 65_536;
+/// The most that is allowed for that.
+const MOST_ACK_DELAY_US: u64 = 1000;
+
+/// Watches the ACKs and RTTs of one slow start. Times are in microseconds.
+#[derive(Clone, Debug)]
+pub struct Classic {
+    round_start: u64,
+    /// Acknowledging more than this ends the round.
+    end: u64,
+    last_ack: u64,
+    least: u64,
+    samples: u32,
+    found: bool,
+}
+
+impl Default for Classic {
+    fn default() -> Self {
+        Self { round_start: 0, end: 0, last_ack: 0, least: u64::MAX, samples: 0, found: false }
+    }
+}
+
+impl Classic {
+    /// A slow start that begins now.
+    pub fn beginning(flow: &FlowState) -> Self {
+        let now = micros(flow);
+        Self { round_start: now, end: flow.nxt, last_ack: now, ..Self::default() }
+    }
+
+    /// Takes an ACK with this delay, and says whether slow start ends with it.
+    pub fn is_over(&mut self, flow: &FlowState, cwnd: u64, delay: u64, delay_min: u64) -> bool {
+        if self.found {
+            return false;
+        }
+        if flow.una > self.end {
+            *self = Self::beginning(flow);
+        }
+        if cwnd < LOW_WINDOW {
+            return false;
+        }
+        let now = micros(flow);
+        if now.saturating_sub(self.last_ack) <= ACK_DELTA_US {
+            self.last_ack = now;
+            let threshold = delay_min.saturating_add(ack_delay(flow, cwnd)) / 2;
+            self.found |= now.saturating_sub(self.round_start) > threshold;
+        }
+        self.least = self.least.min(delay);
+        if self.samples < MIN_SAMPLES {
+            self.samples += 1;
+        } else {
+            let thresh = (delay_min >> 3).clamp(DELAY_MIN_US, DELAY_MAX_US);
+            self.found |= self.least > delay_min.saturating_add(thresh);
+        }
+        self.found
+    }
+}
+
+fn micros(flow: &FlowState) -> u64 {
+    flow.now.as_picos() / 1_000_000
+}
+
+/// What packets of segmentation offload may add to delays: the time of four at the rate of slow start,
+/// twice the window a round trip.
+fn ack_delay(flow: &FlowState, cwnd: u64) -> u64 {
+    let per_second = u128::from(cwnd) * u128::from(flow.mss) * 2 * 1_000_000;
+    let rate = per_second / u128::from((flow.srtt.as_picos() / 1_000_000).max(1));
+    let delay = u128::from(GSO_BYTES * 4 * 1_000_000) / rate.max(1);
+    u64::try_from(delay).unwrap_or(u64::MAX).min(MOST_ACK_DELAY_US)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::FLOW;
+    use tcplab_units::{Duration, Time};
+
+    const DELAY_MIN: u64 = 40_000;
+
+    fn at(micros: u64) -> FlowState {
+        let srtt = Duration::from_millis(40);
+        FlowState { now: Time::ZERO + Duration::from_micros(micros), srtt, nxt: 1, ..FLOW }
+    }
+
+    #[test]
+    fn a_train_of_half_the_least_rtt_ends_it() {
+        let mut hystart = Classic::beginning(&at(0));
+        // Threshold: (40 ms + 1 ms) / 2 = 20.5 ms, passed by the ACK at 21 ms.
+        let ends = (1..=30).find(|&ms| hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN));
+        assert_eq!(ends, Some(21));
+    }
+
+    #[test]
+    fn a_gap_of_more_than_two_milliseconds_ends_the_train() {
+        let mut hystart = Classic::beginning(&at(0));
+        for ms in (3..60).step_by(3) {
+            assert!(!hystart.is_over(&at(ms * 1000), 20, DELAY_MIN, DELAY_MIN), "{ms}");
+        }
+    }
+
+    #[test]
+    fn delay_grown_by_an_eighth_ends_it_with_the_ninth_sample() {
+        for (delay, ends) in [(45_000, None), (45_001, Some(9))] {
+            let mut hystart = Classic::beginning(&at(0));
+            let found = (1..=12).find(|n| hystart.is_over(&at(n * 3000), 20, delay, DELAY_MIN));
+            assert_eq!(found, ends, "{delay}");
+        }
+    }
+
+    #[test]
+    fn small_windows_are_left_alone() {
+        let mut hystart = Classic::beginning(&at(0));
+        assert!((1..40).all(|ms| !hystart.is_over(&at(ms * 1000), 15, DELAY_MIN, DELAY_MIN)));
+    }
+}

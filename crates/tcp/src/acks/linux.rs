@@ -1,0 +1,215 @@
+//! When Linux acknowledges: every segment while the connection begins and while the window opens,
+//! then every second; a lone one after a delay that follows the pace of arrivals; duplicates with a
+//! little patience, so that several become one.
+//!
+//! `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`.
+
+use crate::settings::Settings;
+use tcplab_units::{Duration, Time};
+
+/// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
+const ATO_MIN: u64 = 40;
+const DELAY_MAX: u64 = 200;
+/// How long a delayed ACK may wait at the most where nothing else says so: half a second.
+const ATO_MAX: u64 = 500;
+/// Duplicates that are told at once, one by one, and the most that wait for one ACK.
+const TOLD_AT_ONCE: u8 = 3;
+const MOST_COMPRESSED: u8 = 44;
+/// They wait for 5 % of the RTT, a millisecond at the most, and the slack of the timer.
+const PATIENCE: Duration = Duration::from_millis(1);
+const SLACK: Duration = Duration::from_micros(100);
+
+/// The acknowledgments owed to the peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LinuxAcks {
+    /// Delay of lone segments, in milliseconds; 0 before there was any.
+    ato: u64,
+    last_arrival: u64,
+    /// Segments still to be acknowledged at once.
+    quick: u32,
+    largest: u64,
+    last_small: u64,
+    /// The answer will carry the ACK: the peer has sent its last.
+    awaits_answer: bool,
+    /// An ACK is owed.
+    scheduled: bool,
+    /// When the delay of that is over, in milliseconds of the clock.
+    timeout: Option<u64>,
+    /// Small or pushed segments that wait for their ACK.
+    pushed: u8,
+    duplicates_told: u8,
+    compressed: u8,
+    /// What those duplicates wait for.
+    compressed_next: u64,
+}
+
+/// A segment with data that arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrived {
+    pub payload: u64,
+    pub pushed: bool,
+    /// In order, and with that of use; otherwise out of order, or old.
+    pub in_order: bool,
+    pub is_old: bool,
+    /// Data is missing before some that arrived.
+    pub has_gap: bool,
+    /// The last gap was filled by it.
+    pub filled: bool,
+    /// All that the peer sends has arrived.
+    pub finished: bool,
+    /// The next offset expected, and the last that was acknowledged.
+    pub next: u64,
+    pub acked: u64,
+    /// The window offered, whether as much could be offered again, and whether it opened further with
+    /// this segment.
+    pub window: u64,
+    pub holds: bool,
+    pub opened: bool,
+    /// The smoothed RTT, and the timeout.
+    pub srtt: Duration,
+    pub rto: Duration,
+}
+
+fn clock(now: Time) -> u64 {
+    crate::segment::clock(now)
+}
+
+impl LinuxAcks {
+    pub fn new(settings: &Settings) -> Self {
+        Self { largest: 536.min(u64::from(settings.mss)), ..Self::default() }
+    }
+
+    /// When the ACK must have left; `Time::ZERO` is now.
+    pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
+        self.scheduled = true;
+        if arrived.is_old {
+            // A repair that was not needed: its sender wants to know.
+            self.quicken(arrived.window, settings);
+            self.ato = ATO_MIN;
+            return Time::ZERO;
+        }
+        if arrived.in_order {
+            self.measure(arrived.payload, arrived.pushed);
+            self.adapt(now, arrived, settings);
+        }
+        self.quick |= u32::from(arrived.opened);
+        self.awaits_answer |= arrived.finished;
+        let is_quick = self.quick > 0 && !self.awaits_answer;
+        let is_much = arrived.next - arrived.acked > self.largest && arrived.holds;
+        if is_much || is_quick || arrived.filled {
+            return Time::ZERO;
+        }
+        if settings.delayed_ack.is_none() || settings.ack_every == 1 {
+            return Time::ZERO;
+        }
+        if !arrived.has_gap {
+            return self.delay(now, arrived, settings);
+        }
+        self.compress(now, arrived)
+    }
+
+    /// The size of full segments, and the small ones among them.
+    fn measure(&mut self, payload: u64, pushed: bool) {
+        let last_small = std::mem::take(&mut self.last_small);
+        if payload >= self.largest {
+            self.largest = payload;
+            self.pushed = self.pushed.max(u8::from(pushed));
+            return;
+        }
+        if payload >= 536 || !pushed {
+            self.last_small = payload;
+            if payload == last_small {
+                self.largest = payload;
+                return;
+            }
+        }
+        self.pushed = (self.pushed + 1).min(2);
+    }
+
+    fn quicken(&mut self, window: u64, settings: &Settings) {
+        let segments = (window / (2 * self.largest)).max(2).min(u64::from(settings.quick_ack));
+        self.quick = self.quick.max(segments as u32);
+    }
+
+    fn adapt(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
+        let rto = arrived.rto.as_millis();
+        if self.ato == 0 {
+            self.quicken(arrived.window, settings);
+            self.ato = ATO_MIN;
+        } else {
+            let gap = clock(now) - self.last_arrival;
+            if gap <= ATO_MIN / 2 {
+                self.ato = (self.ato >> 1) + ATO_MIN / 2;
+            } else if gap < self.ato {
+                self.ato = ((self.ato >> 1) + gap).min(rto).min(DELAY_MAX);
+            } else if gap > rto {
+                self.quicken(arrived.window, settings);
+            }
+        }
+        self.last_arrival = clock(now);
+    }
+
+    fn delay(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
+        let mut ato = self.ato;
+        if ato > ATO_MIN {
+            let mut most = if self.pushed > 0 { DELAY_MAX } else { ATO_MAX };
+            if !arrived.srtt.is_zero() {
+                most = most.min(arrived.srtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
+            }
+            ato = ato.min(most);
+        }
+        ato = ato.min(DELAY_MAX);
+        let mut timeout = clock(now) + ato;
+        if let Some(earlier) = self.timeout {
+            if earlier <= clock(now) + (ato >> 2) {
+                return Time::ZERO;
+            }
+            timeout = timeout.min(earlier);
+        }
+        self.timeout = Some(timeout);
+        settings.runs_out(now, Duration::from_millis(timeout - clock(now)))
+    }
+
+    /// Several duplicates become one ACK.
+    fn compress(&mut self, now: Time, arrived: Arrived) -> Time {
+        if self.compressed >= MOST_COMPRESSED {
+            return Time::ZERO;
+        }
+        if self.compressed_next != arrived.next {
+            self.compressed_next = arrived.next;
+            self.duplicates_told = 0;
+        }
+        if self.duplicates_told < TOLD_AT_ONCE {
+            self.duplicates_told += 1;
+            return Time::ZERO;
+        }
+        self.compressed += 1;
+        now + PATIENCE.min(arrived.srtt / 20) + SLACK
+    }
+
+    /// The application has read all there is to read. Says whether an ACK is due for it.
+    pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
+        self.scheduled && (next - acked > self.largest || (self.pushed > 0 && holds_nothing))
+    }
+
+    /// The delay is over.
+    pub fn on_timer(&mut self, now: Time, rto: Duration) {
+        if self.timeout.take_if(|timeout| *timeout <= clock(now)).is_some() {
+            self.ato = (self.ato << 1).min(rto.as_millis()).min(DELAY_MAX);
+        }
+    }
+
+    /// An ACK left, alone or with data.
+    pub fn on_sent(&mut self) {
+        if self.quick > 0 && self.scheduled {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.ato = ATO_MIN;
+            }
+        }
+        self.scheduled = false;
+        self.timeout = None;
+        self.pushed = 0;
+        self.compressed = 0;
+    }
+}

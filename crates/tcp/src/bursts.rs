@@ -1,0 +1,133 @@
+//! Bursts: Linux hands several segments to the network at once, for segmentation offload, and waits
+//! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
+
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_units::{Duration, Time};
+
+/// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`), and the fewest segments (`tcp_min_tso_segs`).
+const MOST_BYTES: u64 = 65_536;
+const FEWEST: u64 = 2;
+/// A burst is what the rate sends in 2^-10 s (`sk_pacing_shift`).
+const RATE_SHIFT: u32 = 10;
+/// Bursts may be larger on short paths: by the most over 2^(RTT in microseconds / 2^9).
+const RTT_SHIFT: u32 = 9;
+/// Waiting is for what was sent less than this ago, and for an ACK expected within this.
+const PATIENCE: Duration = Duration::from_millis(1);
+/// A third of the window is worth sending (`tcp_tso_win_divisor`).
+const WINDOW_DIVISOR: u64 = 3;
+/// Percent of the window per RTT that is sent in slow start and after (`tcp_pacing_ss_ratio`, ...).
+const SLOW_START_PERCENT: u64 = 200;
+const AVOIDANCE_PERCENT: u64 = 120;
+
+/// The burst that is being sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Bursts {
+    /// Segments of it, and how many of them have not left.
+    size: u64,
+    left: u64,
+    /// Bytes a second that the window amounts to.
+    rate: u64,
+    /// Fewer were held back, for want of window.
+    deferred: bool,
+}
+
+impl Bursts {
+    /// Whether the last of several segments is leaving: Linux pushes these.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.left == 0 && self.size > 1
+    }
+
+    /// Whether something was held back for want of window since the last look.
+    #[inline]
+    pub fn take_deferred(&mut self) -> bool {
+        self.left = 0;
+        std::mem::take(&mut self.deferred)
+    }
+}
+
+impl Sender {
+    /// Computes the rate by which bursts are sized, after the window has changed
+    /// (`tcp_update_pacing_rate`).
+    #[inline]
+    pub(crate) fn update_rate(&mut self, settings: &Settings) {
+        if !settings.tso {
+            return;
+        }
+        let cwnd = self.cwnd();
+        let is_starting = self.control.ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
+        let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
+        let srtt = (self.rtt.srtt().as_picos() / 1_000_000).max(1);
+        let bytes = cwnd.max(self.board.outstanding()) * u64::from(self.mss);
+        self.bursts.rate = bytes.saturating_mul(10_000 * percent) / srtt;
+    }
+
+    /// The most segments of a burst.
+    fn burst_size(&self) -> u64 {
+        let min_rtt = self.min_rtt.as_picos() / 1_000_000;
+        let mut bytes = self.bursts.rate >> RATE_SHIFT;
+        bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
+        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(FEWEST)
+    }
+
+    /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
+    #[inline]
+    pub(crate) fn may_go_in_burst(&mut self, now: Time, in_flight: u64) -> bool {
+        if self.bursts.left == 0 {
+            self.bursts.size = self.next_burst(now, in_flight);
+            self.bursts.left = self.bursts.size;
+        }
+        let may = self.bursts.left > 0;
+        self.bursts.left -= u64::from(may);
+        may
+    }
+
+    /// Segments of the next burst; none to wait.
+    fn next_burst(&mut self, now: Time, in_flight: u64) -> u64 {
+        let (cwnd, mss, most) = (self.cwnd(), u64::from(self.mss), self.burst_size());
+        let room = cwnd - in_flight;
+        let quota = room.min((cwnd / 2).max(1)).min(most);
+        // What is written lies in packets of this size.
+        let packet = self.unsent().min(self.packet_bytes());
+        if packet > mss && self.waits_for_more(now, room, packet, most) {
+            return 0;
+        }
+        quota
+    }
+
+    /// The largest packet that is filled with data written (`tcp_bound_to_half_wnd`).
+    fn packet_bytes(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        (MOST_BYTES.min(self.largest_window / 2) / mss).max(1) * mss
+    }
+
+    fn waits_for_more(&mut self, now: Time, room: u64, packet: u64, most: u64) -> bool {
+        let mss = u64::from(self.mss);
+        if self.recovery.is_repairing() || now.since(self.last_sent) > PATIENCE {
+            return false;
+        }
+        let by_peer = (self.una + self.window).saturating_sub(self.nxt);
+        let by_window = room * mss;
+        let limit = by_peer.min(by_window);
+        let is_last = self.unsent() <= packet;
+        let worthwhile = self.window.min(self.cwnd() * mss) / WINDOW_DIVISOR;
+        if limit >= most * mss || (!is_last && limit >= packet) || limit >= worthwhile {
+            return false;
+        }
+        // When the next ACK is far away, waiting for it would leave the path idle.
+        let Some(oldest) = self.board.front() else { return false };
+        let srtt = self.rtt.srtt();
+        if oldest.left_at + srtt > now + PATIENCE.min(srtt / 2) {
+            return false;
+        }
+        if by_window < by_peer && by_window <= packet {
+            self.bursts.deferred = true;
+            return true;
+        }
+        if by_window >= by_peer && by_peer <= packet {
+            return true;
+        }
+        !(is_last && self.closed)
+    }
+}

@@ -1,0 +1,159 @@
+//! RACK: a segment is lost when one that left later has arrived and a reordering window has passed
+//! (RFC 8985 §6).
+
+use crate::scoreboard::{Overdue, Progress};
+use crate::sender::Sender;
+use crate::settings::Settings;
+use crate::timer::Kind;
+use tcplab_units::{Duration, Time};
+
+/// Recoveries for which a widened window is kept (RFC 8985 §6.2 step 4).
+const PERSIST: u8 = 16;
+/// Windows grow by quarters of the least RTT.
+const STEP: u64 = 4;
+/// What Linux adds to waits that a tick may cut short (`TCP_TIMEOUT_MIN_US`).
+const LEAST_WAIT: Duration = Duration::from_millis(2);
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rack {
+    /// `RACK.xmit_ts` and `RACK.end_seq`: the latest sent of all that was delivered.
+    latest: (Time, u64),
+    /// `RACK.rtt`.
+    pub rtt: Duration,
+    /// Something was delivered since losses were last looked for.
+    advanced: bool,
+    /// `RACK.reordering_seen`.
+    pub reordering_seen: bool,
+    /// `RACK.reo_wnd_mult`.
+    steps: u8,
+    persist: u8,
+    /// A DSACK came and has not widened the window yet.
+    dsack: bool,
+    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again.
+    dsack_round: u64,
+}
+
+impl Default for Rack {
+    fn default() -> Self {
+        Self {
+            latest: (Time::ZERO, 0),
+            rtt: Duration::ZERO,
+            advanced: false,
+            reordering_seen: false,
+            steps: 1,
+            persist: 0,
+            dsack: false,
+            dsack_round: 0,
+        }
+    }
+}
+
+impl Rack {
+    /// Takes in what was delivered (RFC 8985 §6.2 step 2).
+    #[inline]
+    pub fn advance(&mut self, now: Time, progress: &Progress) {
+        if let Some(left) = progress.last_left {
+            self.advanced = true;
+            self.rtt = now.since(left);
+        }
+        if let Some(latest) = progress.latest {
+            self.latest = self.latest.max(latest);
+        }
+    }
+
+    /// Something was delivered twice, and reordering is why.
+    pub fn note_duplicate(&mut self) {
+        self.dsack |= self.reordering_seen;
+    }
+
+    /// Widens the window once a round trip for what was delivered twice, and forgets that after a while
+    /// (RFC 8985 §6.2 step 4).
+    #[inline]
+    pub fn adapt(&mut self, una: u64, nxt: u64) {
+        if una < self.dsack_round {
+            self.dsack = false;
+        }
+        if std::mem::take(&mut self.dsack) {
+            self.steps = self.steps.saturating_add(1);
+            self.dsack_round = nxt;
+            self.persist = PERSIST;
+        } else if self.persist == 0 {
+            self.steps = 1;
+        }
+    }
+
+    /// A recovery ended that was needed.
+    pub fn recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+    }
+
+    /// A recovery was undone by DSACK.
+    pub fn undone_by_dsack(&mut self) {
+        self.persist = PERSIST.min(self.persist + 1);
+    }
+
+    /// The judgment of losses has to be made anew.
+    pub fn reconsider(&mut self) {
+        self.advanced = true;
+    }
+}
+
+impl Sender {
+    /// How long after a later one was delivered a segment may still be under way.
+    fn reordering_window(&self, settings: &Settings) -> Duration {
+        if !self.rack.reordering_seen
+            && (self.recovery.is_repairing()
+                || self.board.sacked() >= u64::from(settings.dup_thresh))
+        {
+            return Duration::ZERO;
+        }
+        let min_rtt = if self.min_rtt == Duration::MAX { Duration::ZERO } else { self.min_rtt };
+        (min_rtt / STEP).saturating_mul(self.rack.steps.into()).min(self.rtt.srtt())
+    }
+
+    /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
+    pub(crate) fn detect_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
+        if !std::mem::take(&mut self.rack.advanced) {
+            return Overdue::default();
+        }
+        let found = self.judge_by_time(now, settings);
+        if let Some(wait) = found.wait {
+            let wait = if settings.is_linux() { wait + LEAST_WAIT } else { wait };
+            let wait = wait.min(self.rtt.rto(settings));
+            self.timer.set(Kind::Reorder, settings.runs_out(now, wait));
+        }
+        found
+    }
+
+    fn judge_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
+        let allowed = self.rack.rtt + self.reordering_window(settings);
+        let found = self.board.judge_by_time(now, self.rack.latest, allowed);
+        self.lost += found.lost;
+        found
+    }
+
+    /// Those under suspicion have had their time (RFC 8985 §6.3).
+    pub(crate) fn on_reordering_timer(&mut self, now: Time, settings: &Settings) {
+        let found = self.judge_by_time(now, settings);
+        if found.lost > 0 {
+            if !self.recovery.is_in_recovery() {
+                self.enter_recovery(now, settings);
+                self.reduce(1, found.lost, false);
+            }
+            self.recovery.repair_lost();
+        }
+        if self.timer.kind != Kind::Retransmit {
+            self.rearm(now, settings);
+        }
+    }
+
+    /// When the first segment left that may not be lost because too little time has passed: after the
+    /// last RTT before now.
+    pub(crate) fn recent(&self, now: Time, settings: &Settings) -> Time {
+        if settings.rack && self.sack {
+            Time::ZERO + now.since(Time::ZERO).saturating_sub(self.rack.rtt)
+        } else {
+            Time::NEVER
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Linux's receive window: it begins small, opens as data shows that it is worth its memory, and the
+//! buffer behind it grows with what the application reads in a round trip (dynamic right-sizing).
+//!
+//! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
+
+use crate::segment::{TIMESTAMPS_OPTION, clock};
+use crate::settings::Settings;
+use tcplab_units::Time;
+
+/// `tcp_rmem[1]`: what buffers begin with.
+const FIRST_BUFFER: u64 = 131_072;
+/// Before a segment has shown how much memory it takes, half of the buffer is window.
+const FIRST_RATIO: u64 = 128;
+const RATIO_BITS: u32 = 8;
+/// Bytes of memory that a segment takes beside its data: the head of its buffer and two descriptions
+/// (`SKB_TRUESIZE` of the smallest head).
+const OVERHEAD: u64 = 960;
+/// Measured, not understood: the last segment of a burst takes a little less, which shows when the
+/// window has almost earned all that the buffer allows.
+const OVERHEAD_OF_LAST: u64 = 944;
+/// Segments that wait together share one head (`MAX_SKB_FRAGS`).
+const SHARE_A_HEAD: u64 = 17;
+/// What is not worth opening the window for.
+const SMALL: u64 = 128;
+
+/// The window and the buffer behind it, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Autotune {
+    most_buffer: u64,
+    buffer: u64,
+    /// How much of the buffer is window, in 1/256 (`scaling_ratio`).
+    ratio: u64,
+    /// The largest window that the buffer allows (`window_clamp`).
+    clamp: u64,
+    /// The window of a SYN.
+    first: u64,
+    /// The window that data has earned so far (`rcv_ssthresh`).
+    earned: u64,
+    mss: u64,
+    /// The largest segment seen (`rcv_mss`).
+    largest: u64,
+    /// What the application read in a round trip (`rcvq_space`), since when, and from where.
+    read: u64,
+    read_since: Time,
+    read_from: u64,
+    /// 8 times the round-trip time as the receiver sees it, in microseconds.
+    rtt_eighths: u64,
+    /// When a window's worth began to arrive, and where it ends.
+    window_began: Option<Time>,
+    window_end: u64,
+    last_echo: u64,
+}
+
+/// What a segment with data was to the window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sized {
+    pub payload: u64,
+    pub in_order: bool,
+    /// It was the last of several.
+    pub pushed: bool,
+    /// When the segment left that it answers, by our clock of timestamps.
+    pub echoed: Option<u64>,
+}
+
+impl Autotune {
+    pub fn new(settings: &Settings) -> Self {
+        let most_buffer = settings.receive_buffer;
+        let buffer = most_buffer.min(FIRST_BUFFER);
+        let mss = u64::from(settings.mss);
+        let full = buffer * FIRST_RATIO >> RATIO_BITS;
+        let options = if settings.timestamps { u64::from(TIMESTAMPS_OPTION) } else { 0 };
+        let unit = mss.saturating_sub(options).max(1);
+        let first = if full > unit { full - full % unit } else { full };
+        // For the application, and one segment at least (`tcp_init_buffer_space`).
+        let mut clamp = full;
+        if settings.app_win > 0 {
+            if full > 4 * mss {
+                clamp = (full - (full >> settings.app_win)).max(4 * mss);
+            }
+            if clamp > 2 * mss && clamp + mss > full {
+                clamp = (full - mss).max(2 * mss);
+            }
+        }
+        let earned = first.min(clamp);
+        Self {
+            most_buffer,
+            buffer,
+            ratio: FIRST_RATIO,
+            clamp,
+            first,
+            earned,
+            mss,
+            largest: 536.min(mss),
+            read: earned.min(10 * mss),
+            read_since: Time::ZERO,
+            read_from: 1,
+            rtt_eighths: 0,
+            window_began: None,
+            window_end: 0,
+            last_echo: 0,
+        }
+    }
+
+    /// The window of a SYN.
+    pub fn first_window(&self) -> u64 {
+        self.first
+    }
+
+    /// The connection stands.
+    pub fn begin(&mut self, now: Time) {
+        self.read_since = now;
+    }
+
+    fn window_of(&self, memory: u64) -> u64 {
+        memory * self.ratio >> RATIO_BITS
+    }
+
+    /// The window to offer with so many bytes held that nobody can read yet.
+    pub fn window(&self, held: u64) -> u64 {
+        self.free(held).min(self.earned)
+    }
+
+    fn free(&self, held: u64) -> u64 {
+        let heads = held.div_ceil(self.largest * SHARE_A_HEAD);
+        self.window_of(self.buffer.saturating_sub(held + heads * OVERHEAD))
+    }
+
+    /// The largest window there can be now.
+    pub fn clamp(&self) -> u64 {
+        self.clamp
+    }
+
+    /// A segment arrived; `next` is the offset expected then, `edge` the end of the window offered.
+    /// Says whether the window may open further for it.
+    pub fn on_segment(&mut self, now: Time, sized: Sized, next: u64, edge: u64, held: u64) -> bool {
+        if let Some(echoed) = sized.echoed.filter(|&echoed| echoed != self.last_echo) {
+            self.last_echo = echoed;
+            let passed = clock(now).saturating_sub(echoed) * 1000;
+            if sized.payload >= self.largest && passed > 0 {
+                self.take_rtt(passed, false);
+            }
+        }
+        if sized.in_order {
+            if sized.payload >= self.largest {
+                if sized.payload != self.largest {
+                    self.measure(sized.payload);
+                }
+                self.largest = sized.payload.min(self.mss);
+            }
+            self.time_by_window(now, next, edge);
+        }
+        sized.payload >= SMALL && self.earn(sized, held)
+    }
+
+    /// A segment of another size shows how much memory data takes.
+    fn measure(&mut self, payload: u64) {
+        self.ratio = ((payload << RATIO_BITS) / (payload + OVERHEAD)).max(1);
+        self.clamp = self.window_of(self.buffer);
+        self.read = self.read.min(self.clamp);
+    }
+
+    fn earn(&mut self, sized: Sized, held: u64) -> bool {
+        let payload = sized.payload;
+        // It takes memory itself until it is read.
+        let free = if held == payload && sized.pushed {
+            self.window_of(self.buffer.saturating_sub(held + OVERHEAD_OF_LAST))
+        } else {
+            self.free(held)
+        };
+        let room = self.clamp.min(free).saturating_sub(self.earned);
+        if room == 0 {
+            return false;
+        }
+        let taken = self.window_of(payload + OVERHEAD);
+        let mut step = 2 * self.largest;
+        if taken > payload {
+            step = self.step_of_costly(taken, payload);
+        }
+        if step == 0 {
+            return false;
+        }
+        self.earned += step.max(2 * payload).min(room);
+        true
+    }
+
+    /// Data that takes more memory than the ratio says opens the window only while it is small.
+    fn step_of_costly(&self, taken: u64, payload: u64) -> u64 {
+        let (mut taken, mut window) = (taken >> 1, self.window_of(self.most_buffer) >> 1);
+        while self.earned <= window {
+            if taken <= payload {
+                return 2 * self.largest;
+            }
+            taken >>= 1;
+            window >>= 1;
+        }
+        0
+    }
+
+    fn time_by_window(&mut self, now: Time, next: u64, edge: u64) {
+        if let Some(began) = self.window_began {
+            if next < self.window_end {
+                return;
+            }
+            let passed = now.since(began).as_picos() / 1_000_000;
+            self.take_rtt(passed.max(1), true);
+        }
+        self.window_began = Some(now);
+        self.window_end = edge;
+    }
+
+    /// A round trip took so many microseconds; by a whole window, at the most.
+    fn take_rtt(&mut self, micros: u64, at_most: bool) {
+        let (old, new) = (self.rtt_eighths, micros * 8);
+        if old == 0 || new < old {
+            self.rtt_eighths = new;
+        } else if !at_most {
+            self.rtt_eighths = old - (old >> 3) + micros;
+        }
+    }
+
+    /// The round-trip time as the receiver sees it, in microseconds; 0: not known.
+    pub fn rtt_micros(&self) -> u64 {
+        self.rtt_eighths >> 3
+    }
+
+    /// The application has read up to this offset, one segment after the other.
+    pub fn on_read(&mut self, now: Time, from: u64, to: u64, next: u64) {
+        let passed = now.since(self.read_since).as_picos() / 1_000_000;
+        // The first one already begins a new measurement.
+        let consumed = to.min(from + self.largest);
+        if self.rtt_eighths == 0 || passed < self.rtt_eighths >> 3 {
+            return;
+        }
+        let copied = (consumed - self.read_from).saturating_sub(next - consumed);
+        if copied > self.read {
+            // Twice that, for losses, and as much more as it grows, for slow start.
+            let window = 2 * copied + 16 * self.mss;
+            let growth = window * (copied - self.read) / self.read.max(1);
+            let memory = ((window + 2 * growth) << RATIO_BITS) / self.ratio;
+            let buffer = memory.min(self.most_buffer);
+            if buffer > self.buffer {
+                self.buffer = buffer;
+                self.clamp = self.window_of(buffer);
+            }
+            self.read = copied;
+        }
+        self.read_from = consumed;
+        self.read_since = now;
+    }
+}

@@ -1,0 +1,110 @@
+//! Tail loss probes: when ACKs stay out, one segment asks for them before the timer does
+//! (RFC 8985 §7).
+
+use crate::output::Data;
+use crate::recovery::Phase;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use crate::timer::Kind;
+use tcplab_units::{Duration, Time};
+
+/// How long a lone segment's ACK may be delayed (RFC 8985 §7.2, `TLP.max_ack_delay`).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+/// What Linux adds otherwise (`TCP_TIMEOUT_MIN_US`).
+const LEAST_DELAY: Duration = Duration::from_millis(2);
+
+/// The probe under way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tail {
+    /// `TLP.end_seq`: what had been sent with the last probe ends here.
+    pub end: Option<u64>,
+    /// The probe was a retransmission.
+    pub is_again: bool,
+    /// A probe is to leave.
+    owed: bool,
+}
+
+impl Sender {
+    /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
+    /// Says whether one is wanted.
+    #[inline]
+    pub(crate) fn schedule_probe(
+        &mut self,
+        now: Time,
+        advancing: bool,
+        settings: &Settings,
+    ) -> bool {
+        let calm = matches!(self.recovery.phase, Phase::Open | Phase::Reduced);
+        if !settings.tlp || !self.sack || !calm || !self.has_outstanding() {
+            return false;
+        }
+        let srtt = self.rtt.srtt();
+        let is_lone = self.board.outstanding() == 1;
+        let mut wait = match (srtt.is_zero(), is_lone) {
+            (true, _) => settings.initial_rto,
+            (false, true) if settings.is_linux() => srtt * 2 + settings.min_rto,
+            (false, true) => srtt * 2 + MAX_ACK_DELAY,
+            (false, false) if settings.is_linux() => srtt * 2 + LEAST_DELAY,
+            (false, false) => srtt * 2,
+        };
+        let rto = if advancing { self.rtt.rto(settings) } else { self.left_of_rto(now, settings) };
+        if !rto.is_zero() {
+            wait = wait.min(rto);
+        }
+        self.timer.set(Kind::Probe, settings.runs_out(now, wait));
+        true
+    }
+
+    /// It is time for a probe (RFC 8985 §7.3).
+    pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
+        if self.tail.end.is_none() {
+            self.tail.owed = true;
+            self.timer.stop();
+        }
+        self.rearm(now, settings);
+    }
+
+    /// The probe, if one is to leave: new data if there is some that the peer takes, or the last
+    /// segment again.
+    pub(crate) fn take_probe(&mut self, now: Time, new: Option<Data>) -> Option<Data> {
+        if !std::mem::take(&mut self.tail.owed) {
+            return None;
+        }
+        let data = match new {
+            Some(data) => data,
+            None => {
+                let last = self.board.probe_last(now)?;
+                Data { is_probe: true, ..self.again(last.start, last.end()) }
+            }
+        };
+        self.tail.is_again = data.again;
+        self.tail.end = Some(if data.again { self.nxt } else { data.end() });
+        Some(data)
+    }
+
+    /// Whether a probe is to leave.
+    #[inline]
+    pub(crate) fn owes_probe(&self) -> bool {
+        self.tail.owed
+    }
+
+    /// What an ACK says of the probe (RFC 8985 §7.4.2). Says whether the probe repaired a loss, which
+    /// was a sign of congestion like others.
+    pub(crate) fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
+        let Some(end) = self.tail.end.filter(|&end| una >= end) else { return false };
+        let repaired = self.tail.is_again && !sign.dsack && una > end;
+        // A plain duplicate: both copies arrived.
+        if !self.tail.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
+            self.tail.end = None;
+        }
+        repaired
+    }
+}
+
+/// What an ACK was, as far as a probe is concerned.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sign {
+    /// It reports that the probe came twice.
+    pub dsack: bool,
+    pub is_plain_duplicate: bool,
+}

@@ -1,0 +1,169 @@
+//! Takes back reductions that were not needed: what was sent again had only been late.
+//!
+//! Three signs tell: the answer to what was sent again carries a timestamp from before (Eifel,
+//! RFC 3522, RFC 4015), the receiver reports that everything sent again came twice (DSACK, RFC 3708),
+//! or after a timeout something arrives that was sent only once (F-RTO, RFC 5682).
+
+use crate::recovery::Phase;
+use crate::segment::clock;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_units::Time;
+
+/// What is known of an episode that may have been a false alarm.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Undo {
+    /// What was acknowledged when it began; none if it is no longer open to doubt.
+    marker: Option<u64>,
+    /// Segments sent again in it that were not reported to have come twice; none if none was sent.
+    unanswered: Option<u64>,
+    /// When the first of them left, by the clock of timestamps.
+    first_again: Option<u64>,
+    /// The reduction may be taken back: it was not a mark that caused it.
+    allowed: bool,
+}
+
+impl Undo {
+    /// A segment was sent again.
+    #[inline]
+    pub fn on_again(&mut self, now: Time) {
+        self.first_again.get_or_insert(clock(now));
+        self.unanswered = Some(self.unanswered.unwrap_or(0) + 1);
+    }
+
+    /// So many segments below `end` were reported to have come twice.
+    pub fn on_duplicates(&mut self, count: u64, end: u64) {
+        if self.marker.is_some_and(|marker| end > marker)
+            && let Some(unanswered) = &mut self.unanswered
+        {
+            *unanswered = unanswered.saturating_sub(count);
+        }
+    }
+
+    /// No segment of the window was sent again.
+    #[inline]
+    pub fn nothing_again(&mut self) {
+        self.first_again = None;
+    }
+}
+
+impl Sender {
+    /// An episode begins that may turn out to be a false alarm.
+    pub(crate) fn begin_doubt(&mut self, reduces: bool) {
+        let again =
+            self.board.repaired() + u64::from(self.tail.end.is_some() && self.tail.is_again);
+        self.undo.marker = Some(self.una);
+        self.undo.unanswered = (again > 0).then_some(again);
+        self.undo.allowed = reduces;
+    }
+
+    /// What arrived was sent before anything was sent again.
+    fn is_only_late(&self, echoed: Option<u64>) -> bool {
+        match self.undo.first_again {
+            Some(first) => echoed.is_some_and(|echoed| echoed < first),
+            None => self.sack || self.una < self.recovery.end,
+        }
+    }
+
+    fn may_undo(&self, echoed: Option<u64>) -> bool {
+        self.undo.marker.is_some() && (self.undo.unanswered == Some(0) || self.is_only_late(echoed))
+    }
+
+    fn undo(&mut self, now: Time, forget_losses: bool) {
+        if forget_losses {
+            self.board.forget_losses();
+        }
+        self.reduction = None;
+        if self.undo.allowed {
+            self.consult(now, |cc, flow| cc.on_undo(flow));
+        }
+        self.usage.note_full(now);
+        self.undo.marker = None;
+        self.rack.reconsider();
+    }
+
+    /// The episode is over. Says whether it stays open because a duplicate ACK could still come of it:
+    /// without SACK, until something beyond it is acknowledged.
+    pub(crate) fn undo_at_end(
+        &mut self,
+        now: Time,
+        echoed: Option<u64>,
+        settings: &Settings,
+    ) -> bool {
+        if settings.undo && self.may_undo(echoed) {
+            self.undo(now, false);
+        } else {
+            self.rack.recovered();
+        }
+        if self.stays_open(settings) {
+            return true;
+        }
+        self.set_phase(Phase::Open);
+        false
+    }
+
+    fn stays_open(&mut self, settings: &Settings) -> bool {
+        if !settings.is_linux() || self.sack || self.una != self.recovery.end {
+            return false;
+        }
+        if !self.has_again() {
+            self.undo.nothing_again();
+        }
+        true
+    }
+
+    /// Everything sent again came twice.
+    pub(crate) fn undo_by_dsack(&mut self, now: Time, settings: &Settings) -> bool {
+        let is_sure = self.undo.marker.is_some() && self.undo.unanswered == Some(0);
+        if settings.undo && is_sure {
+            self.rack.undone_by_dsack();
+            self.undo(now, false);
+        }
+        settings.undo && is_sure
+    }
+
+    /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else is
+    /// missing may be late too.
+    pub(crate) fn undo_partial(
+        &mut self,
+        now: Time,
+        echoed: Option<u64>,
+        settings: &Settings,
+    ) -> bool {
+        if !settings.undo || self.undo.marker.is_none() || !self.is_only_late(echoed) {
+            return false;
+        }
+        self.note_reordering(self.una, settings);
+        if self.board.repaired() > 0 {
+            return true;
+        }
+        if !self.has_again() {
+            self.undo.nothing_again();
+        }
+        self.undo(now, true);
+        self.settle();
+        false
+    }
+
+    /// An acknowledgment came after a timeout; `proven`: F-RTO has found that it was not needed.
+    pub(crate) fn undo_timeout(
+        &mut self,
+        now: Time,
+        echoed: Option<u64>,
+        proven: bool,
+        settings: &Settings,
+    ) -> bool {
+        if !(proven || (settings.undo && self.may_undo(echoed))) {
+            return false;
+        }
+        self.undo(now, true);
+        self.recovery.stalled = false;
+        if self.stays_open(settings) {
+            return true;
+        }
+        if proven || self.sack {
+            self.set_phase(Phase::Open);
+        }
+        true
+    }
+}

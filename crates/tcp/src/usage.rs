@@ -1,0 +1,104 @@
+//! Whether the window is what limits the sender: one that is not used must not grow (RFC 7661;
+//! `tcp_cwnd_validate` of Linux).
+
+use crate::recovery::Phase;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_cc::Control;
+use tcplab_units::Time;
+
+/// How much of the window is used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Usage {
+    /// It was full in this round trip.
+    is_limited: bool,
+    /// Once this is acknowledged, another round trip begins.
+    end: u64,
+    /// Linux: the most segments outstanding in a round trip in which it was not full; none: what is
+    /// full is full, and nothing else.
+    most_out: Option<u64>,
+    /// The most segments outstanding since it was last full or grew, and when that was.
+    used: u64,
+    full_at: Time,
+    /// Something was sent since the last look.
+    has_sent: bool,
+}
+
+impl Usage {
+    /// Whether the window may grow. In slow start Linux is content with one half used.
+    #[inline]
+    pub fn is_full(&self, control: &Control) -> bool {
+        let in_slow_start = control.ssthresh.is_none_or(|ssthresh| control.cwnd < ssthresh);
+        self.is_limited
+            || (in_slow_start && self.most_out.is_some_and(|most| control.cwnd < 2 * most))
+    }
+
+    #[inline]
+    pub fn note_sent(&mut self) {
+        self.has_sent = true;
+    }
+
+    /// Something was sent since the last look.
+    #[inline]
+    pub fn has_news(&self) -> bool {
+        self.has_sent
+    }
+
+    /// The window is full, or has just been decided upon.
+    #[inline]
+    pub fn note_full(&mut self, now: Time) {
+        self.full_at = now;
+    }
+
+    #[inline]
+    pub fn note_growth(&mut self, now: Time) {
+        self.full_at = now;
+    }
+}
+
+impl Sender {
+    /// All that may leave now has left; `limited`: the window kept the rest back.
+    #[inline]
+    pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
+        let has_sent = std::mem::take(&mut self.usage.has_sent);
+        if settings.is_linux() {
+            if has_sent || limited {
+                self.validate(now, limited, settings);
+            }
+        } else {
+            // The window is the limit while what filled it is being acknowledged.
+            if limited {
+                self.usage.end = self.nxt;
+            }
+            self.usage.is_limited = self.una < self.usage.end;
+        }
+    }
+
+    fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
+        let out = self.board.outstanding();
+        let usage = &mut self.usage;
+        let is_new_round = self.una >= usage.end;
+        if is_new_round
+            || limited
+            || (!usage.is_limited && usage.most_out.is_none_or(|most| out > most))
+        {
+            usage.is_limited = limited;
+            usage.most_out = Some(out);
+            usage.end = self.nxt;
+        }
+        if usage.is_full(&self.control) {
+            usage.used = 0;
+            usage.full_at = now;
+            return;
+        }
+        usage.used = usage.used.max(out);
+        let starves = now.since(usage.full_at) >= self.rtt.rto(settings);
+        if settings.restart_after_idle && starves {
+            let used = std::mem::take(&mut usage.used);
+            usage.full_at = now;
+            if self.recovery.phase == Phase::Open && self.unsent() == 0 {
+                self.consult(now, |cc, flow| cc.on_unused(flow, used));
+            }
+        }
+    }
+}
