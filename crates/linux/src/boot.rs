@@ -147,9 +147,12 @@ fn prepare(root: &Path, job: &Job) -> io::Result<()> {
     fs::write(root.join(job::PATH.trim_start_matches('/')), serde_json::to_vec(job)?)
 }
 
-/// Memory is taken as it is used; buffers of many flows need some.
+/// Memory is taken as it is used; buffers of many flows need some, and so do the threads of many
+/// connections that are open at once, which transfers that queue up are.
 fn memory_mib(job: &Job) -> u64 {
-    512 + 8 * job.flows.len().min(400) as u64 + 2 * job.links.len().min(500) as u64
+    let connections: usize = job.flows.iter().map(|flow| flow.traffic.connections()).sum();
+    let (flows, links) = (job.flows.len().min(400), job.links.len().min(500));
+    (512 + 8 * flows + 2 * links + connections / 8) as u64
 }
 
 /// A booted kernel. It does not outlive this value.
