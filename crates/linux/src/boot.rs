@@ -231,7 +231,7 @@ fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 's
     let errors = errors.join().unwrap_or_default();
     lines.drain(..lines.len().saturating_sub(LAST_LINES));
     lines.extend_from_slice(&errors[errors.len().saturating_sub(LAST_LINES)..]);
-    lines.join("\n")
+    if lines.is_empty() { "(it said nothing)".into() } else { lines.join("\n") }
 }
 
 /// Takes in what the kernel says until the experiment is over.
