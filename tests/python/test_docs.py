@@ -91,17 +91,15 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.toml")), ids=name)
-def test_every_example_runs(example: Path, tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tcplab.cli",
-        "run",
-        str(example),
-        "--out",
-        str(tmp_path / "out"),
-    ]
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").rglob("*.toml")), ids=name)
+def test_every_example_runs(example: Path, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    backend = "linux" if example.parent.name == "linux" else "sim"
+    if backend == "linux":
+        request.getfixturevalue("kernel")
+    if "iperf3" in example.read_text(encoding="utf-8") and not shutil.which("iperf3"):
+        pytest.skip("there is no iperf3; on Debian: sudo apt-get install iperf3")
+    command = [sys.executable, "-m", "tcplab.cli", "run", str(example), "--on", backend]
+    command += ["--out", str(tmp_path / "out")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "chart.svg").exists()

@@ -166,6 +166,20 @@ def test_the_compiler_is_quoted_when_a_congestion_control_does_not_compile(
     assert not (source_cache / "kernels" / ".building").exists()
 
 
+def test_a_source_without_what_is_replaced_is_refused_and_left_alone(
+    tcplab: Command, source_cache: Path, tmp_path: Path
+) -> None:
+    source = tree(tmp_path / "new", "config UML_TIME_TRAVEL_SUPPORT\n\tbool\n")
+    before = sorted(source.rglob("*"))
+    said = refusal(tcplab, "build", "--source", "new")
+    assert said.startswith(
+        f"error: {source}: arch/um/include/asm/archrandom.h has no `os_getrandom`, which tcplab "
+        "replaces; without that, runs would not repeat"
+    )
+    assert sorted(source.rglob("*")) == before
+    assert not (source_cache / "kernels" / ".building").exists()
+
+
 def processes_in(folder: Path) -> list[str]:
     """What runs there."""
     found = []

@@ -118,6 +118,15 @@ def test_runs_repeat_to_the_last_bit() -> None:
             network=link(loss=lab.GilbertLoss(to_bad="1 %", to_good="30 %")),
             flows=[flow(traffic=lab.UdpTraffic(rate="2 Mbit/s")), flow(name="bulk", cc="vegas")],
         ),
+        lab.Experiment(
+            duration="5 s",
+            network=link(loss="1 %", jitter="1 ms"),
+            flows=[
+                flow(traffic=web(order="parallel", connections=2)),
+                flow(traffic=lab.ArrivalsTraffic(per_second=10, sizes="20 kB"), name="short"),
+            ],
+            record=lab.Record(samples="ack"),
+        ),
     ]
     for experiment in experiments:
         digests = [lab.run(experiment, backend="linux").digests for _ in range(5)]

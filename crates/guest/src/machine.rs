@@ -17,6 +17,8 @@ const OPEN_FILES: u64 = 1 << 16;
 
 /// The kernel allows by default what fits into an eighth of its memory; ours are small.
 const THREADS: &str = "30000";
+/// More than so many threads have, for their stacks and what guards these.
+const MAPPINGS: &str = "200000";
 
 /// Makes the kernel's own files visible.
 pub(crate) fn mount_basics() -> Result<(), Failure> {
@@ -47,6 +49,7 @@ pub(crate) fn lift_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     setrlimit(Resource::Nofile, limit).trying(|| format!("RLIMIT_NOFILE {OPEN_FILES}"))?;
     set("/proc/sys/kernel/threads-max", THREADS)?;
+    set("/proc/sys/vm/max_map_count", MAPPINGS)?;
     // Linux wakes a thread up to 50 us late, to wake several at once. Threads inherit this.
     rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
         .trying(|| "PR_SET_TIMERSLACK 1".into())

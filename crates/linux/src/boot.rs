@@ -147,9 +147,12 @@ fn prepare(root: &Path, job: &Job) -> io::Result<()> {
     fs::write(root.join(job::PATH.trim_start_matches('/')), serde_json::to_vec(job)?)
 }
 
-/// Memory is taken as it is used; buffers of many flows need some.
+/// Memory is taken as it is used; buffers of many flows need some, and so do the threads of many
+/// connections that are open at once, which transfers that queue up are.
 fn memory_mib(job: &Job) -> u64 {
-    512 + 8 * job.flows.len().min(400) as u64 + 2 * job.links.len().min(500) as u64
+    let connections: usize = job.flows.iter().map(|flow| flow.traffic.connections()).sum();
+    let (flows, links) = (job.flows.len().min(400), job.links.len().min(500));
+    (512 + 8 * flows + 2 * links + connections / 8) as u64
 }
 
 /// A booted kernel. It does not outlive this value.
@@ -228,7 +231,7 @@ fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 's
     let errors = errors.join().unwrap_or_default();
     lines.drain(..lines.len().saturating_sub(LAST_LINES));
     lines.extend_from_slice(&errors[errors.len().saturating_sub(LAST_LINES)..]);
-    lines.join("\n")
+    if lines.is_empty() { "(it said nothing)".into() } else { lines.join("\n") }
 }
 
 /// Takes in what the kernel says until the experiment is over.

@@ -27,13 +27,13 @@ rows! {
         wall_s: Option<f64>,
     }
 
-    /// One connection.
+    /// One connection, or one session of a web page.
     "flows" FlowRow {
         /// The run.
         run: Label,
-        /// The flow's name.
+        /// The flow's name; where a flow has many connections or sessions, `NAME#1` and so on.
         flow: Label,
-        /// The label to group by.
+        /// The label to group by; of a session, its class.
         class: Label,
         /// The host that sends the data.
         from: Label,

@@ -127,15 +127,15 @@ pub(super) fn digits(hash: Sha256) -> String {
 /// Changes a source: our part, our random numbers, the timer's frequency, the user's congestion
 /// controls. What has been changed so already is left as it is. `named` is what users call it.
 pub(super) fn apply(tree: &Path, named: &str, hz: u32, controls: &[Control]) -> Result<(), Error> {
+    for edit in &EDITS {
+        edit.apply(tree).map_err(|problem| Error::refused(named, problem))?;
+    }
     let part = tree.join("net/tcplab");
     fs::create_dir_all(&part).at(&part)?;
     for (file, text) in FILES {
         write(&tree.join(file), text)?;
     }
     append(&tree.join("net/Makefile"), "\nobj-y += tcplab/\n")?;
-    for edit in &EDITS {
-        edit.apply(tree).map_err(|problem| Error::refused(named, problem))?;
-    }
     let kconfig = tree.join(KCONFIG);
     write(&kconfig, options::with_hz(&read(&kconfig)?, hz))?;
     for control in controls {

@@ -9,8 +9,8 @@ use tcplab_model::{FlowPlan, Mistake, Plan, Problem, Traffic};
 use tcplab_units::Duration;
 use tcplab_workload::{Transfer, Transfers, web};
 
-/// A flow with more is refused: no run would end.
-const MOST_SESSIONS: u64 = 1_000_000;
+/// More sessions or transfers of one flow than any run could have.
+const MOST_PARTS: u64 = 1_000_000;
 
 /// The traffic of a flow.
 pub(super) fn traffic(
@@ -44,8 +44,8 @@ pub(super) fn traffic(
         }
         Traffic::Web(web) => {
             let number = web::count(web).into();
-            if number > MOST_SESSIONS.into() {
-                let problem = Problem::TooMany { what: "sessions", number, most: MOST_SESSIONS };
+            if number > MOST_PARTS.into() {
+                let problem = Problem::TooMany { what: "sessions", number, most: MOST_PARTS };
                 mistakes.push(problem.at(format!("{}.traffic", flow.place)));
                 return None;
             }
@@ -55,8 +55,8 @@ pub(super) fn traffic(
             let room = plan.duration.saturating_sub(start(plan, flow));
             let begin = |transfer: &Transfer| transfer.after < room;
             let transfers = Transfers::new(arrivals, plan.seed, &flow.name).take_while(begin);
-            // More than so many are refused, whatever their number.
-            let transfers = transfers.take(MOST_SESSIONS as usize);
+            // There are fewer ports than that, so whatever is left out here is refused later.
+            let transfers = transfers.take(MOST_PARTS as usize);
             job::Traffic::Transfers(transfers.map(|it| (nanos(it.after), it.size)).collect())
         }
     })
