@@ -156,8 +156,7 @@ impl<'a> World<'a> {
         let now = self.network.now();
         let flow = &mut self.flows[end / 2];
         let End { endpoint, route, timer } = &mut self.ends[end];
-        // What the endpoint does by itself comes first, as where the application is woken for the rest.
-        while let Some(segment) = endpoint.poll_transmit(now) {
+        while let Some(segment) = endpoint.poll_answer(now) {
             self.network.send(*route, OnWire(segment));
         }
         if end.is_multiple_of(2) {

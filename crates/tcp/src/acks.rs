@@ -73,6 +73,12 @@ impl Acks {
         }
     }
 
+    /// The time that an ACK which leaves now says it is.
+    #[inline]
+    pub fn stamp(&self, now: Time) -> Time {
+        self.linux.as_ref().map_or(now, |linux| linux.stamp(now))
+    }
+
     /// An ACK left, alone or with data.
     #[inline]
     pub fn on_sent(&mut self) {

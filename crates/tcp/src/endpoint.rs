@@ -312,6 +312,13 @@ impl Endpoint {
         }
     }
 
+    /// The next segment that leaves before the application hears of what has happened: Linux answers
+    /// first, and then wakes it. To be called until there is none, before the application acts.
+    #[inline]
+    pub fn poll_answer(&mut self, now: Time) -> Option<Segment> {
+        if self.settings.is_linux() { self.poll_transmit(now) } else { None }
+    }
+
     /// A segment without data: an ACK that is due, or a probe of a closed window.
     #[inline]
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
@@ -354,7 +361,7 @@ impl Endpoint {
         let ack = self.receive.origin.number(self.receive.next);
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
-            segment = segment.with_timestamps(self.timestamps(now));
+            segment = segment.with_timestamps(self.timestamps(self.acks.stamp(now)));
         }
         if self.receive.has_report() && self.send.sack {
             // A segment sent again keeps its size: then there may be no room.

@@ -215,11 +215,10 @@ impl Endpoint {
         }
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
-        let pushed = segment.flags.has(Flags::PUSH);
-        let opened = self.receive.tune(now, Sized { payload, in_order, pushed, echoed });
+        let opened = self.receive.tune(now, Sized { payload, in_order, echoed });
         let arrived = Arrived {
             payload,
-            pushed,
+            pushed: segment.flags.has(Flags::PUSH),
             in_order,
             is_old: payload > 0 && end <= next,
             has_gap: self.receive.has_gap(),
@@ -227,10 +226,10 @@ impl Endpoint {
             finished: self.receive.is_finished(),
             next: self.receive.next,
             acked: self.last_ack_sent,
-            window: self.receive.window(),
+            window: self.receive.offered(self.last_ack_sent),
             holds: self.receive.can_hold_window(self.last_ack_sent),
             opened,
-            srtt: self.send.rtt.srtt(),
+            rtt: self.receive.rtt().unwrap_or(self.send.rtt.srtt()).min(self.send.rtt.srtt()),
             rto: self.send.rtt.rto(&self.settings),
         };
         self.acks.on_arrival(now, arrived, &self.settings);

@@ -10,7 +10,7 @@ use crate::seq::Origin;
 use crate::settings::Settings;
 use autotune::Autotune;
 use std::ops::Range;
-use tcplab_units::Time;
+use tcplab_units::{Duration, Time};
 
 /// What the data of a segment meant to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub(crate) struct Receiver {
     duplicate: Option<Range<u64>>,
     /// The window of Linux grows with what arrives.
     autotune: Option<Box<Autotune>>,
+    /// Where the first packet ends in which data waits for the application.
+    first_packet: u64,
 }
 
 impl Receiver {
@@ -73,6 +75,7 @@ impl Receiver {
             recent: [0; 4],
             duplicate: None,
             autotune,
+            first_packet: 0,
         }
     }
 
@@ -124,8 +127,22 @@ impl Receiver {
     #[inline]
     pub fn tune_to_reader(&mut self, now: Time, bytes: u64) {
         if let Some(autotune) = &mut self.autotune {
-            autotune.on_read(now, self.consumed - bytes, self.consumed, self.next);
+            // Each packet may begin a new measurement; of those read at once, only the first does.
+            let from = self.consumed - bytes;
+            let first = if self.first_packet > from { self.first_packet } else { self.consumed };
+            autotune.on_read(now, first.min(self.consumed), self.next);
         }
+    }
+
+    /// The round-trip time as the receiver sees it, where it looks.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.autotune.as_ref()?.rtt()
+    }
+
+    /// The window that was offered with the acknowledgment of this offset.
+    #[inline]
+    pub fn offered(&self, acked: u64) -> u64 {
+        self.edge.saturating_sub(acked)
     }
 
     /// Whether at least the window could be offered again that was when this offset was acknowledged.
@@ -133,7 +150,7 @@ impl Receiver {
     pub fn can_hold_window(&self, acked: u64) -> bool {
         let window = self.autotune.as_ref().map(|autotune| autotune.window(self.held()));
         window.is_none_or(|window| {
-            window.next_multiple_of(1 << self.window_scale) >= self.edge.saturating_sub(acked)
+            window.next_multiple_of(1 << self.window_scale) >= self.offered(acked)
         })
     }
 
@@ -195,6 +212,10 @@ impl Receiver {
         self.out_of_order.insert(start.max(self.next)..end, |_| ());
         self.remember(start.max(self.next));
         if let Some(joined) = self.out_of_order.around(self.next) {
+            if self.autotune.is_some() {
+                self.first_packet =
+                    autotune::first_packet(self.next..end.max(self.next), joined.end);
+            }
             self.next = joined.end;
             self.out_of_order.remove_below(self.next);
         }

@@ -41,11 +41,13 @@ pub(crate) struct Arrival {
     pub echoed: Option<u64>,
     /// What was outstanding when the last episode began ends here.
     pub episode_end: u64,
+    /// The end of the highest block reported before.
+    pub highest: u64,
 }
 
 impl Default for Arrival {
     fn default() -> Self {
-        Self { too_late: Time::NEVER, echoed: None, episode_end: 0 }
+        Self { too_late: Time::NEVER, echoed: None, episode_end: 0, highest: 0 }
     }
 }
 
@@ -222,7 +224,6 @@ impl Scoreboard {
     /// All offsets below `una` were received.
     #[inline]
     pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
-        let highest = self.sacked_ranges.end().unwrap_or(0);
         let before = progress.acked;
         while let Some(segment) = self.segments.front_mut().filter(|first| first.start < una) {
             if segment.end() > una {
@@ -237,7 +238,7 @@ impl Scoreboard {
                 self.sacked -= 1;
             } else {
                 progress.deliver(segment, false);
-                if !segment.retransmitted && segment.start < highest {
+                if !segment.retransmitted && segment.start < progress.arrival.highest {
                     progress.overtake(segment.start);
                 }
                 self.lost -= u64::from(segment.lost);

@@ -227,6 +227,7 @@ impl Sender {
                 too_late: Time::ZERO + now.since(Time::ZERO).saturating_sub(self.min_rtt),
                 echoed,
                 episode_end: self.recovery.end,
+                highest: self.board.highest_sacked().unwrap_or(0),
             },
             ..Progress::default()
         };
@@ -379,12 +380,16 @@ impl Sender {
                 dsack = self.take_dsack(&first);
             }
         }
-        for block in &blocks[usize::from(dsack.found)..] {
+        // From the lowest up: what is delivered below another was overtaken by it.
+        let mut lowest = 0;
+        let rest = &blocks[usize::from(dsack.found)..];
+        for _ in rest {
+            let above = |range: &Range<u64>| range.start >= lowest && range.start < range.end;
+            let next = rest.iter().filter_map(range).filter(above).min_by_key(|range| range.start);
+            let Some(range) = next else { break };
+            lowest = range.end;
             // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
-            if let Some(range) = range(block)
-                && range.start < range.end
-                && range.end <= self.nxt
-            {
+            if range.end > self.una && range.end <= self.nxt {
                 self.board.sack(range.start.max(self.una)..range.end, progress);
             }
         }

@@ -70,12 +70,11 @@ impl Sender {
         if !std::mem::take(&mut self.tail.owed) {
             return None;
         }
-        let data = match new {
-            Some(data) => data,
-            None => {
-                let last = self.board.probe_last(now)?;
-                Data { is_probe: true, ..self.again(last.start, last.end()) }
-            }
+        let data = if let Some(data) = new {
+            data
+        } else {
+            let last = self.board.probe_last(now)?;
+            Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
         self.tail.is_again = data.again;
         self.tail.end = Some(if data.again { self.nxt } else { data.end() });

@@ -50,7 +50,7 @@ fn what_is_not_there_yet() {
             "flows[0].traffic",
             "traffic",
         ),
-        ("", "stack = { rack = true }", "", "flows[0].stack.rack", "rack"),
+        ("", "stack = { ecn = true }", "", "flows[0].stack.ecn", "ecn"),
         ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "captures"),
     ] {
         let message = refusal(link, flow, rest);

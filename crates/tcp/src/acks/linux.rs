@@ -41,6 +41,8 @@ pub(super) struct LinuxAcks {
     compressed: u8,
     /// What those duplicates wait for.
     compressed_next: u64,
+    /// When the last segment came.
+    last_segment: Option<Time>,
 }
 
 /// A segment with data that arrived.
@@ -65,8 +67,8 @@ pub(crate) struct Arrived {
     pub window: u64,
     pub holds: bool,
     pub opened: bool,
-    /// The smoothed RTT, and the timeout.
-    pub srtt: Duration,
+    /// The RTT as both halves see it, and the timeout.
+    pub rtt: Duration,
     pub rto: Duration,
 }
 
@@ -82,6 +84,7 @@ impl LinuxAcks {
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
+        self.last_segment = Some(now);
         if arrived.is_old {
             // A repair that was not needed: its sender wants to know.
             self.quicken(arrived.window, settings);
@@ -153,8 +156,8 @@ impl LinuxAcks {
         let mut ato = self.ato;
         if ato > ATO_MIN {
             let mut most = if self.pushed > 0 { DELAY_MAX } else { ATO_MAX };
-            if !arrived.srtt.is_zero() {
-                most = most.min(arrived.srtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
+            if !arrived.rtt.is_zero() {
+                most = most.min(arrived.rtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
             }
             ato = ato.min(most);
         }
@@ -184,12 +187,17 @@ impl LinuxAcks {
             return Time::ZERO;
         }
         self.compressed += 1;
-        now + PATIENCE.min(arrived.srtt / 20) + SLACK
+        now + PATIENCE.min(arrived.rtt / 20) + SLACK
     }
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
     pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
         self.scheduled && (next - acked > self.largest || (self.pushed > 0 && holds_nothing))
+    }
+
+    /// The time that an ACK says it is: one that was held back, when the last segment came.
+    pub fn stamp(&self, now: Time) -> Time {
+        self.last_segment.filter(|_| self.compressed > 0).unwrap_or(now)
     }
 
     /// The delay is over.

@@ -5,7 +5,8 @@
 
 use crate::segment::{TIMESTAMPS_OPTION, clock};
 use crate::settings::Settings;
-use tcplab_units::Time;
+use std::ops::Range;
+use tcplab_units::{Duration, Time};
 
 /// `tcp_rmem[1]`: what buffers begin with.
 const FIRST_BUFFER: u64 = 131_072;
@@ -15,11 +16,10 @@ const RATIO_BITS: u32 = 8;
 /// Bytes of memory that a segment takes beside its data: the head of its buffer and two descriptions
 /// (`SKB_TRUESIZE` of the smallest head).
 const OVERHEAD: u64 = 960;
-/// Measured, not understood: the last segment of a burst takes a little less, which shows when the
-/// window has almost earned all that the buffer allows.
-const OVERHEAD_OF_LAST: u64 = 944;
-/// Segments that wait together share one head (`MAX_SKB_FRAGS`).
-const SHARE_A_HEAD: u64 = 17;
+/// Segments that wait together become one packet, of so many fragments at the most
+/// (`MAX_SKB_FRAGS`); a fragment ends with its page.
+const FRAGMENTS: u64 = 17;
+const PAGE: u64 = 4096;
 /// What is not worth opening the window for.
 const SMALL: u64 = 128;
 
@@ -56,10 +56,28 @@ pub(super) struct Autotune {
 pub(crate) struct Sized {
     pub payload: u64,
     pub in_order: bool,
-    /// It was the last of several.
-    pub pushed: bool,
     /// When the segment left that it answers, by our clock of timestamps.
     pub echoed: Option<u64>,
+}
+
+/// The end of the first packet in which data waits for the application, once the segment `filler` has
+/// arrived before a run of others that ends at `end`.
+pub(super) fn first_packet(filler: Range<u64>, end: u64) -> u64 {
+    let fragments = |from: u64, to: u64| (to - 2) / PAGE - (from - 1) / PAGE + 1;
+    let unit = filler.end - filler.start;
+    let own = fragments(filler.start, filler.end);
+    let (mut at, mut run) = (filler.end, 0);
+    while at < end {
+        let next = (at + unit).min(end);
+        let more = fragments(at, next);
+        if run + more > FRAGMENTS {
+            break;
+        }
+        run += more;
+        at = next;
+    }
+    // The run waited in packets of its own, and the segment joins the first of them if it has room.
+    if own + run > FRAGMENTS { filler.end } else { at }
 }
 
 impl Autotune {
@@ -67,7 +85,7 @@ impl Autotune {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
         let mss = u64::from(settings.mss);
-        let full = buffer * FIRST_RATIO >> RATIO_BITS;
+        let full = (buffer * FIRST_RATIO) >> RATIO_BITS;
         let options = if settings.timestamps { u64::from(TIMESTAMPS_OPTION) } else { 0 };
         let unit = mss.saturating_sub(options).max(1);
         let first = if full > unit { full - full % unit } else { full };
@@ -112,7 +130,7 @@ impl Autotune {
     }
 
     fn window_of(&self, memory: u64) -> u64 {
-        memory * self.ratio >> RATIO_BITS
+        (memory * self.ratio) >> RATIO_BITS
     }
 
     /// The window to offer with so many bytes held that nobody can read yet.
@@ -121,8 +139,14 @@ impl Autotune {
     }
 
     fn free(&self, held: u64) -> u64 {
-        let heads = held.div_ceil(self.largest * SHARE_A_HEAD);
-        self.window_of(self.buffer.saturating_sub(held + heads * OVERHEAD))
+        let extra = if held > FRAGMENTS * self.largest {
+            OVERHEAD * 3 / 2
+        } else if held > 0 {
+            OVERHEAD
+        } else {
+            0
+        };
+        self.window_of(self.buffer.saturating_sub(held + extra))
     }
 
     /// The largest window there can be now.
@@ -161,13 +185,9 @@ impl Autotune {
 
     fn earn(&mut self, sized: Sized, held: u64) -> bool {
         let payload = sized.payload;
-        // It takes memory itself until it is read.
-        let free = if held == payload && sized.pushed {
-            self.window_of(self.buffer.saturating_sub(held + OVERHEAD_OF_LAST))
-        } else {
-            self.free(held)
-        };
-        let room = self.clamp.min(free).saturating_sub(self.earned);
+        // In order, it has taken its memory already; out of order, it has not yet.
+        let held = if sized.in_order { held } else { held.saturating_sub(payload) };
+        let room = self.clamp.min(self.free(held)).saturating_sub(self.earned);
         if room == 0 {
             return false;
         }
@@ -218,16 +238,14 @@ impl Autotune {
         }
     }
 
-    /// The round-trip time as the receiver sees it, in microseconds; 0: not known.
-    pub fn rtt_micros(&self) -> u64 {
-        self.rtt_eighths >> 3
+    /// The round-trip time as the receiver sees it.
+    pub fn rtt(&self) -> Option<Duration> {
+        (self.rtt_eighths > 0).then(|| Duration::from_micros(self.rtt_eighths >> 3))
     }
 
-    /// The application has read up to this offset, one segment after the other.
-    pub fn on_read(&mut self, now: Time, from: u64, to: u64, next: u64) {
+    /// The application has read up to this offset, of all that comes before `next`.
+    pub fn on_read(&mut self, now: Time, consumed: u64, next: u64) {
         let passed = now.since(self.read_since).as_picos() / 1_000_000;
-        // The first one already begins a new measurement.
-        let consumed = to.min(from + self.largest);
         if self.rtt_eighths == 0 || passed < self.rtt_eighths >> 3 {
             return;
         }
@@ -246,5 +264,20 @@ impl Autotune {
         }
         self.read_from = consumed;
         self.read_since = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_ends_with_its_seventeenth_fragment() {
+        // Segments of 1448 bytes from byte 14480 on take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1
+        // fragments, for pages of 4096; the next would need two, and the one before them takes one.
+        let filler = 13_033..14_481;
+        assert_eq!(first_packet(filler.clone(), 39_097), 31_857);
+        assert_eq!(first_packet(filler.clone(), 20_273), 20_273);
+        assert_eq!(first_packet(filler, 14_481), 14_481);
     }
 }
