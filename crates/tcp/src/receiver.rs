@@ -1,6 +1,7 @@
 //! The receiving half: reassembly, the window offered, what is reported by SACK.
 
 mod autotune;
+mod blocks;
 
 pub(crate) use autotune::Sized;
 
@@ -9,6 +10,7 @@ use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
 use autotune::Autotune;
+use blocks::Blocks;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
@@ -46,6 +48,8 @@ pub(crate) struct Receiver {
     duplicate: Option<Range<u64>>,
     /// The window of Linux grows with what arrives.
     autotune: Option<Box<Autotune>>,
+    /// What Linux reports of the data out of order, once there is some.
+    blocks: Option<Box<Blocks>>,
     /// Where the first packet ends in which data waits for the application.
     first_packet: u64,
 }
@@ -75,6 +79,7 @@ impl Receiver {
             recent: [0; 4],
             duplicate: None,
             autotune,
+            blocks: None,
             first_packet: 0,
         }
     }
@@ -210,7 +215,7 @@ impl Receiver {
             return Reception::Irregular;
         }
         self.out_of_order.insert(start.max(self.next)..end, |_| ());
-        self.remember(start.max(self.next));
+        self.remember(start.max(self.next)..end);
         if let Some(joined) = self.out_of_order.around(self.next) {
             if self.autotune.is_some() {
                 self.first_packet =
@@ -218,16 +223,32 @@ impl Receiver {
             }
             self.next = joined.end;
             self.out_of_order.remove_below(self.next);
+            if let Some(blocks) = &mut self.blocks {
+                blocks.advance(self.next);
+            }
         }
         Reception::Irregular
     }
 
-    fn remember(&mut self, at: u64) {
+    fn remember(&mut self, range: Range<u64>) {
+        if self.autotune.is_some() {
+            if range.start > self.next {
+                self.blocks.get_or_insert_default().add(range);
+            }
+            return;
+        }
+        let at = range.start;
         let block = self.out_of_order.around(at);
         let is_same = |&old: &u64| block.as_ref().is_some_and(|block| block.contains(&old));
         let place = self.recent.iter().position(is_same).unwrap_or(self.recent.len() - 1);
         self.recent[..=place].rotate_right(1);
         self.recent[0] = at;
+    }
+
+    /// Whether data out of order makes news that do not wait.
+    #[inline]
+    pub fn is_news(&self, range: &Range<u64>) -> bool {
+        range.start > self.next && self.blocks.as_ref().is_some_and(|blocks| blocks.is_news(range))
     }
 
     /// Whether data is missing.
@@ -245,6 +266,10 @@ impl Receiver {
         if let Some(twice) = self.duplicate.take() {
             blocks[0] = (self.origin.number(twice.start), self.origin.number(twice.end));
             count = 1;
+        }
+        for range in self.blocks.iter().flat_map(|blocks| blocks.iter()) {
+            blocks[count] = (self.origin.number(range.start), self.origin.number(range.end));
+            count += 1;
         }
         for at in self.recent {
             if let Some(range) = self.out_of_order.around(at)

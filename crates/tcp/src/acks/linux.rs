@@ -81,10 +81,19 @@ impl LinuxAcks {
         Self { largest: 536.min(u64::from(settings.mss)), ..Self::default() }
     }
 
+    /// A segment arrived.
+    pub fn note_segment(&mut self, now: Time) {
+        self.last_segment = Some(now);
+    }
+
+    /// Whether duplicates wait for their ACK.
+    pub fn holds_back(&self) -> bool {
+        self.compressed > 0
+    }
+
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
-        self.last_segment = Some(now);
         if arrived.is_old {
             // A repair that was not needed: its sender wants to know.
             self.quicken(arrived.window, settings);

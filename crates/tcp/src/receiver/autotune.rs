@@ -84,11 +84,10 @@ impl Autotune {
     pub fn new(settings: &Settings) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
-        let mss = u64::from(settings.mss);
-        let full = (buffer * FIRST_RATIO) >> RATIO_BITS;
         let options = if settings.timestamps { u64::from(TIMESTAMPS_OPTION) } else { 0 };
-        let unit = mss.saturating_sub(options).max(1);
-        let first = if full > unit { full - full % unit } else { full };
+        let mss = u64::from(settings.mss).saturating_sub(options).max(1);
+        let full = (buffer * FIRST_RATIO) >> RATIO_BITS;
+        let first = if full > mss { full - full % mss } else { full };
         // For the application, and one segment at least (`tcp_init_buffer_space`).
         let mut clamp = full;
         if settings.app_win > 0 {
