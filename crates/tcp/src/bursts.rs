@@ -29,15 +29,17 @@ pub(crate) struct Bursts {
     left: u64,
     /// Bytes a second that the window amounts to.
     rate: u64,
+    /// A packet ends with it that the application pushed.
+    ends_pushed: bool,
     /// Fewer were held back, for want of window.
     deferred: bool,
 }
 
 impl Bursts {
-    /// Whether the last of several segments is leaving: Linux pushes these.
+    /// Whether the last of several segments is leaving, or of what the application pushed: it is marked.
     #[inline]
-    pub fn is_at_end(&self) -> bool {
-        self.left == 0 && self.size > 1
+    pub fn is_pushed(&self) -> bool {
+        self.left == 0 && (self.size > 1 || self.ends_pushed)
     }
 
     /// Whether something was held back for want of window since the last look.
@@ -122,7 +124,8 @@ impl Sender {
         let bytes = packet.min(by_peer).min(quota * mss);
         let end = self.nxt + bytes;
         if let Some(buffer) = &mut self.buffer {
-            buffer.send(bytes, end);
+            self.bursts.ends_pushed = buffer.send(bytes, end);
+            buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd);
             if push == Push::One {
                 buffer.push = Push::Done;
             }

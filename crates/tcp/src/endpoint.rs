@@ -182,7 +182,7 @@ impl Endpoint {
     pub fn read(&mut self, now: Time, most: u64) -> u64 {
         let bytes = self.receive.read(most);
         if bytes > 0 {
-            self.receive.tune_to_reader(now, bytes);
+            self.receive.tune_to_reader(now);
             let holds_nothing = self.receive.readable() == 0 && !self.receive.has_gap();
             self.acks.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
             if self.receive.should_update() {

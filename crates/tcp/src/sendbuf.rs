@@ -28,14 +28,22 @@ pub(crate) enum Push {
     Done,
 }
 
+/// A packet that has not left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packet {
+    bytes: u64,
+    /// The receiver's application is to hear of its end at once.
+    push: bool,
+}
+
 /// What was written and is not acknowledged, as memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
     used: u64,
-    /// Bytes in each packet that has not left.
-    unsent: VecDeque<u64>,
+    /// What has not left.
+    unsent: VecDeque<Packet>,
     /// Where each packet that has left ends, and the memory it takes.
     sent: VecDeque<(u64, u64)>,
     /// Written of the program's chunk.
@@ -84,47 +92,52 @@ impl SendBuffer {
         let mut taken = 0;
         self.push = Push::Pending;
         while taken < bytes && !self.is_full {
-            let room = self.unsent.back().map_or(0, |tail| sizes.packet.saturating_sub(*tail));
+            let room = self.unsent.back().map_or(0, |tail| sizes.packet.saturating_sub(tail.bytes));
             if room == 0 {
                 if self.used >= self.limit {
                     self.is_full = true;
-                    self.unpushed = 0;
+                    if self.chunk > 0 {
+                        self.push_tail();
+                    }
                     break;
                 }
-                self.unsent.push_back(0);
+                self.unsent.push_back(Packet::default());
                 self.used += OVERHEAD;
                 continue;
             }
             let copied = room.min(bytes - taken).min(CHUNK - self.chunk);
             if let Some(tail) = self.unsent.back_mut() {
-                *tail += copied;
+                tail.bytes += copied;
             }
             self.used += copied;
             taken += copied;
             self.chunk += copied;
             self.unpushed += copied;
             let is_forced = self.unpushed > sizes.half_window;
+            if taken == bytes || (is_forced && (copied == room || self.chunk == CHUNK)) {
+                self.push_tail();
+            }
             if self.chunk == CHUNK {
                 self.chunk = 0;
                 break;
             }
-            if copied == room {
-                if is_forced {
-                    self.unpushed = 0;
-                    break;
-                }
-                if self.unsent.len() == 1 {
-                    self.push = Push::One;
-                    break;
-                }
+            if is_forced && copied == room {
+                break;
+            }
+            if copied == room && self.unsent.len() == 1 {
+                self.push = Push::One;
+                break;
             }
         }
         taken
     }
 
-    /// The application sleeps.
-    pub fn is_full(&self) -> bool {
-        self.is_full
+    /// The receiver's application is to hear of all that was written.
+    fn push_tail(&mut self) {
+        self.unpushed = 0;
+        if let Some(tail) = self.unsent.back_mut() {
+            tail.push = true;
+        }
     }
 
     /// An ACK has been dealt with: there may be room. `has_window`: the sender could send more.
@@ -142,31 +155,37 @@ impl SendBuffer {
     /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, and
     /// whether it is the last.
     pub fn next(&mut self, wanted: u64) -> (u64, bool) {
-        let Some(&first) = self.unsent.front() else { return (0, true) };
-        if first < wanted
+        let Some(first) = self.unsent.front().copied() else { return (0, true) };
+        if first.bytes < wanted
             && let Some(second) = self.unsent.get_mut(1)
         {
-            let moved = (wanted - first).min(*second);
-            *second -= moved;
-            if *second == 0 {
+            let moved = (wanted - first.bytes).min(second.bytes);
+            second.bytes -= moved;
+            let rest = *second;
+            self.unsent[0].bytes += moved;
+            if rest.bytes == 0 {
+                self.unsent[0].push |= rest.push;
                 self.unsent.remove(1);
                 self.used -= OVERHEAD;
             }
-            self.unsent[0] += moved;
         }
-        (self.unsent[0], self.unsent.len() == 1)
+        (self.unsent[0].bytes, self.unsent.len() == 1)
     }
 
-    /// So many bytes of the first packet leave, up to the offset `end`.
-    pub fn send(&mut self, bytes: u64, end: u64) {
-        let Some(first) = self.unsent.front_mut() else { return };
-        if bytes < *first {
-            *first -= bytes;
-            self.used += OVERHEAD;
-        } else {
+    /// So many bytes of the first packet leave, up to the offset `end`. Says whether they end with what
+    /// was pushed.
+    pub fn send(&mut self, bytes: u64, end: u64) -> bool {
+        let Some(first) = self.unsent.front_mut() else { return false };
+        let is_all = bytes >= first.bytes;
+        let pushed = is_all && first.push;
+        if is_all {
             self.unsent.pop_front();
+        } else {
+            first.bytes -= bytes;
+            self.used += OVERHEAD;
         }
         self.sent.push_back((end, bytes + OVERHEAD));
+        pushed
     }
 
     /// What comes before `una` is acknowledged.
