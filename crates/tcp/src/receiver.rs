@@ -210,7 +210,7 @@ impl Receiver {
                 linux.take(data, self.next);
             }
         } else if let Some(linux) = &mut self.linux {
-            linux.take_early(data);
+            linux.take_early(data, end);
         }
         Reception::Irregular
     }

@@ -35,13 +35,14 @@ impl Linux {
         self.blocks.advance(next);
     }
 
-    /// Data that something is missing before.
-    pub fn take_early(&mut self, range: Range<u64>) {
+    /// Data that something is missing before; with a FIN, `end` is behind that.
+    pub fn take_early(&mut self, range: Range<u64>, end: u64) {
+        let told = range.start..end;
         let before = self.packets.memory();
-        let has_merged = self.packets.add_early(range.clone());
+        let has_merged = self.packets.add_early(range);
         // A packet of its own takes its memory last of all.
         self.memory = if has_merged { self.packets.memory() } else { before };
-        self.blocks.add(range);
+        self.blocks.add(told);
     }
 
     /// Says whether the window opens further for a segment.
