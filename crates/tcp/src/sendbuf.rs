@@ -48,6 +48,8 @@ pub(crate) struct SendBuffer {
     sent: VecDeque<(u64, u64)>,
     /// Written of the program's chunk.
     chunk: u64,
+    /// The most bytes of a packet, as it was when the chunk began or the program woke.
+    packet: u64,
     /// Bytes written since a packet was last pushed.
     unpushed: u64,
     /// The application sleeps until there is room.
@@ -73,6 +75,7 @@ impl SendBuffer {
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
             chunk: 0,
+            packet: 0,
             unpushed: 0,
             is_full: false,
             push: Push::Pending,
@@ -91,8 +94,11 @@ impl SendBuffer {
     pub fn write(&mut self, bytes: u64, sizes: Sizes) -> u64 {
         let mut taken = 0;
         self.push = Push::Pending;
+        if self.chunk == 0 || self.packet == 0 {
+            self.packet = sizes.packet;
+        }
         while taken < bytes && !self.is_full {
-            let room = self.unsent.back().map_or(0, |tail| sizes.packet.saturating_sub(tail.bytes));
+            let room = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
             if room == 0 {
                 if self.used >= self.limit {
                     self.is_full = true;
@@ -150,6 +156,9 @@ impl SendBuffer {
         }
         let free = self.limit.saturating_sub(self.used);
         self.is_full = free < self.used / 2 || self.used >= self.limit;
+        if !self.is_full {
+            self.packet = 0;
+        }
     }
 
     /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, and
