@@ -88,6 +88,16 @@ impl CongestionControl for NewReno {
         self.window.narrow(used);
     }
 
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn floor(&self) -> Option<u64> {
+        // `tcp_reno_min_cwnd`: where recovery takes more than a round trip, halving goes on.
+        let ssthresh = self.window.control().ssthresh?;
+        (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
+    }
+
     fn control(&self) -> Control {
         self.window.control()
     }
