@@ -171,8 +171,7 @@ impl Recovery {
     /// not, without SACK (RFC 6582 §3.2), unless the sender is steady.
     #[inline]
     pub fn moves_timer(&self, settings: &Settings, sack: bool) -> bool {
-        sack
-            || settings.recovery == LossRecovery::NewRenoSteady
+        sack || settings.recovery == LossRecovery::NewRenoSteady
             || self.phase != Phase::Recovery
             || self.partial_acks <= 1
     }
