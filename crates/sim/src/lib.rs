@@ -17,6 +17,8 @@ mod stack;
 mod traffic;
 mod world;
 
+pub use stack::{build_control, settings};
+
 use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
 use tcplab_tables::Tables;
 

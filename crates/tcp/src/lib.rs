@@ -12,7 +12,7 @@
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
-//! | smaller windows, by and by, and taken back | `prr`, `undo` |
+//! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
@@ -29,11 +29,11 @@ mod endpoint;
 mod handshake;
 mod input;
 mod output;
-mod prr;
 mod rack;
 mod ranges;
 mod receiver;
 mod recovery;
+mod reduction;
 mod rounds;
 mod rtt;
 mod scoreboard;
@@ -54,5 +54,5 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, Settings};
+pub use settings::{AckCounting, LossRecovery, Settings, WindowReduction};
 pub use view::{RttSummary, Snapshot};

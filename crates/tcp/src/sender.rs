@@ -1,9 +1,9 @@
 //! The sending half: what may be sent, and what an ACK means for it.
 
 use crate::bursts::Bursts;
-use crate::prr::Reduction;
 use crate::rack::Rack;
 use crate::recovery::{Phase, Recovery, Seen};
+use crate::reduction::Reduction;
 use crate::rounds::{Contribution, Rounds};
 use crate::rtt::{Progressed, Rtt};
 use crate::scoreboard::{Arrival, Progress, Scoreboard};

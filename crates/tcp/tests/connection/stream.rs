@@ -5,13 +5,15 @@ use crate::world::*;
 use proptest::prelude::*;
 use std::sync::Arc;
 use tcplab_tcp::{
-    AckCounting, Endpoint, Flags, Identity, Segment, SeqNumber, Settings, SynOptions, Timestamps,
+    AckCounting, Endpoint, Flags, Identity, LossRecovery, Segment, SeqNumber, Settings, SynOptions,
+    Timestamps, WindowReduction,
 };
 use tcplab_units::Time;
 
 fn any_settings() -> impl Strategy<Value = Settings> {
     (
-        any::<[bool; 7]>(),
+        any::<[bool; 8]>(),
+        any_repair(),
         prop_oneof![Just(None), (1u64..300).prop_map(Some)],
         prop_oneof![500u64..5_000, 20_000u64..70_000, Just(1 << 30)],
         100u16..3_000,
@@ -21,22 +23,43 @@ fn any_settings() -> impl Strategy<Value = Settings> {
             (1u32..3).prop_map(|limit| AckCounting::PerByte { limit })
         ],
     )
-        .prop_map(|(flags, delay, receive_buffer, mss, counting)| Settings {
-            sack: flags[0],
-            timestamps: flags[1],
-            window_scaling: flags[2],
-            nagle: flags[3],
-            limited_transmit: flags[4],
-            restart_after_idle: flags[5],
-            quick_ack: if flags[6] { 4 } else { 0 },
-            delayed_ack: delay.map(millis),
-            receive_buffer,
-            mss,
-            counting,
-            syn_retries: 100,
-            retries: 100,
-            ..Settings::default()
+        .prop_map(|(flags, (recovery, reduction), delay, receive_buffer, mss, counting)| {
+            Settings {
+                sack: flags[0],
+                timestamps: flags[1],
+                window_scaling: flags[2],
+                nagle: flags[3],
+                limited_transmit: flags[4],
+                restart_after_idle: flags[5],
+                fack: flags[7],
+                recovery,
+                reduction,
+                quick_ack: if flags[6] { 4 } else { 0 },
+                delayed_ack: delay.map(millis),
+                receive_buffer,
+                mss,
+                counting,
+                syn_retries: 100,
+                retries: 100,
+                ..Settings::default()
+            }
         })
+}
+
+fn any_repair() -> impl Strategy<Value = (LossRecovery, WindowReduction)> {
+    (
+        prop_oneof![
+            Just(LossRecovery::Tahoe),
+            Just(LossRecovery::Reno),
+            Just(LossRecovery::NewReno),
+            Just(LossRecovery::NewRenoSteady)
+        ],
+        prop_oneof![
+            Just(WindowReduction::AtOnce),
+            Just(WindowReduction::Halving),
+            Just(WindowReduction::Proportional)
+        ],
+    )
 }
 
 proptest! {

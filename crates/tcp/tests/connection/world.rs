@@ -68,10 +68,15 @@ impl World {
         Self::of([settings.clone(), settings])
     }
 
-    pub fn of([client, server]: [Settings; 2]) -> Self {
-        let end = |settings, initial_sequence| {
+    pub fn of(settings: [Settings; 2]) -> Self {
+        Self::with(settings.map(|settings| (settings, newreno())))
+    }
+
+    /// Each end with its own congestion control.
+    pub fn with([client, server]: [(Settings, BuildControl); 2]) -> Self {
+        let end = |(settings, control), initial_sequence| {
             let identity = Identity { initial_sequence, seed: 1 };
-            Endpoint::new(Arc::new(settings), newreno(), identity)
+            Endpoint::new(Arc::new(settings), control, identity)
         };
         // Both directions wrap within the first hundred kilobytes.
         let mut ends = [end(client, u32::MAX - 50_000), end(server, u32::MAX - 70_000)];
