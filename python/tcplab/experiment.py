@@ -653,8 +653,8 @@ class Stack(Value):
     """Whether receivers say what arrived twice (RFC 2883)."""
 
     fack: bool | None = None
-    """Whether, with SACK, a hole counts as lost as soon as something arrived `dup_thresh` segments
-    above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
+    """Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
+    `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
     """
 
     recovery: str | None = None

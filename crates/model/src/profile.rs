@@ -96,8 +96,8 @@ fn as_written(value: &Value) -> String {
     if params.is_empty() {
         return name.to_string();
     }
-    let params: String = params.iter().map(|(key, value)| format!(", {key} = {value}")).collect();
-    format!("{{ name = {name}{params} }}")
+    let params: Vec<_> = params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    format!("{{ name = {name}, {} }}", params.join(", "))
 }
 
 /// What the current standards say; where they leave a choice, what is said here.

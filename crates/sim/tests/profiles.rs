@@ -1,5 +1,4 @@
 //! What every profile must give: whatever the wire does, each byte arrives once and both ends close.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 // The two endpoints and the wire between them are those of the tests of `tcp`.
 #[expect(dead_code, reason = "not all of it is of use here")]

@@ -11,7 +11,7 @@ use crate::reduction::Reduction;
 use crate::scoreboard::{Progress, Scoreboard};
 use crate::sender::Sender;
 use crate::settings::{LossRecovery, Settings, WindowReduction};
-use tcplab_cc::{Cause, Congestion};
+use tcplab_cc::{Cause, Congestion, CongestionControl};
 use tcplab_units::Time;
 
 /// Where the sender stands. The order means how grave it is.
@@ -391,7 +391,7 @@ impl Sender {
         let event = Congestion { cause, flight, again: false };
         self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         let target = self.control.ssthresh.unwrap_or(self.control.cwnd);
-        let floor = self.cc().and_then(|cc| cc.floor()).unwrap_or(target);
+        let floor = self.cc().and_then(CongestionControl::floor).unwrap_or(target);
         self.reduction = Some(settings.reduction)
             .filter(|_| self.control.prr)
             .and_then(|way| Reduction::begin(way, before, target, floor));

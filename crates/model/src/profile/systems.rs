@@ -74,7 +74,7 @@ pub(super) fn linux_2_6_20() -> Table {
 /// FreeBSD 9.2 (2013). The source read was that of 9.3; files are those of sys/netinet.
 pub(super) fn freebsd_9_2() -> Table {
     table! {
-        flavour: Flavour::Rfc, "none of its own here";
+        flavour: Flavour::Rfc, "none of its own here; the source read for this table is that of 9.3";
         cc: CongestionControl::named("newreno"), "cc/cc.c: default_cc_ptr = &newreno_cc_algo";
         sack: true, "net.inet.tcp.sack.enable = 1";
         fack: false, "tcp_sack.c has nothing like it";
@@ -88,7 +88,8 @@ pub(super) fn freebsd_9_2() -> Table {
         timestamps: true, "net.inet.tcp.rfc1323 = 1";
         window_scaling: true, "net.inet.tcp.rfc1323 = 1";
         ecn: false, "net.inet.tcp.ecn.enable = 0";
-        initial_window: 10, "net.inet.tcp.experimental.initcwnd10 = 1";
+        initial_window: 10,
+            "net.inet.tcp.experimental.initcwnd10 = 1 (since October 2012; read in 9.3)";
         min_rto: Duration::from_millis(230),
             "TCPTV_MIN, 30 ms, and TCPTV_CPU_VAR, 200 ms, which is added to every timeout";
         max_rto: Duration::from_secs(64), "TCPTV_REXMTMAX";
@@ -123,7 +124,7 @@ pub(super) fn windows_7() -> Table {
         flavour: Flavour::Rfc, "not documented; as in `rfc`";
         cc: CongestionControl::named("newreno"),
             "netsh int tcp show global: add-on congestion control none (\"ctcp\" is Compound)";
-        sack: true, "Next Generation TCP/IP stack: RFC 2018, RFC 3517";
+        sack: true, "Next Generation TCP/IP stack: RFC 2883, RFC 3517";
         fack: false, "not documented; as in `rfc`";
         recovery: Recovery::NewReno, "Next Generation TCP/IP stack: RFC 2582";
         abc: AckCounting::Byte { limit: 1 }, "not documented; as in `rfc`";

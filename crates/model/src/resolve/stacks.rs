@@ -128,9 +128,13 @@ fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) 
         report(format!("{}.recovery", layer.place), Problem::Invalid(reason));
     }
     let layer = layers.iter().rev().find(|layer| layer.stack.fack == Some(true));
-    if let Some(layer) = layer.filter(|_| decided.fack && !decided.sack) {
-        let reason = "goes by SACK blocks, and `sack` is false".into();
-        report(format!("{}.fack", layer.place), Problem::Invalid(reason));
+    let useless = match (decided.sack, decided.rack) {
+        (false, _) => Some("goes by SACK blocks, and `sack` is false"),
+        (true, true) => Some("does nothing beside RACK; add `rack = false`"),
+        (true, false) => None,
+    };
+    if let (Some(layer), Some(reason)) = (layer.filter(|_| decided.fack), useless) {
+        report(format!("{}.fack", layer.place), Problem::Invalid(reason.into()));
     }
     Arc::new(decided)
 }

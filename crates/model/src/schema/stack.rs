@@ -53,8 +53,8 @@ options! {
     pub sack: bool,
     /// Whether receivers say what arrived twice (RFC 2883).
     pub dsack: bool,
-    /// Whether, with SACK, a hole counts as lost as soon as something arrived `dup_thresh` segments
-    /// above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
+    /// Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
+    /// `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
     pub fack: bool,
     /// How losses are repaired without SACK: "tahoe", "reno", "newreno" or "newreno-steady".
     pub recovery: Recovery,

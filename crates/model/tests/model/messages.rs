@@ -187,10 +187,14 @@ fn recoveries_of_the_time_before_sack_want_it_off() {
 }
 
 #[test]
-fn fack_that_is_asked_for_wants_sack() {
+fn fack_that_is_asked_for_wants_sack_and_no_rack() {
     assert_eq!(
         message(&format!("{SMALL}[stack]\nfack = true\nsack = false\n")),
         "line 11: stack.fack: goes by SACK blocks, and `sack` is false"
+    );
+    assert_eq!(
+        message(&format!("{SMALL}[stack]\nprofile = \"linux-6.12\"\nfack = true\n")),
+        "line 12: stack.fack: does nothing beside RACK; add `rack = false`"
     );
     // A profile may have it on, as the kernel had: without SACK it does nothing.
     let fine = format!("{SMALL}[stack]\nprofile = \"linux-2.6.26\"\nsack = false\n");

@@ -5,6 +5,7 @@
 //! - NewReno: RFC 6582; its two timers: RFC 3782 §4.
 //! - FACK: Mathis and Mahdavi, Forward acknowledgement, 1996.
 //! - Rate halving: Mathis, Semke, Mahdavi and Lahey, 1999; `tcp_cwnd_down` of Linux until 3.1.
+//! - Appropriate byte counting: RFC 3465; `tcp_abc` of Linux 2.6.
 
 use crate::repair::{MSS, repeats, transfer};
 use crate::world::*;
@@ -319,5 +320,38 @@ fn rate_halving_goes_on_from_where_it_got_to() {
         // Nothing is in flight in the end: three segments may leave at once (`tcp_moderate_cwnd`).
         // Or all 20 may.
         assert_eq!(world.ends[CLIENT].snapshot().cwnd, cwnd, "{reduction:?}");
+    }
+}
+
+const OFF: AckCounting = AckCounting::PerAck;
+const BYTES_1: AckCounting = AckCounting::PerByte { limit: 1 };
+const BYTES_2: AckCounting = AckCounting::PerByte { limit: 2 };
+
+/// A receiver that acknowledges every second segment.
+fn counting(counting: AckCounting) -> Settings {
+    Settings { counting, delayed_ack: Some(millis(200)), ..with_sack(false) }
+}
+
+#[test]
+fn after_a_timeout_an_ack_counts_for_one_segment() {
+    // RFC 3465 §2.3. 1 is sent again after 1 s, and its ACK waits; 2 and 3 have one ACK, 1.4 s after.
+    for (way, cwnd) in [(BYTES_1, 3), (BYTES_2, 3), (AckCounting::PerSegment, 4)] {
+        let mut world = transfer(counting(way), 1_000, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+        world.run(millis(1_401));
+        assert_eq!(repeats(&world)[..3], [(1_000, 1), (1_300, 2), (1_300, 3)]);
+        assert_eq!(world.ends[CLIENT].snapshot().cwnd, cwnd, "{way:?}");
+    }
+}
+
+#[test]
+fn in_congestion_avoidance_bytes_make_a_segment_a_round_trip_and_acks_half_of_one() {
+    // RFC 3465 §2.1, where no limit holds.
+    for (way, least) in [(OFF, 9), (BYTES_1, 19), (BYTES_2, 19)] {
+        let mut world = transfer(counting(way), 10_000, &[4]);
+        world.run(millis(1_000));
+        let before = world.ends[CLIENT].snapshot().cwnd;
+        world.run(millis(2_000));
+        let grown = world.ends[CLIENT].snapshot().cwnd - before;
+        assert!((least..=least + 2).contains(&grown), "{way:?}: {grown}");
     }
 }
