@@ -81,7 +81,8 @@ impl Sender {
         self.recovery.owes_retransmission = false;
         self.board.resend(now, data.start);
         self.undo.on_again(now);
-        let restarts = if settings.is_linux() {
+        // With PRR no retransmission is owed that could be told from the others as the first.
+        let restarts = if settings.is_linux() || settings.prr {
             is_oldest && self.timer.kind != Kind::Reorder
         } else {
             begins

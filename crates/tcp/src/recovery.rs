@@ -381,7 +381,8 @@ impl Sender {
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
-        let flight = self.board.outstanding();
+        // What was outstanding when the loss showed itself; since then all of it was acknowledged.
+        let flight = self.tail.flight;
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.set_phase(Phase::Reduced);
         self.reduction = None;
