@@ -111,9 +111,13 @@ impl Endpoint {
             return;
         }
         self.acks.hurry();
-        if self.settings.dsack && segment.payload > 0 && start < self.receive.next {
-            let end = start + u64::from(segment.payload);
+        let end = start + u64::from(segment.payload);
+        if segment.payload > 0 && start < self.receive.next {
             self.receive.note_duplicate(start..end.min(self.receive.next));
+            if self.settings.is_linux() {
+                let window = self.receive.offered(self.last_ack_sent);
+                self.acks.on_old(end >= self.last_ack_sent, window, &self.settings);
+            }
         }
         if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
             self.time_wait_until = now + self.settings.time_wait;
@@ -210,9 +214,6 @@ impl Endpoint {
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
-        if self.settings.dsack && payload > 0 && end <= next {
-            self.receive.note_duplicate(start..end);
-        }
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
         let opened = self.receive.tune(now, Sized { payload, in_order, echoed });
@@ -220,7 +221,6 @@ impl Endpoint {
             payload,
             pushed: segment.flags.has(Flags::PUSH),
             in_order,
-            is_old: payload > 0 && end <= next,
             has_gap: self.receive.has_gap(),
             filled: had_gap && !self.receive.has_gap(),
             finished: self.receive.is_finished(),

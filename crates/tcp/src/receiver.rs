@@ -42,7 +42,9 @@ pub(crate) struct Receiver {
     out_of_order: RangeSet,
     /// A byte of each block reported, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
-    /// What came twice and has not been reported (RFC 2883).
+    /// What came twice is reported (RFC 2883).
+    reports_duplicates: bool,
+    /// What came twice and has not been reported.
     duplicate: Option<Range<u64>>,
     /// The window of Linux grows with what arrives.
     autotune: Option<Box<Autotune>>,
@@ -73,6 +75,7 @@ impl Receiver {
             fin: None,
             out_of_order: RangeSet::default(),
             recent: [0; 4],
+            reports_duplicates: settings.dsack,
             duplicate: None,
             autotune,
             first_packet: 0,
@@ -163,7 +166,9 @@ impl Receiver {
 
     /// These offsets came twice.
     pub fn note_duplicate(&mut self, range: Range<u64>) {
-        self.duplicate = Some(range);
+        if self.reports_duplicates && range.start < range.end {
+            self.duplicate = Some(range);
+        }
     }
 
     /// Whether there is something to report in SACK blocks.
@@ -209,7 +214,7 @@ impl Receiver {
         if end <= self.next {
             return Reception::Irregular;
         }
-        self.out_of_order.insert(start.max(self.next)..end, |_| ());
+        self.insert(start, end);
         self.remember(start.max(self.next));
         if let Some(joined) = self.out_of_order.around(self.next) {
             if self.autotune.is_some() {
@@ -220,6 +225,22 @@ impl Receiver {
             self.out_of_order.remove_below(self.next);
         }
         Reception::Irregular
+    }
+
+    /// Keeps what is new of this; of what is not, the first part is reported (RFC 2883 §4.2.3).
+    fn insert(&mut self, start: u64, end: u64) {
+        let from = start.max(self.next);
+        let (mut twice, mut reached) = (start..from, from);
+        self.out_of_order.insert(from..end, |new| {
+            if twice.is_empty() {
+                twice = reached..new.start;
+            }
+            reached = new.end;
+        });
+        if twice.is_empty() {
+            twice = reached..end;
+        }
+        self.note_duplicate(twice);
     }
 
     fn remember(&mut self, at: u64) {

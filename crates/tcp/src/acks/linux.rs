@@ -50,9 +50,8 @@ pub(super) struct LinuxAcks {
 pub(crate) struct Arrived {
     pub payload: u64,
     pub pushed: bool,
-    /// In order, and with that of use; otherwise out of order, or old.
+    /// In order, and with that of use; otherwise out of order.
     pub in_order: bool,
-    pub is_old: bool,
     /// Data is missing before some that arrived.
     pub has_gap: bool,
     /// The last gap was filled by it.
@@ -85,12 +84,6 @@ impl LinuxAcks {
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
         self.last_segment = Some(now);
-        if arrived.is_old {
-            // A repair that was not needed: its sender wants to know.
-            self.quicken(arrived.window, settings);
-            self.ato = ATO_MIN;
-            return Time::ZERO;
-        }
         if arrived.in_order {
             self.measure(arrived.payload, arrived.pushed);
             self.adapt(now, arrived, settings);
@@ -109,6 +102,15 @@ impl LinuxAcks {
             return self.delay(now, arrived, settings);
         }
         self.compress(now, arrived)
+    }
+
+    /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK for
+    /// it counts among the quick ones unless an ACK has left since the segment was new
+    /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
+    pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
+        self.quicken(window, settings);
+        self.ato = ATO_MIN;
+        self.scheduled |= recent;
     }
 
     /// The size of full segments, and the small ones among them.

@@ -138,6 +138,8 @@ pub struct Peer {
     /// The timestamps of all that was sent, by time.
     values: Vec<(u64, u32)>,
     mss: u64,
+    /// By how much the endpoint scales its window.
+    scale: u8,
     /// The end of what the peer has sent.
     next: u64,
     /// The application reads what arrives.
@@ -176,8 +178,11 @@ impl Peer {
         let mut end = Endpoint::new(Arc::new(settings), control, identity);
         end.connect();
         let (sent, values) = Default::default();
-        let mut peer = Self { end, now, sent, values, mss, next: 0, reads: true, read: 0 };
+        let mut peer =
+            Self { end, now, sent, values, mss, scale: 0, next: 0, reads: true, read: 0 };
         peer.serve();
+        let offer = peer.sent[0].1.syn_options().expect("a SYN comes first");
+        peer.scale = offer.window_scale.unwrap_or(0);
         peer
     }
 
@@ -326,7 +331,8 @@ impl Peer {
             };
             let sack: Vec<_> = segment.sack().iter().map(block).collect();
             assert!(part.is_some() || sack == line.sack, "{seen} instead of {line:?}");
-            let window = u64::from(segment.window) << SCALE;
+            let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.scale };
+            let window = u64::from(segment.window) << scale;
             assert!(line.window.is_none_or(|wanted| wanted == window), "{seen}, not {line:?}");
             let flags = segment.flags;
             let has = |one: Flags| flags.has(one) && !line.flags.has(one);
@@ -374,7 +380,7 @@ fn describe(at: u64, segment: &Segment) -> String {
     let end = start.wrapping_add(u32::from(segment.payload));
     let number = |of: SeqNumber| of.0.wrapping_sub(THEIRS);
     let sack: Vec<_> = segment.sack().iter().map(|it| number(it.0)..number(it.1)).collect();
-    let window = u64::from(segment.window) << SCALE;
+    let window = segment.window;
     let ack = number(segment.ack);
     let push = if segment.flags.has(Flags::PUSH) { " pushed" } else { "" };
     format!("{start}..{end}{push} ack {ack} {sack:?} window {window} at {at} µs")
