@@ -64,6 +64,12 @@ fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         app_win: stack.app_win as u32,
         send_buffer: stack.wmem.0,
         syn_retries: stack.syn_retries as u32,
+        // `tcp_syn_linear_timeouts` of 6.12, and `tcp_synack_retries`.
+        syn_linear_timeouts: if stack.flavour == PlannedFlavour::Linux { 4 } else { 0 },
+        syn_ack_retries: match stack.flavour {
+            PlannedFlavour::Linux => 5,
+            PlannedFlavour::Rfc => stack.syn_retries as u32,
+        },
         retries: stack.retries as u32,
         time_wait: stack.time_wait,
     }

@@ -248,7 +248,12 @@ impl Endpoint {
 
     fn on_retransmission_timer(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        let most = if is_opening { self.settings.syn_retries } else { self.settings.retries };
+        let settings = &self.settings;
+        let most = match self.state {
+            State::SynSent => settings.syn_retries + settings.syn_linear_timeouts,
+            State::SynReceived => settings.syn_ack_retries,
+            _ => settings.retries,
+        };
         let is_probe = !is_opening && !self.send.has_outstanding();
         // Without retries, one probe is still due.
         if self.attempts >= most + u32::from(is_probe) {
@@ -258,7 +263,10 @@ impl Endpoint {
         self.attempts += 1;
         if is_opening {
             self.owes_syn = true;
-            self.send.rtt.back_off();
+            let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
+            if self.state == State::SynReceived || !is_linear {
+                self.send.rtt.back_off();
+            }
         } else if self.send.has_outstanding() {
             self.send.on_timeout(now, &self.settings);
             self.arm_retransmission(now);

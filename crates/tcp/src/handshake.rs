@@ -41,6 +41,7 @@ impl Endpoint {
         }
         if segment.flags.has(Flags::SYN) {
             self.take_syn(now, segment);
+            self.receive.open_for(u64::from(self.segment_size(u16::MAX)));
             self.send.nxt = 1;
             self.state = State::SynReceived;
             self.owes_syn = true;
@@ -121,9 +122,13 @@ impl Endpoint {
         }
         if self.attempts > 0 {
             self.send.rtt.after_syn_timeout(&self.settings);
-            // RFC 5681 §3.1: after a lost SYN the first window is one segment.
+        }
+        // RFC 5681 §3.1: after a lost SYN the first window is one segment. Linux lets one pass: its
+        // timeout may have been too short (`tcp_init_transfer`).
+        if self.attempts > u32::from(self.settings.is_linux()) {
             self.send.control.cwnd = 1;
         }
+        self.send.update_rate(&self.settings);
         self.attempts = 0;
     }
 }

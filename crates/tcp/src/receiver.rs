@@ -82,6 +82,14 @@ impl Receiver {
         }
     }
 
+    /// The options are agreed on: full segments carry so many bytes.
+    pub fn open_for(&mut self, segment: u64) {
+        if let Some(autotune) = &mut self.autotune {
+            autotune.open_for(segment);
+            self.edge = 1 + autotune.first_window();
+        }
+    }
+
     /// The peer does not scale windows: 16 bits must do.
     pub fn without_scaling(&mut self) {
         self.window_scale = 0;
@@ -180,7 +188,13 @@ impl Receiver {
     /// Bytes of window left as the peer knows it.
     #[inline]
     pub fn window(&self) -> u64 {
-        self.edge.saturating_sub(self.next)
+        self.edge.saturating_sub(self.expected())
+    }
+
+    /// The next offset of data expected: before the peer's SYN, the one behind it.
+    #[inline]
+    fn expected(&self) -> u64 {
+        self.next.max(1)
     }
 
     /// Whether a segment that begins at `start` may carry anything of use (RFC 9293 §3.10.7.4).
@@ -288,7 +302,8 @@ impl Receiver {
             let unit = 1 << scale;
             let window = autotune.window(self.held()).max(self.window());
             let largest = u64::from(u16::MAX) << scale;
-            self.edge = self.next + window.next_multiple_of(unit).min(largest).max(self.window());
+            self.edge =
+                self.expected() + window.next_multiple_of(unit).min(largest).max(self.window());
             return (self.window() >> scale).min(u64::from(u16::MAX)) as u16;
         }
         if self.opening() >= self.mss.min(self.buffer / 2) {

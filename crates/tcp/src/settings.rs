@@ -79,6 +79,10 @@ pub struct Settings {
     pub send_buffer: u64,
     /// How often a SYN is repeated.
     pub syn_retries: u32,
+    /// After how many repetitions of a SYN more the timeout begins to double (Linux since 6.5).
+    pub syn_linear_timeouts: u32,
+    /// How often a SYN-ACK is repeated.
+    pub syn_ack_retries: u32,
     /// How often a segment is repeated before the connection is given up (R2 of RFC 9293 §3.8.3).
     pub retries: u32,
     /// How long TIME-WAIT lasts (2 MSL).
@@ -116,6 +120,8 @@ impl Default for Settings {
             app_win: 0,
             send_buffer: 1 << 30,
             syn_retries: 6,
+            syn_linear_timeouts: 0,
+            syn_ack_retries: 6,
             retries: 15,
             time_wait: Duration::from_secs(60),
         }

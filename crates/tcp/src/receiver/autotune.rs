@@ -3,7 +3,7 @@
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
-use crate::segment::{TIMESTAMPS_OPTION, clock};
+use crate::segment::clock;
 use crate::settings::Settings;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
@@ -80,15 +80,17 @@ pub(super) fn first_packet(filler: Range<u64>, end: u64) -> u64 {
     if own + run > FRAGMENTS { filler.end } else { at }
 }
 
+fn whole_segments(bytes: u64, segment: u64) -> u64 {
+    if bytes > segment { bytes - bytes % segment } else { bytes }
+}
+
 impl Autotune {
     pub fn new(settings: &Settings) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
         let mss = u64::from(settings.mss);
         let full = (buffer * FIRST_RATIO) >> RATIO_BITS;
-        let options = if settings.timestamps { u64::from(TIMESTAMPS_OPTION) } else { 0 };
-        let unit = mss.saturating_sub(options).max(1);
-        let first = if full > unit { full - full % unit } else { full };
+        let first = whole_segments(full, mss);
         // For the application, and one segment at least (`tcp_init_buffer_space`).
         let mut clamp = full;
         if settings.app_win > 0 {
@@ -119,7 +121,13 @@ impl Autotune {
         }
     }
 
-    /// The window of a SYN.
+    /// The window of a SYN-ACK, in whole segments of so many bytes.
+    pub fn open_for(&mut self, segment: u64) {
+        self.first = whole_segments(self.window_of(self.buffer), segment);
+        self.earned = self.first.min(self.clamp);
+    }
+
+    /// The window of a SYN, in which segments are as large as they are without options, or a SYN-ACK.
     pub fn first_window(&self) -> u64 {
         self.first
     }

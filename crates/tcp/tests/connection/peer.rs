@@ -138,6 +138,7 @@ pub struct Peer {
     /// The timestamps of all that was sent, by time.
     values: Vec<(u64, u32)>,
     mss: u64,
+    timestamps: bool,
     /// By how much the endpoint scales its window.
     scale: u8,
     /// The end of what the peer has sent.
@@ -170,20 +171,31 @@ impl Peer {
         Self::beginning(settings, at(0))
     }
 
+    /// An endpoint that waits for a connection, and gets this SYN at 0.
+    pub fn listening(settings: Settings, syn: Line) -> Self {
+        let mut peer = Self::new(settings, at(0));
+        peer.end.listen();
+        peer.sends(0, syn);
+        peer
+    }
+
     fn beginning(settings: Settings, now: Time) -> Self {
+        let mut peer = Self::new(settings, now);
+        peer.end.connect();
+        peer.serve();
+        peer
+    }
+
+    fn new(settings: Settings, now: Time) -> Self {
         let identity = Identity { initial_sequence: OURS, seed: 1 };
         let control = newreno(&settings);
         let options = if settings.timestamps { 12 } else { 0 };
         let mss = u64::from(settings.mss) - options;
-        let mut end = Endpoint::new(Arc::new(settings), control, identity);
-        end.connect();
+        let timestamps = settings.timestamps;
+        let end = Endpoint::new(Arc::new(settings), control, identity);
         let (sent, values) = Default::default();
-        let mut peer =
-            Self { end, now, sent, values, mss, scale: 0, next: 0, reads: true, read: 0 };
-        peer.serve();
-        let offer = peer.sent[0].1.syn_options().expect("a SYN comes first");
-        peer.scale = offer.window_scale.unwrap_or(0);
-        peer
+        let (scale, next, reads, read) = (0, 0, true, 0);
+        Self { end, now, sent, values, mss, timestamps, scale, next, reads, read }
     }
 
     /// An endpoint whose connection stands at 0, over a path of this round-trip time.
@@ -222,6 +234,9 @@ impl Peer {
 
     fn note(&mut self, segment: Segment) {
         let at = self.micros();
+        if let Some(offer) = segment.syn_options() {
+            self.scale = offer.window_scale.unwrap_or(0);
+        }
         self.values.extend(segment.timestamps().map(|timestamps| (at, timestamps.value)));
         self.sent.push_back((at, segment));
     }
@@ -281,7 +296,8 @@ impl Peer {
         let is_syn = line.flags.has(Flags::SYN);
         let range = part.unwrap_or(self.next..self.next);
         self.next = self.next.max(range.end + u64::from(is_syn));
-        let flags = line.flags.with(Flags::ACK);
+        let is_first = is_syn && line.ack.is_none();
+        let flags = if is_first { line.flags } else { line.flags.with(Flags::ACK) };
         let flags = if line.push == Some(true) { flags.with(Flags::PUSH) } else { flags };
         let seq = SeqNumber(THEIRS.wrapping_add(range.start as u32));
         let acked = SeqNumber(OURS.wrapping_add(line.ack.unwrap_or(1) as u32));
@@ -290,7 +306,8 @@ impl Peer {
         let mut segment = Segment::new(flags, seq, acked)
             .with_window(window.min(u64::from(u16::MAX)) as u16)
             .with_payload((range.end - range.start) as u16);
-        if let Some(&(_, last)) = self.values.last() {
+        if self.timestamps {
+            let last = self.values.last().map_or(0, |last| last.1);
             let by_time = |at| self.values.iter().find(|&&(sent, _)| sent == at);
             let named = line.echo.map(|at| by_time(at).expect("nothing was sent then").1);
             let value = 77_000 + (self.now.since(Time::ZERO)).as_millis() as u32;
