@@ -7,7 +7,7 @@ use tcplab_cc::{ALGORITHMS, CutBase, Flavour, Init, Params, build};
 use tcplab_model::{
     AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff, StackPlan,
 };
-use tcplab_tcp::{AckCounting as Counting, BuildControl, Settings, Start};
+use tcplab_tcp::{AckCounting as Counting, BuildControl, Ecn, Settings, Start};
 
 /// What endpoints with equal stacks share.
 #[derive(Default)]
@@ -35,6 +35,12 @@ fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         dsack: stack.dsack,
         timestamps: stack.timestamps,
         window_scaling: stack.window_scaling,
+        ecn: match (stack.ecn, stack.flavour) {
+            (true, _) => Ecn::Asks,
+            // `tcp_ecn` = 2.
+            (false, PlannedFlavour::Linux) => Ecn::Answers,
+            (false, PlannedFlavour::Rfc) => Ecn::Off,
+        },
         nagle: stack.nagle,
         limited_transmit: stack.limited_transmit,
         rack: stack.rack,

@@ -5,6 +5,7 @@
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
 use crate::acks::Acks;
+use crate::ecn::Marks;
 use crate::output::Data;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
@@ -81,6 +82,7 @@ pub struct Endpoint {
     pub(crate) send: Sender,
     pub(crate) receive: Receiver,
     pub(crate) acks: Acks,
+    pub(crate) marks: Marks,
     /// Whether timestamps are in use; while connecting, whether they are offered.
     pub(crate) has_timestamps: bool,
     /// Whether the peer's SYN had the window-scale option.
@@ -121,6 +123,7 @@ impl Endpoint {
             send: Sender::new(identity.initial_sequence, &settings),
             receive: Receiver::new(&settings),
             acks: Acks::new(&settings),
+            marks: Marks::default(),
             has_timestamps: settings.timestamps,
             peer_scales: false,
             recent_timestamp: (0, Time::ZERO),
@@ -335,9 +338,16 @@ impl Endpoint {
         }
         if std::mem::take(&mut self.owes_probe) {
             // One before the window: whoever receives it must answer (as Linux probes).
-            return Some(self.dress(now, Flags::ACK, self.send.una - 1, 0));
+            return Some(self.bare(now, self.send.una - 1));
         }
-        (self.acks.due() <= now).then(|| self.dress(now, Flags::ACK, self.send.nxt, 0))
+        (self.acks.due() <= now).then(|| self.bare(now, self.send.nxt))
+    }
+
+    /// A segment without data.
+    #[inline]
+    fn bare(&mut self, now: Time, start: u64) -> Segment {
+        let flags = Flags::ACK.with(self.marks.echo());
+        self.dress(now, flags, start, 0)
     }
 
     fn may_send_data(&self) -> bool {
@@ -345,7 +355,10 @@ impl Endpoint {
     }
 
     fn data_segment(&mut self, now: Time, data: Data) -> Segment {
-        let mut flags = Flags::ACK;
+        let mut flags = Flags::ACK.with(self.marks.echo());
+        if !data.again && data.payload > 0 {
+            flags = flags.with(self.marks.of_new_data(&mut self.send.owes_cwr));
+        }
         if data.push {
             flags = flags.with(Flags::PUSH);
         }

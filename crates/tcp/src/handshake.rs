@@ -1,6 +1,7 @@
 //! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
 //! RFC 2018). Simultaneous opening included.
 
+use crate::ecn::Marks;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::rtt::Progressed;
 use crate::segment::{Flags, Segment, SynOptions};
@@ -12,6 +13,11 @@ impl Endpoint {
     pub(crate) fn syn(&mut self, now: Time) -> Segment {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let flags = flags.with(if is_answer {
+            self.marks.of_answer()
+        } else {
+            Marks::of_syn(self.settings.ecn, self.syns_sent)
+        });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);
         let mut segment = Segment::new(flags, seq, ack).with_window(self.receive.offer(0));
@@ -88,6 +94,7 @@ impl Endpoint {
         if let Some(timestamps) = segment.timestamps() {
             self.recent_timestamp = (timestamps.value, now);
         }
+        self.marks.on_syn(segment, self.settings.ecn);
         self.send.sack = self.settings.sack && offered.sack_permitted;
         match offered.window_scale.filter(|_| self.settings.window_scaling) {
             // RFC 7323 §2.3: a scale above 14 counts as 14.

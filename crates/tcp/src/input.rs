@@ -4,6 +4,7 @@ use crate::acks::Arrived;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::Sized;
 use crate::segment::{Flags, Segment, clock};
+use crate::sender::Answer;
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
@@ -154,8 +155,9 @@ impl Endpoint {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
             self.attempts = 0;
         }
-        let echoed = self.echoed(now, segment);
-        if self.send.on_ack(now, segment, (start, ack), echoed, &self.settings) {
+        let marked = self.marks.is_echo(segment);
+        let answer = Answer { echoed: self.echoed(now, segment), marked };
+        if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
             self.attempts = 0;
             if self.send.is_fin_acked() {
                 self.on_fin_acked(now);
@@ -186,6 +188,7 @@ impl Endpoint {
         if self.settings.is_linux() {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap));
         } else {
+            self.marks.on_segment(segment);
             self.acks.on_data(now, reception, &self.settings);
         }
         if self.receive.is_finished() {
@@ -221,6 +224,7 @@ impl Endpoint {
             payload,
             pushed: segment.flags.has(Flags::PUSH),
             in_order,
+            said: self.marks.on_segment(segment),
             has_gap: self.receive.has_gap(),
             filled: had_gap && !self.receive.has_gap(),
             finished: self.receive.is_finished(),

@@ -14,6 +14,7 @@
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
 //! | smaller windows, by and by, and taken back | `prr`, `undo` |
 //! | whether the window is used | `usage` |
+//! | congestion marks | `ecn` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
 //! | reassembly, window, SACK blocks | `receiver` |
@@ -25,6 +26,7 @@
 
 mod acks;
 mod bursts;
+mod ecn;
 mod endpoint;
 mod handshake;
 mod input;
@@ -53,5 +55,5 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, Settings};
+pub use settings::{AckCounting, Ecn, Settings};
 pub use view::{RttSummary, Snapshot};

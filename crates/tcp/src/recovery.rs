@@ -49,6 +49,8 @@ pub(crate) struct Seen {
     pub duplicate: bool,
     /// When what it answers had left, by the clock of its timestamp.
     pub echoed: Option<u64>,
+    /// The receiver got marks of congestion.
+    pub marked: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -235,6 +237,10 @@ impl Sender {
         settings: &Settings,
     ) {
         self.recovery.repair = Repair::Nothing;
+        if seen.marked {
+            // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
+            self.undo.forbid();
+        }
         if self.recovery.phase == Phase::Open {
             self.undo.nothing_again();
         } else if self.una >= self.recovery.end {
@@ -265,7 +271,7 @@ impl Sender {
                     if self.board.lost() == 0 {
                         return;
                     }
-                    self.enter_recovery(now, settings);
+                    self.enter_recovery(now, seen.marked, settings);
                 }
             }
             Phase::Loss => {
@@ -274,7 +280,7 @@ impl Sender {
                 if self.recovery.phase != Phase::Open && repairs == 0 {
                     return;
                 }
-                if !self.begin_if_lost(now, settings) {
+                if !self.begin_if_lost(now, seen.marked, settings) {
                     return;
                 }
             }
@@ -283,7 +289,7 @@ impl Sender {
                     self.undo_by_dsack(now, settings);
                 }
                 self.find_losses(now, seen, settings);
-                if !self.begin_if_lost(now, settings) {
+                if !self.begin_if_lost(now, seen.marked, settings) {
                     return;
                 }
             }
@@ -291,9 +297,12 @@ impl Sender {
         self.recovery.repair = Repair::Lost;
     }
 
-    /// Recovery begins if a loss is proven.
-    fn begin_if_lost(&mut self, now: Time, settings: &Settings) -> bool {
+    /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
+    fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
         if self.board.lost() == 0 {
+            if marked && self.recovery.phase <= Phase::Disorder {
+                self.reduce_for_mark(now, settings);
+            }
             if self.recovery.phase != Phase::Reduced {
                 if !self.has_again() {
                     self.undo.nothing_again();
@@ -302,8 +311,18 @@ impl Sender {
             }
             return false;
         }
-        self.enter_recovery(now, settings);
+        self.enter_recovery(now, marked, settings);
         true
+    }
+
+    /// Congestion was marked: the window shrinks once for what is outstanding (RFC 3168 §6.1.2).
+    fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
+        if !self.has_again() {
+            self.undo.nothing_again();
+        }
+        self.undo.end();
+        self.begin_reduction(now, Cause::Ecn, self.board.outstanding(), settings);
+        self.set_phase(Phase::Reduced);
     }
 
     /// Finds what is lost. Returns how many repairs are among it.
@@ -341,12 +360,12 @@ impl Sender {
     }
 
     /// A loss was found, and not by the timer.
-    pub(crate) fn enter_recovery(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn enter_recovery(&mut self, now: Time, marked: bool, settings: &Settings) {
         if !self.has_again() {
             self.undo.nothing_again();
         }
         let reduces = !self.recovery.is_reducing();
-        self.begin_doubt(reduces);
+        self.begin_doubt(reduces && !marked);
         let flight = self.recovery.flight(&self.board);
         self.set_phase(Phase::Recovery);
         self.recovery.owes_retransmission = !settings.prr;
@@ -367,6 +386,7 @@ impl Sender {
     ) {
         self.recovery.end = self.nxt;
         self.tail.end = None;
+        self.owes_cwr = true;
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
         self.consult(now, |cc, flow| cc.on_congestion(flow, event));
@@ -481,6 +501,7 @@ impl Sender {
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
         self.usage.note_full(now);
+        self.owes_cwr = true;
         self.set_phase(Phase::Loss);
     }
 

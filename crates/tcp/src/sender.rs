@@ -33,6 +33,15 @@ pub struct SenderCounters {
     pub duplicate_segments: u64,
 }
 
+/// What an acknowledgment answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// When the segment left, by our clock of timestamps.
+    pub echoed: Option<u64>,
+    /// Congestion was marked on the way (RFC 3168).
+    pub marked: bool,
+}
+
 /// A report of something that came twice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dsack {
@@ -73,6 +82,8 @@ pub(crate) struct Sender {
     pub rack: Rack,
     pub tail: Tail,
     pub undo: Undo,
+    /// The peer is to be told that the window was made smaller (RFC 3168 §6.1.2).
+    pub owes_cwr: bool,
     /// While the window is led to a smaller one.
     pub reduction: Option<Reduction>,
     pub rtt: Rtt,
@@ -116,6 +127,7 @@ impl Sender {
             rack: Rack::default(),
             tail: Tail::default(),
             undo: Undo::default(),
+            owes_cwr: false,
             reduction: None,
             rtt: Rtt::new(settings),
             min_rtt: Duration::MAX,
@@ -214,9 +226,10 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (seq, ack): (u64, u64),
-        echoed: Option<u64>,
+        answer: Answer,
         settings: &Settings,
     ) -> bool {
+        let Answer { echoed, marked } = answer;
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
         if ack < self.una && segment.sack().is_empty() {
@@ -248,11 +261,12 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
-        let is_news = acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found;
+        let is_news =
+            acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.recovery.phase == Phase::Open && self.tail.end.is_none() {
             return false;
         }
-        let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed };
+        let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
@@ -272,7 +286,7 @@ impl Sender {
             }
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
-        if !is_plain || dsack.found || self.recovery.phase != Phase::Open {
+        if !is_plain || dsack.found || marked || self.recovery.phase != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;

@@ -18,6 +18,17 @@ pub enum AckCounting {
     },
 }
 
+/// Whether congestion can be signalled by marks (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// No.
+    Off,
+    /// If the peer asks for it, as servers of Linux.
+    Answers,
+    /// The side that connects asks for it.
+    Asks,
+}
+
 /// Settings of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "options that go in any combination")]
@@ -35,6 +46,8 @@ pub struct Settings {
     pub timestamps: bool,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: bool,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
     /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
@@ -98,6 +111,7 @@ impl Default for Settings {
             dsack: false,
             timestamps: true,
             window_scaling: true,
+            ecn: Ecn::Off,
             nagle: true,
             limited_transmit: true,
             rack: false,

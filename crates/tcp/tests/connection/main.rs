@@ -4,6 +4,7 @@ mod acks;
 mod closing;
 mod corners;
 mod flow_control;
+mod marks;
 mod modern_acks;
 mod modern_loss;
 mod modern_timers;

@@ -66,18 +66,18 @@ fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
     // Segment 18 is missing. The one behind it takes no memory of the buffer yet, so tcp_grow_window
     // opens the window a last time, and has a quick ACK for that.
     peer.sends(19_900, data(segment(19)));
-    peer.gets(19_900, ack(17_001).sack([18_001..19_001]));
+    peer.gets(19_900, ack(17_001).sack(18_001..19_001));
     // __tcp_ack_snd_check: TCP_FASTRETRANS_THRESH duplicates at once.
     for (number, at) in [(20, 20_000), (21, 20_100), (22, 20_200)] {
         peer.sends(at, data(segment(number)));
-        peer.gets(at, ack(17_001).sack([18_001..number * MSS + 1]));
+        peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
     }
     // The others wait for min(1 ms, 5 % of the RTT), and up to 100 µs of slack.
     peer.sends(20_300, data(segment(23)));
     peer.sends(21_300, data(segment(24)));
-    peer.gets(21_400, ack(17_001).sack([18_001..24_001]));
+    peer.gets(21_400, ack(17_001).sack(18_001..24_001));
     peer.sends(22_000, data(segment(25)));
-    peer.gets(23_100, ack(17_001).sack([18_001..25_001]));
+    peer.gets(23_100, ack(17_001).sack(18_001..25_001));
     // RFC 5681 §4.2: what fills the hole is acknowledged at once.
     peer.sends(24_000, data(segment(18)));
     peer.gets(24_000, ack(25_001));
@@ -88,7 +88,7 @@ fn an_old_segment_brings_quick_acks_back() {
     // tcp_data_queue: tcp_enter_quickack_mode: its sender did not get our ACKs.
     let mut peer = after_quick_acks();
     peer.sends(ms(20), data(segment(17)));
-    peer.gets(ms(20), ack(17_001).sack([16_001..17_001]));
+    peer.gets(ms(20), ack(17_001).sack(16_001..17_001));
     for number in 18..=32 {
         peer.sends(ms(number + 3), data(segment(number)));
         peer.gets(ms(number + 3), ack(number * MSS + 1));
@@ -113,7 +113,7 @@ fn a_segment_that_comes_twice_is_reported() {
         peer.sends(ms(2), data(501..1001));
         peer.gets(ms(2), ack(1001));
         peer.sends(ms(3), data(1..501));
-        peer.gets(ms(3), ack(1001).sack([1..501]));
+        peer.gets(ms(3), ack(1001).sack(1..501));
         // §4: each duplicate is reported once.
         peer.sends(ms(4), data(1001..1501));
         peer.gets(ms(4), ack(1501));
@@ -128,9 +128,9 @@ fn one_that_comes_twice_is_reported_before_what_is_out_of_order() {
         peer.sends(ms(1), data(1..501));
         peer.gets(ms(1), ack(501));
         peer.sends(ms(2), data(1001..1501));
-        peer.gets(ms(2), ack(501).sack([1001..1501]));
+        peer.gets(ms(2), ack(501).sack(1001..1501));
         peer.sends(ms(3), data(1..501));
-        peer.gets(ms(3), ack(501).sack([1..501, 1001..1501]));
+        peer.gets(ms(3), ack(501).sack(1..501).sack(1001..1501));
     }
 }
 
@@ -142,11 +142,11 @@ fn one_out_of_order_that_comes_twice_is_reported_with_its_block() {
         peer.sends(ms(1), data(1..501));
         peer.gets(ms(1), ack(501));
         peer.sends(ms(2), data(1001..1501));
-        peer.gets(ms(2), ack(501).sack([1001..1501]));
+        peer.gets(ms(2), ack(501).sack(1001..1501));
         peer.sends(ms(3), data(1501..2001));
-        peer.gets(ms(3), ack(501).sack([1001..2001]));
+        peer.gets(ms(3), ack(501).sack(1001..2001));
         peer.sends(ms(4), data(1001..1501));
-        peer.gets(ms(4), ack(501).sack([1001..1501, 1001..2001]));
+        peer.gets(ms(4), ack(501).sack(1001..1501).sack(1001..2001));
     }
 }
 
@@ -159,7 +159,7 @@ fn a_part_that_comes_twice_is_reported() {
         peer.sends(ms(1), data(1..501));
         peer.gets(ms(1), ack(501));
         peer.sends(ms(2), data(1..1001));
-        peer.gets(ms(2), ack(1001).sack([1..501]));
+        peer.gets(ms(2), ack(1001).sack(1..501));
     }
 }
 
@@ -170,11 +170,11 @@ fn of_two_parts_that_come_twice_the_first_is_reported() {
         let settings = Settings { mss: 2000, ..settings };
         let mut peer = Peer::connected(settings, RTT);
         peer.sends(ms(1), data(501..1001));
-        peer.gets(ms(1), ack(1).sack([501..1001]));
+        peer.gets(ms(1), ack(1).sack(501..1001));
         peer.sends(ms(2), data(1501..2001));
-        peer.gets(ms(2), ack(1).sack([1501..2001, 501..1001]));
+        peer.gets(ms(2), ack(1).sack(1501..2001).sack(501..1001));
         peer.sends(ms(3), data(501..2501));
-        peer.gets(ms(3), ack(1).sack([501..1001, 501..2501]));
+        peer.gets(ms(3), ack(1).sack(501..1001).sack(501..2501));
     }
 }
 

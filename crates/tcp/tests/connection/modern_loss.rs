@@ -24,9 +24,9 @@ fn without_prr() -> Settings {
 fn three_later_segments_delivered_leave_no_time_to_wait() {
     // RFC 8985 §6.2 step 4: without reordering, RACK.reo_wnd is 0 once DupThresh were SACKed.
     let mut peer = ten(without_prr());
-    peer.sends(100_000, ack(1).sack([1001..2001]));
-    peer.sends(100_100, ack(1).sack([1001..3001]));
-    peer.sends(100_200, ack(1).sack([1001..4001]));
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(100_100, ack(1).sack(1001..3001));
+    peer.sends(100_200, ack(1).sack(1001..4001));
     peer.gets(100_200, data(1..1001));
     assert_eq!(peer.ssthresh(), Some(5));
 }
@@ -35,8 +35,8 @@ fn three_later_segments_delivered_leave_no_time_to_wait() {
 fn with_fewer_a_quarter_of_the_least_rtt_is_waited() {
     // RFC 8985 §6.2 step 5: lost RACK.rtt + reo_wnd after it left, 100.1 + 100 / 4 ms.
     let mut peer = ten(without_prr());
-    peer.sends(100_000, ack(1).sack([1001..2001]));
-    peer.sends(100_100, ack(1).sack([1001..3001]));
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(100_100, ack(1).sack(1001..3001));
     peer.gets(125_100, data(1..1001));
 }
 
@@ -45,15 +45,15 @@ fn linux_waits_two_milliseconds_more_and_in_ticks() {
     // tcp_rack_mark_lost: what is left at 100.1 ms are 25 ms, and 2 ms more make 27 ticks; counted from
     // tick 100, and one later so as not to be early.
     let mut peer = ten(linux());
-    peer.sends(100_000, ack(1).sack([1001..2001]));
-    peer.sends(100_100, ack(1).sack([1001..3001]));
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(100_100, ack(1).sack(1001..3001));
     peer.gets(128_000, data(1..1001));
 }
 
 #[test]
 fn what_was_late_is_no_loss() {
     let mut peer = ten(without_prr());
-    peer.sends(100_000, ack(1).sack([1001..2001]));
+    peer.sends(100_000, ack(1).sack(1001..2001));
     peer.sends(120_000, ack(2001));
     peer.sends(121_000, ack(10_001));
     peer.silence(ms(2_000));
@@ -62,7 +62,7 @@ fn what_was_late_is_no_loss() {
 
 /// Segment 1 of ten is overtaken; all arrive.
 fn reorder(peer: &mut Peer) {
-    peer.sends(100_000, ack(1).sack([1001..2001]));
+    peer.sends(100_000, ack(1).sack(1001..2001));
     peer.sends(101_000, ack(2001));
     peer.sends(102_000, ack(10_001));
 }
@@ -73,7 +73,7 @@ fn once_reordering_was_seen_three_are_waited_for_too() {
     reorder(&mut peer);
     peer.writes(ms(200), 10 * MSS);
     peer.gets(ms(200), data(10_001..20_001));
-    peer.sends(ms(300), ack(10_001).sack([11_001..14_001]));
+    peer.sends(ms(300), ack(10_001).sack(11_001..14_001));
     // RFC 8985 §6.2 step 4: RACK.reordering_seen: min_RTT / 4, however many were SACKed.
     peer.gets(ms(325), data(10_001..11_001));
 }
@@ -84,15 +84,15 @@ fn a_dsack_widens_the_window_by_another_quarter() {
     reorder(&mut peer);
     peer.writes(ms(200), 10 * MSS);
     peer.gets(ms(200), data(10_001..20_001));
-    peer.sends(ms(300), ack(10_001).sack([11_001..14_001]));
+    peer.sends(ms(300), ack(10_001).sack(11_001..14_001));
     peer.gets(ms(325), data(10_001..11_001));
     // It was late, and comes twice.
     peer.sends(ms(330), ack(14_001));
     peer.sends(ms(331), ack(20_001));
-    peer.sends(ms(425), ack(20_001).sack([10_001..11_001]));
+    peer.sends(ms(425), ack(20_001).sack(10_001..11_001));
     peer.writes(ms(500), 10 * MSS);
     peer.gets(ms(500), data(20_001..30_001));
-    peer.sends(ms(600), ack(20_001).sack([21_001..24_001]));
+    peer.sends(ms(600), ack(20_001).sack(21_001..24_001));
     // RFC 8985 §6.2 step 4: RACK.reo_wnd_mult is 2: 100 + 2 * 25 ms.
     peer.gets(ms(650), data(20_001..21_001));
 }
@@ -102,13 +102,13 @@ fn a_repair_that_is_lost_is_found_by_what_left_after_it() {
     let mut peer = Peer::connected(without_prr(), RTT);
     peer.writes(0, 14 * MSS);
     peer.gets(0, data(1..10_001));
-    peer.sends(100_000, ack(1).sack([1001..4001]));
+    peer.sends(100_000, ack(1).sack(1001..4001));
     peer.gets(100_000, data(1..1001));
     // ssthresh is 5. In flight: 10 - 9 SACKed - 1 lost + 1 repair.
-    peer.sends(100_200, ack(1).sack([1001..10_001]));
+    peer.sends(100_200, ack(1).sack(1001..10_001));
     peer.gets(100_200, data(10_001..14_001));
     // RFC 8985 §6.2 step 5: RACK.xmit_ts is 100.2 ms, after the repair; its RTT has passed.
-    peer.sends(200_200, ack(1).sack([1001..11_001]));
+    peer.sends(200_200, ack(1).sack(1001..11_001));
     peer.gets(200_200, data(1..1001));
     assert_eq!(peer.end.counters().timeouts, 0);
 }
@@ -199,7 +199,7 @@ fn probed(settings: Settings) -> Peer {
 #[test]
 fn a_probe_that_was_not_needed_changes_nothing() {
     // RFC 8985 §7.4.1 case 1: a DSACK of the probe; case 2: a plain duplicate ACK.
-    for twice in [ack(2001).sack([1001..2001]), ack(2001)] {
+    for twice in [ack(2001).sack(1001..2001), ack(2001)] {
         let mut peer = probed(rfc());
         peer.sends(ms(250), ack(2001));
         peer.sends(ms(300), twice);
@@ -234,9 +234,9 @@ fn a_lost_tail_is_found_by_the_sack_of_the_probe() {
     let mut peer = ten(rfc());
     peer.sends(ms(100), ack(7_001));
     peer.gets(ms(300), data(9_001..10_001));
-    peer.sends(ms(400), ack(7_001).sack([9_001..10_001]));
+    peer.sends(ms(400), ack(7_001).sack(9_001..10_001));
     peer.gets(ms(400), data(7_001..8_001));
-    peer.sends(ms(500), ack(8_001).sack([9_001..10_001]));
+    peer.sends(ms(500), ack(8_001).sack(9_001..10_001));
     peer.gets(ms(500), data(8_001..9_001));
     peer.sends(ms(600), ack(10_001));
     assert_eq!((peer.end.counters().timeouts, peer.end.counters().episodes), (0, 1));
@@ -246,7 +246,7 @@ fn a_lost_tail_is_found_by_the_sack_of_the_probe() {
 fn no_probe_in_recovery() {
     // RFC 8985 §7.2: the timer is the one for retransmissions, an RTO after the repair.
     let mut peer = ten(without_prr());
-    peer.sends(ms(100), ack(1).sack([1001..4001]));
+    peer.sends(ms(100), ack(1).sack(1001..4001));
     peer.gets(ms(100), data(1..1001));
     peer.gets(ms(1_100), data(1..1001));
     peer.ignores(ms(1_101));
@@ -260,7 +260,7 @@ fn twenty(lost: u64) -> (Peer, impl Fn(&mut Peer, u64)) {
     peer.gets(0, data(1..20_001));
     let arrive = move |peer: &mut Peer, j: u64| {
         let block = lost * MSS + 1..(lost + j) * MSS + 1;
-        peer.sends(ms(100 + j), ack(1).sack([block]));
+        peer.sends(ms(100 + j), ack(1).sack(block));
     };
     (peer, arrive)
 }
@@ -282,7 +282,7 @@ fn one_loss_of_twenty_lets_every_second_ack_send() {
     // ssthresh is reached: each that is delivered lets one go, by the bound of the reduction.
     assert_eq!(peer.end.snapshot().in_flight, 10);
     for j in 20..=21 {
-        peer.sends(ms(181 + j), ack(1).sack([1001..(j + 1) * MSS + 1]));
+        peer.sends(ms(181 + j), ack(1).sack(1001..(j + 1) * MSS + 1));
         peer.gets(ms(181 + j), data(next..next + MSS));
         next += MSS;
     }
@@ -301,12 +301,12 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
     }
     // Those of limited transmit arrive.
     for (j, sent) in [(6, 3001), (7, 4001)] {
-        peer.sends(ms(195 + j), ack(1).sack([15_001..(15 + j) * MSS + 1]));
+        peer.sends(ms(195 + j), ack(1).sack(15_001..(15 + j) * MSS + 1));
         peer.gets(ms(195 + j), data(sent..sent + MSS));
     }
     // RFC 9937 §6.2: an ACK that advances and shows no further loss: one more than was delivered.
-    peer.sends(ms(203), ack(1001).sack([15_001..22_001]));
+    peer.sends(ms(203), ack(1001).sack(15_001..22_001));
     peer.gets(ms(203), data(5_001..7_001));
-    peer.sends(ms(204), ack(2001).sack([15_001..22_001]));
+    peer.sends(ms(204), ack(2001).sack(15_001..22_001));
     peer.gets(ms(204), data(7_001..9_001));
 }

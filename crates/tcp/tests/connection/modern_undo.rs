@@ -9,8 +9,9 @@ use tcplab_tcp::Settings;
 const RTT: u64 = ms(100);
 
 /// Ten segments under way, of `segments`; their timer has run out and the first was sent again.
-fn timed_out(settings: Settings, segments: u64) -> Peer {
-    let mut peer = Peer::connected(Settings { tlp: false, ..settings }, RTT);
+fn timed_out(mut settings: Settings, segments: u64) -> Peer {
+    settings.tlp = false;
+    let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, segments * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(1_000), data(1..1001));
@@ -41,7 +42,7 @@ fn frto_sees_that_all_was_only_late() {
 fn frto_believes_a_duplicate_of_what_came_first() {
     // RFC 5682 §2.1 step 3a: the new data arrived, the old did not: repairs go on, from where they were.
     for (settings, sign) in
-        [(rfc(), ack(1001).sack([10_001..11_001])), (Settings { sack: false, ..rfc() }, ack(1001))]
+        [(rfc(), ack(1001).sack(10_001..11_001)), (Settings { sack: false, ..rfc() }, ack(1001))]
     {
         let mut peer = timed_out(settings, 12);
         peer.sends(ms(1_100), ack(1001));
@@ -57,7 +58,7 @@ fn frto_believes_a_duplicate_of_what_came_first() {
 fn frto_believes_a_duplicate_at_once() {
     // RFC 5682 §2.1 step 2a: the first ACK after the timeout acknowledges nothing.
     for (settings, sign) in
-        [(rfc(), ack(1).sack([1001..2001])), (Settings { sack: false, ..rfc() }, ack(1))]
+        [(rfc(), ack(1).sack(1001..2001)), (Settings { sack: false, ..rfc() }, ack(1))]
     {
         let settings = Settings { frto: true, undo: false, ..settings };
         let is_sack = settings.sack;
@@ -105,7 +106,7 @@ fn overtaken(settings: Settings, segments: u64) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, segments * MSS);
     peer.gets(0, data(1..10_001));
-    peer.sends(ms(100), ack(1).sack([1001..4001]));
+    peer.sends(ms(100), ack(1).sack(1001..4001));
     peer.gets(ms(100), data(1..1001));
     peer
 }
@@ -167,7 +168,7 @@ fn a_report_that_the_repair_came_twice_takes_the_reduction_back() {
         let mut peer = overtaken(settings, 10);
         peer.sends(ms(110), ack(10_001));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (6, Some(5)));
-        peer.sends(ms(200), ack(10_001).sack([1..1001]));
+        peer.sends(ms(200), ack(10_001).sack(1..1001));
         assert_eq!((peer.cwnd(), peer.ssthresh()), (10, None));
     }
 }
@@ -178,12 +179,12 @@ fn all_repairs_have_to_come_twice() {
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
     // Six SACKed and two lost leave two; ssthresh is five.
-    peer.sends(ms(100), ack(1).sack([2001..8001]));
+    peer.sends(ms(100), ack(1).sack(2001..8001));
     peer.gets(ms(100), data(1..2001));
     peer.sends(ms(110), ack(10_001));
-    peer.sends(ms(200), ack(10_001).sack([1..1001]));
+    peer.sends(ms(200), ack(10_001).sack(1..1001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (5, Some(5)));
-    peer.sends(ms(201), ack(10_001).sack([1001..2001]));
+    peer.sends(ms(201), ack(10_001).sack(1001..2001));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (10, None));
 }
 
@@ -194,8 +195,8 @@ fn what_the_network_copied_takes_nothing_back() {
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
     peer.sends(ms(100), ack(1001));
-    peer.sends(ms(101), ack(1001).sack([1..1001]));
-    peer.sends(ms(102), ack(1001).sack([2001..5001]));
+    peer.sends(ms(101), ack(1001).sack(1..1001));
+    peer.sends(ms(102), ack(1001).sack(2001..5001));
     peer.gets(ms(102), data(1001..2001));
     peer.sends(ms(200), ack(10_001));
     assert_eq!(peer.ssthresh(), Some(4));

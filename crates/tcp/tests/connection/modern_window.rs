@@ -8,8 +8,9 @@ const RTT: u64 = ms(100);
 
 /// A window of 40: ten, twenty and forty segments were sent; the last of them left at 200 ms, and
 /// 40,000 bytes are acknowledged at 300 ms.
-fn grown(settings: Settings) -> Peer {
-    let mut peer = Peer::connected(Settings { tso: false, ..settings }, RTT);
+fn grown(mut settings: Settings) -> Peer {
+    settings.tso = false;
+    let mut peer = Peer::connected(settings, RTT);
     peer.writes(0, 30 * MSS);
     peer.gets(0, data(1..10_001));
     peer.sends(ms(100), ack(10_001));

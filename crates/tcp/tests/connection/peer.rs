@@ -97,8 +97,10 @@ impl Line {
         Self { ack: Some(ack), ..self }
     }
 
-    pub fn sack<const N: usize>(self, blocks: [Range<u64>; N]) -> Self {
-        Self { sack: blocks.into(), ..self }
+    /// Reports this block, after others.
+    pub fn sack(mut self, block: Range<u64>) -> Self {
+        self.sack.push(block);
+        self
     }
 
     /// Offers this window, in bytes.
@@ -123,10 +125,6 @@ impl Line {
     /// The last segment has PSH, and those before it have not.
     pub fn pushed(self) -> Self {
         Self { push: Some(true), ..self }
-    }
-
-    pub fn not_pushed(self) -> Self {
-        Self { push: Some(false), ..self }
     }
 }
 
@@ -165,6 +163,7 @@ fn at(micros: u64) -> Time {
     Time::ZERO + Duration::from_micros(BEGIN + micros)
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "scripts read better without references")]
 impl Peer {
     /// An endpoint that begins to connect at 0.
     pub fn connecting(settings: Settings) -> Self {
@@ -264,14 +263,6 @@ impl Peer {
         self.run(at);
         self.expect_nothing();
         assert_eq!(self.end.write(bytes), bytes);
-        self.serve();
-    }
-
-    /// The endpoint's application has no more to write.
-    pub fn closes(&mut self, at: u64) {
-        self.run(at);
-        self.expect_nothing();
-        self.end.close();
         self.serve();
     }
 
@@ -390,7 +381,7 @@ impl Drop for Peer {
     }
 }
 
-const FLAGS: [Flags; 2] = [Flags::PUSH, Flags::FIN];
+const FLAGS: [Flags; 6] = [Flags::PUSH, Flags::FIN, Flags::ECE, Flags::CWR, Flags::ECT, Flags::CE];
 
 fn describe(at: u64, segment: &Segment) -> String {
     let start = segment.seq.0.wrapping_sub(OURS);
@@ -400,5 +391,6 @@ fn describe(at: u64, segment: &Segment) -> String {
     let window = segment.window;
     let ack = number(segment.ack);
     let push = if segment.flags.has(Flags::PUSH) { " pushed" } else { "" };
-    format!("{start}..{end}{push} ack {ack} {sack:?} window {window} at {at} µs")
+    let flags = segment.flags;
+    format!("{start}..{end}{push} {flags:?} ack {ack} {sack:?} window {window} at {at} µs")
 }
