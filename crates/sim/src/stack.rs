@@ -77,6 +77,8 @@ fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
             PlannedFlavour::Rfc => stack.syn_retries as u32,
         },
         retries: stack.retries as u32,
+        user_timeout: None,
+        keepalive: None,
         time_wait: stack.time_wait,
     }
 }

@@ -5,6 +5,7 @@
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
 use crate::acks::Acks;
+use crate::alive::Alive;
 use crate::ecn::Marks;
 use crate::output::Data;
 use crate::receiver::Receiver;
@@ -95,6 +96,9 @@ pub struct Endpoint {
     pub(crate) attempts: u32,
     /// Probes of a closed window since data last left.
     probes: u32,
+    pub(crate) alive: Option<Box<Alive>>,
+    /// Since when there was no answer, once the timer has run out.
+    pub(crate) silent_since: Time,
     pub(crate) syns_sent: u32,
     pub(crate) owes_syn: bool,
     /// The acknowledgment of the handshake leaves before data.
@@ -131,6 +135,8 @@ impl Endpoint {
             time_wait_until: Time::NEVER,
             attempts: 0,
             probes: 0,
+            alive: None,
+            silent_since: Time::ZERO,
             syns_sent: 0,
             owes_syn: false,
             owes_ack_first: false,
@@ -188,12 +194,17 @@ impl Endpoint {
 
     /// The application gives up the connection: a reset is sent, data is dropped.
     pub fn abort(&mut self) {
+        self.reset();
+        self.end(Ended::Reset);
+    }
+
+    /// The peer is to hear that the connection is no more.
+    pub(crate) fn reset(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             let seq = self.send.origin.number(self.send.nxt);
             let ack = self.receive.origin.number(self.receive.next);
             self.owes_reset = Some(Box::new(Segment::new(Flags::RST.with(Flags::ACK), seq, ack)));
         }
-        self.end(Ended::Reset);
     }
 
     /// Bytes in order that wait for the application.
@@ -228,13 +239,17 @@ impl Endpoint {
     /// When [`Self::on_timer`] is to be called; `Time::NEVER` if nothing is pending.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        self.send.timer.at.min(self.acks.due()).min(self.time_wait_until)
+        let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
+        self.send.timer.at.min(self.acks.due()).min(self.time_wait_until).min(alive)
     }
 
     /// Time has passed: whatever is due is done.
     pub fn on_timer(&mut self, now: Time) {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
+        }
+        if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
+            self.look_after_peer(now);
         }
         self.acks.on_timer(now, self.send.rtt.rto(&self.settings));
         if self.send.timer.at <= now {
@@ -255,11 +270,16 @@ impl Endpoint {
         let most = match self.state {
             State::SynSent => settings.syn_retries + settings.syn_linear_timeouts,
             State::SynReceived => settings.syn_ack_retries,
+            _ if settings.user_timeout.is_some() => u32::MAX - 1,
             _ => settings.retries,
         };
         let is_probe = !is_opening && !self.send.has_outstanding();
+        let is_first = if is_probe { self.probes == 0 } else { self.attempts == 0 };
+        if is_first {
+            self.begin_silence(now);
+        }
         // Without retries, one probe is still due.
-        if self.attempts >= most + u32::from(is_probe) {
+        if self.is_given_up(now) || self.attempts >= most + u32::from(is_probe) {
             self.end(Ended::TimedOut);
             return;
         }
@@ -279,6 +299,7 @@ impl Endpoint {
             self.owes_probe = true;
             self.send.overrides_silly_window = true;
             let wait = self.send.rtt.backed_off(self.probes, &self.settings);
+            let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, self.settings.runs_out(now, wait));
         }
     }
@@ -414,6 +435,7 @@ impl Endpoint {
         self.ended.get_or_insert(how);
         self.send.timer.stop();
         self.time_wait_until = Time::NEVER;
+        self.alive = None;
         self.acks.on_sent();
     }
 }

@@ -1,6 +1,7 @@
 //! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
 //! RFC 2018). Simultaneous opening included.
 
+use crate::alive::Alive;
 use crate::ecn::Marks;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::rtt::Progressed;
@@ -121,6 +122,8 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
         self.receive.begin(now);
+        self.alive = Alive::new(now, &self.settings);
+        self.send.deadline = Time::NEVER;
         if self.syns_sent == 1 {
             let rtt = self.settings.elapsed(now, self.send.last_sent);
             let at = Progressed { una: 1, nxt: 1 };

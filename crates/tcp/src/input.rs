@@ -151,6 +151,9 @@ impl Endpoint {
             self.acks.hurry();
             return false;
         };
+        if let Some(alive) = &mut self.alive {
+            alive.on_heard(now);
+        }
         if !self.send.has_outstanding() {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
             self.attempts = 0;
@@ -159,6 +162,7 @@ impl Endpoint {
         let answer = Answer { echoed: self.echoed(now, segment), marked };
         if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
             self.attempts = 0;
+            self.send.deadline = Time::NEVER;
             if self.send.is_fin_acked() {
                 self.on_fin_acked(now);
             }

@@ -15,6 +15,7 @@
 //! | smaller windows, by and by, and taken back | `prr`, `undo` |
 //! | whether the window is used | `usage` |
 //! | congestion marks | `ecn` |
+//! | keepalives, user timeout | `alive` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
 //! | reassembly, window, SACK blocks | `receiver` |
@@ -25,6 +26,7 @@
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
 
 mod acks;
+mod alive;
 mod bursts;
 mod ecn;
 mod endpoint;
@@ -55,5 +57,5 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, Ecn, Settings};
+pub use settings::{AckCounting, Ecn, Keepalive, Settings};
 pub use view::{RttSummary, Snapshot};

@@ -91,6 +91,8 @@ pub(crate) struct Sender {
     pub min_rtt: Duration,
     /// Waits for what is outstanding.
     pub timer: Timer,
+    /// The retransmission timer runs out then at the latest, for the user timeout.
+    pub deadline: Time,
     /// None until there is data to send.
     steering: Option<Box<Steering>>,
     /// The controller's last decision; before there is one, the initial window.
@@ -132,6 +134,7 @@ impl Sender {
             rtt: Rtt::new(settings),
             min_rtt: Duration::MAX,
             timer: Timer::OFF,
+            deadline: Time::NEVER,
             steering: None,
             control: Control {
                 cwnd: settings.initial_window,

@@ -29,6 +29,17 @@ pub enum Ecn {
     Asks,
 }
 
+/// Probes of a peer that has not been heard (RFC 9293 §3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// How long nothing was heard before the first.
+    pub idle: Duration,
+    /// How long each waits for an answer.
+    pub interval: Duration,
+    /// After how many without an answer the connection is given up; with a user timeout, that counts.
+    pub probes: u32,
+}
+
 /// Settings of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "options that go in any combination")]
@@ -98,6 +109,11 @@ pub struct Settings {
     pub syn_ack_retries: u32,
     /// How often a segment is repeated before the connection is given up (R2 of RFC 9293 §3.8.3).
     pub retries: u32,
+    /// How long anything may stay without an answer before the connection is given up, however often it
+    /// was repeated (RFC 5482).
+    pub user_timeout: Option<Duration>,
+    /// Probes while nothing is under way.
+    pub keepalive: Option<Keepalive>,
     /// How long TIME-WAIT lasts (2 MSL).
     pub time_wait: Duration,
 }
@@ -137,6 +153,8 @@ impl Default for Settings {
             syn_linear_timeouts: 0,
             syn_ack_retries: 6,
             retries: 15,
+            user_timeout: None,
+            keepalive: None,
             time_wait: Duration::from_secs(60),
         }
     }

@@ -1,6 +1,7 @@
 //! Whole connections over a wire that the test controls.
 
 mod acks;
+mod alive;
 mod closing;
 mod corners;
 mod flow_control;

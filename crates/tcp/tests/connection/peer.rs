@@ -68,6 +68,7 @@ pub fn linux() -> Settings {
 #[derive(Clone, Debug, Default)]
 pub struct Line {
     data: Option<Range<u64>>,
+    from: Option<u64>,
     ack: Option<u64>,
     sack: Vec<Range<u64>>,
     window: Option<u64>,
@@ -95,6 +96,11 @@ pub fn syn() -> Line {
 impl Line {
     pub fn acking(self, ack: u64) -> Self {
         Self { ack: Some(ack), ..self }
+    }
+
+    /// Begins at this offset; without data, segments begin where the data before them ended.
+    pub fn from(self, offset: u64) -> Self {
+        Self { from: Some(offset), ..self }
     }
 
     /// Reports this block, after others.
@@ -285,7 +291,8 @@ impl Peer {
 
     fn segment(&mut self, line: &Line, part: Option<Range<u64>>) -> Segment {
         let is_syn = line.flags.has(Flags::SYN);
-        let range = part.unwrap_or(self.next..self.next);
+        let from = line.from.unwrap_or(self.next);
+        let range = part.unwrap_or(from..from);
         self.next = self.next.max(range.end + u64::from(is_syn));
         let is_first = is_syn && line.ack.is_none();
         let flags = if is_first { line.flags } else { line.flags.with(Flags::ACK) };
@@ -331,6 +338,7 @@ impl Peer {
             let start = u64::from(segment.seq.0.wrapping_sub(OURS));
             let range = (segment.payload > 0).then(|| start..start + u64::from(segment.payload));
             assert_eq!(range, part, "{seen} instead of {line:?}");
+            assert!(line.from.is_none_or(|from| from == start), "{seen} instead of {line:?}");
             let acked = u64::from(segment.ack.0.wrapping_sub(THEIRS));
             assert!(line.ack.is_none_or(|ack| ack == acked), "{seen} instead of {line:?}");
             let block = |block: &(SeqNumber, SeqNumber)| {
