@@ -49,6 +49,7 @@ fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         frto: stack.frto,
         undo: stack.undo,
         tso: stack.tso,
+        pacing: stack.pacing,
         restart_after_idle: stack.restart_after_idle,
         delayed_ack: match stack.delayed_ack {
             OrOff::On(delay) => Some(delay),

@@ -240,6 +240,7 @@ impl Endpoint {
     #[inline]
     pub fn next_timer(&self) -> Time {
         let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
+        let alive = alive.min(self.send.pacing.due());
         self.send.timer.at.min(self.acks.due()).min(self.time_wait_until).min(alive)
     }
 
@@ -248,6 +249,7 @@ impl Endpoint {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
+        self.send.pacing.on_timer(now);
         if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
         }

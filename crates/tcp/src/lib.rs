@@ -8,7 +8,7 @@
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
 //! | segments in, closing | `input` |
-//! | what may be sent, and in which bursts | `output`, `bursts` |
+//! | what may be sent, in which bursts, and when | `output`, `bursts`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
@@ -33,6 +33,7 @@ mod endpoint;
 mod handshake;
 mod input;
 mod output;
+mod pacing;
 mod prr;
 mod rack;
 mod ranges;

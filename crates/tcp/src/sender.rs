@@ -1,6 +1,7 @@
 //! The sending half: what may be sent, and what an ACK means for it.
 
 use crate::bursts::Bursts;
+use crate::pacing::Pacing;
 use crate::prr::Reduction;
 use crate::rack::Rack;
 use crate::recovery::{Phase, Recovery, Seen};
@@ -99,6 +100,7 @@ pub(crate) struct Sender {
     pub control: Control,
     pub usage: Usage,
     pub bursts: Bursts,
+    pub pacing: Pacing,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -144,6 +146,7 @@ impl Sender {
             },
             usage: Usage::default(),
             bursts: Bursts::default(),
+            pacing: Pacing::default(),
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,

@@ -75,6 +75,8 @@ pub struct Settings {
     pub undo: bool,
     /// Send in bursts for segmentation offload, as Linux does.
     pub tso: bool,
+    /// Spread bursts over the round trip, as Linux does by itself.
+    pub pacing: bool,
     /// Return to the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
     /// The longest an ACK is delayed; none acknowledges at once (RFC 5681 §4.2).
@@ -136,6 +138,7 @@ impl Default for Settings {
             frto: false,
             undo: false,
             tso: false,
+            pacing: false,
             restart_after_idle: true,
             delayed_ack: Some(Duration::from_millis(200)),
             ack_every: 2,

@@ -12,6 +12,7 @@ mod modern_timers;
 mod modern_undo;
 mod modern_window;
 mod opening;
+mod pacing;
 mod peer;
 mod repair;
 mod sending;

@@ -327,6 +327,10 @@ impl Peer {
     /// acknowledgment with exactly these blocks.
     pub fn gets(&mut self, at: u64, line: Line) {
         self.run(at);
+        self.take(at, line);
+    }
+
+    fn take(&mut self, at: u64, line: Line) {
         let parts = self.parts(&line);
         let last = parts.len() - 1;
         for (number, part) in parts.into_iter().enumerate() {
@@ -358,6 +362,15 @@ impl Peer {
             let is_pushed = flags.has(Flags::PUSH);
             assert!(push.is_none_or(|push| push == is_pushed), "{seen} instead of {line:?}");
         }
+    }
+
+    /// The same, where a time of no whole microseconds is rounded.
+    pub fn gets_near(&mut self, at: u64, line: Line) {
+        self.run(at + 1);
+        for (sent, _) in self.sent.iter_mut().filter(|(sent, _)| sent.abs_diff(at) <= 1) {
+            *sent = at;
+        }
+        self.take(at, line);
     }
 
     /// Nothing is sent until then.
