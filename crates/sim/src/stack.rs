@@ -9,7 +9,7 @@ use tcplab_model::{
     Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
-    AckCounting as Counting, BuildControl, LossRecovery, Settings, Start, WindowReduction,
+    AckCounting as Counting, BuildControl, Ecn, LossRecovery, Settings, Start, WindowReduction,
 };
 
 /// What endpoints with equal stacks share.
@@ -38,6 +38,12 @@ pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         dsack: stack.dsack,
         timestamps: stack.timestamps,
         window_scaling: stack.window_scaling,
+        ecn: match (stack.ecn, stack.flavour) {
+            (true, _) => Ecn::Asks,
+            // `tcp_ecn` = 2.
+            (false, PlannedFlavour::Linux) => Ecn::Answers,
+            (false, PlannedFlavour::Rfc) => Ecn::Off,
+        },
         nagle: stack.nagle,
         limited_transmit: stack.limited_transmit,
         rack: stack.rack,
@@ -57,6 +63,7 @@ pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         frto: stack.frto,
         undo: stack.undo,
         tso: stack.tso,
+        pacing: stack.pacing,
         restart_after_idle: stack.restart_after_idle,
         delayed_ack: match stack.delayed_ack {
             OrOff::On(delay) => Some(delay),
@@ -78,7 +85,15 @@ pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         app_win: stack.app_win as u32,
         send_buffer: stack.wmem.0,
         syn_retries: stack.syn_retries as u32,
+        // `tcp_syn_linear_timeouts` of 6.12, and `tcp_synack_retries`.
+        syn_linear_timeouts: if stack.flavour == PlannedFlavour::Linux { 4 } else { 0 },
+        syn_ack_retries: match stack.flavour {
+            PlannedFlavour::Linux => 5,
+            PlannedFlavour::Rfc => stack.syn_retries as u32,
+        },
         retries: stack.retries as u32,
+        user_timeout: None,
+        keepalive: None,
         time_wait: stack.time_wait,
     }
 }

@@ -66,6 +66,13 @@ impl Acks {
         })
     }
 
+    /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
+    pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
+        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings)));
+        linux.on_old(recent, window, settings);
+        self.hurry();
+    }
+
     /// The application has read; `next` is expected, and what came before `acked` is acknowledged.
     #[inline]
     pub fn on_read(&mut self, next: u64, acked: u64, holds_nothing: bool) {

@@ -36,6 +36,24 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
+    /// Bytes a second.
+    #[inline]
+    pub fn rate(&self) -> u64 {
+        self.rate
+    }
+
+    /// Whether the segment that is leaving is not the first of its burst.
+    #[inline]
+    pub fn is_going_on(&self) -> bool {
+        self.left + 1 < self.size
+    }
+
+    /// Whether a burst has begun and not ended.
+    #[inline]
+    pub fn has_begun(&self) -> bool {
+        self.left > 0
+    }
+
     /// Whether the last of several segments is leaving, or of what the application pushed: it is marked.
     #[inline]
     pub fn is_pushed(&self) -> bool {
@@ -45,7 +63,7 @@ impl Bursts {
     /// Whether something was held back for want of window since the last look.
     #[inline]
     pub fn take_deferred(&mut self) -> bool {
-        self.left = 0;
+        (self.size, self.left) = (0, 0);
         std::mem::take(&mut self.deferred)
     }
 }
@@ -55,7 +73,11 @@ impl Sender {
     /// (`tcp_update_pacing_rate`).
     #[inline]
     pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        if !settings.tso {
+        if !settings.tso && !settings.pacing {
+            return;
+        }
+        if let Some(rate) = self.control.pacing {
+            self.bursts.rate = rate.bits_per_second() / 8;
             return;
         }
         let cwnd = self.cwnd();

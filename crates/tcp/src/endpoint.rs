@@ -5,6 +5,8 @@
 //! [`Endpoint::on_timer`]. It moves counts of bytes, not bytes.
 
 use crate::acks::Acks;
+use crate::alive::Alive;
+use crate::ecn::Marks;
 use crate::output::Data;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
@@ -81,6 +83,7 @@ pub struct Endpoint {
     pub(crate) send: Sender,
     pub(crate) receive: Receiver,
     pub(crate) acks: Acks,
+    pub(crate) marks: Marks,
     /// Whether timestamps are in use; while connecting, whether they are offered.
     pub(crate) has_timestamps: bool,
     /// Whether the peer's SYN had the window-scale option.
@@ -93,6 +96,9 @@ pub struct Endpoint {
     pub(crate) attempts: u32,
     /// Probes of a closed window since data last left.
     probes: u32,
+    pub(crate) alive: Option<Box<Alive>>,
+    /// Since when there was no answer, once the timer has run out.
+    pub(crate) silent_since: Time,
     pub(crate) syns_sent: u32,
     pub(crate) owes_syn: bool,
     /// The acknowledgment of the handshake leaves before data.
@@ -123,6 +129,7 @@ impl Endpoint {
             send: Sender::new(identity.initial_sequence, &settings),
             receive: Receiver::new(&settings),
             acks: Acks::new(&settings),
+            marks: Marks::default(),
             has_timestamps: settings.timestamps,
             peer_scales: false,
             recent_timestamp: (0, Time::ZERO),
@@ -130,6 +137,8 @@ impl Endpoint {
             time_wait_until: Time::NEVER,
             attempts: 0,
             probes: 0,
+            alive: None,
+            silent_since: Time::ZERO,
             syns_sent: 0,
             owes_syn: false,
             owes_ack_first: false,
@@ -202,12 +211,17 @@ impl Endpoint {
 
     /// The application gives up the connection: a reset is sent, data is dropped.
     pub fn abort(&mut self) {
+        self.reset();
+        self.end(Ended::Reset);
+    }
+
+    /// The peer is to hear that the connection is no more.
+    pub(crate) fn reset(&mut self) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
             let seq = self.send.origin.number(self.send.nxt);
             let ack = self.receive.origin.number(self.receive.next);
             self.owes_reset = Some(Box::new(Segment::new(Flags::RST.with(Flags::ACK), seq, ack)));
         }
-        self.end(Ended::Reset);
     }
 
     /// Bytes in order that wait for the application.
@@ -242,13 +256,19 @@ impl Endpoint {
     /// When [`Self::on_timer`] is to be called; `Time::NEVER` if nothing is pending.
     #[inline]
     pub fn next_timer(&self) -> Time {
-        self.send.timer.at.min(self.acks.due()).min(self.time_wait_until)
+        let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
+        let alive = alive.min(self.send.pacing.due());
+        self.send.timer.at.min(self.acks.due()).min(self.time_wait_until).min(alive)
     }
 
     /// Time has passed: whatever is due is done.
     pub fn on_timer(&mut self, now: Time) {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
+        }
+        self.send.pacing.on_timer(now);
+        if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
+            self.look_after_peer(now);
         }
         self.acks.on_timer(now, self.send.rtt.rto(&self.settings));
         if self.send.timer.at <= now {
@@ -265,17 +285,30 @@ impl Endpoint {
 
     fn on_retransmission_timer(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        let most = if is_opening { self.settings.syn_retries } else { self.settings.retries };
+        let settings = &self.settings;
+        let most = match self.state {
+            State::SynSent => settings.syn_retries + settings.syn_linear_timeouts,
+            State::SynReceived => settings.syn_ack_retries,
+            _ if settings.user_timeout.is_some() => u32::MAX - 1,
+            _ => settings.retries,
+        };
         let is_probe = !is_opening && !self.send.has_outstanding();
+        let is_first = if is_probe { self.probes == 0 } else { self.attempts == 0 };
+        if is_first {
+            self.begin_silence(now);
+        }
         // Without retries, one probe is still due.
-        if self.attempts >= most + u32::from(is_probe) {
+        if self.is_given_up(now) || self.attempts >= most + u32::from(is_probe) {
             self.end(Ended::TimedOut);
             return;
         }
         self.attempts += 1;
         if is_opening {
             self.owes_syn = true;
-            self.send.rtt.back_off();
+            let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
+            if self.state == State::SynReceived || !is_linear {
+                self.send.rtt.back_off();
+            }
         } else if self.send.has_outstanding() {
             self.send.on_timeout(now, &self.settings);
             self.arm_retransmission(now);
@@ -285,6 +318,7 @@ impl Endpoint {
             self.owes_probe = true;
             self.send.overrides_silly_window = true;
             let wait = self.send.rtt.backed_off(self.probes, &self.settings);
+            let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, self.settings.runs_out(now, wait));
         }
     }
@@ -347,9 +381,16 @@ impl Endpoint {
         }
         if std::mem::take(&mut self.owes_probe) {
             // One before the window: whoever receives it must answer (as Linux probes).
-            return Some(self.dress(now, Flags::ACK, self.send.una - 1, 0));
+            return Some(self.bare(now, self.send.una - 1));
         }
-        (self.acks.due() <= now).then(|| self.dress(now, Flags::ACK, self.send.nxt, 0))
+        (self.acks.due() <= now).then(|| self.bare(now, self.send.nxt))
+    }
+
+    /// A segment without data.
+    #[inline]
+    fn bare(&mut self, now: Time, start: u64) -> Segment {
+        let flags = Flags::ACK.with(self.marks.echo());
+        self.dress(now, flags, start, 0)
     }
 
     fn may_send_data(&self) -> bool {
@@ -357,7 +398,10 @@ impl Endpoint {
     }
 
     fn data_segment(&mut self, now: Time, data: Data) -> Segment {
-        let mut flags = Flags::ACK;
+        let mut flags = Flags::ACK.with(self.marks.echo());
+        if !data.again && data.payload > 0 {
+            flags = flags.with(self.marks.of_new_data(&mut self.send.owes_cwr));
+        }
         if data.push {
             flags = flags.with(Flags::PUSH);
         }
@@ -413,6 +457,7 @@ impl Endpoint {
         self.ended.get_or_insert(how);
         self.send.timer.stop();
         self.time_wait_until = Time::NEVER;
+        self.alive = None;
         self.acks.on_sent();
     }
 }

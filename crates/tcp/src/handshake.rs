@@ -1,6 +1,8 @@
 //! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
 //! RFC 2018). Simultaneous opening included.
 
+use crate::alive::Alive;
+use crate::ecn::Marks;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::rtt::Progressed;
 use crate::segment::{Flags, Segment, SynOptions};
@@ -12,6 +14,11 @@ impl Endpoint {
     pub(crate) fn syn(&mut self, now: Time) -> Segment {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
+        let flags = flags.with(if is_answer {
+            self.marks.of_answer()
+        } else {
+            Marks::of_syn(self.settings.ecn, self.syns_sent)
+        });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);
         let mut segment = Segment::new(flags, seq, ack).with_window(self.receive.offer(0));
@@ -41,6 +48,7 @@ impl Endpoint {
         }
         if segment.flags.has(Flags::SYN) {
             self.take_syn(now, segment);
+            self.receive.open_for(u64::from(self.segment_size(u16::MAX)));
             self.send.nxt = 1;
             self.state = State::SynReceived;
             self.owes_syn = true;
@@ -87,6 +95,7 @@ impl Endpoint {
         if let Some(timestamps) = segment.timestamps() {
             self.recent_timestamp = (timestamps.value, now);
         }
+        self.marks.on_syn(segment, self.settings.ecn);
         self.send.sack = self.settings.sack && offered.sack_permitted;
         match offered.window_scale.filter(|_| self.settings.window_scaling) {
             // RFC 7323 §2.3: a scale above 14 counts as 14.
@@ -113,6 +122,8 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
         self.receive.begin(now);
+        self.alive = Alive::new(now, &self.settings);
+        self.send.deadline = Time::NEVER;
         if self.syns_sent == 1 {
             let rtt = self.settings.elapsed(now, self.send.last_sent);
             let at = Progressed { una: 1, nxt: 1 };
@@ -121,9 +132,13 @@ impl Endpoint {
         }
         if self.attempts > 0 {
             self.send.rtt.after_syn_timeout(&self.settings);
-            // RFC 5681 §3.1: after a lost SYN the first window is one segment.
+        }
+        // RFC 5681 §3.1: after a lost SYN the first window is one segment. Linux lets one pass: its
+        // timeout may have been too short (`tcp_init_transfer`).
+        if self.attempts > u32::from(self.settings.is_linux()) {
             self.send.control.cwnd = 1;
         }
+        self.send.update_rate(&self.settings);
         self.attempts = 0;
     }
 }

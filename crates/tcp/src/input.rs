@@ -4,6 +4,7 @@ use crate::acks::Arrived;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::Sized;
 use crate::segment::{Flags, Segment, clock};
+use crate::sender::Answer;
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
@@ -111,9 +112,13 @@ impl Endpoint {
             return;
         }
         self.acks.hurry();
-        if self.settings.dsack && segment.payload > 0 && start < self.receive.next {
-            let end = start + u64::from(segment.payload);
+        let end = start + u64::from(segment.payload);
+        if segment.payload > 0 && start < self.receive.next {
             self.receive.note_duplicate(start..end.min(self.receive.next));
+            if self.settings.is_linux() {
+                let window = self.receive.offered(self.last_ack_sent);
+                self.acks.on_old(end >= self.last_ack_sent, window, &self.settings);
+            }
         }
         if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
             self.time_wait_until = now + self.settings.time_wait;
@@ -146,13 +151,18 @@ impl Endpoint {
             self.acks.hurry();
             return false;
         };
+        if let Some(alive) = &mut self.alive {
+            alive.on_heard(now);
+        }
         if !self.send.has_outstanding() {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
             self.attempts = 0;
         }
-        let echoed = self.echoed(now, segment);
-        if self.send.on_ack(now, segment, (start, ack), echoed, &self.settings) {
+        let marked = self.marks.is_echo(segment);
+        let answer = Answer { echoed: self.echoed(now, segment), marked };
+        if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
             self.attempts = 0;
+            self.send.deadline = Time::NEVER;
             if self.send.is_fin_acked() {
                 self.on_fin_acked(now);
             }
@@ -188,6 +198,7 @@ impl Endpoint {
         if self.settings.is_linux() {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap));
         } else {
+            self.marks.on_segment(segment);
             self.acks.on_data(now, reception, &self.settings);
         }
         if self.receive.is_finished() {
@@ -216,9 +227,6 @@ impl Endpoint {
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
-        if self.settings.dsack && payload > 0 && end <= next {
-            self.receive.note_duplicate(start..end);
-        }
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
         let opened = self.receive.tune(now, Sized { payload, in_order, echoed });
@@ -226,7 +234,7 @@ impl Endpoint {
             payload,
             pushed: segment.flags.has(Flags::PUSH),
             in_order,
-            is_old: payload > 0 && end <= next,
+            said: self.marks.on_segment(segment),
             has_gap: self.receive.has_gap(),
             filled: had_gap && !self.receive.has_gap(),
             finished: self.receive.is_finished(),

@@ -8,12 +8,14 @@
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
 //! | segments in, closing | `input` |
-//! | what may be sent, in which bursts, out of which buffer | `output`, `bursts`, `sendbuf` |
+//! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
+//! | congestion marks | `ecn` |
+//! | keepalives, user timeout | `alive` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
 //! | reassembly, window, SACK blocks | `receiver` |
@@ -24,11 +26,14 @@
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
 
 mod acks;
+mod alive;
 mod bursts;
+mod ecn;
 mod endpoint;
 mod handshake;
 mod input;
 mod output;
+mod pacing;
 mod rack;
 mod ranges;
 mod receiver;
@@ -54,5 +59,5 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, LossRecovery, Settings, WindowReduction};
+pub use settings::{AckCounting, Ecn, Keepalive, LossRecovery, Settings, WindowReduction};
 pub use view::{RttSummary, Snapshot};

@@ -2,7 +2,7 @@
 
 use crate::recovery::Phase;
 use crate::sender::Sender;
-use crate::settings::Settings;
+use crate::settings::{Settings, WindowReduction};
 use crate::timer::Kind;
 use tcplab_units::Time;
 
@@ -55,6 +55,7 @@ impl Sender {
             return None;
         };
         self.counters.sent_segments += 1;
+        self.pace(now, data, settings);
         if in_flight == 0 {
             let idle = now.since(self.last_sent);
             self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
@@ -81,7 +82,9 @@ impl Sender {
         self.recovery.owes_retransmission = false;
         self.board.resend(now, data.start);
         self.undo.on_again(now);
-        let restarts = if settings.is_linux() {
+        // With PRR no retransmission is owed that could be told from the others as the first.
+        let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
+        {
             is_oldest && self.timer.kind != Kind::Reorder
         } else {
             begins
@@ -126,6 +129,7 @@ impl Sender {
         let may_repair =
             self.recovery.is_repairing() && (has_room || self.recovery.owes_retransmission);
         if may_repair
+            && (self.recovery.owes_retransmission || !self.is_held_back(now, settings))
             && (self.recovery.owes_retransmission || self.recovery.may_repair(true))
             && let Some(lost) = self.board.next_lost()
         {
@@ -134,6 +138,9 @@ impl Sender {
         self.recovery.owes_retransmission = false;
         if let Some(data) = self.new_data(now, in_flight, settings, options) {
             return Some(data);
+        }
+        if self.pacing.holds() {
+            return None;
         }
         if has_room && self.recovery.may_repair(false) {
             self.recovery.give_up_new_data();
@@ -194,6 +201,9 @@ impl Sender {
         if self.recovery.in_doubt() && !settings.limited_transmit {
             // RFC 3042 is off: what left the network out of order makes no room yet.
             room = room.saturating_sub(self.board.sacked() + self.recovery.dup_delivered());
+        }
+        if !self.bursts.has_begun() && self.is_held_back(now, settings) {
+            return None;
         }
         if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight)) {
             return None;

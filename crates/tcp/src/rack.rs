@@ -137,7 +137,7 @@ impl Sender {
         let found = self.judge_by_time(now, settings);
         if found.lost > 0 {
             if !self.recovery.is_in_recovery() {
-                self.enter_recovery(now, settings);
+                self.enter_recovery(now, false, settings);
                 self.reduce(1, found.lost, false);
             }
             self.recovery.repair_lost();

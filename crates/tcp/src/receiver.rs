@@ -45,7 +45,9 @@ pub(crate) struct Receiver {
     out_of_order: RangeSet,
     /// A byte of each block reported, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
-    /// What came twice and has not been reported (RFC 2883).
+    /// What came twice is reported (RFC 2883).
+    reports_duplicates: bool,
+    /// What came twice and has not been reported.
     duplicate: Option<Range<u64>>,
     /// What only Linux keeps.
     linux: Option<Box<Linux>>,
@@ -74,8 +76,17 @@ impl Receiver {
             fin: None,
             out_of_order: RangeSet::default(),
             recent: [0; 4],
+            reports_duplicates: settings.dsack,
             duplicate: None,
             linux,
+        }
+    }
+
+    /// The options are agreed on: full segments carry so many bytes.
+    pub fn open_for(&mut self, segment: u64) {
+        if let Some(linux) = &mut self.linux {
+            linux.window.open_for(segment);
+            self.edge = 1 + linux.window.first_window();
         }
     }
 
@@ -151,7 +162,9 @@ impl Receiver {
 
     /// These offsets came twice.
     pub fn note_duplicate(&mut self, range: Range<u64>) {
-        self.duplicate = Some(range);
+        if self.reports_duplicates && range.start < range.end {
+            self.duplicate = Some(range);
+        }
     }
 
     /// Whether there is something to report in SACK blocks.
@@ -163,7 +176,13 @@ impl Receiver {
     /// Bytes of window left as the peer knows it.
     #[inline]
     pub fn window(&self) -> u64 {
-        self.edge.saturating_sub(self.next)
+        self.edge.saturating_sub(self.expected())
+    }
+
+    /// The next offset of data expected: before the peer's SYN, the one behind it.
+    #[inline]
+    fn expected(&self) -> u64 {
+        self.next.max(1)
     }
 
     /// Whether a segment that begins at `start` may carry anything of use (RFC 9293 §3.10.7.4).
@@ -201,7 +220,7 @@ impl Receiver {
         if end <= self.next {
             return Reception::Irregular;
         }
-        self.out_of_order.insert(start.max(self.next)..end, |_| ());
+        self.insert(start, end);
         self.remember(start.max(self.next));
         if let Some(joined) = self.out_of_order.around(self.next) {
             self.next = joined.end;
@@ -213,6 +232,22 @@ impl Receiver {
             linux.take_early(data, end);
         }
         Reception::Irregular
+    }
+
+    /// Keeps what is new of this; of what is not, the first part is reported (RFC 2883 §4.2.3).
+    fn insert(&mut self, start: u64, end: u64) {
+        let from = start.max(self.next);
+        let (mut twice, mut reached) = (start..from, from);
+        self.out_of_order.insert(from..end, |new| {
+            if twice.is_empty() {
+                twice = reached..new.start;
+            }
+            reached = new.end;
+        });
+        if twice.is_empty() {
+            twice = reached..end;
+        }
+        self.note_duplicate(twice);
     }
 
     fn remember(&mut self, at: u64) {
@@ -271,7 +306,8 @@ impl Receiver {
             let unit = 1 << scale;
             let window = linux.offer().max(self.window());
             let largest = u64::from(u16::MAX) << scale;
-            self.edge = self.next + window.next_multiple_of(unit).min(largest).max(self.window());
+            self.edge =
+                self.expected() + window.next_multiple_of(unit).min(largest).max(self.window());
             return (self.window() >> scale).min(u64::from(u16::MAX)) as u16;
         }
         if self.opening() >= self.mss.min(self.buffer / 2) {

@@ -49,6 +49,8 @@ pub(crate) struct Seen {
     pub duplicate: bool,
     /// When what it answers had left, by the clock of its timestamp.
     pub echoed: Option<u64>,
+    /// The receiver got marks of congestion.
+    pub marked: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -237,6 +239,10 @@ impl Sender {
         settings: &Settings,
     ) {
         self.recovery.repair = Repair::Nothing;
+        if seen.marked {
+            // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
+            self.undo.forbid();
+        }
         if self.recovery.phase == Phase::Open {
             self.undo.nothing_again();
         } else if self.una >= self.recovery.end || self.leaves_early(seen, settings) {
@@ -267,7 +273,7 @@ impl Sender {
                     if self.board.lost() == 0 {
                         return;
                     }
-                    self.enter_recovery(now, settings);
+                    self.enter_recovery(now, seen.marked, settings);
                 }
             }
             Phase::Loss => {
@@ -276,7 +282,7 @@ impl Sender {
                 if self.recovery.phase != Phase::Open && repairs == 0 {
                     return;
                 }
-                if !self.begin_if_lost(now, settings) {
+                if !self.begin_if_lost(now, seen.marked, settings) {
                     return;
                 }
             }
@@ -285,7 +291,7 @@ impl Sender {
                     self.undo_by_dsack(now, settings);
                 }
                 self.find_losses(now, seen, settings);
-                if !self.begin_if_lost(now, settings) {
+                if !self.begin_if_lost(now, seen.marked, settings) {
                     return;
                 }
             }
@@ -300,9 +306,12 @@ impl Sender {
         is_reno && seen.advanced && self.recovery.phase == Phase::Recovery
     }
 
-    /// Recovery begins if a loss is proven.
-    fn begin_if_lost(&mut self, now: Time, settings: &Settings) -> bool {
+    /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
+    fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
         if self.board.lost() == 0 {
+            if marked && self.recovery.phase <= Phase::Disorder {
+                self.reduce_for_mark(now, settings);
+            }
             if self.recovery.phase != Phase::Reduced {
                 if !self.has_again() {
                     self.undo.nothing_again();
@@ -314,9 +323,19 @@ impl Sender {
         if !self.sack && settings.recovery == LossRecovery::Tahoe {
             self.start_over(now, self.recovery.flight(&self.board), settings);
         } else {
-            self.enter_recovery(now, settings);
+            self.enter_recovery(now, marked, settings);
         }
         true
+    }
+
+    /// Congestion was marked: the window shrinks once for what is outstanding (RFC 3168 §6.1.2).
+    fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
+        if !self.has_again() {
+            self.undo.nothing_again();
+        }
+        self.undo.end();
+        self.begin_reduction(now, Cause::Ecn, self.board.outstanding(), settings);
+        self.set_phase(Phase::Reduced);
     }
 
     /// Finds what is lost. Returns how many repairs are among it.
@@ -361,12 +380,12 @@ impl Sender {
     }
 
     /// A loss was found, and not by the timer.
-    pub(crate) fn enter_recovery(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn enter_recovery(&mut self, now: Time, marked: bool, settings: &Settings) {
         if !self.has_again() {
             self.undo.nothing_again();
         }
         let reduces = !self.recovery.is_reducing();
-        self.begin_doubt(reduces);
+        self.begin_doubt(reduces && !marked);
         let flight = self.recovery.flight(&self.board);
         self.set_phase(Phase::Recovery);
         self.recovery.owes_retransmission = settings.reduction == WindowReduction::AtOnce;
@@ -387,6 +406,7 @@ impl Sender {
     ) {
         self.recovery.end = self.nxt;
         self.tail.end = None;
+        self.owes_cwr = true;
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
         self.consult(now, |cc, flow| cc.on_congestion(flow, event));
@@ -414,7 +434,8 @@ impl Sender {
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
-        let flight = self.board.outstanding();
+        // What was outstanding when the loss showed itself; since then all of it was acknowledged.
+        let flight = self.tail.flight;
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.set_phase(Phase::Reduced);
         self.reduction = None;
@@ -519,6 +540,7 @@ impl Sender {
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
         self.usage.note_full(now);
+        self.owes_cwr = true;
         self.set_phase(Phase::Loss);
     }
 

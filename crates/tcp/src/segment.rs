@@ -19,9 +19,9 @@ pub(crate) fn clock(time: Time) -> u64 {
     time.since(Time::ZERO).as_millis()
 }
 
-/// Flags of the header, and which options are present.
+/// Flags of the header, the marks of the packet's, and which options are present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Flags(u8);
+pub struct Flags(u16);
 
 impl Flags {
     /// No flag.
@@ -36,6 +36,14 @@ impl Flags {
     pub const RST: Self = Self(8);
     /// The sender has nothing more ready.
     pub const PUSH: Self = Self(128);
+    /// The peer's data was marked; in a SYN, marks are understood (RFC 3168).
+    pub const ECE: Self = Self(256);
+    /// The window was made smaller for marks; in a SYN, with `ECE`.
+    pub const CWR: Self = Self(512);
+    /// The packet may be marked where it would wait (ECN-capable transport).
+    pub const ECT: Self = Self(1024);
+    /// It was marked (congestion experienced). Beside `ECT`, which a marked packet was.
+    pub const CE: Self = Self(2048);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.

@@ -1,6 +1,7 @@
 //! The sending half: what may be sent, and what an ACK means for it.
 
 use crate::bursts::Bursts;
+use crate::pacing::Pacing;
 use crate::rack::Rack;
 use crate::recovery::{Phase, Recovery, Seen};
 use crate::reduction::Reduction;
@@ -32,6 +33,15 @@ pub struct SenderCounters {
     pub episodes: u64,
     /// Segments that the receiver reports to have come twice.
     pub duplicate_segments: u64,
+}
+
+/// What an acknowledgment answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Answer {
+    /// When the segment left, by our clock of timestamps.
+    pub echoed: Option<u64>,
+    /// Congestion was marked on the way (RFC 3168).
+    pub marked: bool,
 }
 
 /// A report of something that came twice.
@@ -74,6 +84,8 @@ pub(crate) struct Sender {
     pub rack: Rack,
     pub tail: Tail,
     pub undo: Undo,
+    /// The peer is to be told that the window was made smaller (RFC 3168 §6.1.2).
+    pub owes_cwr: bool,
     /// While the window is led to a smaller one.
     pub reduction: Option<Reduction>,
     pub rtt: Rtt,
@@ -81,6 +93,8 @@ pub(crate) struct Sender {
     pub min_rtt: Duration,
     /// Waits for what is outstanding.
     pub timer: Timer,
+    /// The retransmission timer runs out then at the latest, for the user timeout.
+    pub deadline: Time,
     /// None until there is data to send.
     steering: Option<Box<Steering>>,
     /// The controller's last decision; before there is one, the initial window.
@@ -89,6 +103,7 @@ pub(crate) struct Sender {
     pub bursts: Bursts,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
+    pub pacing: Pacing,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -119,10 +134,12 @@ impl Sender {
             rack: Rack::default(),
             tail: Tail::default(),
             undo: Undo::default(),
+            owes_cwr: false,
             reduction: None,
             rtt: Rtt::new(settings),
             min_rtt: Duration::MAX,
             timer: Timer::OFF,
+            deadline: Time::NEVER,
             steering: None,
             control: Control {
                 cwnd: settings.initial_window,
@@ -133,6 +150,7 @@ impl Sender {
             usage: Usage::default(),
             bursts: Bursts::default(),
             buffer: None,
+            pacing: Pacing::default(),
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,
@@ -218,12 +236,13 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (seq, ack): (u64, u64),
-        echoed: Option<u64>,
+        answer: Answer,
         settings: &Settings,
     ) -> bool {
         if let Some(buffer) = &mut self.buffer {
             buffer.push = Push::Pending;
         }
+        let Answer { echoed, marked } = answer;
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
         if ack < self.una && segment.sack().is_empty() {
@@ -258,11 +277,12 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
-        let is_news = acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found;
+        let is_news =
+            acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.recovery.phase == Phase::Open && self.tail.end.is_none() {
             return false;
         }
-        let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed };
+        let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
@@ -282,7 +302,7 @@ impl Sender {
             }
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
-        if !is_plain || dsack.found || self.recovery.phase != Phase::Open {
+        if !is_plain || dsack.found || marked || self.recovery.phase != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;

@@ -44,6 +44,28 @@ pub enum WindowReduction {
     Proportional,
 }
 
+/// Whether congestion can be signalled by marks (RFC 3168).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// No.
+    Off,
+    /// If the peer asks for it, as servers of Linux.
+    Answers,
+    /// The side that connects asks for it.
+    Asks,
+}
+
+/// Probes of a peer that has not been heard (RFC 9293 §3.8.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keepalive {
+    /// How long nothing was heard before the first.
+    pub idle: Duration,
+    /// How long each waits for an answer.
+    pub interval: Duration,
+    /// After how many without an answer the connection is given up; with a user timeout, that counts.
+    pub probes: u32,
+}
+
 /// Settings of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "options that go in any combination")]
@@ -61,6 +83,8 @@ pub struct Settings {
     pub timestamps: bool,
     /// Offer window scaling (RFC 7323).
     pub window_scaling: bool,
+    /// Explicit congestion notification.
+    pub ecn: Ecn,
     /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
@@ -82,6 +106,8 @@ pub struct Settings {
     pub undo: bool,
     /// Send in bursts for segmentation offload, as Linux does.
     pub tso: bool,
+    /// Spread bursts over the round trip, as Linux does by itself.
+    pub pacing: bool,
     /// Return to the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
     /// The longest an ACK is delayed; none acknowledges at once (RFC 5681 §4.2).
@@ -110,8 +136,17 @@ pub struct Settings {
     pub send_buffer: u64,
     /// How often a SYN is repeated.
     pub syn_retries: u32,
+    /// After how many repetitions of a SYN more the timeout begins to double (Linux since 6.5).
+    pub syn_linear_timeouts: u32,
+    /// How often a SYN-ACK is repeated.
+    pub syn_ack_retries: u32,
     /// How often a segment is repeated before the connection is given up (R2 of RFC 9293 §3.8.3).
     pub retries: u32,
+    /// How long anything may stay without an answer before the connection is given up, however often it
+    /// was repeated (RFC 5482).
+    pub user_timeout: Option<Duration>,
+    /// Probes while nothing is under way.
+    pub keepalive: Option<Keepalive>,
     /// How long TIME-WAIT lasts (2 MSL).
     pub time_wait: Duration,
 }
@@ -125,6 +160,7 @@ impl Default for Settings {
             dsack: false,
             timestamps: true,
             window_scaling: true,
+            ecn: Ecn::Off,
             nagle: true,
             limited_transmit: true,
             rack: false,
@@ -135,6 +171,7 @@ impl Default for Settings {
             frto: false,
             undo: false,
             tso: false,
+            pacing: false,
             restart_after_idle: true,
             delayed_ack: Some(Duration::from_millis(200)),
             ack_every: 2,
@@ -149,7 +186,11 @@ impl Default for Settings {
             app_win: 0,
             send_buffer: 1 << 30,
             syn_retries: 6,
+            syn_linear_timeouts: 0,
+            syn_ack_retries: 6,
             retries: 15,
+            user_timeout: None,
+            keepalive: None,
             time_wait: Duration::from_secs(60),
         }
     }

@@ -4,6 +4,9 @@ use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
 
+/// Where a deadline has passed, it is noticed a tick later.
+const LEAST_WAIT: Duration = Duration::from_millis(1);
+
 /// What a timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -39,7 +42,8 @@ impl Sender {
     /// Waits an RTO from now.
     #[inline]
     pub(crate) fn wait_for_answer(&mut self, now: Time, settings: &Settings) {
-        let rto = self.rtt.rto(settings);
+        let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
+        let rto = self.rtt.rto(settings).min(left);
         self.timer.set(Kind::Retransmit, settings.runs_out(now, rto));
     }
 

@@ -20,6 +20,8 @@ pub(crate) struct Tail {
     pub end: Option<u64>,
     /// The probe was a retransmission.
     pub is_again: bool,
+    /// Segments outstanding when it left.
+    pub flight: u64,
     /// A probe is to leave.
     owed: bool,
 }
@@ -77,6 +79,7 @@ impl Sender {
             Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
         self.tail.is_again = data.again;
+        self.tail.flight = self.board.outstanding();
         self.tail.end = Some(if data.again { self.nxt } else { data.end() });
         Some(data)
     }

@@ -40,6 +40,16 @@ impl Undo {
         }
     }
 
+    /// Whatever comes out, the window was reduced for a reason.
+    pub fn forbid(&mut self) {
+        self.allowed = false;
+    }
+
+    /// There is nothing to doubt any more.
+    pub fn end(&mut self) {
+        self.marker = None;
+    }
+
     /// No segment of the window was sent again.
     #[inline]
     pub fn nothing_again(&mut self) {
@@ -76,6 +86,7 @@ impl Sender {
         self.reduction = None;
         if self.undo.allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
+            self.owes_cwr = false;
         }
         self.usage.note_full(now);
         self.undo.marker = None;

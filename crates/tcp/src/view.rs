@@ -48,6 +48,8 @@ impl Endpoint {
 
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
+        let own = || Rate::from_bits_per_second(self.send.bursts.rate().saturating_mul(8));
+        let pacing = self.send.control.pacing.or_else(|| self.settings.pacing.then(own));
         Snapshot {
             cwnd: self.send.cwnd(),
             ssthresh: self.send.control.ssthresh,
@@ -55,7 +57,7 @@ impl Endpoint {
             rto: self.send.rtt.rto(&self.settings),
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
-            pacing: self.send.control.pacing,
+            pacing,
         }
     }
 

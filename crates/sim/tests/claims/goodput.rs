@@ -100,3 +100,28 @@ fn a_source_keeps_up_with_whatever_one_ack_lets_go() {
         assert!(share > 0.8, "{settings}: {share}");
     }
 }
+
+#[test]
+fn paced_slow_start_needs_no_queue() {
+    let lost = |pacing: bool| {
+        // The receive buffer ends slow start at 40 segments, of 83 that fill the path. ACKs alone let two
+        // go where one was: 40 in 24 ms, of which 20 have to wait. Twice 40 in 100 ms is what the link takes.
+        let tables = run(&format!(
+            r#"
+            duration = "5 s"
+            stack = {{ rmem = "57920 B", abc = "segment", delayed_ack = "off", initial_window = 4, pacing = {pacing} }}
+            [[network.links]]
+            between = ["a", "b"]
+            rate = "10 Mbit/s"
+            delay = "50 ms"
+            queue = "10 packets"
+            [[flows]]
+            from = "a"
+            to = "b"
+            "#
+        ));
+        crate::flows(&tables, "retransmitted_segments")[0]
+    };
+    assert!(lost(false) > 0.0);
+    assert!(lost(true) == 0.0);
+}

@@ -4,6 +4,7 @@
 //!
 //! `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`.
 
+use crate::ecn::Said;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
 
@@ -12,6 +13,8 @@ const ATO_MIN: u64 = 40;
 const DELAY_MAX: u64 = 200;
 /// How long a delayed ACK may wait at the most where nothing else says so: half a second.
 const ATO_MAX: u64 = 500;
+/// Quick ACKs for a mark: its sender may have next to no window (`tcp_enter_quickack_mode`).
+const MARK_QUICKENS: u32 = 2;
 /// Duplicates that are told at once, one by one, and the most that wait for one ACK.
 const TOLD_AT_ONCE: u8 = 3;
 const MOST_COMPRESSED: u8 = 44;
@@ -52,9 +55,9 @@ pub(super) struct LinuxAcks {
 pub(crate) struct Arrived {
     pub payload: u64,
     pub pushed: bool,
-    /// In order, and with that of use; otherwise out of order, or old.
+    /// In order, and with that of use; otherwise out of order.
     pub in_order: bool,
-    pub is_old: bool,
+    pub said: Said,
     /// Data is missing before some that arrived.
     pub has_gap: bool,
     /// The last gap was filled by it.
@@ -96,21 +99,19 @@ impl LinuxAcks {
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
-        if arrived.is_old {
-            // A repair that was not needed: its sender wants to know.
-            self.quicken(arrived.window, settings);
-            self.ato = ATO_MIN;
-            return Time::ZERO;
-        }
         if arrived.in_order {
             self.measure(arrived.payload, arrived.pushed);
             self.adapt(now, arrived, settings);
+        }
+        if arrived.said.marked {
+            self.quicken(arrived.window, MARK_QUICKENS);
+            self.ato = ATO_MIN;
         }
         self.quick |= u32::from(arrived.opened);
         self.awaits_answer |= arrived.finished;
         let is_quick = self.quick > 0 && !self.awaits_answer;
         let is_much = arrived.next - arrived.acked > self.largest && arrived.holds;
-        if is_much || is_quick || arrived.filled {
+        if is_much || is_quick || arrived.filled || arrived.said.reduced {
             return Time::ZERO;
         }
         if settings.delayed_ack.is_none() || settings.ack_every == 1 {
@@ -120,6 +121,15 @@ impl LinuxAcks {
             return self.delay(now, arrived, settings);
         }
         self.compress(now, arrived)
+    }
+
+    /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK for
+    /// it counts among the quick ones unless an ACK has left since the segment was new
+    /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
+    pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
+        self.quicken(window, settings.quick_ack);
+        self.ato = ATO_MIN;
+        self.scheduled |= recent;
     }
 
     /// The size of full segments, and the small ones among them.
@@ -140,15 +150,16 @@ impl LinuxAcks {
         self.pushed = (self.pushed + 1).min(2);
     }
 
-    fn quicken(&mut self, window: u64, settings: &Settings) {
-        let segments = (window / (2 * self.largest)).max(2).min(u64::from(settings.quick_ack));
+    fn quicken(&mut self, window: u64, most: u32) {
+        let segments = window / (2 * self.largest);
+        let segments = if segments == 0 { 2 } else { segments }.min(u64::from(most));
         self.quick = self.quick.max(segments as u32);
     }
 
     fn adapt(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
         let rto = arrived.rto.as_millis();
         if self.ato == 0 {
-            self.quicken(arrived.window, settings);
+            self.quicken(arrived.window, settings.quick_ack);
             self.ato = ATO_MIN;
         } else {
             let gap = clock(now) - self.last_arrival;
@@ -157,7 +168,7 @@ impl LinuxAcks {
             } else if gap < self.ato {
                 self.ato = ((self.ato >> 1) + gap).min(rto).min(DELAY_MAX);
             } else if gap > rto {
-                self.quicken(arrived.window, settings);
+                self.quicken(arrived.window, settings.quick_ack);
             }
         }
         self.last_arrival = clock(now);

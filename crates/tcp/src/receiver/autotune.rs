@@ -4,7 +4,7 @@
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
 use super::packets::OVERHEAD;
-use crate::segment::{TIMESTAMPS_OPTION, clock};
+use crate::segment::clock;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
 
@@ -20,6 +20,7 @@ const SMALL: u64 = 128;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Autotune {
     most_buffer: u64,
+    app_win: u32,
     buffer: u64,
     /// How much of the buffer is window, in 1/256 (`scaling_ratio`).
     ratio: u64,
@@ -53,45 +54,57 @@ pub(crate) struct Sized {
     pub echoed: Option<u64>,
 }
 
+fn whole_segments(bytes: u64, segment: u64) -> u64 {
+    if bytes > segment { bytes - bytes % segment } else { bytes }
+}
+
 impl Autotune {
     pub fn new(settings: &Settings) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
-        let options = if settings.timestamps { u64::from(TIMESTAMPS_OPTION) } else { 0 };
-        let mss = u64::from(settings.mss).saturating_sub(options).max(1);
-        let full = (buffer * FIRST_RATIO) >> RATIO_BITS;
-        let first = if full > mss { full - full % mss } else { full };
-        // For the application, and one segment at least (`tcp_init_buffer_space`).
-        let mut clamp = full;
-        if settings.app_win > 0 {
-            if full > 4 * mss {
-                clamp = (full - (full >> settings.app_win)).max(4 * mss);
-            }
-            if clamp > 2 * mss && clamp + mss > full {
-                clamp = (full - mss).max(2 * mss);
-            }
-        }
-        let earned = first.min(clamp);
-        Self {
+        let mut autotune = Self {
             most_buffer,
             buffer,
+            app_win: settings.app_win,
             ratio: FIRST_RATIO,
-            clamp,
-            first,
-            earned,
-            mss,
-            largest: 536.min(mss),
-            read: earned.min(10 * mss),
+            clamp: 0,
+            first: 0,
+            earned: 0,
+            mss: 0,
+            largest: 536.min(u64::from(settings.mss)),
+            read: 0,
             read_since: Time::ZERO,
             read_from: 1,
             rtt_eighths: 0,
             window_began: None,
             window_end: 0,
             last_echo: 0,
-        }
+        };
+        autotune.open_for(u64::from(settings.mss));
+        autotune
     }
 
-    /// The window of a SYN.
+    /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of the
+    /// buffer for the application, one segment at least (`tcp_init_buffer_space`).
+    pub fn open_for(&mut self, mss: u64) {
+        let full = self.window_of(self.buffer);
+        let mut clamp = full;
+        if self.app_win > 0 {
+            if full > 4 * mss {
+                clamp = (full - (full >> self.app_win)).max(4 * mss);
+            }
+            if clamp > 2 * mss && clamp + mss > full {
+                clamp = (full - mss).max(2 * mss);
+            }
+        }
+        self.mss = mss;
+        self.clamp = clamp;
+        self.first = whole_segments(full, mss);
+        self.earned = self.first.min(clamp);
+        self.read = self.earned.min(10 * mss);
+    }
+
+    /// The window of a SYN, in which segments are as large as they are without options, or a SYN-ACK.
     pub fn first_window(&self) -> u64 {
         self.first
     }

@@ -1,11 +1,20 @@
 //! Whole connections over a wire that the test controls.
 
 mod acks;
+mod alive;
 mod classics;
 mod closing;
 mod corners;
 mod flow_control;
+mod marks;
+mod modern_acks;
+mod modern_loss;
+mod modern_timers;
+mod modern_undo;
+mod modern_window;
 mod opening;
+mod pacing;
+mod peer;
 mod repair;
 mod sending;
 mod stream;

@@ -1,0 +1,87 @@
+//! Whether the peer is still there: keepalives while nothing is under way (RFC 9293 §3.8.4), and the
+//! longest that something may stay without an answer (the user timeout, RFC 5482).
+
+use crate::endpoint::{Ended, Endpoint, State};
+use crate::settings::{Keepalive, Settings};
+use tcplab_units::{Duration, Time};
+
+/// The keepalives of a connection.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Alive {
+    /// When to look again.
+    pub due: Time,
+    /// When the peer last acknowledged anything.
+    heard: Time,
+    /// Probes sent since.
+    probes: u32,
+}
+
+impl Alive {
+    pub fn new(now: Time, settings: &Settings) -> Option<Box<Self>> {
+        let Keepalive { idle, .. } = settings.keepalive?;
+        Some(Box::new(Self { due: settings.runs_out(now, idle), heard: now, probes: 0 }))
+    }
+
+    #[inline]
+    pub fn on_heard(&mut self, now: Time) {
+        self.heard = now;
+        self.probes = 0;
+    }
+}
+
+impl Endpoint {
+    /// It is time to look whether the peer was heard (`tcp_keepalive_timer`).
+    pub(crate) fn look_after_peer(&mut self, now: Time) {
+        let (Some(alive), Some(keepalive)) = (&mut self.alive, self.settings.keepalive) else {
+            return;
+        };
+        let Keepalive { idle, interval, probes } = keepalive;
+        let silence = now.since(alive.heard);
+        // The retransmission timer watches over what is under way.
+        let is_busy = self.send.has_outstanding() || self.send.is_stuck();
+        let wait = if is_busy {
+            idle
+        } else if silence < idle {
+            idle.saturating_sub(silence)
+        } else if self
+            .settings
+            .user_timeout
+            .map_or(alive.probes >= probes, |most| silence >= most && alive.probes > 0)
+        {
+            self.reset();
+            return self.end(Ended::TimedOut);
+        } else {
+            alive.probes += 1;
+            self.owes_probe = true;
+            interval
+        };
+        alive.due = self.settings.runs_out(now, wait);
+    }
+
+    /// The timer ran out for the first time since there was an answer: from when on does the user timeout
+    /// count? Linux begins with the first repetition.
+    pub(crate) fn begin_silence(&mut self, now: Time) {
+        let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
+        self.silent_since = match self.send.board.front() {
+            _ if self.settings.is_linux() => now,
+            Some(oldest) => oldest.left_at,
+            None if is_opening => self.send.last_sent,
+            None => now,
+        };
+        if let Some(most) = self.settings.user_timeout {
+            self.send.deadline = self.silent_since + most;
+        }
+    }
+
+    /// Whether the user timeout has passed.
+    pub(crate) fn is_given_up(&self, now: Time) -> bool {
+        let most = self.settings.user_timeout;
+        most.is_some_and(|most| now.since(self.silent_since) >= most)
+    }
+
+    /// Of so long a wait, what the user timeout leaves.
+    pub(crate) fn within_user_timeout(&self, now: Time, wait: Duration) -> Duration {
+        let Some(most) = self.settings.user_timeout else { return wait };
+        wait.min((self.silent_since + most).max(now).since(now))
+    }
+}

@@ -1,0 +1,76 @@
+//! Pacing: bursts leave as far apart as the rate says that they take, as Linux paces by itself
+//! (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`, `tcp_pacing_check`).
+
+use crate::output::Data;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use tcplab_units::{Duration, Time};
+
+/// So many segments of a connection are not paced.
+const FREE: u64 = 10;
+const NANOS: u128 = 1_000_000_000;
+
+/// When the next burst may leave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pacing {
+    /// Not before this (`tcp_wstamp_ns`).
+    next: Time,
+    /// Something is held back until then.
+    holds: bool,
+    /// Of the burst that is leaving: when it began, how long after it might have, and its bytes.
+    began: Time,
+    credit: Duration,
+    bytes: u64,
+}
+
+impl Pacing {
+    /// Whether something is held back.
+    #[inline]
+    pub fn holds(&self) -> bool {
+        self.holds
+    }
+
+    /// When what is held back may leave.
+    #[inline]
+    pub fn due(&self) -> Time {
+        if self.holds { self.next } else { Time::NEVER }
+    }
+
+    /// Time has passed.
+    #[inline]
+    pub fn on_timer(&mut self, now: Time) {
+        self.holds &= self.next > now;
+    }
+}
+
+impl Sender {
+    /// Whether it is too early for another burst.
+    #[inline]
+    pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
+        self.pacing.holds = settings.pacing && self.pacing.next > now;
+        self.pacing.holds
+    }
+
+    /// Data leaves, of the same burst as what left before or of a new one. What comes later than it
+    /// might have makes up for that, by half of its time at the most.
+    #[inline]
+    pub(crate) fn pace(&mut self, now: Time, data: Data, settings: &Settings) {
+        if !settings.pacing {
+            return;
+        }
+        let pacing = &mut self.pacing;
+        if data.again || !self.bursts.is_going_on() {
+            pacing.began = pacing.next.max(now);
+            pacing.credit = pacing.began.since(pacing.next);
+            pacing.bytes = 0;
+        }
+        pacing.bytes += u64::from(data.payload);
+        pacing.next = pacing.began;
+        let rate = self.bursts.rate();
+        if rate > 0 && self.counters.sent_segments >= FREE {
+            let nanos = u128::from(pacing.bytes) * NANOS / u128::from(rate);
+            let time = Duration::from_nanos(nanos as u64);
+            pacing.next += time.saturating_sub(pacing.credit.min(time / 2));
+        }
+    }
+}

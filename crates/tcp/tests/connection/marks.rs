@@ -1,0 +1,189 @@
+//! Explicit congestion notification (RFC 3168): the handshake, echoes, and what a mark does to the window.
+//!
+//! Round trips take 100 ms.
+
+use crate::peer::*;
+use tcplab_tcp::{Ecn, Flags, Settings, WindowReduction};
+
+const RTT: u64 = ms(100);
+const ECE: Flags = Flags::ECE;
+const CWR: Flags = Flags::CWR;
+const ECT: Flags = Flags::ECT;
+const CE: Flags = Flags::CE;
+
+fn asks(mut settings: Settings) -> Settings {
+    settings.ecn = Ecn::Asks;
+    settings
+}
+
+/// A connection that agreed on marks.
+fn agreed(settings: Settings) -> Peer {
+    Peer::answering(asks(settings), RTT, syn().acking(1).with(ECE))
+}
+
+/// Ten segments under way since 0.
+fn ten(settings: Settings, segments: u64) -> Peer {
+    let mut peer = agreed(settings);
+    peer.writes(0, segments * MSS);
+    peer.gets(0, data(1..10_001).with(ECT).without(CWR));
+    peer
+}
+
+#[test]
+fn the_one_that_asks_sets_both_flags_and_gets_one_back() {
+    // RFC 3168 §6.1.1: SYN with ECE and CWR, SYN-ACK with ECE; then data may be marked.
+    let mut peer = Peer::connecting(asks(rfc()));
+    peer.gets(0, syn().with(ECE).with(CWR).without(ECT));
+    peer.sends(ms(100), syn().acking(1).with(ECE));
+    // §6.1.4: pure ACKs must not be.
+    peer.gets(ms(100), ack(1).without(ECT).without(ECE));
+    peer.writes(ms(100), MSS);
+    peer.gets(ms(100), data(1..1001).with(ECT));
+}
+
+#[test]
+fn without_the_right_answer_nothing_can_be_marked() {
+    // §6.1.1: none, or the same flags reflected by a peer that does not know them.
+    for answer in [syn().acking(1), syn().acking(1).with(ECE).with(CWR)] {
+        let mut peer = Peer::answering(asks(rfc()), RTT, answer);
+        peer.writes(0, MSS);
+        peer.gets(0, data(1..1001).without(ECT));
+        peer.sends(ms(100), ack(1001).with(ECE));
+        assert_eq!(peer.ssthresh(), None);
+    }
+}
+
+#[test]
+fn the_one_that_answers_does_so_only_if_asked() {
+    let asked = syn().with(ECE).with(CWR);
+    let answer = || syn().with(Flags::ACK);
+    for (setting, question, expected) in [
+        (Ecn::Answers, asked.clone(), answer().with(ECE).without(CWR)),
+        (Ecn::Asks, asked.clone(), answer().with(ECE).without(CWR)),
+        (Ecn::Asks, syn(), answer().without(ECE)),
+        (Ecn::Off, asked, answer().without(ECE)),
+    ] {
+        let mut peer = Peer::listening(Settings { ecn: setting, ..rfc() }, question);
+        peer.gets(0, expected);
+    }
+    let mut peer = Peer::connecting(Settings { ecn: Ecn::Answers, ..rfc() });
+    peer.gets(0, syn().without(ECE).without(CWR));
+}
+
+#[test]
+fn a_repeated_syn_does_not_ask_but_an_answer_counts() {
+    // §6.1.1.1.
+    let mut peer = Peer::connecting(asks(rfc()));
+    peer.gets(0, syn().with(ECE).with(CWR));
+    peer.gets(ms(1_000), syn().without(ECE).without(CWR));
+    peer.sends(ms(1_100), syn().acking(1).with(ECE));
+    peer.gets(ms(1_100), ack(1));
+    peer.writes(ms(1_100), MSS);
+    peer.gets(ms(1_100), data(1..1001).with(ECT));
+}
+
+#[test]
+fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
+    // §6.1.3.
+    let mut peer = agreed(rfc());
+    peer.sends(ms(1), data(1..1001).with(ECT));
+    peer.gets(ms(1), ack(1001).without(ECE));
+    peer.sends(ms(2), data(1001..2001).with(ECT).with(CE));
+    peer.gets(ms(2), ack(2001).with(ECE));
+    peer.sends(ms(3), data(2001..3001).with(ECT));
+    peer.gets(ms(3), ack(3001).with(ECE));
+    // Data carries the echo, too.
+    peer.writes(ms(4), MSS);
+    peer.gets(ms(4), data(1..1001).with(ECE).with(ECT));
+    peer.sends(ms(5), data(3001..4001).with(ECT).with(CWR));
+    peer.gets(ms(5), ack(4001).without(ECE));
+    // A marked one that says so is news again.
+    peer.sends(ms(6), data(4001..5001).with(ECT).with(CE).with(CWR));
+    peer.gets(ms(6), ack(5001).with(ECE));
+}
+
+#[test]
+fn the_window_shrinks_once_a_round_trip() {
+    // RFC 8511: 0.8 of the nine that are left. RFC 3168 §6.1.2: at once without PRR, and not again before what
+    // was outstanding is acknowledged.
+    let mut peer = ten(Settings { reduction: WindowReduction::AtOnce, ..rfc() }, 40);
+    peer.sends(ms(100), ack(1001).with(ECE));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(7)));
+    peer.sends(ms(101), ack(2001).with(ECE));
+    peer.sends(ms(102), ack(3001).with(ECE));
+    // In flight are seven of seven; now each ACK lets one go, of which the first has CWR.
+    peer.sends(ms(103), ack(4001).with(ECE));
+    peer.gets(ms(103), data(10_001..11_001).with(ECT).with(CWR));
+    peer.sends(ms(104), ack(10_001).with(ECE));
+    peer.gets(ms(104), data(11_001..17_001).with(ECT).without(CWR));
+    assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (Some(7), 1));
+    // Beyond those ten a mark is a new signal, with five outstanding.
+    peer.sends(ms(203), ack(12_001).with(ECE));
+    assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (Some(4), 2));
+}
+
+#[test]
+fn linux_halves_the_window_for_a_mark_bit_by_bit() {
+    // tcp_enter_cwr, tcp_cwnd_reduction: of each two delivered one is sent, and the first at once.
+    let mut peer = ten(Settings { tso: false, ..linux() }, 40);
+    for (number, sends) in [true, false, true, false, true, false].into_iter().enumerate() {
+        let number = number as u64;
+        peer.sends(ms(100 + number), ack((number + 1) * MSS + 1).with(ECE));
+        if sends {
+            let start = 10_001 + number / 2 * MSS;
+            let line = data(start..start + MSS).with(ECT);
+            peer.gets(
+                ms(100 + number),
+                if number == 0 { line.with(CWR) } else { line.without(CWR) },
+            );
+        }
+    }
+    assert_eq!(peer.ssthresh(), Some(5));
+    assert_eq!(peer.end.counters().episodes, 1);
+}
+
+#[test]
+fn what_is_sent_again_cannot_be_marked() {
+    // §6.1.5; and a window that shrank for a loss is told as well (§6.1.2), with new data only.
+    let mut peer = ten(rfc(), 11);
+    peer.sends(ms(100), ack(1).sack(1001..4001));
+    peer.gets(ms(100), data(1..1001).without(ECT).without(CWR));
+    peer.gets(ms(100), data(10_001..11_001).with(ECT).with(CWR));
+}
+
+#[test]
+fn a_reduction_for_a_mark_is_not_taken_back() {
+    // tcp_fastretrans_alert: ECE prohibits undoing, however late the segment was.
+    let mut peer = ten(rfc(), 10);
+    peer.sends(ms(100), ack(1).sack(1001..4001));
+    peer.gets(ms(100), data(1..1001));
+    peer.sends(ms(110), ack(5001).with(ECE));
+    peer.sends(ms(120), ack(10_001));
+    peer.sends(ms(200), ack(10_001).sack(1..1001));
+    assert_eq!(peer.ssthresh(), Some(5));
+}
+
+#[test]
+fn linux_acknowledges_marks_and_the_answer_to_them_at_once() {
+    let mut peer = agreed(Settings { receive_buffer: 131_072, ..linux() });
+    let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
+    for number in 1..=17 {
+        peer.sends(ms(number), segment(number));
+        peer.gets(ms(number), ack(number * MSS + 1));
+    }
+    // __tcp_ecn_check_ce: two quick ACKs for a first mark, though every second would be due.
+    peer.sends(ms(20), segment(18).with(CE));
+    peer.gets(ms(20), ack(18_001).with(ECE));
+    peer.sends(ms(21), segment(19).with(CE));
+    peer.gets(ms(21), ack(19_001).with(ECE));
+    // tcp_ecn_accept_cwr: ICSK_ACK_NOW.
+    peer.sends(ms(22), segment(20).with(CWR));
+    peer.gets(ms(22), ack(20_001).without(ECE));
+    peer.sends(ms(23), segment(21));
+    peer.silence(ms(30));
+    // What could not be marked was probably sent again: two quick ACKs.
+    peer.sends(ms(31), data(21_001..22_001));
+    peer.gets(ms(31), ack(22_001));
+    peer.sends(ms(32), segment(23));
+    peer.gets(ms(32), ack(23_001));
+}

@@ -1,0 +1,188 @@
+//! When and how Linux acknowledges, and what is reported to have come twice (RFC 2883).
+//!
+//! Round trips take 100 ms.
+
+use crate::peer::*;
+use tcplab_tcp::Settings;
+
+const RTT: u64 = ms(100);
+
+/// A receiver whose window is as large as it becomes after the first segment: its buffer of 131,072
+/// bytes does not grow, and half of it is offered at first.
+fn small_buffer() -> Settings {
+    Settings { receive_buffer: 131_072, ..linux() }
+}
+
+fn segment(number: u64) -> std::ops::Range<u64> {
+    (number - 1) * MSS + 1..number * MSS + 1
+}
+
+/// One that has got 17 segments, one a millisecond from 1 ms on.
+fn after_quick_acks() -> Peer {
+    let mut peer = Peer::connected(small_buffer(), RTT);
+    for number in 1..=17 {
+        peer.sends(ms(number), data(segment(number)));
+        peer.gets(ms(number), ack(number * MSS + 1));
+    }
+    peer
+}
+
+#[test]
+fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
+    // tcp_incr_quickack: a window of 64 segments would be 32, but TCP_MAX_QUICKACKS is 16. The window
+    // grows with the first segment, for which tcp_grow_window makes that number odd.
+    let mut peer = after_quick_acks();
+    for number in [18, 20, 22] {
+        peer.sends(ms(number), data(segment(number)));
+        peer.sends(ms(number + 1), data(segment(number + 1)));
+        peer.gets(ms(number + 1), ack((number + 1) * MSS + 1));
+    }
+}
+
+#[test]
+fn linux_acknowledges_a_lone_segment_after_forty_ticks() {
+    // tcp_send_delayed_ack: ato is TCP_ATO_MIN after quick ACKs. From tick 20 on, and one more so as
+    // not to be early.
+    let mut peer = after_quick_acks();
+    peer.sends(20_300, data(segment(18)));
+    peer.gets(ms(61), ack(18_001));
+}
+
+#[test]
+fn linux_waits_longer_for_segments_that_come_slowly() {
+    let mut peer = after_quick_acks();
+    peer.sends(20_300, data(segment(18)));
+    peer.gets(ms(61), ack(18_001));
+    // tcp_delack_timer_handler: the segment waited in vain: ato = 80 ms. Then tcp_event_data_recv: 70 ms
+    // since the last are less than ato: 80 / 2 + 70 = 110; and tcp_send_delayed_ack: at most the RTT of
+    // 100 ms. That is more than 63 ticks: from tick 90 to 190, in eights 192.
+    peer.sends(90_300, data(segment(19)));
+    peer.gets(ms(192), ack(19_001));
+}
+
+#[test]
+fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
+    let mut peer = after_quick_acks();
+    // Segment 18 is missing. The one behind it takes no memory of the buffer yet, so tcp_grow_window
+    // opens the window a last time, and has a quick ACK for that.
+    peer.sends(19_900, data(segment(19)));
+    peer.gets(19_900, ack(17_001).sack(18_001..19_001));
+    // __tcp_ack_snd_check: TCP_FASTRETRANS_THRESH duplicates at once.
+    for (number, at) in [(20, 20_000), (21, 20_100), (22, 20_200)] {
+        peer.sends(at, data(segment(number)));
+        peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
+    }
+    // The others wait for min(1 ms, 5 % of the RTT), and up to 100 µs of slack.
+    peer.sends(20_300, data(segment(23)));
+    peer.sends(21_300, data(segment(24)));
+    peer.gets(21_400, ack(17_001).sack(18_001..24_001));
+    peer.sends(22_000, data(segment(25)));
+    peer.gets(23_100, ack(17_001).sack(18_001..25_001));
+    // RFC 5681 §4.2: what fills the hole is acknowledged at once.
+    peer.sends(24_000, data(segment(18)));
+    peer.gets(24_000, ack(25_001));
+}
+
+#[test]
+fn an_old_segment_brings_quick_acks_back() {
+    // tcp_data_queue: tcp_enter_quickack_mode: its sender did not get our ACKs.
+    let mut peer = after_quick_acks();
+    peer.sends(ms(20), data(segment(17)));
+    peer.gets(ms(20), ack(17_001).sack(16_001..17_001));
+    for number in 18..=32 {
+        peer.sends(ms(number + 3), data(segment(number)));
+        peer.gets(ms(number + 3), ack(number * MSS + 1));
+    }
+    // The report was one of the sixteen.
+    peer.sends(ms(40), data(segment(33)));
+    peer.sends(ms(41), data(segment(34)));
+    peer.gets(ms(41), ack(34_001));
+}
+
+fn both() -> [Settings; 2] {
+    [Settings { mss: 500, ..rfc() }, Settings { mss: 500, ..linux() }]
+}
+
+#[test]
+fn a_segment_that_comes_twice_is_reported() {
+    // RFC 2883 §4.1.1.
+    for settings in both() {
+        let mut peer = Peer::connected(settings, RTT);
+        peer.sends(ms(1), data(1..501));
+        peer.gets(ms(1), ack(501));
+        peer.sends(ms(2), data(501..1001));
+        peer.gets(ms(2), ack(1001));
+        peer.sends(ms(3), data(1..501));
+        peer.gets(ms(3), ack(1001).sack(1..501));
+        // §4: each duplicate is reported once.
+        peer.sends(ms(4), data(1001..1501));
+        peer.gets(ms(4), ack(1501));
+    }
+}
+
+#[test]
+fn one_that_comes_twice_is_reported_before_what_is_out_of_order() {
+    // RFC 2883 §4.1.2.
+    for settings in both() {
+        let mut peer = Peer::connected(settings, RTT);
+        peer.sends(ms(1), data(1..501));
+        peer.gets(ms(1), ack(501));
+        peer.sends(ms(2), data(1001..1501));
+        peer.gets(ms(2), ack(501).sack(1001..1501));
+        peer.sends(ms(3), data(1..501));
+        peer.gets(ms(3), ack(501).sack(1..501).sack(1001..1501));
+    }
+}
+
+#[test]
+fn one_out_of_order_that_comes_twice_is_reported_with_its_block() {
+    // RFC 2883 §4.1.3.
+    for settings in both() {
+        let mut peer = Peer::connected(settings, RTT);
+        peer.sends(ms(1), data(1..501));
+        peer.gets(ms(1), ack(501));
+        peer.sends(ms(2), data(1001..1501));
+        peer.gets(ms(2), ack(501).sack(1001..1501));
+        peer.sends(ms(3), data(1501..2001));
+        peer.gets(ms(3), ack(501).sack(1001..2001));
+        peer.sends(ms(4), data(1001..1501));
+        peer.gets(ms(4), ack(501).sack(1001..1501).sack(1001..2001));
+    }
+}
+
+#[test]
+fn a_part_that_comes_twice_is_reported() {
+    // RFC 2883 §4.2.1: the second half of a segment is new.
+    for settings in both() {
+        let settings = Settings { mss: 1000, ..settings };
+        let mut peer = Peer::connected(settings, RTT);
+        peer.sends(ms(1), data(1..501));
+        peer.gets(ms(1), ack(501));
+        peer.sends(ms(2), data(1..1001));
+        peer.gets(ms(2), ack(1001).sack(1..501));
+    }
+}
+
+#[test]
+fn of_two_parts_that_come_twice_the_first_is_reported() {
+    // RFC 2883 §4.2.3, with §4.2.2 for the blocks above: a large segment that covers two early ones.
+    for settings in both() {
+        let settings = Settings { mss: 2000, ..settings };
+        let mut peer = Peer::connected(settings, RTT);
+        peer.sends(ms(1), data(501..1001));
+        peer.gets(ms(1), ack(1).sack(501..1001));
+        peer.sends(ms(2), data(1501..2001));
+        peer.gets(ms(2), ack(1).sack(1501..2001).sack(501..1001));
+        peer.sends(ms(3), data(501..2501));
+        peer.gets(ms(3), ack(1).sack(501..1001).sack(501..2501));
+    }
+}
+
+#[test]
+fn nothing_is_reported_twice_unless_it_is_asked_for() {
+    let mut peer = Peer::connected(Settings { dsack: false, ..rfc() }, RTT);
+    peer.sends(ms(1), data(1..1001));
+    peer.gets(ms(1), ack(1001));
+    peer.sends(ms(2), data(1..1001));
+    peer.gets(ms(2), ack(1001));
+}

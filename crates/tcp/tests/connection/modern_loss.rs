@@ -1,0 +1,312 @@
+//! How the modern sender finds losses and repairs them: RACK, TLP (RFC 8985), PRR (RFC 9937).
+//!
+//! Round trips take 100 ms: the handshake makes that SRTT and `min_RTT`.
+
+use crate::peer::*;
+use tcplab_tcp::{Settings, WindowReduction};
+
+const RTT: u64 = ms(100);
+
+/// One after which ten segments are under way since 0.
+fn ten(settings: Settings) -> Peer {
+    let mut peer = Peer::connected(settings, RTT);
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer
+}
+
+/// Cuts at once: what is sent tells nothing but what was found lost.
+fn without_prr() -> Settings {
+    Settings { reduction: WindowReduction::AtOnce, ..rfc() }
+}
+
+#[test]
+fn three_later_segments_delivered_leave_no_time_to_wait() {
+    // RFC 8985 §6.2 step 4: without reordering, RACK.reo_wnd is 0 once DupThresh were SACKed.
+    let mut peer = ten(without_prr());
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(100_100, ack(1).sack(1001..3001));
+    peer.sends(100_200, ack(1).sack(1001..4001));
+    peer.gets(100_200, data(1..1001));
+    assert_eq!(peer.ssthresh(), Some(5));
+}
+
+#[test]
+fn with_fewer_a_quarter_of_the_least_rtt_is_waited() {
+    // RFC 8985 §6.2 step 5: lost RACK.rtt + reo_wnd after it left, 100.1 + 100 / 4 ms.
+    let mut peer = ten(without_prr());
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(100_100, ack(1).sack(1001..3001));
+    peer.gets(125_100, data(1..1001));
+}
+
+#[test]
+fn linux_waits_two_milliseconds_more_and_in_ticks() {
+    // tcp_rack_mark_lost: what is left at 100.1 ms are 25 ms, and 2 ms more make 27 ticks; counted from
+    // tick 100, and one later so as not to be early.
+    let mut peer = ten(linux());
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(100_100, ack(1).sack(1001..3001));
+    peer.gets(128_000, data(1..1001));
+}
+
+#[test]
+fn what_was_late_is_no_loss() {
+    let mut peer = ten(without_prr());
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(120_000, ack(2001));
+    peer.sends(121_000, ack(10_001));
+    peer.silence(ms(2_000));
+    assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (None, 0));
+}
+
+/// Segment 1 of ten is overtaken; all arrive.
+fn reorder(peer: &mut Peer) {
+    peer.sends(100_000, ack(1).sack(1001..2001));
+    peer.sends(101_000, ack(2001));
+    peer.sends(102_000, ack(10_001));
+}
+
+#[test]
+fn once_reordering_was_seen_three_are_waited_for_too() {
+    let mut peer = ten(without_prr());
+    reorder(&mut peer);
+    peer.writes(ms(200), 10 * MSS);
+    peer.gets(ms(200), data(10_001..20_001));
+    peer.sends(ms(300), ack(10_001).sack(11_001..14_001));
+    // RFC 8985 §6.2 step 4: RACK.reordering_seen: min_RTT / 4, however many were SACKed.
+    peer.gets(ms(325), data(10_001..11_001));
+}
+
+#[test]
+fn a_dsack_widens_the_window_by_another_quarter() {
+    let mut peer = ten(without_prr());
+    reorder(&mut peer);
+    peer.writes(ms(200), 10 * MSS);
+    peer.gets(ms(200), data(10_001..20_001));
+    peer.sends(ms(300), ack(10_001).sack(11_001..14_001));
+    peer.gets(ms(325), data(10_001..11_001));
+    // It was late, and comes twice.
+    peer.sends(ms(330), ack(14_001));
+    peer.sends(ms(331), ack(20_001));
+    peer.sends(ms(425), ack(20_001).sack(10_001..11_001));
+    peer.writes(ms(500), 10 * MSS);
+    peer.gets(ms(500), data(20_001..30_001));
+    peer.sends(ms(600), ack(20_001).sack(21_001..24_001));
+    // RFC 8985 §6.2 step 4: RACK.reo_wnd_mult is 2: 100 + 2 * 25 ms.
+    peer.gets(ms(650), data(20_001..21_001));
+}
+
+#[test]
+fn a_repair_that_is_lost_is_found_by_what_left_after_it() {
+    let mut peer = Peer::connected(without_prr(), RTT);
+    peer.writes(0, 14 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.sends(100_000, ack(1).sack(1001..4001));
+    peer.gets(100_000, data(1..1001));
+    // ssthresh is 5. In flight: 10 - 9 SACKed - 1 lost + 1 repair.
+    peer.sends(100_200, ack(1).sack(1001..10_001));
+    peer.gets(100_200, data(10_001..14_001));
+    // RFC 8985 §6.2 step 5: RACK.xmit_ts is 100.2 ms, after the repair; its RTT has passed.
+    peer.sends(200_200, ack(1).sack(1001..11_001));
+    peer.gets(200_200, data(1..1001));
+    assert_eq!(peer.end.counters().timeouts, 0);
+}
+
+#[test]
+fn a_probe_repeats_the_last_segment_after_two_round_trips() {
+    // RFC 8985 §7.2: PTO = 2 * SRTT; §7.3: nothing new to send.
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2001));
+    peer.gets(ms(200), data(1001..2001));
+    // RFC 8985 §7.3: the retransmission timer starts again with the probe.
+    peer.silence(ms(1_199));
+    peer.gets(ms(1_200), data(1..1001));
+}
+
+#[test]
+fn a_probe_of_new_data_is_preferred_even_beyond_the_window() {
+    // RFC 8985 §7.3: one segment more than the congestion window.
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.writes(0, 20 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.gets(ms(200), data(10_001..11_001));
+    // No second probe before the first is answered.
+    peer.silence(ms(1_199));
+    peer.gets(ms(1_200), data(1..1001));
+}
+
+#[test]
+fn a_probe_of_new_data_keeps_to_the_window_of_the_peer() {
+    let answer = syn().acking(1).window(10 * MSS);
+    let mut peer = Peer::answering(rfc(), RTT, answer);
+    peer.writes(0, 20 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.gets(ms(200), data(9_001..10_001));
+    peer.ignores(ms(500));
+}
+
+#[test]
+fn a_lone_segment_is_given_time_for_a_delayed_ack() {
+    // RFC 8985 §7.2: PTO = 2 * SRTT + TLP.max_ack_delay (200 ms).
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.writes(0, MSS);
+    peer.gets(0, data(1..1001));
+    peer.gets(ms(400), data(1..1001));
+    peer.sends(ms(500), ack(1001));
+}
+
+#[test]
+fn linux_probes_when_the_timeout_would_come_first() {
+    // tcp_schedule_loss_probe: 2 * 20 + 200 ms for a lone segment, but RTO = 20 + 200 ms is less. 220
+    // ticks are counted in eights: 224.
+    let mut peer = Peer::connected(linux(), ms(20));
+    peer.writes(0, MSS);
+    peer.gets(0, data(1..1001));
+    peer.gets(ms(224), data(1..1001));
+    peer.sends(ms(244), ack(1001));
+}
+
+#[test]
+fn linux_probes_for_several_after_two_round_trips_and_two_ticks() {
+    // 2 * 20 + TCP_TIMEOUT_MIN_US: 42 ticks, and one so as not to be early.
+    let mut peer = Peer::connected(linux(), ms(20));
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2001));
+    peer.gets(ms(43), data(1001..2001));
+    peer.sends(ms(63), ack(2001));
+}
+
+#[test]
+fn an_ack_restarts_the_wait_for_a_probe() {
+    let mut peer = ten(rfc());
+    peer.sends(ms(100), ack(5_001));
+    // 2 * SRTT after the ACK, and not after the sending.
+    peer.gets(ms(300), data(9_001..10_001));
+    peer.ignores(ms(400));
+}
+
+/// Two segments, of which the last is repeated by a probe.
+fn probed(settings: Settings) -> Peer {
+    let mut peer = Peer::connected(settings, RTT);
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2001));
+    peer.gets(ms(200), data(1001..2001));
+    peer
+}
+
+#[test]
+fn a_probe_that_was_not_needed_changes_nothing() {
+    // RFC 8985 §7.4.1 case 1: a DSACK of the probe; case 2: a plain duplicate ACK.
+    for twice in [ack(2001).sack(1001..2001), ack(2001)] {
+        let mut peer = probed(rfc());
+        peer.sends(ms(250), ack(2001));
+        peer.sends(ms(300), twice);
+        peer.writes(ms(310), MSS);
+        peer.gets(ms(310), data(2001..3001));
+        peer.sends(ms(410), ack(3001));
+        assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (None, 0));
+    }
+}
+
+#[test]
+fn a_probe_that_repaired_a_loss_shrinks_the_window() {
+    // RFC 8985 §7.4.2: acknowledged beyond TLP.end_seq, and no sign of a duplicate.
+    for (settings, ssthresh) in [(rfc(), 3), (linux(), 8)] {
+        let mut peer = Peer::connected(settings, RTT);
+        peer.writes(0, 6 * MSS);
+        peer.ignores(ms(299));
+        peer.sends(ms(300), ack(6001));
+        peer.writes(ms(310), MSS);
+        peer.gets(ms(310), data(6001..7001));
+        peer.sends(ms(410), ack(7001));
+        // Half of the flight that the probe belonged to; in Linux half of the window, which
+        // the six that arrived made 16.
+        assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (Some(ssthresh), 1));
+    }
+}
+
+#[test]
+fn a_lost_tail_is_found_by_the_sack_of_the_probe() {
+    // RFC 8985 §7.1: of ten the last three are lost; the probe repeats the tenth, whose SACK starts
+    // RACK for the two before it.
+    let mut peer = ten(rfc());
+    peer.sends(ms(100), ack(7_001));
+    peer.gets(ms(300), data(9_001..10_001));
+    peer.sends(ms(400), ack(7_001).sack(9_001..10_001));
+    peer.gets(ms(400), data(7_001..8_001));
+    peer.sends(ms(500), ack(8_001).sack(9_001..10_001));
+    peer.gets(ms(500), data(8_001..9_001));
+    peer.sends(ms(600), ack(10_001));
+    assert_eq!((peer.end.counters().timeouts, peer.end.counters().episodes), (0, 1));
+}
+
+#[test]
+fn no_probe_in_recovery() {
+    // RFC 8985 §7.2: the timer is the one for retransmissions, an RTO after the repair.
+    let mut peer = ten(without_prr());
+    peer.sends(ms(100), ack(1).sack(1001..4001));
+    peer.gets(ms(100), data(1..1001));
+    peer.gets(ms(1_100), data(1..1001));
+    peer.ignores(ms(1_101));
+}
+
+/// Twenty segments under way, ssthresh will be ten; `j` of those that are not among the first `lost`
+/// have arrived.
+fn twenty(lost: u64) -> (Peer, impl Fn(&mut Peer, u64)) {
+    let mut peer = Peer::connected(Settings { initial_window: 20, ..rfc() }, RTT);
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..20_001));
+    let arrive = move |peer: &mut Peer, j: u64| {
+        let block = lost * MSS + 1..(lost + j) * MSS + 1;
+        peer.sends(ms(100 + j), ack(1).sack(block));
+    };
+    (peer, arrive)
+}
+
+#[test]
+fn one_loss_of_twenty_lets_every_second_ack_send() {
+    // RFC 6937 §4, first example: two by limited transmit, the repair, and then one for each two.
+    let (mut peer, arrive) = twenty(1);
+    let mut next = 20_001;
+    for j in 1..=19 {
+        arrive(&mut peer, j);
+        if j == 3 {
+            peer.gets(ms(103), data(1..1001));
+        } else if j < 3 || (j % 2 == 1 && j < 19) {
+            peer.gets(ms(100 + j), data(next..next + MSS));
+            next += MSS;
+        }
+    }
+    // ssthresh is reached: each that is delivered lets one go, by the bound of the reduction.
+    assert_eq!(peer.end.snapshot().in_flight, 10);
+    for j in 20..=21 {
+        peer.sends(ms(181 + j), ack(1).sack(1001..(j + 1) * MSS + 1));
+        peer.gets(ms(181 + j), data(next..next + MSS));
+        next += MSS;
+    }
+    peer.sends(ms(203), ack(22_001));
+    peer.gets(ms(203), data(next..next + MSS));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (10, Some(10)));
+}
+
+#[test]
+fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
+    // RFC 6937 §4, second example: the first 15 of twenty are lost.
+    let (mut peer, arrive) = twenty(15);
+    for (j, sent) in [20_001, 21_001, 1, 1001, 2001].into_iter().enumerate() {
+        arrive(&mut peer, j as u64 + 1);
+        peer.gets(ms(101 + j as u64), data(sent..sent + MSS));
+    }
+    // Those of limited transmit arrive.
+    for (j, sent) in [(6, 3001), (7, 4001)] {
+        peer.sends(ms(195 + j), ack(1).sack(15_001..(15 + j) * MSS + 1));
+        peer.gets(ms(195 + j), data(sent..sent + MSS));
+    }
+    // RFC 9937 §6.2: an ACK that advances and shows no further loss: one more than was delivered.
+    peer.sends(ms(203), ack(1001).sack(15_001..22_001));
+    peer.gets(ms(203), data(5_001..7_001));
+    peer.sends(ms(204), ack(2001).sack(15_001..22_001));
+    peer.gets(ms(204), data(7_001..9_001));
+}

@@ -1,0 +1,102 @@
+//! When Linux tries again: timers in ticks, those of SYNs and those of data.
+//!
+//! `kernel/time/timer.c`: up to 62 ticks are counted one by one, up to 503 in eights, up to 4031 in 64,
+//! up to 32,255 in 512, and then in 4096; a timer runs out at the first such tick behind its time.
+
+use crate::peer::*;
+use tcplab_tcp::{Ended, Flags, Settings};
+
+const RTT: u64 = ms(100);
+
+/// When a timer runs out that is set at a tick for so many more.
+fn wheel(now: u64, ticks: u64) -> u64 {
+    let unit = match ticks {
+        0..63 => 1,
+        63..504 => 8,
+        504..4_032 => 64,
+        4_032..32_256 => 512,
+        _ => 4_096,
+    };
+    ms(((now / 1_000 + ticks) / unit + 1) * unit)
+}
+
+#[test]
+fn linux_repeats_a_syn_each_second_and_then_doubles() {
+    // tcp_retransmit_timer: the timeout stays as it is for tcp_syn_linear_timeouts = 4, and so for the
+    // fifth, too; then it doubles. tcp_write_timeout: tcp_syn_retries more than those four.
+    let mut peer = Peer::connecting(Settings { syn_linear_timeouts: 4, ..linux() });
+    peer.gets(0, syn());
+    let mut now = 0;
+    for seconds in [1, 1, 1, 1, 1, 2, 4, 8, 16, 32] {
+        now = wheel(now, seconds * 1_000);
+        peer.gets(now, syn());
+    }
+    now = wheel(now, 64_000);
+    peer.silence(now - 1);
+    assert_eq!(peer.end.ended(), None);
+    peer.silence(now);
+    assert_eq!(peer.end.ended(), Some(Ended::TimedOut));
+}
+
+#[test]
+fn without_linear_timeouts_a_syn_waits_twice_as_long_each_time() {
+    // RFC 6298 §5.5, and Linux before 6.5.
+    for settings in [rfc(), linux()] {
+        let is_linux = settings.tso;
+        let mut peer = Peer::connecting(settings);
+        peer.gets(0, syn());
+        let mut now = 0;
+        for seconds in [1, 2, 4, 8, 16, 32] {
+            now = if is_linux { wheel(now, seconds * 1_000) } else { now + ms(seconds * 1_000) };
+            peer.gets(now, syn());
+        }
+        now = if is_linux { wheel(now, 64_000) } else { now + ms(60_000) };
+        peer.silence(now);
+        assert_eq!(peer.end.ended(), Some(Ended::TimedOut));
+    }
+}
+
+#[test]
+fn linux_repeats_a_syn_ack_five_times() {
+    // reqsk_timer_handler: tcp_synack_retries = 5, each after twice the time.
+    let mut peer = Peer::listening(Settings { syn_ack_retries: 5, ..linux() }, syn());
+    peer.gets(0, syn().with(Flags::ACK).acking(1));
+    let mut now = 0;
+    for seconds in [1, 2, 4, 8, 16] {
+        now = wheel(now, seconds * 1_000);
+        peer.gets(now, syn().with(Flags::ACK).acking(1));
+    }
+    now = wheel(now, 32_000);
+    peer.silence(now);
+    assert_eq!(peer.end.ended(), Some(Ended::TimedOut));
+}
+
+#[test]
+fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
+    // RFC 5681 §3.1; tcp_init_transfer: the window is one if more than one SYN was repeated, as the first
+    // timeout may just have been too short (RFC 6298 appendix A).
+    for (settings, lost, cwnd) in [(rfc(), 1, 1), (linux(), 1, 10), (linux(), 2, 1)] {
+        let mut peer = Peer::connecting(settings);
+        peer.gets(0, syn());
+        let answer = ms(if lost == 1 { 2_000 } else { 3_500 });
+        peer.ignores(answer);
+        peer.sends(answer, syn().acking(1));
+        peer.gets(answer, ack(1));
+        peer.writes(answer, 30 * MSS);
+        peer.gets(answer, data(1..cwnd * MSS + 1));
+    }
+}
+
+#[test]
+fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
+    // RTO = 100 + 200 ms; then twice that, in 64ths.
+    let mut peer = Peer::connected(Settings { tlp: false, ..linux() }, RTT);
+    peer.writes(5_300, MSS);
+    peer.gets(5_300, data(1..1001));
+    let first = wheel(5_300, 300);
+    assert_eq!(first, ms(312));
+    peer.gets(first, data(1..1001));
+    let second = wheel(first, 600);
+    assert_eq!(second, ms(960));
+    peer.gets(second, data(1..1001));
+}

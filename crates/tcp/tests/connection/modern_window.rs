@@ -1,0 +1,192 @@
+//! How the modern sender uses its window, and the modern receiver opens its own: restart after idle,
+//! validation, bursts, receive buffers.
+
+use crate::peer::*;
+use tcplab_tcp::{Flags, Settings};
+
+const RTT: u64 = ms(100);
+
+/// A window of 40: ten, twenty and forty segments were sent; the last of them left at 200 ms, and
+/// 40,000 bytes are acknowledged at 300 ms.
+fn grown(mut settings: Settings) -> Peer {
+    settings.tso = false;
+    let mut peer = Peer::connected(settings, RTT);
+    peer.writes(0, 30 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.sends(ms(100), ack(10_001));
+    peer.gets(ms(100), data(10_001..30_001));
+    peer.sends(ms(200), ack(30_001));
+    assert_eq!(peer.cwnd(), 40);
+    peer
+}
+
+#[test]
+fn after_an_idle_timeout_the_first_window_is_used_again() {
+    // RFC 5681 §4.1: nothing sent for more than the RTO of a second.
+    let mut peer = grown(rfc());
+    peer.writes(ms(1_101), 40 * MSS);
+    peer.gets(ms(1_101), data(30_001..40_001));
+    assert_eq!(peer.cwnd(), 10);
+    peer.ignores(ms(1_102));
+
+    let mut peer = grown(rfc());
+    peer.writes(ms(1_099), 40 * MSS);
+    peer.gets(ms(1_099), data(30_001..70_001));
+    peer.ignores(ms(1_100));
+
+    let mut peer = grown(Settings { restart_after_idle: false, ..rfc() });
+    peer.writes(ms(1_101), 40 * MSS);
+    peer.gets(ms(1_101), data(30_001..70_001));
+}
+
+#[test]
+fn linux_halves_the_window_for_each_idle_timeout() {
+    // tcp_cwnd_restart: the RTO is 100 + 200 ms, and what was idle is counted from the last sending at
+    // 100 ms; not below the first window.
+    for (at, cwnd) in [(ms(399), 40), (ms(402), 20), (ms(702), 10), (ms(1_002), 10)] {
+        let mut peer = grown(linux());
+        peer.writes(at, 60 * MSS);
+        peer.gets(at, data(30_001..30_001 + cwnd * MSS));
+        assert_eq!(peer.cwnd(), cwnd);
+    }
+}
+
+#[test]
+fn a_window_that_is_not_filled_does_not_grow() {
+    // RFC 7661 §4.1: growth is for those that use the window.
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.writes(0, 9 * MSS);
+    peer.gets(0, data(1..9_001));
+    peer.sends(ms(100), ack(9_001));
+    assert_eq!(peer.cwnd(), 10);
+}
+
+#[test]
+fn linux_is_content_with_more_than_half_in_slow_start() {
+    // tcp_is_cwnd_limited: cwnd < 2 * max_packets_out.
+    for (segments, cwnd) in [(5, 10), (6, 16)] {
+        let mut peer = Peer::connected(linux(), RTT);
+        peer.writes(0, segments * MSS);
+        peer.gets(0, data(1..segments * MSS + 1));
+        peer.sends(ms(100), ack(segments * MSS + 1));
+        assert_eq!(peer.cwnd(), cwnd);
+    }
+}
+
+#[test]
+fn linux_narrows_a_window_that_was_not_filled_for_a_timeout() {
+    // tcp_cwnd_application_limited (RFC 2861): to the mean of the window and the most that was used, at
+    // least the first window; an RTO of 300 ms after the last growth at 200 ms.
+    let mut peer = grown(linux());
+    for (at, from) in [(ms(250), 30_001), (ms(380), 32_001)] {
+        peer.writes(at, 2 * MSS);
+        peer.gets(at, data(from..from + 2 * MSS));
+    }
+    assert_eq!(peer.cwnd(), 40);
+    peer.writes(ms(510), 2 * MSS);
+    peer.gets(ms(510), data(34_001..36_001));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (25, None));
+}
+
+#[test]
+fn linux_sends_two_at_once_on_slow_paths_and_pushes_the_second() {
+    // tcp_tso_autosize: 200 % of 10 segments in 100 ms are 200 bytes in 2^-10 s: tcp_min_tso_segs = 2.
+    // __tcp_transmit_skb: PSH on the last of several segments.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, 30 * MSS);
+    for burst in 0..5 {
+        peer.gets(0, data(burst * 2_000 + 1..burst * 2_000 + 2_001).pushed());
+    }
+}
+
+#[test]
+fn linux_sends_more_at_once_on_fast_paths() {
+    // 200 % of 50 segments in 10 ms are 9765 bytes in 2^-10 s: 9 whole segments.
+    let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
+    peer.writes(0, 60 * MSS);
+    for burst in 0..4 {
+        peer.gets(0, data(burst * 9_000 + 1..burst * 9_000 + 9_001).pushed());
+    }
+    // tcp_sendmsg_locked: a packet of half the window, 32 segments, sends a burst (tcp_push_one). What is
+    // left of it is filled up with nine more, and pushed: more than half a window was written since
+    // the beginning (forced_push). So a packet ends there, and a burst with it.
+    peer.gets(0, data(36_001..41_001).pushed());
+    peer.gets(0, data(41_001..50_001).pushed());
+}
+
+#[test]
+fn linux_sends_still_more_on_short_paths_but_half_of_the_window() {
+    // sk_gso_max_size >> (1000 >> tcp_tso_rtt_log), 32 kB more; tcp_cwnd_test: cwnd / 2.
+    let mut peer = Peer::connected(linux(), ms(1));
+    peer.writes(0, 30 * MSS);
+    peer.gets(0, data(1..5_001).pushed());
+    peer.gets(0, data(5_001..10_001).pushed());
+}
+
+#[test]
+fn linux_waits_for_a_whole_burst_if_acks_come_fast() {
+    let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
+    peer.writes(0, 200 * MSS);
+    peer.ignores(0);
+    // tcp_tso_should_defer: the last sending is more than a millisecond ago: what may go goes, two that
+    // were acknowledged and two of slow start.
+    peer.sends(10_000, ack(2001));
+    peer.gets(10_000, data(50_001..54_001).pushed());
+    // Now it was just before, and the next ACK is due: four and eight wait, twelve make a burst of 11:
+    // 200 % of 58 segments in SRTT = 10.07 ms are 11.2 kB in 2^-10 s. The twelfth waits again.
+    peer.sends(10_100, ack(4001));
+    peer.sends(10_200, ack(6001));
+    peer.sends(10_300, ack(8001));
+    peer.gets(10_300, data(54_001..65_001).pushed());
+    peer.sends(10_400, ack(10_001));
+}
+
+/// A receiver as Linux is by default, on an Ethernet.
+fn ethernet() -> Settings {
+    Settings { mss: 1460, timestamps: true, ..linux() }
+}
+
+#[test]
+fn linux_offers_whole_segments_of_half_its_buffer_at_first() {
+    // tcp_select_initial_window: tcp_rmem[1] / 2 = 65,536, rounded down to whole segments. Timestamps
+    // count in their size once both sides have said so (tcp_openreq_init_rwin).
+    let mut peer = Peer::connecting(ethernet());
+    peer.gets(0, syn().window(44 * 1460));
+    let mut peer = Peer::listening(ethernet(), syn());
+    peer.gets(0, syn().with(Flags::ACK).window(45 * 1448));
+}
+
+#[test]
+fn linux_opens_its_window_by_two_segments_for_each() {
+    // tcp_init_buffer_space leaves a segment to the application: 65,536 - 1448. tcp_grow_window: two
+    // more for each full segment; __tcp_select_window: in units of the scale, 128.
+    let mut peer = Peer::connected(ethernet(), RTT);
+    for number in 1..=4 {
+        peer.sends(ms(number), data((number - 1) * 1448 + 1..number * 1448 + 1));
+        let earned: u64 = 64_088 + number * 2 * 1448;
+        let line = ack(number * 1448 + 1).window(earned.next_multiple_of(128));
+        peer.gets(ms(number), line);
+    }
+}
+
+#[test]
+fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
+    // tcp_rcv_space_adjust: it begins with ten segments a round trip. The application reads 1, 20 and 40
+    // of 1448 bytes in the round trips that begin at 100, 200 and 300 ms.
+    let mut peer = Peer::connected(ethernet(), RTT);
+    let mut next = 1;
+    for (at, segments) in [(ms(100), 10), (ms(200), 20), (ms(300), 40)] {
+        peer.sends(at, data(next..next + segments * 1448).echoing(at - RTT));
+        next += segments * 1448;
+        // A last one may wait for 40 ms.
+        peer.ignores(at + ms(60));
+    }
+    // A segment takes 2408 bytes of memory, of which 153 / 256 are data. 131,072 bytes less one segment
+    // are a window of 76,896. At 300 ms 28,960 bytes have been read in a round trip: twice that and 16
+    // segments, and as it doubled twice as much more: 243,264, so that each of the 39 segments from then
+    // on, and one more, opens the window by two.
+    let earned: u64 = 76_896 + 40 * 2 * 1448;
+    assert!(earned < 243_264);
+    peer.sends(ms(361), data(next..next + 1448));
+    peer.gets(ms(361), ack(next + 1448).window(earned.next_multiple_of(128)));
+}

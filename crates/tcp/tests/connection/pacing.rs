@@ -1,0 +1,91 @@
+//! Pacing as Linux does it by itself: bursts leave as far apart as they take at the rate of the window.
+
+use crate::peer::*;
+use tcplab_tcp::{Settings, WindowReduction};
+
+const RTT: u64 = ms(100);
+
+fn paced(mut settings: Settings) -> Settings {
+    settings.pacing = true;
+    settings
+}
+
+/// A window of twenty from 100 ms on: all of the first ten are acknowledged then.
+fn twenty(settings: Settings) -> Peer {
+    let mut peer = Peer::connected(paced(settings), RTT);
+    peer.writes(0, 60 * MSS);
+    // tcp_update_skb_after_send: the first ten segments of a connection are free.
+    peer.gets(0, data(1..10_001));
+    peer.sends(RTT, ack(10_001));
+    peer
+}
+
+#[test]
+fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
+    // tcp_update_pacing_rate: 200 % of 20 segments in 100 ms are 400 kB/s: two segments take 5 ms. The
+    // first two were allowed at 10 ms, and for that wait half of their time is credited.
+    let mut peer = twenty(linux());
+    peer.gets(ms(100), data(10_001..12_001).pushed());
+    for burst in 1..10 {
+        let (at, start) = (97_500 + burst * 5_000, 10_001 + burst * 2_000);
+        peer.gets(at, data(start..start + 2_000).pushed());
+    }
+    let rate = peer.end.snapshot().pacing.expect("it paces");
+    assert_eq!(rate.bits_per_second(), 3_200_000);
+    // The window is full.
+    peer.silence(ms(199));
+}
+
+#[test]
+fn without_segmentation_offload_single_segments_are_paced() {
+    let mut peer = twenty(rfc());
+    peer.gets(ms(100), data(10_001..11_001));
+    for segment in 1..20 {
+        let (at, start) = (98_750 + segment * 2_500, 10_001 + segment * 1_000);
+        peer.gets(at, data(start..start + 1_000));
+    }
+    peer.silence(ms(199));
+}
+
+#[test]
+fn it_slows_down_to_six_fifths_near_the_threshold() {
+    // After a loss the window is five: 120 % of that in 60 ms are 100 kB/s, and a segment takes 10 ms.
+    let mut peer = Peer::connected(paced(Settings { tso: false, ..linux() }), ms(60));
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.sends(ms(60), ack(1).sack(1001..10_001));
+    peer.gets(ms(60), data(1..1001));
+    peer.sends(ms(120), ack(10_001));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (5, Some(5)));
+    peer.writes(ms(200), 4 * MSS);
+    // For the first, half of that is credited.
+    for (number, at) in [200, 205, 215, 225].into_iter().enumerate() {
+        let start = 10_001 + number as u64 * MSS;
+        peer.gets(ms(at), data(start..start + MSS));
+    }
+}
+
+#[test]
+fn a_repair_after_a_timeout_does_not_wait() {
+    let settings = Settings { tlp: false, ..rfc() };
+    let mut peer = twenty(settings);
+    peer.ignores(ms(1_099));
+    peer.gets(ms(1_100), data(10_001..11_001));
+    peer.ignores(ms(1_101));
+}
+
+#[test]
+fn repairs_are_paced() {
+    let mut peer =
+        Peer::connected(Settings { reduction: WindowReduction::AtOnce, ..paced(rfc()) }, RTT);
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..10_001));
+    // Four of ten lost: the window is five, three have arrived, three are not known to have.
+    peer.sends(ms(100), ack(1).sack(4001..10_001));
+    peer.gets(ms(100), data(1..1001));
+    // 120 % of max(5, 10 outstanding) segments in 100 ms are 120 kB/s: 8.3 ms each, half of it credited.
+    peer.gets_near(104_167, data(1001..2001));
+    peer.gets_near(112_500, data(2001..3001));
+    peer.gets_near(120_833, data(3001..4001));
+    peer.ignores(ms(121));
+}

@@ -1,0 +1,427 @@
+//! A scripted peer: at this time it sends that segment, and this is what it gets.
+//!
+//! One endpoint is under test, and it is the one that connects. Times are microseconds since its
+//! connection stood; offsets count the bytes of each direction from 1. Everything that the endpoint
+//! sends has to be in the script: what was not asked for is an error at the next line.
+
+use crate::world::control;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use tcplab_cc::{CutBase, Flavour, Init, Params, build};
+use tcplab_tcp::{
+    AckCounting, BuildControl, Endpoint, Flags, Identity, Segment, SeqNumber, Settings, Start,
+    SynOptions, Timestamps, WindowReduction,
+};
+use tcplab_units::{Duration, Time};
+
+/// Payload of a full segment in these scripts.
+pub const MSS: u64 = 1000;
+/// By how much the peer scales its window.
+const SCALE: u8 = 7;
+/// The endpoint's time when the connection stands: one at which all rings of Linux's timer wheel
+/// turn, so that they do at multiples of 1, 8, 64, 512 and 4096 ms of a script's time.
+const BEGIN: u64 = 3_088_000;
+/// The first sequence numbers: both directions wrap soon.
+const OURS: u32 = u32::MAX - 5_500;
+const THEIRS: u32 = u32::MAX - 3_500;
+
+/// Milliseconds in microseconds.
+pub const fn ms(millis: u64) -> u64 {
+    millis * 1_000
+}
+
+/// The sender that the RFCs describe, with all of its newer parts.
+pub fn rfc() -> Settings {
+    Settings {
+        mss: MSS as u16,
+        timestamps: false,
+        nagle: false,
+        delayed_ack: None,
+        dsack: true,
+        rack: true,
+        tlp: true,
+        reduction: WindowReduction::Proportional,
+        frto: true,
+        undo: true,
+        ..Settings::default()
+    }
+}
+
+/// Linux 6.12 as the profile has it, without Nagle and timestamps.
+pub fn linux() -> Settings {
+    Settings {
+        flavour: Flavour::Linux,
+        tso: true,
+        counting: AckCounting::PerSegment,
+        delayed_ack: Some(Duration::from_millis(40)),
+        quick_ack: 16,
+        min_rto: Duration::from_millis(200),
+        max_rto: Duration::from_secs(120),
+        receive_buffer: 6_291_456,
+        app_win: 31,
+        ..rfc()
+    }
+}
+
+/// A segment: one that the peer sends, or what is asked of one that it gets.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    data: Option<Range<u64>>,
+    from: Option<u64>,
+    ack: Option<u64>,
+    sack: Vec<Range<u64>>,
+    window: Option<u64>,
+    echo: Option<u64>,
+    flags: Flags,
+    without: Flags,
+    push: Option<bool>,
+}
+
+/// A segment with data, or as many full ones as it takes.
+pub fn data(range: Range<u64>) -> Line {
+    Line { data: Some(range), ..Line::default() }
+}
+
+/// An acknowledgment without data.
+pub fn ack(ack: u64) -> Line {
+    Line { ack: Some(ack), ..Line::default() }
+}
+
+/// A SYN, or what the flags of it are.
+pub fn syn() -> Line {
+    Line { flags: Flags::SYN, ..Line::default() }
+}
+
+impl Line {
+    pub fn acking(self, ack: u64) -> Self {
+        Self { ack: Some(ack), ..self }
+    }
+
+    /// Begins at this offset; without data, segments begin where the data before them ended.
+    pub fn from(self, offset: u64) -> Self {
+        Self { from: Some(offset), ..self }
+    }
+
+    /// Reports this block, after others.
+    pub fn sack(mut self, block: Range<u64>) -> Self {
+        self.sack.push(block);
+        self
+    }
+
+    /// Offers this window, in bytes.
+    pub fn window(self, bytes: u64) -> Self {
+        Self { window: Some(bytes), ..self }
+    }
+
+    /// Echoes the timestamp of what was sent at that time.
+    pub fn echoing(self, at: u64) -> Self {
+        Self { echo: Some(at), ..self }
+    }
+
+    pub fn with(self, flags: Flags) -> Self {
+        Self { flags: self.flags.with(flags), ..self }
+    }
+
+    /// None of these flags is set.
+    pub fn without(self, flags: Flags) -> Self {
+        Self { without: self.without.with(flags), ..self }
+    }
+
+    /// The last segment has PSH, and those before it have not.
+    pub fn pushed(self) -> Self {
+        Self { push: Some(true), ..self }
+    }
+}
+
+pub struct Peer {
+    pub end: Endpoint,
+    now: Time,
+    /// What the endpoint sent and the script has not asked for.
+    sent: VecDeque<(u64, Segment)>,
+    /// The timestamps of all that was sent, by time.
+    values: Vec<(u64, u32)>,
+    mss: u64,
+    timestamps: bool,
+    /// By how much the endpoint scales its window.
+    scale: u8,
+    /// The end of what the peer has sent.
+    next: u64,
+    /// The application reads what arrives.
+    pub reads: bool,
+    /// How many bytes it has read.
+    pub read: u64,
+    /// How many bytes it has still to write.
+    to_write: u64,
+}
+
+fn newreno(settings: &Settings) -> BuildControl {
+    match settings.flavour {
+        Flavour::Rfc => control("newreno"),
+        Flavour::Linux => Arc::new(|start: Start| {
+            let Start { mss, initial_window, seed } = start;
+            let (cut_base, flavour) = (CutBase::Cwnd, Flavour::Linux);
+            let init = Init { mss, initial_window, cut_base, flavour, seed };
+            build("newreno", &init, &Params::default()).expect("it is in the table")
+        }),
+    }
+}
+
+fn at(micros: u64) -> Time {
+    Time::ZERO + Duration::from_micros(BEGIN + micros)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "scripts read better without references")]
+impl Peer {
+    /// An endpoint that begins to connect at 0.
+    pub fn connecting(settings: Settings) -> Self {
+        Self::beginning(settings, at(0))
+    }
+
+    /// An endpoint that waits for a connection, and gets this SYN at 0.
+    pub fn listening(settings: Settings, syn: Line) -> Self {
+        let mut peer = Self::new(settings, at(0));
+        peer.end.listen();
+        peer.sends(0, syn);
+        peer
+    }
+
+    fn beginning(settings: Settings, now: Time) -> Self {
+        let mut peer = Self::new(settings, now);
+        peer.end.connect();
+        peer.serve();
+        peer
+    }
+
+    fn new(settings: Settings, now: Time) -> Self {
+        let identity = Identity { initial_sequence: OURS, seed: 1 };
+        let control = newreno(&settings);
+        let options = if settings.timestamps { 12 } else { 0 };
+        let mss = u64::from(settings.mss) - options;
+        let timestamps = settings.timestamps;
+        let end = Endpoint::new(Arc::new(settings), control, identity);
+        let (sent, values) = Default::default();
+        let (scale, next, reads, read, to_write) = (0, 0, true, 0, 0);
+        Self { end, now, sent, values, mss, timestamps, scale, next, reads, read, to_write }
+    }
+
+    /// An endpoint whose connection stands at 0, over a path of this round-trip time.
+    pub fn connected(settings: Settings, rtt: u64) -> Self {
+        Self::answering(settings, rtt, syn().acking(1))
+    }
+
+    /// The same, with this SYN-ACK.
+    pub fn answering(settings: Settings, rtt: u64, answer: Line) -> Self {
+        let begun = Time::ZERO + Duration::from_micros(BEGIN - rtt);
+        let mut peer = Self::beginning(settings, begun);
+        peer.sent.clear();
+        peer.sends(0, answer);
+        peer.gets(0, ack(1));
+        let answered = peer.values.len().saturating_sub(1);
+        peer.values.drain(..answered);
+        peer
+    }
+
+    fn micros(&self) -> u64 {
+        // Before the connection stands, time does not count.
+        (self.now.since(Time::ZERO).as_nanos() / 1_000).saturating_sub(BEGIN)
+    }
+
+    fn serve(&mut self) {
+        while let Some(segment) = self.end.poll_answer(self.now) {
+            self.note(segment);
+        }
+        if self.reads {
+            self.read += self.end.read(self.now, u64::MAX);
+        }
+        loop {
+            while let Some(segment) = self.end.poll_transmit(self.now) {
+                self.note(segment);
+            }
+            // A send buffer may take what is written in several parts, and send in between.
+            let taken = if self.to_write > 0 { self.end.write(self.to_write) } else { 0 };
+            self.to_write -= taken;
+            if taken == 0 {
+                break;
+            }
+        }
+    }
+
+    fn note(&mut self, segment: Segment) {
+        let at = self.micros();
+        if let Some(offer) = segment.syn_options() {
+            self.scale = offer.window_scale.unwrap_or(0);
+        }
+        self.values.extend(segment.timestamps().map(|timestamps| (at, timestamps.value)));
+        self.sent.push_back((at, segment));
+    }
+
+    /// Time passes until then.
+    fn run(&mut self, until: u64) {
+        let until = at(until);
+        assert!(until >= self.now, "the script goes back in time");
+        while self.end.next_timer() <= until {
+            self.now = self.now.max(self.end.next_timer());
+            self.end.on_timer(self.now);
+            self.serve();
+        }
+        self.now = until;
+    }
+
+    fn expect_nothing(&mut self) {
+        let unasked: Vec<_> = self.sent.iter().map(|(at, sent)| describe(*at, sent)).collect();
+        let now = self.micros();
+        assert!(unasked.is_empty(), "before {now} µs, not in the script: {unasked:#?}");
+    }
+
+    /// The endpoint's application writes.
+    pub fn writes(&mut self, at: u64, bytes: u64) {
+        self.run(at);
+        self.expect_nothing();
+        self.to_write += bytes;
+        self.serve();
+    }
+
+    /// The peer sends: data in as many segments as it takes.
+    pub fn sends(&mut self, at: u64, line: Line) {
+        self.run(at);
+        self.expect_nothing();
+        for part in self.parts(&line) {
+            let segment = self.segment(&line, part);
+            self.end.on_segment(self.now, &segment);
+            self.serve();
+        }
+    }
+
+    fn parts(&self, line: &Line) -> Vec<Option<Range<u64>>> {
+        let Some(range) = line.data.clone() else { return vec![None] };
+        let starts = range.clone().step_by(self.mss as usize);
+        starts.map(|start| Some(start..(start + self.mss).min(range.end))).collect()
+    }
+
+    fn segment(&mut self, line: &Line, part: Option<Range<u64>>) -> Segment {
+        let is_syn = line.flags.has(Flags::SYN);
+        let from = line.from.unwrap_or(self.next);
+        let range = part.unwrap_or(from..from);
+        self.next = self.next.max(range.end + u64::from(is_syn));
+        let is_first = is_syn && line.ack.is_none();
+        let flags = if is_first { line.flags } else { line.flags.with(Flags::ACK) };
+        let flags = if line.push == Some(true) { flags.with(Flags::PUSH) } else { flags };
+        let seq = SeqNumber(THEIRS.wrapping_add(range.start as u32));
+        let acked = SeqNumber(OURS.wrapping_add(line.ack.unwrap_or(1) as u32));
+        let scale = if is_syn { 0 } else { SCALE };
+        let window = line.window.unwrap_or(u64::MAX) >> scale;
+        let mut segment = Segment::new(flags, seq, acked)
+            .with_window(window.min(u64::from(u16::MAX)) as u16)
+            .with_payload((range.end - range.start) as u16);
+        if self.timestamps {
+            let last = self.values.last().map_or(0, |last| last.1);
+            let by_time = |at| self.values.iter().find(|&&(sent, _)| sent == at);
+            let named = line.echo.map(|at| by_time(at).expect("nothing was sent then").1);
+            let value = 77_000 + (self.now.since(Time::ZERO)).as_millis() as u32;
+            let echo = named.unwrap_or(last);
+            segment = segment.with_timestamps(Timestamps { value, echo });
+        }
+        if is_syn {
+            segment = segment.with_syn_options(SynOptions {
+                mss: u16::MAX,
+                window_scale: Some(SCALE),
+                sack_permitted: !line.without.has(Flags::PUSH),
+            });
+        }
+        let number = |offset: u64| SeqNumber(OURS.wrapping_add(offset as u32));
+        segment.with_sack(line.sack.iter().map(|block| (number(block.start), number(block.end))))
+    }
+
+    /// What the endpoint sent next, it sent then, and it is that: data in full segments, and an
+    /// acknowledgment with exactly these blocks.
+    pub fn gets(&mut self, at: u64, line: Line) {
+        self.run(at);
+        self.take(at, line);
+    }
+
+    fn take(&mut self, at: u64, line: Line) {
+        let parts = self.parts(&line);
+        let last = parts.len() - 1;
+        for (number, part) in parts.into_iter().enumerate() {
+            let Some((sent, segment)) = self.sent.pop_front() else {
+                panic!("at {at} µs, nothing was sent: {line:?}")
+            };
+            let seen = describe(sent, &segment);
+            assert_eq!(sent, at, "{seen} instead of {line:?}");
+            let start = u64::from(segment.seq.0.wrapping_sub(OURS));
+            let range = (segment.payload > 0).then(|| start..start + u64::from(segment.payload));
+            assert_eq!(range, part, "{seen} instead of {line:?}");
+            assert!(line.from.is_none_or(|from| from == start), "{seen} instead of {line:?}");
+            let acked = u64::from(segment.ack.0.wrapping_sub(THEIRS));
+            assert!(line.ack.is_none_or(|ack| ack == acked), "{seen} instead of {line:?}");
+            let block = |block: &(SeqNumber, SeqNumber)| {
+                let number = |of: SeqNumber| u64::from(of.0.wrapping_sub(THEIRS));
+                number(block.0)..number(block.1)
+            };
+            let sack: Vec<_> = segment.sack().iter().map(block).collect();
+            assert!(part.is_some() || sack == line.sack, "{seen} instead of {line:?}");
+            let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.scale };
+            let window = u64::from(segment.window) << scale;
+            assert!(line.window.is_none_or(|wanted| wanted == window), "{seen}, not {line:?}");
+            let flags = segment.flags;
+            let has = |one: Flags| flags.has(one) && !line.flags.has(one);
+            let unwanted = FLAGS.iter().any(|&one| line.without.has(one) && has(one));
+            assert!(flags.has(line.flags) && !unwanted, "{seen} instead of {line:?}");
+            let push = line.push.map(|push| push && number == last);
+            let is_pushed = flags.has(Flags::PUSH);
+            assert!(push.is_none_or(|push| push == is_pushed), "{seen} instead of {line:?}");
+        }
+    }
+
+    /// The same, where a time of no whole microseconds is rounded.
+    pub fn gets_near(&mut self, at: u64, line: Line) {
+        self.run(at + 1);
+        for (sent, _) in self.sent.iter_mut().filter(|(sent, _)| sent.abs_diff(at) <= 1) {
+            *sent = at;
+        }
+        self.take(at, line);
+    }
+
+    /// Nothing is sent until then.
+    pub fn silence(&mut self, until: u64) {
+        self.run(until);
+        self.expect_nothing();
+    }
+
+    /// What was sent so far does not matter.
+    pub fn ignores(&mut self, until: u64) {
+        self.run(until);
+        self.sent.clear();
+    }
+
+    pub fn cwnd(&self) -> u64 {
+        self.end.snapshot().cwnd
+    }
+
+    pub fn ssthresh(&self) -> Option<u64> {
+        self.end.snapshot().ssthresh
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.expect_nothing();
+        }
+    }
+}
+
+const FLAGS: [Flags; 6] = [Flags::PUSH, Flags::FIN, Flags::ECE, Flags::CWR, Flags::ECT, Flags::CE];
+
+fn describe(at: u64, segment: &Segment) -> String {
+    let start = segment.seq.0.wrapping_sub(OURS);
+    let end = start.wrapping_add(u32::from(segment.payload));
+    let number = |of: SeqNumber| of.0.wrapping_sub(THEIRS);
+    let sack: Vec<_> = segment.sack().iter().map(|it| number(it.0)..number(it.1)).collect();
+    let window = segment.window;
+    let ack = number(segment.ack);
+    let push = if segment.flags.has(Flags::PUSH) { " pushed" } else { "" };
+    let flags = segment.flags;
+    format!("{start}..{end}{push} {flags:?} ack {ack} {sack:?} window {window} at {at} µs")
+}
