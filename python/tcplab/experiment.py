@@ -636,7 +636,7 @@ class Stack(Value):
     """The transport: a profile that sets all options, and options that differ from it."""
 
     profile: str | None = None
-    """Which system's behaviour to start from: "rfc" (the default), "linux-6.12", ..."""
+    """Which system's behaviour to start from: "linux-6.12" (the default), "rfc", ..."""
 
     flavour: str | None = None
     """Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs

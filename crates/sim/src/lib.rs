@@ -32,7 +32,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub fn backend() -> Backend<'static> {
     Backend {
         name: NAME,
-        profile: Profile::Rfc,
+        profile: Profile::Linux612,
         version: &|_| VERSION.into(),
         refuse: &refuse::refuse,
     }

@@ -57,6 +57,15 @@ impl Acks {
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 
+    /// A segment arrived. Says whether duplicates wait for their ACK.
+    #[inline]
+    pub fn note_segment(&mut self, now: Time) -> bool {
+        self.linux.as_mut().is_some_and(|linux| {
+            linux.note_segment(now);
+            linux.holds_back()
+        })
+    }
+
     /// The application has read; `next` is expected, and what came before `acked` is acknowledged.
     #[inline]
     pub fn on_read(&mut self, next: u64, acked: u64, holds_nothing: bool) {

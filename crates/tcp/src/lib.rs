@@ -8,7 +8,7 @@
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
 //! | segments in, closing | `input` |
-//! | what may be sent, and in which bursts | `output`, `bursts` |
+//! | what may be sent, in which bursts, out of which buffer | `output`, `bursts`, `sendbuf` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
@@ -38,6 +38,7 @@ mod rounds;
 mod rtt;
 mod scoreboard;
 mod segment;
+mod sendbuf;
 mod sender;
 mod seq;
 mod settings;

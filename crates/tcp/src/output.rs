@@ -201,7 +201,7 @@ impl Sender {
                 self.consult(now, |cc, flow| cc.on_restart(flow, idle));
             }
         }
-        data.push |= settings.tso && self.bursts.is_at_end();
+        data.push |= settings.tso && self.bursts.is_pushed();
         Some(data)
     }
 

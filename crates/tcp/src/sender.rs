@@ -8,6 +8,7 @@ use crate::rounds::{Contribution, Rounds};
 use crate::rtt::{Progressed, Rtt};
 use crate::scoreboard::{Arrival, Progress, Scoreboard};
 use crate::segment::{Flags, SackBlock, Segment, clock};
+use crate::sendbuf::{Push, SendBuffer};
 use crate::seq::Origin;
 use crate::settings::{AckCounting, Settings};
 use crate::timer::{Kind, Timer};
@@ -86,6 +87,8 @@ pub(crate) struct Sender {
     pub control: Control,
     pub usage: Usage,
     pub bursts: Bursts,
+    /// How Linux holds what was written, once something was.
+    pub buffer: Option<Box<SendBuffer>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -129,6 +132,7 @@ impl Sender {
             },
             usage: Usage::default(),
             bursts: Bursts::default(),
+            buffer: None,
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,
@@ -217,6 +221,9 @@ impl Sender {
         echoed: Option<u64>,
         settings: &Settings,
     ) -> bool {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.push = Push::Pending;
+        }
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
         if ack < self.una && segment.sack().is_empty() {
@@ -238,6 +245,9 @@ impl Sender {
         if acked_bytes > 0 {
             self.board.acknowledge(ack, &mut progress);
             self.una = ack;
+            if let Some(buffer) = &mut self.buffer {
+                buffer.acknowledge(ack);
+            }
         }
         let duplicate = if self.sack {
             acked_bytes == 0 && progress.delivered > 0

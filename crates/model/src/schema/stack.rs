@@ -20,7 +20,7 @@ macro_rules! options {
             /// The transport: a profile that sets all options, and options that differ from it.
             #[derive(Default)]
             pub struct Stack {
-                /// Which system's behaviour to start from: "rfc" (the default), "linux-6.12", ...
+                /// Which system's behaviour to start from: "linux-6.12" (the default), "rfc", ...
                 pub profile: Option<Profile> = None,
                 $($(#[doc = $doc])+ pub $field: Option<$type> $([$range])? = None,)*
             }
