@@ -50,12 +50,11 @@ proptest! {
         });
         world.run(millis(2_000_000));
         for end in [CLIENT, SERVER] {
-            prop_assert_eq!(world.ends[end].write(bytes[end]), bytes[end].min(stacks[end].wmem.0));
-            world.ends[end].close();
+            world.write(end, bytes[end]);
+            world.close(end);
         }
         prop_assert!(world.settle(millis(10_000_000)), "{:?}", world.ends);
-        let written = [0, 1].map(|end: usize| bytes[end].min(stacks[end].wmem.0));
-        prop_assert_eq!(world.received, [written[SERVER], written[CLIENT]]);
+        prop_assert_eq!(world.received, [bytes[SERVER], bytes[CLIENT]]);
         prop_assert_eq!(world.states(), [State::Closed; 2]);
     }
 }
@@ -66,7 +65,7 @@ fn each_profile_repairs_losses_of_its_own() {
         let stack = profile.options();
         let lost = world::drop_data(CLIENT, &[4, 6, 7, 12, 13, 14]);
         let mut world = World::with([end(&stack), end(&stack)]).established().wire(lost);
-        world.ends[CLIENT].write(100_000);
+        world.write(CLIENT, 100_000);
         world.run(millis(60_000));
         assert_eq!(world.received[SERVER], 100_000, "{profile:?}");
     }

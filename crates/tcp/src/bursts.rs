@@ -108,6 +108,10 @@ impl Sender {
         let Some(buffer) = self.buffer.as_mut().filter(|_| self.written > self.nxt) else {
             return 1;
         };
+        if buffer.reached() > self.nxt {
+            // What was meant to fill fewer segments: options have taken room.
+            return (buffer.reached() - self.nxt).div_ceil(mss);
+        }
         let push = buffer.push;
         let (packet, is_last) = buffer.next(quota * mss);
         let waits = match push {
@@ -122,9 +126,8 @@ impl Sender {
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
         let bytes = packet.min(by_peer).min(quota * mss);
-        let end = self.nxt + bytes;
         if let Some(buffer) = &mut self.buffer {
-            self.bursts.ends_pushed = buffer.send(bytes, end);
+            self.bursts.ends_pushed = buffer.send(bytes);
             buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd);
             if push == Push::One {
                 buffer.push = Push::Done;

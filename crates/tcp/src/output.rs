@@ -95,6 +95,9 @@ impl Sender {
         let had_outstanding = self.has_outstanding();
         self.board.send(now, data.start, data.payload + u16::from(data.fin));
         self.nxt = data.end();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.catch_up(data.start + u64::from(data.payload));
+        }
         self.usage.note_sent();
         self.recovery.on_new_data();
         if !had_outstanding {

@@ -46,6 +46,8 @@ pub(crate) struct SendBuffer {
     unsent: VecDeque<Packet>,
     /// Where each packet that has left ends, and the memory it takes.
     sent: VecDeque<(u64, u64)>,
+    /// Where the last of these ends.
+    reached: u64,
     /// Written of the program's chunk.
     chunk: u64,
     /// The most bytes of a packet, as it was when the chunk began or the program woke.
@@ -74,6 +76,7 @@ impl SendBuffer {
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
+            reached: 1,
             chunk: 0,
             packet: 0,
             unpushed: 0,
@@ -181,10 +184,23 @@ impl SendBuffer {
         (self.unsent[0].bytes, self.unsent.len() == 1)
     }
 
-    /// So many bytes of the first packet leave, up to the offset `end`. Says whether they end with what
-    /// was pushed.
-    pub fn send(&mut self, bytes: u64, end: u64) -> bool {
+    /// Where the last packet that has left ends. Its last segments may still have to leave.
+    pub fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// What comes before `end` has left, in a burst or as a probe.
+    pub fn catch_up(&mut self, end: u64) {
+        while self.reached < end && !self.unsent.is_empty() {
+            self.send(end - self.reached);
+        }
+    }
+
+    /// So many bytes of the first packet leave. Says whether they end with what was pushed.
+    pub fn send(&mut self, bytes: u64) -> bool {
         let Some(first) = self.unsent.front_mut() else { return false };
+        let bytes = bytes.min(first.bytes);
+        self.reached += bytes;
         let is_all = bytes >= first.bytes;
         let pushed = is_all && first.push;
         if is_all {
@@ -193,7 +209,7 @@ impl SendBuffer {
             first.bytes -= bytes;
             self.used += OVERHEAD;
         }
-        self.sent.push_back((end, bytes + OVERHEAD));
+        self.sent.push_back((self.reached, bytes + OVERHEAD));
         pushed
     }
 

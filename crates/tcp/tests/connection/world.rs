@@ -39,6 +39,9 @@ pub struct World {
     /// The application reads whatever arrives.
     pub reads: [bool; 2],
     pub received: [u64; 2],
+    /// What the applications have still to write, and whether they close behind it.
+    to_write: [u64; 2],
+    to_close: [bool; 2],
     pub log: Vec<Sent>,
     wire: VecDeque<(Time, usize, Segment)>,
     fate: Box<dyn FnMut(&Sent) -> Fate>,
@@ -88,6 +91,8 @@ impl World {
             delay: millis(50),
             reads: [true; 2],
             received: [0; 2],
+            to_write: [0; 2],
+            to_close: [false; 2],
             log: Vec::new(),
             wire: VecDeque::new(),
             fate: Box::new(|_| Fate::Pass),
@@ -108,21 +113,52 @@ impl World {
         self
     }
 
+    /// The application of an end writes so much, as its send buffer takes it.
+    pub fn write(&mut self, end: usize, bytes: u64) {
+        self.to_write[end] += bytes;
+    }
+
+    /// The application of an end closes behind what it writes.
+    pub fn close(&mut self, end: usize) {
+        self.to_close[end] = true;
+    }
+
     /// Sends all that may leave now.
     pub fn flush(&mut self) {
         for from in [CLIENT, SERVER] {
-            while let Some(segment) = self.ends[from].poll_transmit(self.now) {
-                let sent = Sent { at: self.now, from, segment };
-                self.log.push(sent);
-                let arrives = self.now + self.delay;
-                match (self.fate)(&sent) {
-                    Fate::Pass => self.put(arrives, from, segment),
-                    Fate::Drop => {}
-                    Fate::Late(more) => self.put(arrives + more, from, segment),
-                    Fate::Twice => {
-                        self.put(arrives, from, segment);
-                        self.put(arrives, from, segment);
-                    }
+            self.send(from);
+            while self.act(from) {
+                self.send(from);
+            }
+        }
+    }
+
+    /// An application writes and closes as far as it can. Says whether it did.
+    fn act(&mut self, end: usize) -> bool {
+        let mut taken = 0;
+        if self.to_write[end] > 0 {
+            taken = self.ends[end].write(self.to_write[end]);
+            self.to_write[end] -= taken;
+        }
+        let closes = self.to_write[end] == 0 && std::mem::take(&mut self.to_close[end]);
+        if closes {
+            self.ends[end].close();
+        }
+        taken > 0 || closes
+    }
+
+    fn send(&mut self, from: usize) {
+        while let Some(segment) = self.ends[from].poll_transmit(self.now) {
+            let sent = Sent { at: self.now, from, segment };
+            self.log.push(sent);
+            let arrives = self.now + self.delay;
+            match (self.fate)(&sent) {
+                Fate::Pass => self.put(arrives, from, segment),
+                Fate::Drop => {}
+                Fate::Late(more) => self.put(arrives + more, from, segment),
+                Fate::Twice => {
+                    self.put(arrives, from, segment);
+                    self.put(arrives, from, segment);
                 }
             }
         }
