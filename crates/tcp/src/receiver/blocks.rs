@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn what_joins_two_makes_them_one() {
-        assert_eq!(blocks(&[10..20, 30..40, 20..30]), [10..40]);
+        assert_eq!(blocks(&[10..20, 30..40, 50..51, 20..30]), [10..40, 50..51]);
     }
 
     #[test]
