@@ -13,7 +13,7 @@ use world::{CLIENT, Fate, SERVER, World, millis};
 /// An endpoint with the options of a profile, which does not give up while the wire is bad.
 fn end(stack: &StackPlan) -> (Settings, BuildControl) {
     let settings = tcplab_sim::settings(stack, 1460);
-    let patient = Settings { syn_retries: 100, retries: 100, ..settings };
+    let patient = Settings { syn_retries: 100, syn_ack_retries: 100, retries: 100, ..settings };
     (patient, tcplab_sim::build_control(stack))
 }
 

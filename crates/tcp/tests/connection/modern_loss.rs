@@ -211,6 +211,16 @@ fn a_probe_that_was_not_needed_changes_nothing() {
 }
 
 #[test]
+fn a_report_that_comes_with_later_data_changes_nothing_either() {
+    // RFC 8985 §7.4.2: the DSACK counts, though the ACK is beyond TLP.end_seq.
+    let mut peer = probed(rfc());
+    peer.writes(ms(210), MSS);
+    peer.gets(ms(210), data(2001..3001));
+    peer.sends(ms(310), ack(3001).sack(1001..2001));
+    assert_eq!((peer.ssthresh(), peer.end.counters().episodes), (None, 0));
+}
+
+#[test]
 fn a_probe_that_repaired_a_loss_shrinks_the_window() {
     // RFC 8985 §7.4.2: acknowledged beyond TLP.end_seq, and no sign of a duplicate.
     for (settings, ssthresh) in [(rfc(), 3), (linux(), 8)] {

@@ -75,6 +75,19 @@ fn a_repair_after_a_timeout_does_not_wait() {
 }
 
 #[test]
+fn frto_does_not_take_what_is_held_back_for_nothing_to_send() {
+    let mut peer = Peer::connected(Settings { tlp: false, ..paced(rfc()) }, RTT);
+    peer.writes(0, 30 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.gets(ms(1_000), data(1..1001));
+    // At 200 kB/s the repair takes 5 ms, of which half is credited. RFC 5682 §3.1 step 2b: then comes
+    // new data.
+    peer.sends(ms(1_001), ack(1001));
+    peer.gets(1_002_500, data(10_001..11_001));
+    peer.ignores(1_002_501);
+}
+
+#[test]
 fn repairs_are_paced() {
     let mut peer =
         Peer::connected(Settings { reduction: WindowReduction::AtOnce, ..paced(rfc()) }, RTT);

@@ -4,13 +4,43 @@
 use crate::world::*;
 use proptest::prelude::*;
 use std::sync::Arc;
+use tcplab_cc::Flavour;
 use tcplab_tcp::{
-    AckCounting, Endpoint, Flags, Identity, LossRecovery, Segment, SeqNumber, Settings, SynOptions,
-    Timestamps, WindowReduction,
+    AckCounting, Ecn, Endpoint, Flags, Identity, Keepalive, LossRecovery, Segment, SeqNumber,
+    Settings, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::Time;
 
+/// The parts of modern senders and receivers, in any combination.
+fn any_modern(settings: impl Strategy<Value = Settings>) -> impl Strategy<Value = Settings> {
+    let keepalive = || Keepalive { idle: millis(3_000), interval: millis(1_000), probes: u32::MAX };
+    (settings, any::<[bool; 11]>(), any::<bool>()).prop_map(move |(settings, parts, keeps)| {
+        Settings {
+            flavour: if parts[0] { Flavour::Linux } else { Flavour::Rfc },
+            dsack: parts[1],
+            rack: parts[2],
+            tlp: parts[3],
+            reduction: if parts[4] { WindowReduction::Proportional } else { settings.reduction },
+            frto: parts[5],
+            undo: parts[6],
+            tso: parts[7],
+            pacing: parts[8],
+            ecn: match (parts[9], parts[10]) {
+                (true, _) => Ecn::Asks,
+                (false, true) => Ecn::Answers,
+                (false, false) => Ecn::Off,
+            },
+            keepalive: keeps.then(keepalive),
+            ..settings
+        }
+    })
+}
+
 fn any_settings() -> impl Strategy<Value = Settings> {
+    any_modern(any_classic())
+}
+
+fn any_classic() -> impl Strategy<Value = Settings> {
     (
         any::<[bool; 8]>(),
         any_repair(),
@@ -40,6 +70,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
                 mss,
                 counting,
                 syn_retries: 100,
+                syn_ack_retries: 100,
                 retries: 100,
                 ..Settings::default()
             }
@@ -76,14 +107,15 @@ proptest! {
         let mut world = World::of(settings).wire(move |_| match fates.next() {
             Some(0..=2) => Fate::Drop,
             Some(3..=4) => Fate::Twice,
+            Some(9..=10) => Fate::Marked,
             Some(late @ 5..=8) => Fate::Late(millis(u64::from(late) * 7)),
             _ => Fate::Pass,
         });
         // Whatever number of SYNs is lost, one comes through.
         world.run(millis(2_000_000));
         for end in [CLIENT, SERVER] {
-            prop_assert_eq!(world.ends[end].write(bytes[end]), bytes[end]);
-            world.ends[end].close();
+            world.write(end, bytes[end]);
+            world.close(end);
         }
         prop_assert!(world.settle(millis(10_000_000)), "{:?}", world.ends);
         prop_assert_eq!(world.received, [bytes[SERVER], bytes[CLIENT]]);
@@ -125,17 +157,20 @@ fn any_number() -> impl Strategy<Value = SeqNumber> {
 }
 
 fn any_segment() -> impl Strategy<Value = (u64, Segment)> {
-    let header = (any_number(), any_number(), any::<u16>(), 0u16..3_000, 0u8..16, 0u64..400);
+    let header = (any_number(), any_number(), any::<u16>(), 0u16..3_000, 0u16..256, 0u64..400);
     let sack = prop::collection::vec((any_number(), any_number()), 0..5);
     let options = (any::<bool>(), any::<bool>(), any::<u16>(), prop::option::of(any::<u8>()));
     (header, sack, options).prop_map(|((seq, ack, window, payload, flags, wait), sack, options)| {
         let (timestamps, sack_permitted, mss, window_scale) = options;
         let pick = |bit, flag| if flags & bit != 0 { flag } else { Flags::NONE };
         // SYN, FIN and RST are rare in life and end most of it: an ACK is usual.
-        let flags = match flags {
+        let marks = pick(16, Flags::ECE).with(pick(32, Flags::CWR));
+        let marks = marks.with(pick(64, Flags::ECT)).with(pick(128, Flags::CE));
+        let flags = match flags % 16 {
             0..8 => Flags::ACK,
             _ => pick(1, Flags::SYN).with(pick(2, Flags::ACK)).with(pick(4, Flags::FIN)),
         };
+        let flags = flags.with(marks);
         let mut segment = Segment::new(flags, seq, ack).with_payload(payload).with_window(window);
         if timestamps {
             segment = segment.with_timestamps(Timestamps { value: ack.0 % 7, echo: 1 });

@@ -21,6 +21,8 @@ pub enum Fate {
     /// Arrives that much later than the others.
     Late(Duration),
     Twice,
+    /// Arrives with a mark of congestion, if it can be marked.
+    Marked,
 }
 
 /// A segment as it was sent: when, by whom, what.
@@ -156,6 +158,13 @@ impl World {
                 Fate::Pass => self.put(arrives, from, segment),
                 Fate::Drop => {}
                 Fate::Late(more) => self.put(arrives + more, from, segment),
+                Fate::Marked => {
+                    let mut marked = segment;
+                    if marked.flags.has(Flags::ECT) {
+                        marked.flags = marked.flags.with(Flags::CE);
+                    }
+                    self.put(arrives, from, marked);
+                }
                 Fate::Twice => {
                     self.put(arrives, from, segment);
                     self.put(arrives, from, segment);
