@@ -62,7 +62,7 @@ impl Endpoint {
     /// count? Linux begins with the first repetition.
     pub(crate) fn begin_silence(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        self.silent_since = match self.send.board.front() {
+        self.silent_since = match self.send.flight.board.front() {
             _ if self.settings.is_linux() => now,
             Some(oldest) => oldest.left_at,
             None if is_opening => self.send.last_sent,

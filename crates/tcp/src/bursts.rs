@@ -77,21 +77,21 @@ impl Sender {
             return;
         }
         if let Some(rate) = self.control.pacing {
-            self.bursts.rate = rate.bits_per_second() / 8;
+            self.flight.bursts.rate = rate.bits_per_second() / 8;
             return;
         }
         let cwnd = self.cwnd();
         let is_starting = self.control.ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let srtt = (self.rtt.srtt().as_picos() / 1_000_000).max(1);
-        let bytes = cwnd.max(self.board.outstanding()) * u64::from(self.mss);
-        self.bursts.rate = bytes.saturating_mul(10_000 * percent) / srtt;
+        let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
+        self.flight.bursts.rate = bytes.saturating_mul(10_000 * percent) / srtt;
     }
 
     /// The most segments of a burst.
     fn burst_size(&self) -> u64 {
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
-        let mut bytes = self.bursts.rate >> RATE_SHIFT;
+        let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
         (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(FEWEST)
     }
@@ -99,12 +99,12 @@ impl Sender {
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
     #[inline]
     pub(crate) fn may_go_in_burst(&mut self, now: Time, in_flight: u64) -> bool {
-        if self.bursts.left == 0 {
-            self.bursts.size = self.next_burst(now, in_flight);
-            self.bursts.left = self.bursts.size;
+        if self.flight.bursts.left == 0 {
+            self.flight.bursts.size = self.next_burst(now, in_flight);
+            self.flight.bursts.left = self.flight.bursts.size;
         }
-        let may = self.bursts.left > 0;
-        self.bursts.left -= u64::from(may);
+        let may = self.flight.bursts.left > 0;
+        self.flight.bursts.left -= u64::from(may);
         may
     }
 
@@ -149,7 +149,7 @@ impl Sender {
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
         let bytes = packet.min(by_peer).min(quota * mss);
         if let Some(buffer) = &mut self.buffer {
-            self.bursts.ends_pushed = buffer.send(bytes);
+            self.flight.bursts.ends_pushed = buffer.send(bytes);
             buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd);
             if push == Push::One {
                 buffer.push = Push::Done;
@@ -172,7 +172,7 @@ impl Sender {
         most: u64,
     ) -> bool {
         let mss = u64::from(self.mss);
-        if self.recovery.is_repairing() || now.since(self.last_sent) > PATIENCE {
+        if self.flight.recovery.is_repairing() || now.since(self.last_sent) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
@@ -183,13 +183,13 @@ impl Sender {
             return false;
         }
         // When the next ACK is far away, waiting for it would leave the path idle.
-        let Some(oldest) = self.board.front() else { return false };
+        let Some(oldest) = self.flight.board.front() else { return false };
         let srtt = self.rtt.srtt();
         if oldest.left_at + srtt > now + PATIENCE.min(srtt / 2) {
             return false;
         }
         if by_window < by_peer && by_window <= packet {
-            self.bursts.deferred = true;
+            self.flight.bursts.deferred = true;
             return true;
         }
         if by_window >= by_peer && by_peer <= packet {

@@ -257,7 +257,7 @@ impl Endpoint {
     #[inline]
     pub fn next_timer(&self) -> Time {
         let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
-        let alive = alive.min(self.send.pacing.due());
+        let alive = alive.min(self.send.flight.pacing.due());
         self.send.timer.at.min(self.acks.due()).min(self.time_wait_until).min(alive)
     }
 
@@ -266,7 +266,9 @@ impl Endpoint {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
-        self.send.pacing.on_timer(now);
+        if self.send.flight.pacing.due() <= now {
+            self.send.flight.pacing.on_timer(now);
+        }
         if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
         }
@@ -351,6 +353,7 @@ impl Endpoint {
                     let initial_window = self.send.control.cwnd;
                     let start = Start { mss, initial_window, seed: self.seed };
                     self.send.begin((self.build_control)(start));
+                    self.send.update_rate(&self.settings);
                 }
                 if std::mem::take(&mut self.owes_ack_first) {
                     return self.poll_ack(now);

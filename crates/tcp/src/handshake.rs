@@ -48,7 +48,7 @@ impl Endpoint {
         }
         if segment.flags.has(Flags::SYN) {
             self.take_syn(now, segment);
-            self.receive.open_for(u64::from(self.segment_size(u16::MAX)));
+            self.receive.open_for(self.segment_size(u16::MAX), &self.settings);
             self.send.nxt = 1;
             self.state = State::SynReceived;
             self.owes_syn = true;
@@ -138,7 +138,6 @@ impl Endpoint {
         if self.attempts > u32::from(self.settings.is_linux()) {
             self.send.control.cwnd = 1;
         }
-        self.send.update_rate(&self.settings);
         self.attempts = 0;
     }
 }

@@ -186,6 +186,7 @@ impl Endpoint {
         if segment.sequence_length() == 0 || !expects_data {
             return;
         }
+        self.receive.prepare(&self.settings);
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.payload);
         if self.acks.note_segment(now) && self.receive.is_news(&(start..end)) {

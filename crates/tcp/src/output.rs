@@ -48,8 +48,8 @@ impl Sender {
         let in_flight = self.in_flight();
         let Some(data) = self.choose(now, in_flight, settings, options) else {
             let has_more = self.nxt < self.end_of_stream() || !settings.is_linux();
-            if has_more || self.usage.has_news() {
-                let limited = self.bursts.take_deferred() || in_flight >= self.cwnd();
+            if has_more || self.flight.usage.has_news() {
+                let limited = self.flight.bursts.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(now, limited, settings);
             }
             return None;
@@ -62,7 +62,7 @@ impl Sender {
         }
         self.last_sent = now;
         self.overrides_silly_window = false;
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.flight.reduction {
             reduction.on_sent();
         }
         if data.again {
@@ -78,10 +78,10 @@ impl Sender {
 
     fn note_again(&mut self, now: Time, data: Data, settings: &Settings) {
         let is_oldest = data.start == self.una;
-        let begins = self.recovery.begins_repair();
-        self.recovery.owes_retransmission = false;
-        self.board.resend(now, data.start);
-        self.undo.on_again(now);
+        let begins = self.flight.recovery.begins_repair();
+        self.flight.recovery.owes_retransmission = false;
+        self.flight.board.resend(now, data.start);
+        self.flight.undo.on_again(now);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
         {
@@ -96,17 +96,17 @@ impl Sender {
 
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
-        self.board.send(now, data.start, data.payload + u16::from(data.fin));
+        self.flight.board.send(now, data.start, data.payload + u16::from(data.fin));
         self.nxt = data.end();
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(data.start + u64::from(data.payload));
         }
-        self.usage.note_sent();
-        self.recovery.on_new_data();
+        self.flight.usage.note_sent();
+        self.flight.recovery.on_new_data();
         if !had_outstanding {
             self.wait_for_answer(now, settings);
         }
-        if self.tail.end != Some(self.nxt) {
+        if self.flight.tail.end != Some(self.nxt) {
             self.schedule_probe(now, false, settings);
         }
     }
@@ -126,29 +126,29 @@ impl Sender {
             }
         }
         let has_room = in_flight < self.cwnd();
-        let may_repair =
-            self.recovery.is_repairing() && (has_room || self.recovery.owes_retransmission);
+        let may_repair = self.flight.recovery.is_repairing()
+            && (has_room || self.flight.recovery.owes_retransmission);
         if may_repair
-            && (self.recovery.owes_retransmission || !self.is_held_back(now, settings))
-            && (self.recovery.owes_retransmission || self.recovery.may_repair(true))
-            && let Some(lost) = self.board.next_lost()
+            && (self.flight.recovery.owes_retransmission || !self.is_held_back(now, settings))
+            && (self.flight.recovery.owes_retransmission || self.flight.recovery.may_repair(true))
+            && let Some(lost) = self.flight.board.next_lost()
         {
             return Some(self.again(lost.start, lost.end()));
         }
-        self.recovery.owes_retransmission = false;
+        self.flight.recovery.owes_retransmission = false;
         if let Some(data) = self.new_data(now, in_flight, settings, options) {
             return Some(data);
         }
-        if self.pacing.holds() {
+        if self.flight.pacing.holds() {
             return None;
         }
-        if has_room && self.recovery.may_repair(false) {
-            self.recovery.give_up_new_data();
-            if let Some(lost) = self.board.next_lost() {
+        if has_room && self.flight.recovery.may_repair(false) {
+            self.flight.recovery.give_up_new_data();
+            if let Some(lost) = self.flight.board.next_lost() {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        (self.sack && !settings.rack && self.recovery.phase == Phase::Recovery && has_room)
+        (self.sack && !settings.rack && self.flight.recovery.phase == Phase::Recovery && has_room)
             .then(|| self.last_resort())
             .flatten()
     }
@@ -162,13 +162,13 @@ impl Sender {
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
     fn last_resort(&mut self) -> Option<Data> {
-        if let Some(suspect) = self.board.next_suspect() {
+        if let Some(suspect) = self.flight.board.next_suspect() {
             return Some(self.again(suspect.start, suspect.end()));
         }
-        if std::mem::replace(&mut self.recovery.rescued, true) {
+        if std::mem::replace(&mut self.flight.recovery.rescued, true) {
             return None;
         }
-        self.board.last_suspect().map(|last| self.again(last.start, last.end()))
+        self.flight.board.last_suspect().map(|last| self.again(last.start, last.end()))
     }
 
     /// New data as far as there is some and the peer takes it, if it may leave as it is.
@@ -198,11 +198,12 @@ impl Sender {
     ) -> Option<Data> {
         let mut data = self.chunk(settings, options)?;
         let mut room = self.cwnd();
-        if self.recovery.in_doubt() && !settings.limited_transmit {
+        if self.flight.recovery.in_doubt() && !settings.limited_transmit {
             // RFC 3042 is off: what left the network out of order makes no room yet.
-            room = room.saturating_sub(self.board.sacked() + self.recovery.dup_delivered());
+            room = room
+                .saturating_sub(self.flight.board.sacked() + self.flight.recovery.dup_delivered());
         }
-        if !self.bursts.has_begun() && self.is_held_back(now, settings) {
+        if !self.flight.bursts.has_begun() && self.is_held_back(now, settings) {
             return None;
         }
         if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight)) {
@@ -214,7 +215,7 @@ impl Sender {
                 self.consult(now, |cc, flow| cc.on_restart(flow, idle));
             }
         }
-        data.push |= settings.tso && self.bursts.is_pushed();
+        data.push |= settings.tso && self.flight.bursts.is_pushed();
         Some(data)
     }
 

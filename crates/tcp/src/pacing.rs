@@ -2,7 +2,7 @@
 //! (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`, `tcp_pacing_check`).
 
 use crate::output::Data;
-use crate::sender::Sender;
+use crate::sender::{Flight, Sender};
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
 
@@ -47,8 +47,8 @@ impl Sender {
     /// Whether it is too early for another burst.
     #[inline]
     pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
-        self.pacing.holds = settings.pacing && self.pacing.next > now;
-        self.pacing.holds
+        self.flight.pacing.holds = settings.pacing && self.flight.pacing.next > now;
+        self.flight.pacing.holds
     }
 
     /// Data leaves, of the same burst as what left before or of a new one. What comes later than it
@@ -58,15 +58,15 @@ impl Sender {
         if !settings.pacing {
             return;
         }
-        let pacing = &mut self.pacing;
-        if data.again || !self.bursts.is_going_on() {
+        let Flight { pacing, bursts, .. } = &mut *self.flight;
+        if data.again || !bursts.is_going_on() {
             pacing.began = pacing.next.max(now);
             pacing.credit = pacing.began.since(pacing.next);
             pacing.bytes = 0;
         }
         pacing.bytes += u64::from(data.payload);
         pacing.next = pacing.began;
-        let rate = self.bursts.rate();
+        let rate = bursts.rate();
         if rate > 0 && self.counters.sent_segments >= FREE {
             let nanos = u128::from(pacing.bytes) * NANOS / u128::from(rate);
             let time = Duration::from_nanos(nanos as u64);

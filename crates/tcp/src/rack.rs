@@ -101,19 +101,19 @@ impl Rack {
 impl Sender {
     /// How long after a later one was delivered a segment may still be under way.
     fn reordering_window(&self, settings: &Settings) -> Duration {
-        if !self.rack.reordering_seen
-            && (self.recovery.is_repairing()
-                || self.board.sacked() >= u64::from(settings.dup_thresh))
+        if !self.flight.rack.reordering_seen
+            && (self.flight.recovery.is_repairing()
+                || self.flight.board.sacked() >= u64::from(settings.dup_thresh))
         {
             return Duration::ZERO;
         }
         let min_rtt = if self.min_rtt == Duration::MAX { Duration::ZERO } else { self.min_rtt };
-        (min_rtt / STEP).saturating_mul(self.rack.steps.into()).min(self.rtt.srtt())
+        (min_rtt / STEP).saturating_mul(self.flight.rack.steps.into()).min(self.rtt.srtt())
     }
 
     /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
     pub(crate) fn detect_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
-        if !std::mem::take(&mut self.rack.advanced) {
+        if !std::mem::take(&mut self.flight.rack.advanced) {
             return Overdue::default();
         }
         let found = self.judge_by_time(now, settings);
@@ -126,8 +126,9 @@ impl Sender {
     }
 
     fn judge_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
-        let allowed = self.rack.rtt + self.reordering_window(settings);
-        let found = self.board.judge_by_time(now, self.rack.latest, allowed);
+        let allowed = self.flight.rack.rtt + self.reordering_window(settings);
+        let latest = self.flight.rack.latest;
+        let found = self.flight.board.judge_by_time(now, latest, allowed);
         self.lost += found.lost;
         found
     }
@@ -136,11 +137,11 @@ impl Sender {
     pub(crate) fn on_reordering_timer(&mut self, now: Time, settings: &Settings) {
         let found = self.judge_by_time(now, settings);
         if found.lost > 0 {
-            if !self.recovery.is_in_recovery() {
+            if !self.flight.recovery.is_in_recovery() {
                 self.enter_recovery(now, false, settings);
                 self.reduce(1, found.lost, false);
             }
-            self.recovery.repair_lost();
+            self.flight.recovery.repair_lost();
         }
         if self.timer.kind != Kind::Retransmit {
             self.rearm(now, settings);
@@ -151,7 +152,7 @@ impl Sender {
     /// last RTT before now.
     pub(crate) fn recent(&self, now: Time, settings: &Settings) -> Time {
         if settings.rack && self.sack {
-            Time::ZERO + now.since(Time::ZERO).saturating_sub(self.rack.rtt)
+            Time::ZERO + now.since(Time::ZERO).saturating_sub(self.flight.rack.rtt)
         } else {
             Time::NEVER
         }

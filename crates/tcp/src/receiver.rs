@@ -49,8 +49,10 @@ pub(crate) struct Receiver {
     reports_duplicates: bool,
     /// What came twice and has not been reported.
     duplicate: Option<Range<u64>>,
-    /// What only Linux keeps.
+    /// What only Linux keeps, once there is data.
     linux: Option<Box<Linux>>,
+    /// It is to be as in Linux: for full segments of so many bytes, since then.
+    begins_as_linux: Option<(u16, Time)>,
 }
 
 impl Receiver {
@@ -60,11 +62,12 @@ impl Receiver {
         let window_scale =
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
-        let linux = settings.is_linux().then(|| Box::new(Linux::new(settings)));
+        let mss = settings.mss;
+        let begins_as_linux = settings.is_linux().then_some((mss, Time::ZERO));
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
         let buffer = (settings.receive_buffer - kept).min(largest);
-        let first = linux.as_ref().map_or(buffer, |linux| linux.window.first_window());
+        let first = begins_as_linux.map_or(buffer, |_| Linux::new(settings, mss).first_window());
         Self {
             origin: Origin::default(),
             next: 0,
@@ -78,15 +81,16 @@ impl Receiver {
             recent: [0; 4],
             reports_duplicates: settings.dsack,
             duplicate: None,
-            linux,
+            linux: None,
+            begins_as_linux,
         }
     }
 
     /// The options are agreed on: full segments carry so many bytes.
-    pub fn open_for(&mut self, segment: u64) {
-        if let Some(linux) = &mut self.linux {
-            linux.window.open_for(segment);
-            self.edge = 1 + linux.window.first_window();
+    pub fn open_for(&mut self, segment: u16, settings: &Settings) {
+        if let Some((mss, _)) = &mut self.begins_as_linux {
+            *mss = segment;
+            self.edge = 1 + Linux::new(settings, segment).first_window();
         }
     }
 
@@ -127,8 +131,18 @@ impl Receiver {
 
     /// The connection stands.
     pub fn begin(&mut self, now: Time) {
-        if let Some(linux) = &mut self.linux {
-            linux.window.begin(now);
+        if let Some((_, begun)) = &mut self.begins_as_linux {
+            *begun = now;
+        }
+    }
+
+    /// The first data has come.
+    #[inline]
+    pub fn prepare(&mut self, settings: &Settings) {
+        if let (None, Some((mss, begun))) = (&self.linux, self.begins_as_linux) {
+            let mut linux = Linux::new(settings, mss);
+            linux.begin(begun);
+            self.linux = Some(Box::new(linux));
         }
     }
 
@@ -310,7 +324,7 @@ impl Receiver {
                 self.expected() + window.next_multiple_of(unit).min(largest).max(self.window());
             return (self.window() >> scale).min(u64::from(u16::MAX)) as u16;
         }
-        if self.opening() >= self.mss.min(self.buffer / 2) {
+        if self.begins_as_linux.is_none() && self.opening() >= self.mss.min(self.buffer / 2) {
             self.edge += self.opening();
         }
         (self.window() >> scale).min(u64::from(u16::MAX)) as u16
@@ -323,6 +337,9 @@ impl Receiver {
             // `tcp_cleanup_rbuf`: at least twice as much.
             return 2 * self.window() <= linux.window.clamp()
                 && linux.offer() >= 2 * self.window().max(1);
+        }
+        if self.begins_as_linux.is_some() {
+            return false;
         }
         let opening = self.opening();
         let was_closed = self.window() < self.mss;

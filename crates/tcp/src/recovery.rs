@@ -9,7 +9,7 @@
 
 use crate::reduction::Reduction;
 use crate::scoreboard::{Progress, Scoreboard};
-use crate::sender::Sender;
+use crate::sender::{Flight, Sender};
 use crate::settings::{LossRecovery, Settings, WindowReduction};
 use tcplab_cc::{Cause, Congestion, CongestionControl};
 use tcplab_units::Time;
@@ -181,24 +181,28 @@ impl Recovery {
 
 impl Sender {
     pub(crate) fn set_phase(&mut self, phase: Phase) {
-        let (before, grave) = (self.recovery.phase, Phase::Reduced);
+        let (before, grave) = (self.flight.recovery.phase, Phase::Reduced);
         let is_worse =
             (phase >= grave && before < grave) || (phase == Phase::Loss && before < Phase::Loss);
         self.counters.episodes += u64::from(is_worse);
-        self.recovery.phase = phase;
-        if !self.recovery.is_reducing() {
-            self.reduction = None;
+        self.flight.recovery.phase = phase;
+        if !self.flight.recovery.is_reducing() {
+            self.flight.reduction = None;
         }
     }
 
     /// Something in the window was sent more than once.
     pub(crate) fn has_again(&self) -> bool {
-        self.board.repaired() > 0 || self.board.front().is_some_and(|oldest| oldest.retransmitted)
+        self.flight.board.repaired() > 0
+            || self.flight.board.front().is_some_and(|oldest| oldest.retransmitted)
     }
 
     /// Back to `Open`, or `Disorder` while something is out of order.
     pub(crate) fn settle(&mut self) {
-        let left = self.board.sacked() + self.recovery.dup_delivered + self.board.lost() > 0;
+        let left = self.flight.board.sacked()
+            + self.flight.recovery.dup_delivered
+            + self.flight.board.lost()
+            > 0;
         let phase = if left || self.has_again() { Phase::Disorder } else { Phase::Open };
         self.set_phase(phase);
     }
@@ -206,7 +210,7 @@ impl Sender {
     /// Counts what duplicate and other ACKs say without SACK blocks.
     #[inline]
     pub(crate) fn count_duplicates(&mut self, seen: Seen, progress: &mut Progress) {
-        let recovery = &mut self.recovery;
+        let Flight { recovery, board, .. } = &mut *self.flight;
         if progress.acked > 0 {
             recovery.stalled = false;
             // What duplicate ACKs reported is now acknowledged; the segment that was missing was not
@@ -217,12 +221,12 @@ impl Sender {
             recovery.dup_acks = 0;
         } else if seen.duplicate {
             if recovery.dup_acks == 0 {
-                recovery.flight = self.board.outstanding();
+                recovery.flight = board.outstanding();
             }
             recovery.dup_acks += 1;
             // At least one segment is missing, or the ACK would not be a duplicate.
-            let known = recovery.dup_delivered + self.board.lost().max(1);
-            if !self.sack && known < self.board.outstanding() {
+            let known = recovery.dup_delivered + board.lost().max(1);
+            if !self.sack && known < board.outstanding() {
                 recovery.dup_delivered += 1;
                 progress.delivered += 1;
             }
@@ -238,20 +242,22 @@ impl Sender {
         progress: &Progress,
         settings: &Settings,
     ) {
-        self.recovery.repair = Repair::Nothing;
+        self.flight.recovery.repair = Repair::Nothing;
         if seen.marked {
             // Whatever else was a false alarm, the mark was none (`tcp_fastretrans_alert`).
-            self.undo.forbid();
+            self.flight.undo.forbid();
         }
-        if self.recovery.phase == Phase::Open {
-            self.undo.nothing_again();
-        } else if self.una >= self.recovery.end || self.leaves_early(seen, settings) {
-            match self.recovery.phase {
-                Phase::Reduced if self.una > self.recovery.end => self.end_reduction(now, settings),
+        if self.flight.recovery.phase == Phase::Open {
+            self.flight.undo.nothing_again();
+        } else if self.una >= self.flight.recovery.end || self.leaves_early(seen, settings) {
+            match self.flight.recovery.phase {
+                Phase::Reduced if self.una > self.flight.recovery.end => {
+                    self.end_reduction(now, settings);
+                }
                 Phase::Recovery => {
-                    self.recovery.dup_delivered = 0;
-                    self.recovery.dup_acks = 0;
-                    self.recovery.owes_retransmission = false;
+                    self.flight.recovery.dup_delivered = 0;
+                    self.flight.recovery.dup_acks = 0;
+                    self.flight.recovery.owes_retransmission = false;
                     if self.undo_at_end(now, seen.echoed, settings) {
                         return;
                     }
@@ -260,7 +266,7 @@ impl Sender {
                 _ => {}
             }
         }
-        match self.recovery.phase {
+        match self.flight.recovery.phase {
             Phase::Recovery => {
                 if seen.advanced && self.undo_partial(now, seen.echoed, settings) {
                     return;
@@ -269,8 +275,8 @@ impl Sender {
                     self.settle();
                 }
                 self.find_losses(now, seen, settings);
-                if self.recovery.phase != Phase::Recovery {
-                    if self.board.lost() == 0 {
+                if self.flight.recovery.phase != Phase::Recovery {
+                    if self.flight.board.lost() == 0 {
                         return;
                     }
                     self.enter_recovery(now, seen.marked, settings);
@@ -279,7 +285,7 @@ impl Sender {
             Phase::Loss => {
                 self.go_on_after_timeout(now, seen, progress, settings);
                 let repairs = self.find_losses(now, seen, settings);
-                if self.recovery.phase != Phase::Open && repairs == 0 {
+                if self.flight.recovery.phase != Phase::Open && repairs == 0 {
                     return;
                 }
                 if !self.begin_if_lost(now, seen.marked, settings) {
@@ -287,7 +293,7 @@ impl Sender {
                 }
             }
             _ => {
-                if self.recovery.phase <= Phase::Disorder {
+                if self.flight.recovery.phase <= Phase::Disorder {
                     self.undo_by_dsack(now, settings);
                 }
                 self.find_losses(now, seen, settings);
@@ -296,32 +302,32 @@ impl Sender {
                 }
             }
         }
-        self.recovery.repair = Repair::Lost;
+        self.flight.recovery.repair = Repair::Lost;
     }
 
     /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
     /// step 5).
     fn leaves_early(&self, seen: Seen, settings: &Settings) -> bool {
         let is_reno = !self.sack && settings.recovery == LossRecovery::Reno;
-        is_reno && seen.advanced && self.recovery.phase == Phase::Recovery
+        is_reno && seen.advanced && self.flight.recovery.phase == Phase::Recovery
     }
 
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
     fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
-        if self.board.lost() == 0 {
-            if marked && self.recovery.phase <= Phase::Disorder {
+        if self.flight.board.lost() == 0 {
+            if marked && self.flight.recovery.phase <= Phase::Disorder {
                 self.reduce_for_mark(now, settings);
             }
-            if self.recovery.phase != Phase::Reduced {
+            if self.flight.recovery.phase != Phase::Reduced {
                 if !self.has_again() {
-                    self.undo.nothing_again();
+                    self.flight.undo.nothing_again();
                 }
                 self.settle();
             }
             return false;
         }
         if !self.sack && settings.recovery == LossRecovery::Tahoe {
-            self.start_over(now, self.recovery.flight(&self.board), settings);
+            self.start_over(now, self.flight.recovery.flight(&self.flight.board), settings);
         } else {
             self.enter_recovery(now, marked, settings);
         }
@@ -331,10 +337,10 @@ impl Sender {
     /// Congestion was marked: the window shrinks once for what is outstanding (RFC 3168 §6.1.2).
     fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
         if !self.has_again() {
-            self.undo.nothing_again();
+            self.flight.undo.nothing_again();
         }
-        self.undo.end();
-        self.begin_reduction(now, Cause::Ecn, self.board.outstanding(), settings);
+        self.flight.undo.end();
+        self.begin_reduction(now, Cause::Ecn, self.flight.board.outstanding(), settings);
         self.set_phase(Phase::Reduced);
     }
 
@@ -343,36 +349,37 @@ impl Sender {
         if !self.has_outstanding() {
             return 0;
         }
-        let in_recovery = self.recovery.phase == Phase::Recovery;
-        let calm = self.recovery.phase < Phase::Recovery;
-        let enough = self.recovery.dup_acks >= settings.dup_thresh;
+        let in_recovery = self.flight.recovery.phase == Phase::Recovery;
+        let calm = self.flight.recovery.phase < Phase::Recovery;
+        let enough = self.flight.recovery.dup_acks >= settings.dup_thresh;
         let mut lost = 0;
         if !self.sack {
             // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
             // Reno knew nothing of that.
-            let heeded = self.una > self.recovery.end
+            let heeded = self.una > self.flight.recovery.end
                 || settings.is_linux()
                 || settings.recovery == LossRecovery::Reno;
             if calm && enough && heeded {
-                lost = self.board.lose_front();
+                lost = self.flight.board.lose_front();
             } else if in_recovery && seen.advanced {
                 // A partial ACK: the next hole is lost too (RFC 6582 §3.2 step 3).
-                self.recovery.partial_acks += 1;
-                self.recovery.owes_retransmission = settings.reduction == WindowReduction::AtOnce;
-                lost = self.board.lose_front();
+                self.flight.recovery.partial_acks += 1;
+                self.flight.recovery.owes_retransmission =
+                    settings.reduction == WindowReduction::AtOnce;
+                lost = self.flight.board.lose_front();
             }
         } else if settings.rack {
             return self.detect_by_time(now, settings).repairs;
         } else if calm || in_recovery {
-            if self.board.sacked() > 0 {
+            if self.flight.board.sacked() > 0 {
                 lost = if settings.fack {
-                    self.board.judge_forward(settings.dup_thresh)
+                    self.flight.board.judge_forward(settings.dup_thresh)
                 } else {
-                    self.board.judge(settings.dup_thresh, u64::from(self.mss))
+                    self.flight.board.judge(settings.dup_thresh, u64::from(self.mss))
                 };
             }
             if calm && (lost > 0 || enough) {
-                lost += self.board.lose_front();
+                lost += self.flight.board.lose_front();
             }
         }
         self.lost += lost;
@@ -382,15 +389,15 @@ impl Sender {
     /// A loss was found, and not by the timer.
     pub(crate) fn enter_recovery(&mut self, now: Time, marked: bool, settings: &Settings) {
         if !self.has_again() {
-            self.undo.nothing_again();
+            self.flight.undo.nothing_again();
         }
-        let reduces = !self.recovery.is_reducing();
+        let reduces = !self.flight.recovery.is_reducing();
         self.begin_doubt(reduces && !marked);
-        let flight = self.recovery.flight(&self.board);
+        let flight = self.flight.recovery.flight(&self.flight.board);
         self.set_phase(Phase::Recovery);
-        self.recovery.owes_retransmission = settings.reduction == WindowReduction::AtOnce;
-        self.recovery.rescued = false;
-        self.recovery.partial_acks = 0;
+        self.flight.recovery.owes_retransmission = settings.reduction == WindowReduction::AtOnce;
+        self.flight.recovery.rescued = false;
+        self.flight.recovery.partial_acks = 0;
         if reduces {
             self.begin_reduction(now, Cause::Loss, flight, settings);
         }
@@ -404,15 +411,15 @@ impl Sender {
         flight: u64,
         settings: &Settings,
     ) {
-        self.recovery.end = self.nxt;
-        self.tail.end = None;
+        self.flight.recovery.end = self.nxt;
+        self.flight.tail.end = None;
         self.owes_cwr = true;
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
         self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         let target = self.control.ssthresh.unwrap_or(self.control.cwnd);
         let floor = self.cc().and_then(CongestionControl::floor).unwrap_or(target);
-        self.reduction = Some(settings.reduction)
+        self.flight.reduction = Some(settings.reduction)
             .filter(|_| self.control.prr)
             .and_then(|way| Reduction::begin(way, before, target, floor));
     }
@@ -421,7 +428,7 @@ impl Sender {
     /// and no more than a few segments leave at once (`tcp_complete_cwr`, `tcp_moderate_cwnd`).
     pub(crate) fn keep_reduction(&mut self, now: Time, settings: &Settings) {
         let (in_flight, burst) = (self.in_flight(), u64::from(settings.dup_thresh));
-        if let Some(cwnd) = self.reduction.and_then(|it| it.reached(in_flight, burst)) {
+        if let Some(cwnd) = self.flight.reduction.and_then(|it| it.reached(in_flight, burst)) {
             self.consult(now, |cc, _| cc.on_moderated(cwnd));
         }
     }
@@ -435,10 +442,10 @@ impl Sender {
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
         // What was outstanding when the loss showed itself; since then all of it was acknowledged.
-        let flight = self.tail.flight;
+        let flight = self.flight.tail.flight;
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.set_phase(Phase::Reduced);
-        self.reduction = None;
+        self.flight.reduction = None;
         self.consult(now, |cc, flow| cc.on_recovered(flow));
         self.settle();
     }
@@ -447,7 +454,7 @@ impl Sender {
     #[inline]
     pub(crate) fn reduce(&mut self, delivered: u64, lost: u64, advanced: bool) {
         let in_flight = self.in_flight();
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = &mut self.flight.reduction {
             reduction.on_ack(delivered, lost, advanced, in_flight);
         }
     }
@@ -460,42 +467,42 @@ impl Sender {
         progress: &Progress,
         settings: &Settings,
     ) {
-        let recovered = self.una >= self.recovery.end;
+        let recovered = self.una >= self.flight.recovery.end;
         if seen.advanced && self.undo_timeout(now, seen.echoed, false, settings) {
             return;
         }
-        if self.recovery.frto {
+        if self.flight.recovery.frto {
             // Not all is lost: something arrived that was sent only once.
             let originals = progress.originals && (self.sack || !progress.repairs_acked);
             if originals && self.undo_timeout(now, seen.echoed, true, settings) {
                 return;
             }
-            if self.nxt > self.recovery.end {
+            if self.nxt > self.flight.recovery.end {
                 if progress.sacked > 0 || seen.duplicate {
-                    self.recovery.frto = false;
+                    self.flight.recovery.frto = false;
                 }
             } else if seen.advanced && !recovered {
-                self.recovery.end = self.nxt;
+                self.flight.recovery.end = self.nxt;
                 if self.unsent() > 0 && self.una + self.window > self.nxt {
-                    self.recovery.repair = Repair::NewFirst;
+                    self.flight.recovery.repair = Repair::NewFirst;
                     return;
                 }
-                self.recovery.frto = false;
+                self.flight.recovery.frto = false;
             }
         }
         if recovered {
-            self.recovery.dup_acks = 0;
-            self.recovery.dup_delivered = 0;
-            self.recovery.owes_retransmission = false;
+            self.flight.recovery.dup_acks = 0;
+            self.flight.recovery.dup_delivered = 0;
+            self.flight.recovery.owes_retransmission = false;
             if !self.undo_at_end(now, seen.echoed, settings) {
                 self.consult(now, |cc, flow| cc.on_recovered(flow));
             }
             return;
         }
         if !self.sack && seen.advanced {
-            self.recovery.dup_delivered = 0;
+            self.flight.recovery.dup_delivered = 0;
         }
-        self.recovery.repair = Repair::Lost;
+        self.flight.recovery.repair = Repair::Lost;
     }
 
     /// The retransmission timer ran out.
@@ -503,27 +510,28 @@ impl Sender {
         self.counters.timeouts += 1;
         // FlightSize is what is outstanding in the network (RFC 5681 §3.1, equation 4). In a recovery
         // that ends so, most of what was sent may have been SACKed long ago.
-        let delivered = self.board.sacked() + self.recovery.dup_delivered;
-        let flight = self.board.outstanding().saturating_sub(delivered);
-        let (before, stalled) = (self.recovery.phase, self.recovery.stalled);
+        let delivered = self.flight.board.sacked() + self.flight.recovery.dup_delivered;
+        let flight = self.flight.board.outstanding().saturating_sub(delivered);
+        let (before, stalled) = (self.flight.recovery.phase, self.flight.recovery.stalled);
         self.rtt.back_off();
         self.start_over(now, flight, settings);
-        self.recovery.stalled = true;
-        self.recovery.frto = settings.frto && (before < Phase::Recovery || stalled);
+        self.flight.recovery.stalled = true;
+        self.flight.recovery.frto = settings.frto && (before < Phase::Recovery || stalled);
     }
 
     /// All is lost, and slow start begins anew.
     fn start_over(&mut self, now: Time, flight: u64, settings: &Settings) {
-        let (before, stalled) = (self.recovery.phase, self.recovery.stalled);
-        let was_over = self.una >= self.recovery.end;
-        self.lost += self.board.lose_all(self.recent(now, settings));
+        let (before, stalled) = (self.flight.recovery.phase, self.flight.recovery.stalled);
+        let was_over = self.una >= self.flight.recovery.end;
+        let recent = self.recent(now, settings);
+        self.lost += self.flight.board.lose_all(recent);
         let is_new = if settings.is_linux() {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
         } else {
             // Another timeout of the same data is the same episode (RFC 5681 §3.1).
             !(before == Phase::Loss && stalled)
         };
-        self.recovery = Recovery {
+        self.flight.recovery = Recovery {
             phase: before,
             end: self.nxt,
             owes_retransmission: true,
@@ -533,22 +541,22 @@ impl Sender {
         if is_new {
             self.begin_doubt(true);
         }
-        self.reduction = None;
-        self.tail.end = None;
+        self.flight.reduction = None;
+        self.flight.tail.end = None;
         if is_new || settings.is_linux() {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
-        self.usage.note_full(now);
+        self.flight.usage.note_full(now);
         self.owes_cwr = true;
         self.set_phase(Phase::Loss);
     }
 
     /// Data arrived after later data: the path reorders, by so much.
     pub(crate) fn note_reordering(&mut self, lowest: u64, settings: &Settings) {
-        let highest = self.board.highest_sacked().unwrap_or(self.una).max(self.una);
+        let highest = self.flight.board.highest_sacked().unwrap_or(self.una).max(self.una);
         if settings.rack && self.sack && lowest < highest {
-            self.rack.reordering_seen = true;
+            self.flight.rack.reordering_seen = true;
         }
     }
 }

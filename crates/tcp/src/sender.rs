@@ -16,7 +16,8 @@ use crate::timer::{Kind, Timer};
 use crate::tlp::{Sign, Tail};
 use crate::undo::Undo;
 use crate::usage::Usage;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
+use std::sync::LazyLock;
 use tcplab_cc::{Ack, CongestionControl, Control, FlowState};
 use tcplab_units::{Duration, Time};
 
@@ -59,6 +60,44 @@ struct Steering {
     rounds: Rounds,
 }
 
+/// What is under way, what became of it, and what is made of that.
+#[derive(Debug, Default)]
+pub(crate) struct Flight {
+    pub board: Scoreboard,
+    pub recovery: Recovery,
+    pub rack: Rack,
+    pub tail: Tail,
+    pub undo: Undo,
+    /// While the window is led to a smaller one.
+    pub reduction: Option<Reduction>,
+    pub usage: Usage,
+    pub bursts: Bursts,
+    pub pacing: Pacing,
+}
+
+/// A flight that is made when something is first changed in it: most connections of a large experiment
+/// only receive, or wait.
+#[derive(Debug, Default)]
+pub(crate) struct OnDemand(Option<Box<Flight>>);
+
+static NOTHING: LazyLock<Flight> = LazyLock::new(Flight::default);
+
+impl Deref for OnDemand {
+    type Target = Flight;
+
+    #[inline]
+    fn deref(&self) -> &Flight {
+        self.0.as_deref().unwrap_or_else(|| &NOTHING)
+    }
+}
+
+impl DerefMut for OnDemand {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Flight {
+        self.0.get_or_insert_default()
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Sender {
     pub origin: Origin,
@@ -79,15 +118,10 @@ pub(crate) struct Sender {
     /// Payload bytes of a full segment, options deducted.
     pub mss: u16,
     pub sack: bool,
-    pub board: Scoreboard,
-    pub recovery: Recovery,
-    pub rack: Rack,
-    pub tail: Tail,
-    pub undo: Undo,
+    /// What is under way, and all that is known of it.
+    pub flight: OnDemand,
     /// The peer is to be told that the window was made smaller (RFC 3168 §6.1.2).
     pub owes_cwr: bool,
-    /// While the window is led to a smaller one.
-    pub reduction: Option<Reduction>,
     pub rtt: Rtt,
     /// The least RTT of the path, the handshake's included.
     pub min_rtt: Duration,
@@ -99,11 +133,8 @@ pub(crate) struct Sender {
     steering: Option<Box<Steering>>,
     /// The controller's last decision; before there is one, the initial window.
     pub control: Control,
-    pub usage: Usage,
-    pub bursts: Bursts,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
-    pub pacing: Pacing,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -129,13 +160,8 @@ impl Sender {
             peer_window_scale: 0,
             mss: settings.mss,
             sack: false,
-            board: Scoreboard::default(),
-            recovery: Recovery::default(),
-            rack: Rack::default(),
-            tail: Tail::default(),
-            undo: Undo::default(),
+            flight: OnDemand::default(),
             owes_cwr: false,
-            reduction: None,
             rtt: Rtt::new(settings),
             min_rtt: Duration::MAX,
             timer: Timer::OFF,
@@ -147,10 +173,7 @@ impl Sender {
                 pacing: None,
                 prr: false,
             },
-            usage: Usage::default(),
-            bursts: Bursts::default(),
             buffer: None,
-            pacing: Pacing::default(),
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,
@@ -176,7 +199,7 @@ impl Sender {
     /// Segments believed to be in the network.
     #[inline]
     pub fn in_flight(&self) -> u64 {
-        self.board.in_flight().saturating_sub(self.recovery.dup_delivered())
+        self.flight.board.in_flight().saturating_sub(self.flight.recovery.dup_delivered())
     }
 
     #[inline]
@@ -197,7 +220,7 @@ impl Sender {
     /// Segments that may be in flight.
     #[inline]
     pub fn cwnd(&self) -> u64 {
-        self.reduction.map_or(self.control.cwnd, |reduction| reduction.cwnd)
+        self.flight.reduction.map_or(self.control.cwnd, |reduction| reduction.cwnd)
     }
 
     fn flow(&self, now: Time) -> FlowState {
@@ -211,8 +234,8 @@ impl Sender {
             rto: self.rtt.plain(),
             una: self.una,
             nxt: self.nxt,
-            cwnd_limited: self.usage.is_full(&self.control),
-            recovering: self.recovery.is_reducing(),
+            cwnd_limited: self.flight.usage.is_full(&self.control),
+            recovering: self.flight.recovery.is_reducing(),
         }
     }
 
@@ -252,8 +275,8 @@ impl Sender {
             arrival: Arrival {
                 too_late: Time::ZERO + now.since(Time::ZERO).saturating_sub(self.min_rtt),
                 echoed,
-                episode_end: self.recovery.end,
-                highest: self.board.highest_sacked().unwrap_or(0),
+                episode_end: self.flight.recovery.end,
+                highest: self.flight.board.highest_sacked().unwrap_or(0),
             },
             ..Progress::default()
         };
@@ -262,7 +285,7 @@ impl Sender {
             dsack = self.take_sack(segment, ack, &mut progress);
         }
         if acked_bytes > 0 {
-            self.board.acknowledge(ack, &mut progress);
+            self.flight.board.acknowledge(ack, &mut progress);
             self.una = ack;
             if let Some(buffer) = &mut self.buffer {
                 buffer.acknowledge(ack);
@@ -279,7 +302,7 @@ impl Sender {
         };
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        if !is_news && self.recovery.phase == Phase::Open && self.tail.end.is_none() {
+        if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
             return false;
         }
         let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
@@ -287,14 +310,14 @@ impl Sender {
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
-            self.rack.advance(now, &progress);
+            self.flight.rack.advance(now, &progress);
             if let Some(lowest) = progress.overtaken {
                 self.note_reordering(lowest, settings);
             }
-            self.rack.adapt(self.una, self.nxt);
+            self.flight.rack.adapt(self.una, self.nxt);
         }
         let had_timer = self.timer;
-        if self.tail.end.is_some() {
+        if self.flight.tail.end.is_some() {
             let is_plain = !is_news && segment.sequence_length() == 0 && !window_changed;
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: is_plain };
             if self.judge_probe(ack, sign) {
@@ -302,7 +325,7 @@ impl Sender {
             }
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
-        if !is_plain || dsack.found || marked || self.recovery.phase != Phase::Open {
+        if !is_plain || dsack.found || marked || self.flight.recovery.phase != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;
@@ -311,7 +334,7 @@ impl Sender {
         }
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
-        if self.recovery.is_reducing() && self.reduction.is_some() {
+        if self.flight.recovery.is_reducing() && self.flight.reduction.is_some() {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         let contribution = Contribution { rtt, delivered: progress.delivered, lost };
@@ -330,8 +353,8 @@ impl Sender {
             ..Ack::default()
         };
         self.consult(now, |cc, flow| cc.on_ack(flow, &ack));
-        if ack.credit > 0 && !self.recovery.is_reducing() {
-            self.usage.note_growth(now);
+        if ack.credit > 0 && !self.flight.recovery.is_reducing() {
+            self.flight.usage.note_growth(now);
         }
         self.update_rate(settings);
         acked_bytes > 0
@@ -370,7 +393,7 @@ impl Sender {
         if !self.has_outstanding() {
             self.timer.stop();
         } else if !self.schedule_probe(now, true, settings)
-            && self.recovery.moves_timer(settings, self.sack)
+            && self.flight.recovery.moves_timer(settings, self.sack)
         {
             if settings.is_linux() {
                 self.rearm(now, settings);
@@ -420,7 +443,7 @@ impl Sender {
             lowest = range.end;
             // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
             if range.end > self.una && range.end <= self.nxt {
-                self.board.sack(range.start.max(self.una)..range.end, progress);
+                self.flight.board.sack(range.start.max(self.una)..range.end, progress);
             }
         }
         dsack
@@ -428,15 +451,15 @@ impl Sender {
 
     fn take_dsack(&mut self, block: &Range<u64>) -> Dsack {
         let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
-        let is_probe = segments == 1 && self.tail.end == Some(block.end);
+        let is_probe = segments == 1 && self.flight.tail.end == Some(block.end);
         self.counters.duplicate_segments += segments;
         if self.counters.duplicate_segments > self.counters.retransmitted_segments {
             // The network made the copy.
             return Dsack { found: true, is_probe };
         }
-        self.undo.on_duplicates(segments, block.end);
+        self.flight.undo.on_duplicates(segments, block.end);
         if !is_probe {
-            self.rack.note_duplicate();
+            self.flight.rack.note_duplicate();
         }
         Dsack { found: true, is_probe }
     }
@@ -453,7 +476,7 @@ impl Sender {
                 let in_slow_start =
                     self.control.ssthresh.is_none_or(|ssthresh| self.control.cwnd < ssthresh);
                 // RFC 3465 §2.3: after a timeout L is 1, and in congestion avoidance there is none.
-                let counted = match (in_slow_start, self.recovery.phase) {
+                let counted = match (in_slow_start, self.flight.recovery.phase) {
                     (false, _) => acked_bytes,
                     (true, Phase::Loss) => acked_bytes.min(mss),
                     (true, _) => acked_bytes.min(u64::from(limit) * mss),

@@ -36,12 +36,12 @@ impl Sender {
         advancing: bool,
         settings: &Settings,
     ) -> bool {
-        let calm = matches!(self.recovery.phase, Phase::Open | Phase::Reduced);
+        let calm = matches!(self.flight.recovery.phase, Phase::Open | Phase::Reduced);
         if !settings.tlp || !self.sack || !calm || !self.has_outstanding() {
             return false;
         }
         let srtt = self.rtt.srtt();
-        let is_lone = self.board.outstanding() == 1;
+        let is_lone = self.flight.board.outstanding() == 1;
         let mut wait = match (srtt.is_zero(), is_lone) {
             (true, _) => settings.initial_rto,
             (false, true) if settings.is_linux() => srtt * 2 + settings.min_rto,
@@ -59,8 +59,8 @@ impl Sender {
 
     /// It is time for a probe (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
-        if self.tail.end.is_none() {
-            self.tail.owed = true;
+        if self.flight.tail.end.is_none() {
+            self.flight.tail.owed = true;
             self.timer.stop();
         }
         self.rearm(now, settings);
@@ -69,35 +69,35 @@ impl Sender {
     /// The probe, if one is to leave: new data if there is some that the peer takes, or the last
     /// segment again.
     pub(crate) fn take_probe(&mut self, now: Time, new: Option<Data>) -> Option<Data> {
-        if !std::mem::take(&mut self.tail.owed) {
+        if !std::mem::take(&mut self.flight.tail.owed) {
             return None;
         }
         let data = if let Some(data) = new {
             data
         } else {
-            let last = self.board.probe_last(now)?;
+            let last = self.flight.board.probe_last(now)?;
             Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
-        self.tail.is_again = data.again;
-        self.tail.flight = self.board.outstanding();
-        self.tail.end = Some(if data.again { self.nxt } else { data.end() });
+        self.flight.tail.is_again = data.again;
+        self.flight.tail.flight = self.flight.board.outstanding();
+        self.flight.tail.end = Some(if data.again { self.nxt } else { data.end() });
         Some(data)
     }
 
     /// Whether a probe is to leave.
     #[inline]
     pub(crate) fn owes_probe(&self) -> bool {
-        self.tail.owed
+        self.flight.tail.owed
     }
 
     /// What an ACK says of the probe (RFC 8985 §7.4.2). Says whether the probe repaired a loss, which
     /// was a sign of congestion like others.
     pub(crate) fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
-        let Some(end) = self.tail.end.filter(|&end| una >= end) else { return false };
-        let repaired = self.tail.is_again && !sign.dsack && una > end;
+        let Some(end) = self.flight.tail.end.filter(|&end| una >= end) else { return false };
+        let repaired = self.flight.tail.is_again && !sign.dsack && una > end;
         // A plain duplicate: both copies arrived.
-        if !self.tail.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
-            self.tail.end = None;
+        if !self.flight.tail.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
+            self.flight.tail.end = None;
         }
         repaired
     }

@@ -60,37 +60,38 @@ impl Undo {
 impl Sender {
     /// An episode begins that may turn out to be a false alarm.
     pub(crate) fn begin_doubt(&mut self, reduces: bool) {
-        let again =
-            self.board.repaired() + u64::from(self.tail.end.is_some() && self.tail.is_again);
-        self.undo.marker = Some(self.una);
-        self.undo.unanswered = (again > 0).then_some(again);
-        self.undo.allowed = reduces;
+        let again = self.flight.board.repaired()
+            + u64::from(self.flight.tail.end.is_some() && self.flight.tail.is_again);
+        self.flight.undo.marker = Some(self.una);
+        self.flight.undo.unanswered = (again > 0).then_some(again);
+        self.flight.undo.allowed = reduces;
     }
 
     /// What arrived was sent before anything was sent again.
     fn is_only_late(&self, echoed: Option<u64>) -> bool {
-        match self.undo.first_again {
+        match self.flight.undo.first_again {
             Some(first) => echoed.is_some_and(|echoed| echoed < first),
-            None => self.sack || self.una < self.recovery.end,
+            None => self.sack || self.una < self.flight.recovery.end,
         }
     }
 
     fn may_undo(&self, echoed: Option<u64>) -> bool {
-        self.undo.marker.is_some() && (self.undo.unanswered == Some(0) || self.is_only_late(echoed))
+        self.flight.undo.marker.is_some()
+            && (self.flight.undo.unanswered == Some(0) || self.is_only_late(echoed))
     }
 
     fn undo(&mut self, now: Time, forget_losses: bool) {
         if forget_losses {
-            self.board.forget_losses();
+            self.flight.board.forget_losses();
         }
-        self.reduction = None;
-        if self.undo.allowed {
+        self.flight.reduction = None;
+        if self.flight.undo.allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.owes_cwr = false;
         }
-        self.usage.note_full(now);
-        self.undo.marker = None;
-        self.rack.reconsider();
+        self.flight.usage.note_full(now);
+        self.flight.undo.marker = None;
+        self.flight.rack.reconsider();
     }
 
     /// The episode is over. Says whether it stays open because a duplicate ACK could still come of it:
@@ -104,8 +105,8 @@ impl Sender {
         if settings.undo && self.may_undo(echoed) {
             self.undo(now, false);
         } else {
-            self.rack.recovered();
-            if self.recovery.is_reducing() {
+            self.flight.rack.recovered();
+            if self.flight.recovery.is_reducing() {
                 self.keep_reduction(now, settings);
             }
         }
@@ -117,20 +118,20 @@ impl Sender {
     }
 
     fn stays_open(&mut self, settings: &Settings) -> bool {
-        if !settings.is_linux() || self.sack || self.una != self.recovery.end {
+        if !settings.is_linux() || self.sack || self.una != self.flight.recovery.end {
             return false;
         }
         if !self.has_again() {
-            self.undo.nothing_again();
+            self.flight.undo.nothing_again();
         }
         true
     }
 
     /// Everything sent again came twice.
     pub(crate) fn undo_by_dsack(&mut self, now: Time, settings: &Settings) -> bool {
-        let is_sure = self.undo.marker.is_some() && self.undo.unanswered == Some(0);
+        let is_sure = self.flight.undo.marker.is_some() && self.flight.undo.unanswered == Some(0);
         if settings.undo && is_sure {
-            self.rack.undone_by_dsack();
+            self.flight.rack.undone_by_dsack();
             self.undo(now, false);
         }
         settings.undo && is_sure
@@ -144,15 +145,15 @@ impl Sender {
         echoed: Option<u64>,
         settings: &Settings,
     ) -> bool {
-        if !settings.undo || self.undo.marker.is_none() || !self.is_only_late(echoed) {
+        if !settings.undo || self.flight.undo.marker.is_none() || !self.is_only_late(echoed) {
             return false;
         }
         self.note_reordering(self.una, settings);
-        if self.board.repaired() > 0 {
+        if self.flight.board.repaired() > 0 {
             return true;
         }
         if !self.has_again() {
-            self.undo.nothing_again();
+            self.flight.undo.nothing_again();
         }
         self.undo(now, true);
         self.settle();
@@ -171,7 +172,7 @@ impl Sender {
             return false;
         }
         self.undo(now, true);
-        self.recovery.stalled = false;
+        self.flight.recovery.stalled = false;
         if self.stays_open(settings) {
             return true;
         }

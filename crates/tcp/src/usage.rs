@@ -60,7 +60,7 @@ impl Sender {
     /// All that may leave now has left; `limited`: the window kept the rest back.
     #[inline]
     pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
-        let has_sent = std::mem::take(&mut self.usage.has_sent);
+        let has_sent = std::mem::take(&mut self.flight.usage.has_sent);
         if settings.is_linux() {
             if has_sent || limited {
                 self.validate(now, limited, settings);
@@ -68,15 +68,15 @@ impl Sender {
         } else {
             // The window is the limit while what filled it is being acknowledged.
             if limited {
-                self.usage.end = self.nxt;
+                self.flight.usage.end = self.nxt;
             }
-            self.usage.is_limited = self.una < self.usage.end;
+            self.flight.usage.is_limited = self.una < self.flight.usage.end;
         }
     }
 
     fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
-        let out = self.board.outstanding();
-        let usage = &mut self.usage;
+        let out = self.flight.board.outstanding();
+        let usage = &mut self.flight.usage;
         let is_new_round = self.una >= usage.end;
         if is_new_round
             || limited
@@ -96,7 +96,7 @@ impl Sender {
         if settings.restart_after_idle && starves {
             let used = std::mem::take(&mut usage.used);
             usage.full_at = now;
-            if self.recovery.phase == Phase::Open && self.unsent() == 0 {
+            if self.flight.recovery.phase == Phase::Open && self.unsent() == 0 {
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));
             }
         }

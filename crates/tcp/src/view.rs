@@ -48,7 +48,7 @@ impl Endpoint {
 
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        let own = || Rate::from_bits_per_second(self.send.bursts.rate().saturating_mul(8));
+        let own = || Rate::from_bits_per_second(self.send.flight.bursts.rate().saturating_mul(8));
         let pacing = self.send.control.pacing.or_else(|| self.settings.pacing.then(own));
         Snapshot {
             cwnd: self.send.cwnd(),

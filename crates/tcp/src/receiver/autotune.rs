@@ -59,7 +59,7 @@ fn whole_segments(bytes: u64, segment: u64) -> u64 {
 }
 
 impl Autotune {
-    pub fn new(settings: &Settings) -> Self {
+    pub fn new(settings: &Settings, mss: u64) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
         let mut autotune = Self {
@@ -80,13 +80,13 @@ impl Autotune {
             window_end: 0,
             last_echo: 0,
         };
-        autotune.open_for(u64::from(settings.mss));
+        autotune.open_for(mss);
         autotune
     }
 
     /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of the
     /// buffer for the application, one segment at least (`tcp_init_buffer_space`).
-    pub fn open_for(&mut self, mss: u64) {
+    fn open_for(&mut self, mss: u64) {
         let full = self.window_of(self.buffer);
         let mut clamp = full;
         if self.app_win > 0 {

@@ -18,13 +18,24 @@ pub(super) struct Linux {
 }
 
 impl Linux {
-    pub fn new(settings: &Settings) -> Self {
+    /// For full segments of so many bytes.
+    pub fn new(settings: &Settings, mss: u16) -> Self {
         Self {
-            window: Autotune::new(settings),
+            window: Autotune::new(settings, mss.into()),
             blocks: Blocks::default(),
             packets: Packets::default(),
             memory: 0,
         }
+    }
+
+    /// The window of a SYN.
+    pub fn first_window(&self) -> u64 {
+        self.window.first_window()
+    }
+
+    /// The connection stands since then.
+    pub fn begin(&mut self, since: Time) {
+        self.window.begin(since);
     }
 
     /// Data in order, after which `next` is expected.
