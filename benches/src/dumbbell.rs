@@ -20,7 +20,7 @@ fn dumbbell(flows: u64, rate: &str, seconds: f64) -> Result<Plan, String> {
             "queue": "1 BDP",
             "access": { "rate": "10 Gbit/s", "delay": "1 ms", "queue": "1 BDP" },
         }},
-        "stack": { "cc": "cubic", "sack": true, "timestamps": false, "min_rto": "200 ms" },
+        "stack": { "profile": "rfc", "cc": "cubic", "sack": true, "timestamps": false, "min_rto": "200 ms" },
         "flows": (1..=flows).map(|n| serde_json::json!({
             "from": format!("left{n}"),
             "to": format!("right{n}"),

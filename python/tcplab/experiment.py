@@ -636,7 +636,7 @@ class Stack(Value):
     """The transport: a profile that sets all options, and options that differ from it."""
 
     profile: str | None = None
-    """Which system's behaviour to start from: "rfc" (the default), "linux-6.12", ..."""
+    """Which system's behaviour to start from: "linux-6.12" (the default), "rfc", ..."""
 
     flavour: str | None = None
     """Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs
@@ -653,7 +653,12 @@ class Stack(Value):
     """Whether receivers say what arrived twice (RFC 2883)."""
 
     fack: bool | None = None
-    """Whether a hole below the highest segment that arrived counts as lost at once (FACK)."""
+    """Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
+    `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
+    """
+
+    recovery: str | None = None
+    """How losses are repaired without SACK: "tahoe", "reno", "newreno" or "newreno-steady"."""
 
     abc: str | int | None = None
     """How ACKs count when the window grows: "off" (each as one segment, however much it covers),
@@ -720,8 +725,10 @@ class Stack(Value):
     tlp: bool | None = None
     """Whether a probe finds losses at the end of a flight (TLP, RFC 8985)."""
 
-    prr: bool | None = None
-    """Whether a reduction is spread over the round trip (PRR, RFC 9937)."""
+    reduction: str | None = None
+    """How the window gets smaller after a loss: "at-once", by "halving" (Linux until 3.1), or
+    "proportional" (PRR, RFC 9937).
+    """
 
     frto: bool | None = None
     """Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682)."""

@@ -31,7 +31,7 @@ Pair = tuple[Ack | None, Ack | None]
 
 @dataclass(frozen=True)
 class Trace:
-    """One flow: a row for each ACK, without the one of the handshake."""
+    """One flow: a row for each ACK of data."""
 
     acks: pl.DataFrame
 
@@ -51,12 +51,9 @@ def trace(results: lab.Results, run: str, flow: str) -> Trace:
     """The trace of a flow of a run."""
     of_flow = pl.col("flow") == flow
     about = results.scan("flows", run).filter(of_flow).collect().row(0, named=True)
-    # No data is acknowledged before the second round trip: what is sampled earlier is the answer to
-    # the SYN, which one backend shows and the other does not.
-    earliest_s = about["start_s"] + 1.5 * (about["rtt_min_ms"] or 0) / 1e3
     acks = (
         results.scan("samples", run)
-        .filter(of_flow, pl.col("time_s") >= earliest_s)
+        .filter(of_flow)
         .select(
             *(pl.col(column).alias(name) for name, column in STATE.items()),
             # The kernel counts the end of the stream as a byte: 30,001 of 30,000.

@@ -50,7 +50,7 @@ MISTAKES = {
     "not TOML": ("duration = \n", r"line 1: this is not TOML"),
     "not TOML at all": ("<html>", r"line 1: this is not TOML"),
     "nothing": ("", r"duration: is missing"),
-    "not there yet": (GOOD + "stack.rack = true\n", r"stack\.rack: .*not available yet"),
+    "not there yet": (GOOD + "stack.ecn = true\n", r"stack\.ecn: .*not available yet"),
     "unreachable": (
         GOOD + '[[network.links]]\nbetween = ["x", "y"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n'
         '[[flows]]\nfrom = "x"\nto = "server"\n',
@@ -209,6 +209,9 @@ def test_profiles_are_explained_by_the_kernels_names(tcplab: Command) -> None:
     lines = tcplab("list", "profiles", "--explain", "linux-6.12").stdout.splitlines()
     (min_rto,) = [line for line in lines if line.startswith("min_rto ")]
     assert min_rto.split() == ["min_rto", '"200', 'ms"', "TCP_RTO_MIN"]
+    old = tcplab("list", "profiles", "--explain", "linux-2.6.26").stdout
+    assert re.search(r'^reduction +"halving" +tcp_cwnd_down;', old, re.MULTILINE)
+    assert re.search(r"^fack +true +sysctl tcp_fack = 1;", old, re.MULTILINE)
 
 
 def test_what_cannot_be_explained_is_refused(tcplab: Command) -> None:

@@ -434,7 +434,7 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
         'duration = "2 s"\n'
         'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
         "[[flows]]\n"
-        'from = "a"\nto = "b"\ncc = "compound"\nstack = { fack = true, abc = 2 }\n'
+        'from = "a"\nto = "b"\ncc = "compound"\nstack = { fack = true, rack = false, abc = 2 }\n'
     )
     done = tcplab("run", "wrong.toml", "--on", "linux")
     assert done.returncode == 2
@@ -445,6 +445,22 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
     assert "flows[0].stack.abc" in second
     assert "--on sim" in second
     assert "flows[0].stack.fack" in third
+
+
+def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "old.toml").write_text(
+        'duration = "2 s"\n'
+        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        "[[flows]]\n"
+        'from = "a"\nto = "b"\n'
+        'stack = { sack = false, recovery = "reno", reduction = "halving" }\n'
+    )
+    done = tcplab("run", "old.toml", "--on", "linux")
+    assert done.returncode == 2
+    recovery, reduction = sorted(done.stderr.splitlines())
+    assert "flows[0].stack.recovery: another recovery without SACK" in recovery
+    assert "flows[0].stack.reduction: another reduction" in reduction
+    assert "--on sim" in reduction
 
 
 def test_a_kernel_that_is_not_there_is_refused(tcplab: Command, tmp_path: Path) -> None:

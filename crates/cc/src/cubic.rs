@@ -242,6 +242,10 @@ impl CongestionControl for Cubic {
         self.curve.stage = None;
     }
 
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
     fn control(&self) -> Control {
         self.window.control()
     }

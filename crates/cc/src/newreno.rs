@@ -88,6 +88,16 @@ impl CongestionControl for NewReno {
         self.window.narrow(used);
     }
 
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn floor(&self) -> Option<u64> {
+        // `tcp_reno_min_cwnd`: where recovery takes more than a round trip, halving goes on.
+        let ssthresh = self.window.control().ssthresh?;
+        (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
+    }
+
     fn control(&self) -> Control {
         self.window.control()
     }
@@ -100,7 +110,7 @@ impl CongestionControl for NewReno {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{INIT, Path, windows};
+    use crate::testing::{FLOW, INIT, LINUX, Path, windows};
 
     fn newreno() -> NewReno {
         NewReno::new(&INIT, Config::default())
@@ -142,5 +152,26 @@ mod tests {
     fn parameters_change_the_cut() {
         let mut cc = NewReno::new(&INIT, Config { beta: 0.25, ..Config::default() });
         assert_eq!(windows(&mut cc, 5, &[40]), [10, 20, 40, 10, 11]);
+    }
+
+    #[test]
+    fn halving_may_go_to_half_of_ssthresh_in_the_kernels_way() {
+        for (init, floor) in [(&LINUX, Some(2)), (&INIT, None)] {
+            let mut cc = NewReno::new(init, Config::default());
+            let event = Congestion { cause: Cause::Loss, flight: 10, again: false };
+            cc.on_congestion(&FLOW, event);
+            assert_eq!((cc.control().ssthresh, cc.floor()), (Some(5), floor));
+        }
+    }
+
+    #[test]
+    fn a_moderated_window_goes_on_from_there() {
+        let mut cc = newreno();
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        path.congestion(Cause::Loss);
+        cc.on_moderated(7);
+        assert_eq!(cc.control().cwnd, 5);
+        cc.on_moderated(3);
+        assert_eq!((cc.control().cwnd, cc.control().ssthresh), (3, Some(5)));
     }
 }

@@ -40,6 +40,15 @@ pub trait CongestionControl: Debug + Send {
     /// in flight.
     fn on_unused(&mut self, _flow: &FlowState, _used: u64) {}
 
+    /// The sender has led the window to `cwnd`, less than it had to (rate halving): it goes on from
+    /// there.
+    fn on_moderated(&mut self, _cwnd: u64) {}
+
+    /// Where rate halving ends, if not at `ssthresh` (`min_cwnd` of Linux until 3.1).
+    fn floor(&self) -> Option<u64> {
+        None
+    }
+
     /// A segment was marked lost, with what was known when it left. Before `on_ack`.
     fn on_lost(&mut self, _flow: &FlowState, _lost: &Lost) {}
 
@@ -56,8 +65,8 @@ pub struct Control {
     pub ssthresh: Option<u64>,
     /// Sending rate; without one, ACKs clock the flow.
     pub pacing: Option<Rate>,
-    /// Whether the sender spreads a reduction over the episode (PRR, RFC 6937), or uses `cwnd` as
-    /// is.
+    /// Whether the sender may spread a reduction over the episode (PRR, RFC 6937, or rate halving), or
+    /// uses `cwnd` as is.
     pub prr: bool,
 }
 

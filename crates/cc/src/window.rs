@@ -186,6 +186,11 @@ impl Window {
         self.credit = 0.0;
     }
 
+    /// Goes on from `cwnd`, unless the window is smaller.
+    pub fn cap(&mut self, cwnd: u64) {
+        self.cwnd = self.cwnd.min(cwnd.max(1));
+    }
+
     /// A window that was not filled for a timeout goes half the way to the `used` part of it
     /// (RFC 2861, `tcp_cwnd_application_limited`).
     pub fn narrow(&mut self, used: u64) {

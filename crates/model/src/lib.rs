@@ -57,6 +57,6 @@ pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, Reco
 pub use profile::Setting;
 pub use schema::{
     AckCounting, CongestionControl, CutBase, Experiment, Flavour, Loss, OrOff, Probability,
-    Profile, RateChanges, Reordering, Samples, StackPlan, Traffic, schema,
+    Profile, RateChanges, Recovery, Reduction, Reordering, Samples, StackPlan, Traffic, schema,
 };
 pub use suggest::suggest;

@@ -1,7 +1,15 @@
 //! The defaults of each profile: what a stack does before any option is set, and where they are from.
+//!
+//! | file | profiles |
+//! |---|---|
+//! | here | what stands today: `rfc`, `linux-6.12`, `linux-6.1` |
+//! | `systems` | systems of their day: `linux-2.6.26`, `linux-2.6.20`, `freebsd-9.2`, `windows-7` |
+//! | `simulators` | `ns2`, `ns3` |
 
-use crate::mistake::Problem;
-use crate::schema::{AckCounting, CongestionControl, CutBase, Flavour, OrOff, Profile, StackPlan};
+use crate::schema::{
+    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Profile, Recovery, Reduction,
+    StackPlan,
+};
 use serde_json::Value;
 use tcplab_units::{Bytes, Duration};
 
@@ -17,9 +25,9 @@ pub struct Setting {
 }
 
 /// What a profile sets, and the source of each option.
-pub(crate) struct Table {
-    pub options: StackPlan,
-    sources: &'static [(&'static str, &'static str)],
+struct Table {
+    options: StackPlan,
+    sources: Vec<(&'static str, &'static str)>,
 }
 
 /// A table from lines `option: value, "source";`. It does not compile without one of the options, or
@@ -28,67 +36,78 @@ macro_rules! table {
     ($($option:ident: $value:expr, $source:literal;)+) => {
         Table {
             options: StackPlan { $($option: $value,)+ },
-            sources: &[$((stringify!($option), $source)),+],
+            sources: vec![$((stringify!($option), $source)),+],
         }
     };
 }
 
-impl Profile {
-    /// The profiles that can be used, in the order of the schema.
-    pub fn available() -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(|profile| profile.table().is_some())
-    }
+/// A table like another one, but for these lines.
+macro_rules! table_like {
+    ($base:expr; $($option:ident: $value:expr, $source:literal;)+) => {{
+        let mut table: Table = $base;
+        $(
+            table.options.$option = $value;
+            let line = table.sources.iter_mut().find(|line| line.0 == stringify!($option));
+            line.expect("a table has all options").1 = $source;
+        )+
+        table
+    }};
+}
 
+mod simulators;
+mod systems;
+
+impl Profile {
     /// What it sets.
-    ///
-    /// # Errors
-    /// It has no table yet.
-    pub fn options(self) -> Result<StackPlan, Problem> {
-        self.table().map(|table| table.options).ok_or_else(|| self.not_yet())
+    pub fn options(self) -> StackPlan {
+        self.table().options
     }
 
     /// What it sets, line by line, each with its source.
-    ///
-    /// # Errors
-    /// It has no table yet.
-    pub fn settings(self) -> Result<Vec<Setting>, Problem> {
-        let table = self.table().ok_or_else(|| self.not_yet())?;
+    pub fn settings(self) -> Vec<Setting> {
+        let table = self.table();
         let values = serde_json::to_value(&table.options).unwrap_or_default();
-        let line = |&(option, source): &(&'static str, &'static str)| {
+        let line = |(option, source): (&'static str, &'static str)| {
             let value = as_written(&values[option]);
             Setting { option, value, source }
         };
-        Ok(table.sources.iter().map(line).collect())
+        table.sources.into_iter().map(line).collect()
     }
 
-    fn table(self) -> Option<Table> {
+    fn table(self) -> Table {
         match self {
-            Self::Rfc => Some(rfc()),
-            Self::Linux612 | Self::Linux61 => Some(linux()),
-            _ => None,
-        }
-    }
-
-    fn not_yet(self) -> Problem {
-        Problem::NotYet {
-            what: format!("the profile \"{}\"", self.word()),
-            have: Self::available().map(|profile| format!("\"{}\"", profile.word())).collect(),
+            Self::Rfc => rfc(),
+            Self::Linux612 | Self::Linux61 => linux(),
+            Self::Linux2626 => systems::linux_2_6_26(),
+            Self::Linux2620 => systems::linux_2_6_20(),
+            Self::FreeBsd92 => systems::freebsd_9_2(),
+            Self::Windows7 => systems::windows_7(),
+            Self::Ns2 => simulators::ns2(),
+            Self::Ns3 => simulators::ns3(),
         }
     }
 }
 
-/// A value as in an experiment, where a congestion control is its name.
+/// A value as in an experiment: a congestion control is its name, or a table if it has parameters.
 fn as_written(value: &Value) -> String {
-    value.get("name").unwrap_or(value).to_string()
+    let (Some(name), Some(params)) = (value.get("name"), value["params"].as_object()) else {
+        return value.to_string();
+    };
+    if params.is_empty() {
+        return name.to_string();
+    }
+    let params: Vec<_> = params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    format!("{{ name = {name}, {} }}", params.join(", "))
 }
 
 /// What the current standards say; where they leave a choice, what is said here.
-pub(crate) fn rfc() -> Table {
+fn rfc() -> Table {
     table! {
         flavour: Flavour::Rfc, "what the standards say";
         cc: CongestionControl::named("cubic"), "RFC 9438, on the standards track since 2023";
         sack: true, "RFC 2018, with the recovery of RFC 6675";
         fack: false, "never standardised; RFC 6675 has a rule of its own";
+        recovery: Recovery::NewReno, "RFC 6582";
         abc: AckCounting::Byte { limit: 1 },
             "RFC 5681 §3.1, equation (2): min(N, SMSS) for each ACK";
         delayed_ack: OrOff::On(Duration::from_millis(200)),
@@ -111,7 +130,7 @@ pub(crate) fn rfc() -> Table {
         pacing: false, "RFC 5681 is clocked by ACKs";
         rack: false, "RFC 8985, optional beside RFC 6675";
         tlp: false, "RFC 8985 §7, optional beside RFC 6675";
-        prr: false, "RFC 9937, optional beside RFC 6675";
+        reduction: Reduction::AtOnce, "RFC 5681 §3.2; RFC 9937 is optional";
         frto: false, "RFC 5682, optional beside RFC 6298";
         undo: false, "RFC 4015, optional beside RFC 5681";
         dsack: false, "RFC 2883, optional beside RFC 2018";
@@ -138,6 +157,8 @@ fn linux() -> Table {
         timestamps: true, "sysctl tcp_timestamps = 1";
         window_scaling: true, "sysctl tcp_window_scaling = 1";
         fack: false, "sysctl tcp_fack does nothing since 4.15";
+        recovery: Recovery::NewRenoSteady,
+            "tcp_fastretrans_alert; tcp_rearm_rto restarts the timer with each partial ACK";
         abc: AckCounting::Segment,
             "tcp_slow_start and tcp_cong_avoid_ai count the segments that an ACK covers";
         delayed_ack: OrOff::On(Duration::from_millis(40)),
@@ -163,7 +184,7 @@ fn linux() -> Table {
         rack: true, "sysctl tcp_recovery = TCP_RACK_LOSS_DETECTION";
         tlp: true, "sysctl tcp_early_retrans = 3";
         frto: true, "sysctl tcp_frto = 2";
-        prr: true, "tcp_cwnd_reduction; there is no other way";
+        reduction: Reduction::Proportional, "tcp_cwnd_reduction; there is no other way";
         undo: true, "tcp_may_undo; there is no other way";
         dsack: true, "sysctl tcp_dsack = 1";
         tso: true, "tcp_write_xmit, tcp_tso_should_defer; there is no other way";
@@ -184,11 +205,11 @@ mod tests {
 
     #[test]
     fn every_option_is_explained_once_with_a_source() {
-        for profile in Profile::available() {
-            let settings = profile.settings().unwrap();
+        for profile in Profile::ALL {
+            let settings = profile.settings();
             let explained: BTreeSet<_> = settings.iter().map(|line| line.option).collect();
             assert_eq!(explained.len(), settings.len());
-            let options = serde_json::to_value(profile.options().unwrap()).unwrap();
+            let options = serde_json::to_value(profile.options()).unwrap();
             let options = options.as_object().unwrap();
             assert_eq!(explained, options.keys().map(String::as_str).collect());
             assert!(settings.iter().all(|line| !line.source.is_empty()));
@@ -197,13 +218,15 @@ mod tests {
 
     #[test]
     fn values_are_written_as_in_an_experiment() {
-        let settings = Profile::Linux612.settings().unwrap();
-        let value = |option| {
-            settings.iter().find(|line| line.option == option).map(|line| line.value.as_str())
+        let value_in = |profile: Profile, option: &str| {
+            let lines = profile.settings();
+            lines.into_iter().find(|line| line.option == option).map(|line| line.value).unwrap()
         };
-        assert_eq!(value("cc"), Some("\"cubic\""));
-        assert_eq!(value("min_rto"), Some("\"200 ms\""));
-        assert_eq!(value("sack"), Some("true"));
-        assert_eq!(value("abc"), Some("\"segment\""));
+        let value = |option| value_in(Profile::Linux612, option);
+        assert_eq!(value("cc"), "\"cubic\"");
+        assert_eq!(value_in(Profile::Linux2620, "cc"), "{ name = \"cubic\", beta = 0.8 }");
+        assert_eq!(value("min_rto"), "\"200 ms\"");
+        assert_eq!(value("sack"), "true");
+        assert_eq!(value("abc"), "\"segment\"");
     }
 }

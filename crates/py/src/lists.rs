@@ -14,22 +14,22 @@ pub(crate) fn algorithms() -> Vec<(&'static str, u16, &'static str, &'static str
         .collect()
 }
 
-/// The profiles that can be used: name and summary.
+/// The profiles: name and summary.
 #[pyfunction]
 pub(crate) fn profiles() -> Vec<(&'static str, &'static str)> {
-    Profile::available().map(|profile| (profile.word(), profile.meaning())).collect()
+    Profile::ALL.iter().map(|profile| (profile.word(), profile.meaning())).collect()
 }
 
 /// What a profile sets: option, value and source of each line.
 #[pyfunction]
 pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'static str)>> {
-    let known = || Profile::available().map(Profile::word);
-    let found = Profile::available()
+    let known = || Profile::ALL.iter().map(|profile| profile.word());
+    let found = Profile::ALL
+        .iter()
         .find(|profile| profile.word() == name)
         .ok_or_else(|| Problem::unknown("profile", name, known()))
-        .and_then(Profile::settings)
         .map_err(|problem| errors::config(&Mistakes::from(problem.at("profile")), None))?;
-    Ok(found.into_iter().map(|line| (line.option, line.value, line.source)).collect())
+    Ok(found.settings().into_iter().map(|line| (line.option, line.value, line.source)).collect())
 }
 
 /// The columns of the result tables: table, column, meaning.

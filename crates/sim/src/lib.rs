@@ -17,6 +17,8 @@ mod stack;
 mod traffic;
 mod world;
 
+pub use stack::{build_control, settings};
+
 use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
 use tcplab_tables::Tables;
 
@@ -30,7 +32,7 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub fn backend() -> Backend<'static> {
     Backend {
         name: NAME,
-        profile: Profile::Rfc,
+        profile: Profile::Linux612,
         version: &|_| VERSION.into(),
         refuse: &refuse::refuse,
     }

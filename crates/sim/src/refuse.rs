@@ -78,7 +78,7 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
         mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
     }
     for stack in [stack, &flow.peer_stack] {
-        for (on, name) in [(stack.fack, "fack"), (stack.ecn, "ecn")] {
+        for (on, name) in [(stack.ecn, "ecn")] {
             if on {
                 let place = format!("{}.stack.{name}", flow.place);
                 mistakes.push(not_yet(&format!("the option `{name}`")).at(place));

@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_cc::{ALGORITHMS, CutBase, Flavour, Init, Params, build};
 use tcplab_model::{
-    AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff, StackPlan,
+    AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff,
+    Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
-use tcplab_tcp::{AckCounting as Counting, BuildControl, Ecn, Settings, Start};
+use tcplab_tcp::{
+    AckCounting as Counting, BuildControl, Ecn, LossRecovery, Settings, Start, WindowReduction,
+};
 
 /// What endpoints with equal stacks share.
 #[derive(Default)]
@@ -27,7 +30,7 @@ impl Stacks {
 }
 
 /// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`.
-fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
+pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
     Settings {
         flavour: flavour(stack),
         mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
@@ -45,7 +48,18 @@ fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         limited_transmit: stack.limited_transmit,
         rack: stack.rack,
         tlp: stack.tlp,
-        prr: stack.prr,
+        recovery: match stack.recovery {
+            PlannedRecovery::Tahoe => LossRecovery::Tahoe,
+            PlannedRecovery::Reno => LossRecovery::Reno,
+            PlannedRecovery::NewReno => LossRecovery::NewReno,
+            PlannedRecovery::NewRenoSteady => LossRecovery::NewRenoSteady,
+        },
+        fack: stack.fack,
+        reduction: match stack.reduction {
+            PlannedReduction::AtOnce => WindowReduction::AtOnce,
+            PlannedReduction::Halving => WindowReduction::Halving,
+            PlannedReduction::Proportional => WindowReduction::Proportional,
+        },
         frto: stack.frto,
         undo: stack.undo,
         tso: stack.tso,
@@ -103,8 +117,8 @@ pub(crate) fn parameters(stack: &StackPlan) -> Params {
     Params(params)
 }
 
-/// Builds the congestion control of endpoints with this stack.
-fn build_control(stack: &StackPlan) -> BuildControl {
+/// Builds the congestion control of endpoints with this stack, which must be one of [`ALGORITHMS`].
+pub fn build_control(stack: &StackPlan) -> BuildControl {
     let name = stack.cc.name.clone();
     let params = parameters(stack);
     let cut_base = match stack.cut_base {

@@ -72,13 +72,17 @@ impl Source {
     /// Writes what the endpoint may need next; closes when all is written. Says whether it wrote.
     #[inline]
     pub fn write(&mut self, end: &mut Endpoint) -> bool {
-        let ready = end.unsent();
-        if !self.is_on || ready >= READY / 2 {
+        let most = if end.paces_writer() && self.periods.is_none() {
+            u64::MAX
+        } else {
+            READY.saturating_sub(end.unsent())
+        };
+        if !self.is_on || most <= READY / 2 {
             return false;
         }
         let mut written = 0;
         if self.left > 0 {
-            written = end.write(self.left.min(READY - ready));
+            written = end.write(self.left.min(most));
             if self.left != u64::MAX {
                 self.left -= written;
             }

@@ -109,9 +109,12 @@ impl<'a> World<'a> {
 
     #[inline]
     fn deliver(&mut self, end: usize, segment: &Segment) {
-        self.ends[end].endpoint.on_segment(self.network.now(), segment);
+        let endpoint = &mut self.ends[end].endpoint;
+        // What answers the handshake says nothing of data.
+        let has_sent = endpoint.counters().sent_segments > 0;
+        endpoint.on_segment(self.network.now(), segment);
         self.serve(end);
-        if self.samples_every_ack && end.is_multiple_of(2) {
+        if self.samples_every_ack && has_sent && end.is_multiple_of(2) {
             self.sample(end / 2);
         }
     }

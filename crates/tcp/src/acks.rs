@@ -57,6 +57,15 @@ impl Acks {
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 
+    /// A segment arrived. Says whether duplicates wait for their ACK.
+    #[inline]
+    pub fn note_segment(&mut self, now: Time) -> bool {
+        self.linux.as_mut().is_some_and(|linux| {
+            linux.note_segment(now);
+            linux.holds_back()
+        })
+    }
+
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
         let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings)));

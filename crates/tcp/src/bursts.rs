@@ -1,6 +1,7 @@
 //! Bursts: Linux hands several segments to the network at once, for segmentation offload, and waits
 //! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
 
+use crate::sendbuf::{Push, SendBuffer, Sizes};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
@@ -28,6 +29,8 @@ pub(crate) struct Bursts {
     left: u64,
     /// Bytes a second that the window amounts to.
     rate: u64,
+    /// A packet ends with it that the application pushed.
+    ends_pushed: bool,
     /// Fewer were held back, for want of window.
     deferred: bool,
 }
@@ -51,10 +54,10 @@ impl Bursts {
         self.left > 0
     }
 
-    /// Whether the last of several segments is leaving: Linux pushes these.
+    /// Whether the last of several segments is leaving, or of what the application pushed: it is marked.
     #[inline]
-    pub fn is_at_end(&self) -> bool {
-        self.left == 0 && self.size > 1
+    pub fn is_pushed(&self) -> bool {
+        self.left == 0 && (self.size > 1 || self.ends_pushed)
     }
 
     /// Whether something was held back for want of window since the last look.
@@ -105,17 +108,54 @@ impl Sender {
         may
     }
 
+    /// Writes into the send buffer up to the next moment at which something is sent.
+    pub(crate) fn write_as_linux(&mut self, bytes: u64, settings: &Settings) -> u64 {
+        let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
+        let packet = self.packet_bytes();
+        let sizes = Sizes { packet, half_window: self.largest_window / 2 };
+        let buffer = self
+            .buffer
+            .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd)));
+        buffer.make_room(cwnd, has_window);
+        let taken = buffer.write(bytes, sizes);
+        self.written += taken;
+        taken
+    }
+
     /// Segments of the next burst; none to wait.
     fn next_burst(&mut self, now: Time, in_flight: u64) -> u64 {
         let (cwnd, mss, most) = (self.cwnd(), u64::from(self.mss), self.burst_size());
         let room = cwnd - in_flight;
         let quota = room.min((cwnd / 2).max(1)).min(most);
-        // What is written lies in packets of this size.
-        let packet = self.unsent().min(self.packet_bytes());
-        if packet > mss && self.waits_for_more(now, room, packet, most) {
+        let Some(buffer) = self.buffer.as_mut().filter(|_| self.written > self.nxt) else {
+            return 1;
+        };
+        if buffer.reached() > self.nxt {
+            // What was meant to fill fewer segments: options have taken room.
+            return (buffer.reached() - self.nxt).div_ceil(mss);
+        }
+        let push = buffer.push;
+        let (packet, is_last) = buffer.next(quota * mss);
+        let waits = match push {
+            Push::Pending => {
+                packet > mss && self.waits_for_more(now, room, (packet, is_last), most)
+            }
+            Push::One => false,
+            Push::Done => true,
+        };
+        if waits {
             return 0;
         }
-        quota
+        let by_peer = (self.una + self.window).saturating_sub(self.nxt);
+        let bytes = packet.min(by_peer).min(quota * mss);
+        if let Some(buffer) = &mut self.buffer {
+            self.bursts.ends_pushed = buffer.send(bytes);
+            buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd);
+            if push == Push::One {
+                buffer.push = Push::Done;
+            }
+        }
+        bytes.div_ceil(mss)
     }
 
     /// The largest packet that is filled with data written (`tcp_bound_to_half_wnd`).
@@ -124,7 +164,13 @@ impl Sender {
         (MOST_BYTES.min(self.largest_window / 2) / mss).max(1) * mss
     }
 
-    fn waits_for_more(&mut self, now: Time, room: u64, packet: u64, most: u64) -> bool {
+    fn waits_for_more(
+        &mut self,
+        now: Time,
+        room: u64,
+        (packet, is_last): (u64, bool),
+        most: u64,
+    ) -> bool {
         let mss = u64::from(self.mss);
         if self.recovery.is_repairing() || now.since(self.last_sent) > PATIENCE {
             return false;
@@ -132,7 +178,6 @@ impl Sender {
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
         let by_window = room * mss;
         let limit = by_peer.min(by_window);
-        let is_last = self.unsent() <= packet;
         let worthwhile = self.window.min(self.cwnd() * mss) / WINDOW_DIVISOR;
         if limit >= most * mss || (!is_last && limit >= packet) || limit >= worthwhile {
             return false;

@@ -105,6 +105,8 @@ pub struct Endpoint {
     pub(crate) owes_ack_first: bool,
     pub(crate) owes_probe: bool,
     pub(crate) owes_reset: Option<Box<Segment>>,
+    /// An ACK that tells of what was before the last segment.
+    pub(crate) owes_ack: Option<Box<Segment>>,
 }
 
 impl fmt::Debug for Endpoint {
@@ -142,6 +144,7 @@ impl Endpoint {
             owes_ack_first: false,
             owes_probe: false,
             owes_reset: None,
+            owes_ack: None,
             settings,
             build_control,
         }
@@ -162,6 +165,13 @@ impl Endpoint {
     /// The application writes; returns how many bytes the send buffer took.
     #[inline]
     pub fn write(&mut self, bytes: u64) -> u64 {
+        if self.settings.is_linux() && self.settings.tso {
+            return if self.may_send_data() && !self.send.closed {
+                self.send.write_as_linux(bytes, &self.settings)
+            } else {
+                0
+            };
+        }
         let used = self.send.written - self.send.una.max(1).min(self.send.written);
         let room = self.settings.send_buffer.saturating_sub(used);
         let taken = if self.send.closed { 0 } else { bytes.min(room) };
@@ -169,12 +179,19 @@ impl Endpoint {
         taken
     }
 
+    /// Whether the send buffer holds an application back by itself: then it can write all it has, in as
+    /// many calls as it takes, each followed by [`Self::poll_transmit`].
+    #[inline]
+    pub fn paces_writer(&self) -> bool {
+        self.settings.is_linux() && self.settings.tso
+    }
+
     /// The application reads; returns how many bytes it got.
     #[inline]
     pub fn read(&mut self, now: Time, most: u64) -> u64 {
         let bytes = self.receive.read(most);
         if bytes > 0 {
-            self.receive.tune_to_reader(now, bytes);
+            self.receive.tune_to_reader(now);
             let holds_nothing = self.receive.readable() == 0 && !self.receive.has_gap();
             self.acks.on_read(self.receive.next, self.last_ack_sent, holds_nothing);
             if self.receive.should_update() {
@@ -318,6 +335,9 @@ impl Endpoint {
         if let Some(reset) = self.owes_reset.take() {
             return Some(*reset);
         }
+        if let Some(ack) = self.owes_ack.take() {
+            return Some(*ack);
+        }
         match self.state {
             State::SynSent | State::SynReceived if self.owes_syn => {
                 self.owes_syn = false;
@@ -398,7 +418,7 @@ impl Endpoint {
 
     /// A segment with acknowledgment, window and options, as every one after the handshake has them.
     #[inline]
-    fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
+    pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
         let scale = self.receive.window_scale;
         let window = self.receive.offer(scale);
         let seq = self.send.origin.number(start);

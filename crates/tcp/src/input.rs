@@ -187,6 +187,12 @@ impl Endpoint {
             return;
         }
         let fin = segment.flags.has(Flags::FIN);
+        let end = start + u64::from(segment.payload);
+        if self.acks.note_segment(now) && self.receive.is_news(&(start..end)) {
+            // What waited is told as it was.
+            let ack = self.dress(now, Flags::ACK, self.send.nxt, 0);
+            self.owes_ack = Some(Box::new(ack));
+        }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
         if self.settings.is_linux() {

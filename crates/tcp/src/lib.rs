@@ -8,11 +8,11 @@
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
 //! | segments in, closing | `input` |
-//! | what may be sent, in which bursts, and when | `output`, `bursts`, `pacing` |
+//! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
-//! | smaller windows, by and by, and taken back | `prr`, `undo` |
+//! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
 //! | congestion marks | `ecn` |
 //! | keepalives, user timeout | `alive` |
@@ -34,15 +34,16 @@ mod handshake;
 mod input;
 mod output;
 mod pacing;
-mod prr;
 mod rack;
 mod ranges;
 mod receiver;
 mod recovery;
+mod reduction;
 mod rounds;
 mod rtt;
 mod scoreboard;
 mod segment;
+mod sendbuf;
 mod sender;
 mod seq;
 mod settings;
@@ -58,5 +59,5 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, Ecn, Keepalive, Settings};
+pub use settings::{AckCounting, Ecn, Keepalive, LossRecovery, Settings, WindowReduction};
 pub use view::{RttSummary, Snapshot};

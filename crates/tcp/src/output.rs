@@ -2,7 +2,7 @@
 
 use crate::recovery::Phase;
 use crate::sender::Sender;
-use crate::settings::Settings;
+use crate::settings::{Settings, WindowReduction};
 use crate::timer::Kind;
 use tcplab_units::Time;
 
@@ -83,7 +83,8 @@ impl Sender {
         self.board.resend(now, data.start);
         self.undo.on_again(now);
         // With PRR no retransmission is owed that could be told from the others as the first.
-        let restarts = if settings.is_linux() || settings.prr {
+        let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
+        {
             is_oldest && self.timer.kind != Kind::Reorder
         } else {
             begins
@@ -97,6 +98,9 @@ impl Sender {
         let had_outstanding = self.has_outstanding();
         self.board.send(now, data.start, data.payload + u16::from(data.fin));
         self.nxt = data.end();
+        if let Some(buffer) = &mut self.buffer {
+            buffer.catch_up(data.start + u64::from(data.payload));
+        }
         self.usage.note_sent();
         self.recovery.on_new_data();
         if !had_outstanding {
@@ -210,7 +214,7 @@ impl Sender {
                 self.consult(now, |cc, flow| cc.on_restart(flow, idle));
             }
         }
-        data.push |= settings.tso && self.bursts.is_at_end();
+        data.push |= settings.tso && self.bursts.is_pushed();
         Some(data)
     }
 

@@ -1,6 +1,9 @@
 //! The receiving half: reassembly, the window offered, what is reported by SACK.
 
 mod autotune;
+mod blocks;
+mod linux;
+mod packets;
 
 pub(crate) use autotune::Sized;
 
@@ -8,7 +11,7 @@ use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
-use autotune::Autotune;
+use linux::Linux;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
@@ -46,10 +49,8 @@ pub(crate) struct Receiver {
     reports_duplicates: bool,
     /// What came twice and has not been reported.
     duplicate: Option<Range<u64>>,
-    /// The window of Linux grows with what arrives.
-    autotune: Option<Box<Autotune>>,
-    /// Where the first packet ends in which data waits for the application.
-    first_packet: u64,
+    /// What only Linux keeps.
+    linux: Option<Box<Linux>>,
 }
 
 impl Receiver {
@@ -59,11 +60,11 @@ impl Receiver {
         let window_scale =
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
-        let autotune = settings.is_linux().then(|| Box::new(Autotune::new(settings)));
+        let linux = settings.is_linux().then(|| Box::new(Linux::new(settings)));
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
         let buffer = (settings.receive_buffer - kept).min(largest);
-        let first = autotune.as_ref().map_or(buffer, |autotune| autotune.first_window());
+        let first = linux.as_ref().map_or(buffer, |linux| linux.window.first_window());
         Self {
             origin: Origin::default(),
             next: 0,
@@ -77,16 +78,15 @@ impl Receiver {
             recent: [0; 4],
             reports_duplicates: settings.dsack,
             duplicate: None,
-            autotune,
-            first_packet: 0,
+            linux,
         }
     }
 
     /// The options are agreed on: full segments carry so many bytes.
     pub fn open_for(&mut self, segment: u64) {
-        if let Some(autotune) = &mut self.autotune {
-            autotune.open_for(segment);
-            self.edge = 1 + autotune.first_window();
+        if let Some(linux) = &mut self.linux {
+            linux.window.open_for(segment);
+            self.edge = 1 + linux.window.first_window();
         }
     }
 
@@ -121,33 +121,28 @@ impl Receiver {
     /// A segment was taken: the window may open further for it. Says whether it does.
     #[inline]
     pub fn tune(&mut self, now: Time, sized: Sized) -> bool {
-        let (next, edge, held) = (self.next, self.edge, self.held());
-        self.autotune
-            .as_mut()
-            .is_some_and(|autotune| autotune.on_segment(now, sized, next, edge, held))
+        let (next, edge) = (self.next, self.edge);
+        self.linux.as_mut().is_some_and(|linux| linux.earn(now, sized, next, edge))
     }
 
     /// The connection stands.
     pub fn begin(&mut self, now: Time) {
-        if let Some(autotune) = &mut self.autotune {
-            autotune.begin(now);
+        if let Some(linux) = &mut self.linux {
+            linux.window.begin(now);
         }
     }
 
     /// The application has read what there was.
     #[inline]
-    pub fn tune_to_reader(&mut self, now: Time, bytes: u64) {
-        if let Some(autotune) = &mut self.autotune {
-            // Each packet may begin a new measurement; of those read at once, only the first does.
-            let from = self.consumed - bytes;
-            let first = if self.first_packet > from { self.first_packet } else { self.consumed };
-            autotune.on_read(now, first.min(self.consumed), self.next);
+    pub fn tune_to_reader(&mut self, now: Time) {
+        if let Some(linux) = &mut self.linux {
+            linux.read(now, self.consumed, self.next);
         }
     }
 
     /// The round-trip time as the receiver sees it, where it looks.
     pub fn rtt(&self) -> Option<Duration> {
-        self.autotune.as_ref()?.rtt()
+        self.linux.as_ref()?.window.rtt()
     }
 
     /// The window that was offered with the acknowledgment of this offset.
@@ -159,17 +154,10 @@ impl Receiver {
     /// Whether at least the window could be offered again that was when this offset was acknowledged.
     #[inline]
     pub fn can_hold_window(&self, acked: u64) -> bool {
-        let window = self.autotune.as_ref().map(|autotune| autotune.window(self.held()));
+        let window = self.linux.as_ref().map(|linux| linux.offer());
         window.is_none_or(|window| {
             window.next_multiple_of(1 << self.window_scale) >= self.offered(acked)
         })
-    }
-
-    /// Bytes that nobody can read yet, or has not.
-    fn held(&self) -> u64 {
-        let waiting: u64 =
-            self.out_of_order.descending().map(|range| range.end - range.start).sum();
-        waiting + (self.next - self.consumed.min(self.next))
     }
 
     /// These offsets came twice.
@@ -221,8 +209,12 @@ impl Receiver {
             end += 1;
         }
         let end = end.min(self.edge);
+        let data = start.max(self.next)..end.min(start + payload);
         if start == self.next && self.out_of_order.is_empty() {
             self.next = end;
+            if let Some(linux) = &mut self.linux {
+                linux.take(data, end);
+            }
             return Reception::InOrder;
         }
         if end <= self.next {
@@ -231,12 +223,13 @@ impl Receiver {
         self.insert(start, end);
         self.remember(start.max(self.next));
         if let Some(joined) = self.out_of_order.around(self.next) {
-            if self.autotune.is_some() {
-                self.first_packet =
-                    autotune::first_packet(self.next..end.max(self.next), joined.end);
-            }
             self.next = joined.end;
             self.out_of_order.remove_below(self.next);
+            if let Some(linux) = &mut self.linux {
+                linux.take(data, self.next);
+            }
+        } else if let Some(linux) = &mut self.linux {
+            linux.take_early(data, end);
         }
         Reception::Irregular
     }
@@ -265,6 +258,13 @@ impl Receiver {
         self.recent[0] = at;
     }
 
+    /// Whether data out of order makes news that do not wait.
+    #[inline]
+    pub fn is_news(&self, range: &Range<u64>) -> bool {
+        range.start > self.next
+            && self.linux.as_ref().is_some_and(|linux| linux.blocks.is_news(range))
+    }
+
     /// Whether data is missing.
     #[inline]
     pub fn has_gap(&self) -> bool {
@@ -281,7 +281,11 @@ impl Receiver {
             blocks[0] = (self.origin.number(twice.start), self.origin.number(twice.end));
             count = 1;
         }
-        for at in self.recent {
+        for range in self.linux.iter().flat_map(|linux| linux.blocks.iter()) {
+            blocks[count] = (self.origin.number(range.start), self.origin.number(range.end));
+            count += 1;
+        }
+        for at in self.recent.iter().filter(|_| self.linux.is_none()).copied() {
             if let Some(range) = self.out_of_order.around(at)
                 && !starts[..count].contains(&range.start)
             {
@@ -297,10 +301,10 @@ impl Receiver {
     /// telling (RFC 9293 §3.8.6.2.2) and never back.
     #[inline]
     pub fn offer(&mut self, scale: u8) -> u16 {
-        if let Some(autotune) = &self.autotune {
+        if let Some(linux) = &self.linux {
             // In whole units of the scale, and never back (`tcp_select_window`).
             let unit = 1 << scale;
-            let window = autotune.window(self.held()).max(self.window());
+            let window = linux.offer().max(self.window());
             let largest = u64::from(u16::MAX) << scale;
             self.edge =
                 self.expected() + window.next_multiple_of(unit).min(largest).max(self.window());
@@ -315,10 +319,10 @@ impl Receiver {
     /// Whether the window has opened so far that the peer is to be told unasked.
     #[inline]
     pub fn should_update(&self) -> bool {
-        if let Some(autotune) = &self.autotune {
+        if let Some(linux) = &self.linux {
             // `tcp_cleanup_rbuf`: at least twice as much.
-            return 2 * self.window() <= autotune.clamp()
-                && autotune.window(self.held()) >= 2 * self.window().max(1);
+            return 2 * self.window() <= linux.window.clamp()
+                && linux.offer() >= 2 * self.window().max(1);
         }
         let opening = self.opening();
         let was_closed = self.window() < self.mss;

@@ -1,17 +1,17 @@
 //! Leads the sender through trouble: duplicate ACKs, loss and its repair, timeouts, and back.
 //!
-//! One machine for all stacks; what finds losses is a setting: SACK blocks (RFC 6675) or time (RACK,
-//! RFC 8985), or without SACK duplicate and partial ACKs (RFC 6582).
+//! One machine for all stacks; what finds losses is a setting: SACK blocks (RFC 6675, or FACK) or time
+//! (RACK, RFC 8985), or without SACK duplicate and partial ACKs (RFC 6582, or its forerunners).
 //!
 //! Without SACK each duplicate ACK stands for one segment that arrived, as if it had been SACKed.
 //! That makes the window inflation of RFC 5681 §3.2 and its deflation by partial ACKs (RFC 6582
 //! §3.2) a matter of counting what is in flight, the same for both.
 
-use crate::prr::Reduction;
+use crate::reduction::Reduction;
 use crate::scoreboard::{Progress, Scoreboard};
 use crate::sender::Sender;
-use crate::settings::Settings;
-use tcplab_cc::{Cause, Congestion};
+use crate::settings::{LossRecovery, Settings, WindowReduction};
+use tcplab_cc::{Cause, Congestion, CongestionControl};
 use tcplab_units::Time;
 
 /// Where the sender stands. The order means how grave it is.
@@ -170,10 +170,12 @@ impl Recovery {
     }
 
     /// Whether the ACK just taken moves the retransmission timer. Partial ACKs after the first do
-    /// not, without SACK (the impatient variant, RFC 6582 §3.2 and §4).
+    /// not, without SACK (RFC 6582 §3.2), unless the sender is steady.
     #[inline]
     pub fn moves_timer(&self, settings: &Settings, sack: bool) -> bool {
-        sack || settings.is_linux() || self.phase != Phase::Recovery || self.partial_acks <= 1
+        sack || settings.recovery == LossRecovery::NewRenoSteady
+            || self.phase != Phase::Recovery
+            || self.partial_acks <= 1
     }
 }
 
@@ -243,9 +245,9 @@ impl Sender {
         }
         if self.recovery.phase == Phase::Open {
             self.undo.nothing_again();
-        } else if self.una >= self.recovery.end {
+        } else if self.una >= self.recovery.end || self.leaves_early(seen, settings) {
             match self.recovery.phase {
-                Phase::Reduced if self.una > self.recovery.end => self.end_reduction(now),
+                Phase::Reduced if self.una > self.recovery.end => self.end_reduction(now, settings),
                 Phase::Recovery => {
                     self.recovery.dup_delivered = 0;
                     self.recovery.dup_acks = 0;
@@ -297,6 +299,13 @@ impl Sender {
         self.recovery.repair = Repair::Lost;
     }
 
+    /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
+    /// step 5).
+    fn leaves_early(&self, seen: Seen, settings: &Settings) -> bool {
+        let is_reno = !self.sack && settings.recovery == LossRecovery::Reno;
+        is_reno && seen.advanced && self.recovery.phase == Phase::Recovery
+    }
+
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
     fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
         if self.board.lost() == 0 {
@@ -311,7 +320,11 @@ impl Sender {
             }
             return false;
         }
-        self.enter_recovery(now, marked, settings);
+        if !self.sack && settings.recovery == LossRecovery::Tahoe {
+            self.start_over(now, self.recovery.flight(&self.board), settings);
+        } else {
+            self.enter_recovery(now, marked, settings);
+        }
         true
     }
 
@@ -336,20 +349,27 @@ impl Sender {
         let mut lost = 0;
         if !self.sack {
             // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
-            let heeded = self.una > self.recovery.end || settings.is_linux();
+            // Reno knew nothing of that.
+            let heeded = self.una > self.recovery.end
+                || settings.is_linux()
+                || settings.recovery == LossRecovery::Reno;
             if calm && enough && heeded {
                 lost = self.board.lose_front();
             } else if in_recovery && seen.advanced {
                 // A partial ACK: the next hole is lost too (RFC 6582 §3.2 step 3).
                 self.recovery.partial_acks += 1;
-                self.recovery.owes_retransmission = !settings.prr;
+                self.recovery.owes_retransmission = settings.reduction == WindowReduction::AtOnce;
                 lost = self.board.lose_front();
             }
         } else if settings.rack {
             return self.detect_by_time(now, settings).repairs;
         } else if calm || in_recovery {
             if self.board.sacked() > 0 {
-                lost = self.board.judge(settings.dup_thresh, u64::from(self.mss));
+                lost = if settings.fack {
+                    self.board.judge_forward(settings.dup_thresh)
+                } else {
+                    self.board.judge(settings.dup_thresh, u64::from(self.mss))
+                };
             }
             if calm && (lost > 0 || enough) {
                 lost += self.board.lose_front();
@@ -368,7 +388,7 @@ impl Sender {
         self.begin_doubt(reduces && !marked);
         let flight = self.recovery.flight(&self.board);
         self.set_phase(Phase::Recovery);
-        self.recovery.owes_retransmission = !settings.prr;
+        self.recovery.owes_retransmission = settings.reduction == WindowReduction::AtOnce;
         self.recovery.rescued = false;
         self.recovery.partial_acks = 0;
         if reduces {
@@ -390,11 +410,24 @@ impl Sender {
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
         self.consult(now, |cc, flow| cc.on_congestion(flow, event));
-        self.reduction = (settings.prr && self.control.prr)
-            .then(|| Reduction::new(before, self.control.ssthresh.unwrap_or(self.control.cwnd)));
+        let target = self.control.ssthresh.unwrap_or(self.control.cwnd);
+        let floor = self.cc().and_then(CongestionControl::floor).unwrap_or(target);
+        self.reduction = Some(settings.reduction)
+            .filter(|_| self.control.prr)
+            .and_then(|way| Reduction::begin(way, before, target, floor));
     }
 
-    fn end_reduction(&mut self, now: Time) {
+    /// A reduction is over. Where it led further down than it had to, the window goes on from there,
+    /// and no more than a few segments leave at once (`tcp_complete_cwr`, `tcp_moderate_cwnd`).
+    pub(crate) fn keep_reduction(&mut self, now: Time, settings: &Settings) {
+        let (in_flight, burst) = (self.in_flight(), u64::from(settings.dup_thresh));
+        if let Some(cwnd) = self.reduction.and_then(|it| it.reached(in_flight, burst)) {
+            self.consult(now, |cc, _| cc.on_moderated(cwnd));
+        }
+    }
+
+    fn end_reduction(&mut self, now: Time, settings: &Settings) {
+        self.keep_reduction(now, settings);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
     }
@@ -473,6 +506,15 @@ impl Sender {
         let delivered = self.board.sacked() + self.recovery.dup_delivered;
         let flight = self.board.outstanding().saturating_sub(delivered);
         let (before, stalled) = (self.recovery.phase, self.recovery.stalled);
+        self.rtt.back_off();
+        self.start_over(now, flight, settings);
+        self.recovery.stalled = true;
+        self.recovery.frto = settings.frto && (before < Phase::Recovery || stalled);
+    }
+
+    /// All is lost, and slow start begins anew.
+    fn start_over(&mut self, now: Time, flight: u64, settings: &Settings) {
+        let (before, stalled) = (self.recovery.phase, self.recovery.stalled);
         let was_over = self.una >= self.recovery.end;
         self.lost += self.board.lose_all(self.recent(now, settings));
         let is_new = if settings.is_linux() {
@@ -481,13 +523,10 @@ impl Sender {
             // Another timeout of the same data is the same episode (RFC 5681 §3.1).
             !(before == Phase::Loss && stalled)
         };
-        self.rtt.back_off();
         self.recovery = Recovery {
             phase: before,
             end: self.nxt,
             owes_retransmission: true,
-            stalled: true,
-            frto: settings.frto && (before < Phase::Recovery || stalled),
             repair: Repair::Lost,
             ..Recovery::default()
         };

@@ -292,7 +292,21 @@ impl Scoreboard {
             bytes += range.end - range.start;
             blocks >= dup_thresh || bytes > u64::from(dup_thresh - 1) * mss
         });
-        let Some(below) = threshold.map(|range| range.start) else { return 0 };
+        threshold.map(|range| range.start).map_or(0, |below| self.lose_below(below))
+    }
+
+    /// Judges segments by how far above them something was SACKed: lost if that is `dup_thresh`
+    /// segments or more, whatever became of those between (FACK). Returns how many are found lost.
+    pub fn judge_forward(&mut self, dup_thresh: u32) -> u64 {
+        let Some(forward) = self.sacked_ranges.end() else { return 0 };
+        let below_forward = self.segments.partition_point(|segment| segment.start < forward);
+        let first_spared = below_forward.checked_sub(dup_thresh as usize);
+        let below = first_spared.and_then(|index| self.segments.get(index)).map(|it| it.start);
+        below.map_or(0, |below| self.lose_below(below))
+    }
+
+    /// What starts below this and was not SACKed is lost. Returns how many were not known to be.
+    fn lose_below(&mut self, below: u64) -> u64 {
         let mut found = 0;
         let from = self.judged.saturating_sub(self.first) as usize;
         for segment in self.segments.range_mut(from.min(self.segments.len())..) {

@@ -2,13 +2,14 @@
 
 use crate::bursts::Bursts;
 use crate::pacing::Pacing;
-use crate::prr::Reduction;
 use crate::rack::Rack;
 use crate::recovery::{Phase, Recovery, Seen};
+use crate::reduction::Reduction;
 use crate::rounds::{Contribution, Rounds};
 use crate::rtt::{Progressed, Rtt};
 use crate::scoreboard::{Arrival, Progress, Scoreboard};
 use crate::segment::{Flags, SackBlock, Segment, clock};
+use crate::sendbuf::{Push, SendBuffer};
 use crate::seq::Origin;
 use crate::settings::{AckCounting, Settings};
 use crate::timer::{Kind, Timer};
@@ -100,6 +101,8 @@ pub(crate) struct Sender {
     pub control: Control,
     pub usage: Usage,
     pub bursts: Bursts,
+    /// How Linux holds what was written, once something was.
+    pub buffer: Option<Box<SendBuffer>>,
     pub pacing: Pacing,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
@@ -146,6 +149,7 @@ impl Sender {
             },
             usage: Usage::default(),
             bursts: Bursts::default(),
+            buffer: None,
             pacing: Pacing::default(),
             overrides_silly_window: false,
             last_sent: Time::ZERO,
@@ -235,6 +239,9 @@ impl Sender {
         answer: Answer,
         settings: &Settings,
     ) -> bool {
+        if let Some(buffer) = &mut self.buffer {
+            buffer.push = Push::Pending;
+        }
         let Answer { echoed, marked } = answer;
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
@@ -257,6 +264,9 @@ impl Sender {
         if acked_bytes > 0 {
             self.board.acknowledge(ack, &mut progress);
             self.una = ack;
+            if let Some(buffer) = &mut self.buffer {
+                buffer.acknowledge(ack);
+            }
         }
         let duplicate = if self.sack {
             acked_bytes == 0 && progress.delivered > 0

@@ -18,6 +18,32 @@ pub enum AckCounting {
     },
 }
 
+/// How losses are repaired without SACK.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossRecovery {
+    /// The last duplicate ACK needed does what the timer would do, without waiting for it: slow start
+    /// from one segment (Jacobson, 1988).
+    Tahoe,
+    /// Fast recovery, which ends with the first ACK of new data (RFC 2581 §3.2).
+    Reno,
+    /// Fast recovery until all is acknowledged that was outstanding; of the partial ACKs the first
+    /// restarts the timer (RFC 6582 §3.2; "impatient" in RFC 3782 §4).
+    NewReno,
+    /// The same, but every partial ACK restarts the timer ("slow but steady" in RFC 3782 §4).
+    NewRenoSteady,
+}
+
+/// How a window gets smaller when a loss is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WindowReduction {
+    /// At once (RFC 5681, RFC 6675).
+    AtOnce,
+    /// By rate halving, as in Linux until 3.1.
+    Halving,
+    /// By proportional rate reduction (RFC 9937).
+    Proportional,
+}
+
 /// Whether congestion can be signalled by marks (RFC 3168).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
@@ -67,8 +93,13 @@ pub struct Settings {
     pub rack: bool,
     /// Probe for losses at the end of a flight (TLP, RFC 8985).
     pub tlp: bool,
-    /// Spread a reduction over the round trip (PRR, RFC 9937).
-    pub prr: bool,
+    /// How losses are repaired without SACK.
+    pub recovery: LossRecovery,
+    /// With SACK, take for lost whatever is missing `dup_thresh` segments below the highest reported
+    /// (Mathis and Mahdavi: Forward acknowledgement, 1996).
+    pub fack: bool,
+    /// How a window gets smaller when a loss is found.
+    pub reduction: WindowReduction,
     /// Notice timeouts that were not needed by what they bring (F-RTO, RFC 5682).
     pub frto: bool,
     /// Take back reductions that were not needed, by timestamps (RFC 3522, RFC 4015) and DSACK.
@@ -134,7 +165,9 @@ impl Default for Settings {
             limited_transmit: true,
             rack: false,
             tlp: false,
-            prr: false,
+            recovery: LossRecovery::NewReno,
+            fack: false,
+            reduction: WindowReduction::AtOnce,
             frto: false,
             undo: false,
             tso: false,

@@ -105,6 +105,9 @@ impl Sender {
             self.undo(now, false);
         } else {
             self.rack.recovered();
+            if self.recovery.is_reducing() {
+                self.keep_reduction(now, settings);
+            }
         }
         if self.stays_open(settings) {
             return true;

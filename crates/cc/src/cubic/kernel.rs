@@ -240,6 +240,10 @@ impl CongestionControl for KernelCubic {
         }
     }
 
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
     fn control(&self) -> Control {
         self.window.control()
     }

@@ -426,15 +426,16 @@ static enum hrtimer_restart on_tick(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
-static void start_timer(struct hrtimer *timer, enum hrtimer_restart (*on)(struct hrtimer *), u64 interval)
+static void start_timer(struct hrtimer *timer, enum hrtimer_restart (*on)(struct hrtimer *),
+			u64 interval, enum hrtimer_mode mode)
 {
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(timer, on, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_setup(timer, on, CLOCK_MONOTONIC, mode);
 #else
-	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_SOFT);
+	hrtimer_init(timer, CLOCK_MONOTONIC, mode);
 	timer->function = on;
 #endif
-	hrtimer_start(timer, ns_to_ktime(tcplab_start + interval), HRTIMER_MODE_ABS_SOFT);
+	hrtimer_start(timer, ns_to_ktime(tcplab_start + interval), mode);
 }
 
 /* /proc/tcplab */
@@ -454,15 +455,16 @@ static int begin(char *text)
 	if (!samples_acks && strcmp(word[2], "off")) {
 		if (kstrtou64(word[2], 10, &sample_interval) || !sample_interval)
 			return -EINVAL;
-		start_timer(&sample_timer, on_sample_timer, sample_interval);
+		start_timer(&sample_timer, on_sample_timer, sample_interval, HRTIMER_MODE_ABS_SOFT);
 	}
 	if (strcmp(word[3], "off")) {
 		if (kstrtou64(word[3], 10, &lane_interval) || !lane_interval)
 			return -EINVAL;
-		start_timer(&lane_timer, on_lane_timer, lane_interval);
+		start_timer(&lane_timer, on_lane_timer, lane_interval, HRTIMER_MODE_ABS_SOFT);
 	}
 	tcplab_emit(TCPLAB_TICK, 1, tcplab_start, NULL, 0);
-	start_timer(&tick_timer, on_tick, TICK_NS);
+	/* Soft timers that run out let those of connections go early that have slack: this one is hard. */
+	start_timer(&tick_timer, on_tick, TICK_NS, HRTIMER_MODE_ABS_HARD);
 	return 0;
 }
 

@@ -33,7 +33,7 @@ const EPHEMERAL_PORTS: u16 = 50_001;
 /// Everything that Linux, or a kernel with these congestion controls, cannot do.
 pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Vec<Mistake>> {
     let mut mistakes = Vec::new();
-    let mut hosts = Hosts::new(plan, &mut mistakes);
+    let mut hosts = Hosts::new(plan);
     let mut addresses = Addresses::new(plan);
     let mut flows = Vec::new();
     let mut ports = Ports::default();

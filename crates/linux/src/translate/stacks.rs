@@ -69,11 +69,8 @@ fn buffer(most: u64, first: u64) -> String {
 }
 
 impl<'a> Hosts<'a> {
-    pub fn new(plan: &'a Plan, mistakes: &mut Vec<Mistake>) -> Self {
-        let usual = Profile::Linux612.options().unwrap_or_else(|problem| {
-            mistakes.push(problem.at("stack.profile"));
-            plan.flows[0].stack.as_ref().clone()
-        });
+    pub fn new(plan: &'a Plan) -> Self {
+        let usual = Profile::Linux612.options();
         Self { plan, usual, settings: BTreeMap::new(), common: BTreeMap::new() }
     }
 
@@ -173,8 +170,11 @@ fn millis(time: Duration) -> u32 {
 /// What a kernel of our time does not let one choose.
 fn impossible(stack: &StackPlan, usual: &StackPlan) -> Vec<(&'static str, Problem)> {
     let is_delay_usual = stack.delayed_ack == usual.delayed_ack || stack.delayed_ack == OrOff::Off;
+    // With SACK it makes no difference.
+    let is_recovery_usual = stack.sack || stack.recovery == usual.recovery;
     let checks = [
         ("fack", !stack.fack, "FACK (gone from Linux since 4.15)"),
+        ("recovery", is_recovery_usual, "another recovery without SACK than \"newreno-steady\""),
         ("abc", stack.abc == AckCounting::Segment, "another way of counting ACKs than by segment"),
         ("delayed_ack", is_delay_usual, "another delay of ACKs than 40 ms or \"off\""),
         ("ack_every", matches!(stack.ack_every, 1 | 2), "an ACK for every so many segments"),
@@ -182,7 +182,11 @@ fn impossible(stack: &StackPlan, usual: &StackPlan) -> Vec<(&'static str, Proble
         ("max_rto", stack.max_rto == usual.max_rto, "another longest timeout than 120 s"),
         ("initial_rto", stack.initial_rto == usual.initial_rto, "another first timeout than 1 s"),
         ("limited_transmit", stack.limited_transmit, "going without limited transmit"),
-        ("prr", stack.prr, "going without PRR"),
+        (
+            "reduction",
+            stack.reduction == usual.reduction,
+            "another reduction than \"proportional\"",
+        ),
         ("undo", stack.undo, "going without undo"),
         ("tso", stack.tso, "going without bursts"),
         ("flavour", stack.flavour == usual.flavour, "another flavour than its own"),

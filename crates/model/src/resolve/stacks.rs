@@ -4,9 +4,8 @@
 use super::names::ends;
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
-use crate::profile;
 use crate::read::Place;
-use crate::schema::{Experiment, Flow, Profile, Stack, StackPlan};
+use crate::schema::{Experiment, Flow, Profile, Recovery, Stack, StackPlan};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -100,18 +99,14 @@ impl FlowStacks<'_, '_> {
 
 /// The profile of the innermost layer that names one, then the options of all from the outermost.
 fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) -> Arc<StackPlan> {
-    let named = layers.iter().rev().find_map(|layer| Some((layer, layer.stack.profile?)));
+    let named = layers.iter().rev().find_map(|layer| layer.stack.profile);
     let mut report = |place: String, problem: Problem| {
         let mistake = problem.at(place);
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
         }
     };
-    let (place, profile) = named.map_or(("stack", default), |(layer, it)| (&layer.place, it));
-    let mut decided = profile.options().unwrap_or_else(|problem| {
-        report(format!("{place}.profile"), problem);
-        profile::rfc().options
-    });
+    let mut decided = named.unwrap_or(default).options();
     for layer in layers {
         decided.apply(layer.stack);
     }
@@ -122,6 +117,24 @@ fn decide(default: Profile, layers: &[&Layer<'_>], mistakes: &mut Vec<Mistake>) 
         let (min, max) = (decided.min_rto, decided.max_rto);
         let reason = format!("is {min}, which is more than the `max_rto` of {max}");
         report(format!("{place}.min_rto"), Problem::Invalid(reason));
+    }
+    // What a profile has may be of no use with the options given; what is given must be of some.
+    let layer = layers.iter().rev().find(|layer| layer.stack.recovery.is_some());
+    if let Some(layer) = layer.filter(|_| decided.sack)
+        && matches!(decided.recovery, Recovery::Tahoe | Recovery::Reno)
+    {
+        let word = decided.recovery.word();
+        let reason = format!("\"{word}\" is a recovery without SACK; add `sack = false`");
+        report(format!("{}.recovery", layer.place), Problem::Invalid(reason));
+    }
+    let layer = layers.iter().rev().find(|layer| layer.stack.fack == Some(true));
+    let useless = match (decided.sack, decided.rack) {
+        (false, _) => Some("goes by SACK blocks, and `sack` is false"),
+        (true, true) => Some("does nothing beside RACK; add `rack = false`"),
+        (true, false) => None,
+    };
+    if let (Some(layer), Some(reason)) = (layer.filter(|_| decided.fack), useless) {
+        report(format!("{}.fack", layer.place), Problem::Invalid(reason.into()));
     }
     Arc::new(decided)
 }

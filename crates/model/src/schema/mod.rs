@@ -23,7 +23,10 @@ pub use network::{Antiparallel, Chain, Dumbbell, Lan, Network, ParkingLot, Route
 pub use probability::Probability;
 pub use queue::{CoDel, DropTail, Fq, FqCoDel, Pie, Queue, Red};
 pub use record::{Record, Samples};
-pub use stack::{AckCounting, CongestionControl, CutBase, Flavour, Profile, Stack, StackPlan};
+pub use stack::{
+    AckCounting, CongestionControl, CutBase, Flavour, Profile, Recovery, Reduction, Stack,
+    StackPlan,
+};
 pub use traffic::{
     Arrivals, Bulk, Command, Empirical, Fixed, LogNormal, OnOff, Pareto, Requests, SessionClass,
     Sessions, Sizes, Traffic, Udp, Web, Zipf,

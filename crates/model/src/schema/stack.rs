@@ -20,7 +20,7 @@ macro_rules! options {
             /// The transport: a profile that sets all options, and options that differ from it.
             #[derive(Default)]
             pub struct Stack {
-                /// Which system's behaviour to start from: "rfc" (the default), "linux-6.12", ...
+                /// Which system's behaviour to start from: "linux-6.12" (the default), "rfc", ...
                 pub profile: Option<Profile> = None,
                 $($(#[doc = $doc])+ pub $field: Option<$type> $([$range])? = None,)*
             }
@@ -53,8 +53,11 @@ options! {
     pub sack: bool,
     /// Whether receivers say what arrived twice (RFC 2883).
     pub dsack: bool,
-    /// Whether a hole below the highest segment that arrived counts as lost at once (FACK).
+    /// Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
+    /// `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
     pub fack: bool,
+    /// How losses are repaired without SACK: "tahoe", "reno", "newreno" or "newreno-steady".
+    pub recovery: Recovery,
     /// How ACKs count when the window grows: "off" (each as one segment, however much it covers),
     /// "segment" (as many segments as it covers), or the most segments that one ACK may count for
     /// when bytes are counted, 1 or 2 (Appropriate Byte Counting, RFC 3465).
@@ -98,8 +101,9 @@ options! {
     pub rack: bool,
     /// Whether a probe finds losses at the end of a flight (TLP, RFC 8985).
     pub tlp: bool,
-    /// Whether a reduction is spread over the round trip (PRR, RFC 9937).
-    pub prr: bool,
+    /// How the window gets smaller after a loss: "at-once", by "halving" (Linux until 3.1), or
+    /// "proportional" (PRR, RFC 9937).
+    pub reduction: Reduction,
     /// Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682).
     pub frto: bool,
     /// Whether reductions that were not needed are taken back, by timestamps (RFC 3522, RFC 4015) and
@@ -158,6 +162,35 @@ words! {
         "rfc" => Rfc,
         /// As the Linux kernel does.
         "linux" => Linux,
+    }
+}
+
+words! {
+    /// How losses are repaired without SACK.
+    #[what("loss recovery")]
+    pub enum Recovery {
+        /// Slow start from one segment, as after a timeout, but without waiting for it (1988).
+        "tahoe" => Tahoe,
+        /// Fast recovery, which ends with the first ACK of new data (RFC 2581).
+        "reno" => Reno,
+        /// Fast recovery until all is acknowledged that was outstanding; the first partial ACK restarts
+        /// the timer (RFC 6582; "impatient").
+        "newreno" => NewReno,
+        /// The same, but each partial ACK restarts the timer ("slow but steady").
+        "newreno-steady" => NewRenoSteady,
+    }
+}
+
+words! {
+    /// How a window gets smaller after a loss.
+    #[what("reduction")]
+    pub enum Reduction {
+        /// At once: nothing leaves until so much is acknowledged (RFC 5681, RFC 6675).
+        "at-once" => AtOnce,
+        /// One segment leaves for every second ACK (rate halving).
+        "halving" => Halving,
+        /// Of each window acknowledged, as much leaves as the new window holds (RFC 9937).
+        "proportional" => Proportional,
     }
 }
 

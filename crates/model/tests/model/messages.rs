@@ -167,16 +167,38 @@ fn nothing_to_run_is_said() {
 }
 
 #[test]
-fn a_profile_without_a_table_is_not_there_yet() {
-    assert_eq!(
-        message(&format!("{SMALL}[stack]\nprofile = \"linux-2.6.26\"\n")),
-        "line 11: stack.profile: the profile \"linux-2.6.26\" is not available yet; there is \"rfc\", \
-         \"linux-6.12\", \"linux-6.1\""
-    );
+fn an_unknown_profile_gets_the_nearest_one() {
     assert_eq!(
         message(&format!("{SMALL}[stack]\nprofile = \"linux-6.13\"\n")),
         "line 11: stack.profile: no profile is called \"linux-6.13\"; did you mean \"linux-6.12\"?"
     );
+}
+
+#[test]
+fn recoveries_of_the_time_before_sack_want_it_off() {
+    assert_eq!(
+        message(&format!("{SMALL}[stack]\nrecovery = \"tahoe\"\n")),
+        "line 11: stack.recovery: \"tahoe\" is a recovery without SACK; add `sack = false`"
+    );
+    // Wherever that is said; and a NewReno may stand by for peers that have no SACK.
+    for fine in ["recovery = \"reno\"\nsack = false", "recovery = \"newreno-steady\""] {
+        assert!(plans(&format!("{SMALL}[stack]\n{fine}\n")).is_ok(), "{fine}");
+    }
+}
+
+#[test]
+fn fack_that_is_asked_for_wants_sack_and_no_rack() {
+    assert_eq!(
+        message(&format!("{SMALL}[stack]\nfack = true\nsack = false\n")),
+        "line 11: stack.fack: goes by SACK blocks, and `sack` is false"
+    );
+    assert_eq!(
+        message(&format!("{SMALL}[stack]\nprofile = \"linux-6.12\"\nfack = true\n")),
+        "line 12: stack.fack: does nothing beside RACK; add `rack = false`"
+    );
+    // A profile may have it on, as the kernel had: without SACK it does nothing.
+    let fine = format!("{SMALL}[stack]\nprofile = \"linux-2.6.26\"\nsack = false\n");
+    assert!(plans(&fine).is_ok());
 }
 
 #[test]

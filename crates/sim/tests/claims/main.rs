@@ -10,13 +10,15 @@ mod refusals;
 mod sawtooth;
 mod traffic;
 
-use tcplab_model::Watch;
+use tcplab_model::{Backend, Profile, Watch};
 use tcplab_sim::backend;
 use tcplab_tables::Tables;
 
-/// Runs every run of an experiment written as TOML.
+/// Runs every run of an experiment written as TOML. Theory is about the standards' TCP, so that is the
+/// profile where none is named.
 fn run_all(toml: &str) -> Vec<Tables> {
-    let plans = tcplab_model::from_toml(toml).and_then(|document| document.plans(&backend()));
+    let backend = Backend { profile: Profile::Rfc, ..backend() };
+    let plans = tcplab_model::from_toml(toml).and_then(|document| document.plans(&backend));
     let plans = plans.unwrap_or_else(|mistakes| panic!("{mistakes}"));
     plans.iter().map(|plan| tcplab_sim::run(plan, &Watch::default()).unwrap()).collect()
 }

@@ -46,6 +46,8 @@ pub(super) struct LinuxAcks {
     compressed_next: u64,
     /// When the last segment came.
     last_segment: Option<Time>,
+    /// When the timer of delayed ACKs runs out. An ACK that leaves earlier does not stop it.
+    timer: Option<Time>,
 }
 
 /// A segment with data that arrived.
@@ -84,10 +86,19 @@ impl LinuxAcks {
         Self { largest: 536.min(u64::from(settings.mss)), ..Self::default() }
     }
 
+    /// A segment arrived.
+    pub fn note_segment(&mut self, now: Time) {
+        self.last_segment = Some(now);
+    }
+
+    /// Whether duplicates wait for their ACK.
+    pub fn holds_back(&self) -> bool {
+        self.compressed > 0
+    }
+
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
-        self.last_segment = Some(now);
         if arrived.in_order {
             self.measure(arrived.payload, arrived.pushed);
             self.adapt(now, arrived, settings);
@@ -181,7 +192,9 @@ impl LinuxAcks {
             timeout = timeout.min(earlier);
         }
         self.timeout = Some(timeout);
-        settings.runs_out(now, Duration::from_millis(timeout - clock(now)))
+        let due = settings.runs_out(now, Duration::from_millis(timeout - clock(now)));
+        self.timer = Some(due);
+        due
     }
 
     /// Several duplicates become one ACK.
@@ -198,7 +211,9 @@ impl LinuxAcks {
             return Time::ZERO;
         }
         self.compressed += 1;
-        now + PATIENCE.min(arrived.rtt / 20) + SLACK
+        let due = now + PATIENCE.min(arrived.rtt / 20) + SLACK;
+        // The timer of delayed ACKs lets go what is held back, whatever it was set for.
+        self.timer.filter(|&timer| timer > now).map_or(due, |timer| timer.min(due))
     }
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
@@ -208,7 +223,8 @@ impl LinuxAcks {
 
     /// The time that an ACK says it is: one that was held back, when the last segment came.
     pub fn stamp(&self, now: Time) -> Time {
-        self.last_segment.filter(|_| self.compressed > 0).unwrap_or(now)
+        let is_late = self.compressed > 0 && self.timer != Some(now);
+        self.last_segment.filter(|_| is_late).unwrap_or(now)
     }
 
     /// The delay is over.

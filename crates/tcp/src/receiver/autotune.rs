@@ -3,9 +3,9 @@
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
+use super::packets::OVERHEAD;
 use crate::segment::clock;
 use crate::settings::Settings;
-use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
 /// `tcp_rmem[1]`: what buffers begin with.
@@ -13,13 +13,6 @@ const FIRST_BUFFER: u64 = 131_072;
 /// Before a segment has shown how much memory it takes, half of the buffer is window.
 const FIRST_RATIO: u64 = 128;
 const RATIO_BITS: u32 = 8;
-/// Bytes of memory that a segment takes beside its data: the head of its buffer and two descriptions
-/// (`SKB_TRUESIZE` of the smallest head).
-const OVERHEAD: u64 = 960;
-/// Segments that wait together become one packet, of so many fragments at the most
-/// (`MAX_SKB_FRAGS`); a fragment ends with its page.
-const FRAGMENTS: u64 = 17;
-const PAGE: u64 = 4096;
 /// What is not worth opening the window for.
 const SMALL: u64 = 128;
 
@@ -27,6 +20,7 @@ const SMALL: u64 = 128;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Autotune {
     most_buffer: u64,
+    app_win: u32,
     buffer: u64,
     /// How much of the buffer is window, in 1/256 (`scaling_ratio`).
     ratio: u64,
@@ -60,26 +54,6 @@ pub(crate) struct Sized {
     pub echoed: Option<u64>,
 }
 
-/// The end of the first packet in which data waits for the application, once the segment `filler` has
-/// arrived before a run of others that ends at `end`.
-pub(super) fn first_packet(filler: Range<u64>, end: u64) -> u64 {
-    let fragments = |from: u64, to: u64| (to - 2) / PAGE - (from - 1) / PAGE + 1;
-    let unit = filler.end - filler.start;
-    let own = fragments(filler.start, filler.end);
-    let (mut at, mut run) = (filler.end, 0);
-    while at < end {
-        let next = (at + unit).min(end);
-        let more = fragments(at, next);
-        if run + more > FRAGMENTS {
-            break;
-        }
-        run += more;
-        at = next;
-    }
-    // The run waited in packets of its own, and the segment joins the first of them if it has room.
-    if own + run > FRAGMENTS { filler.end } else { at }
-}
-
 fn whole_segments(bytes: u64, segment: u64) -> u64 {
     if bytes > segment { bytes - bytes % segment } else { bytes }
 }
@@ -88,43 +62,46 @@ impl Autotune {
     pub fn new(settings: &Settings) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
-        let mss = u64::from(settings.mss);
-        let full = (buffer * FIRST_RATIO) >> RATIO_BITS;
-        let first = whole_segments(full, mss);
-        // For the application, and one segment at least (`tcp_init_buffer_space`).
-        let mut clamp = full;
-        if settings.app_win > 0 {
-            if full > 4 * mss {
-                clamp = (full - (full >> settings.app_win)).max(4 * mss);
-            }
-            if clamp > 2 * mss && clamp + mss > full {
-                clamp = (full - mss).max(2 * mss);
-            }
-        }
-        let earned = first.min(clamp);
-        Self {
+        let mut autotune = Self {
             most_buffer,
             buffer,
+            app_win: settings.app_win,
             ratio: FIRST_RATIO,
-            clamp,
-            first,
-            earned,
-            mss,
-            largest: 536.min(mss),
-            read: earned.min(10 * mss),
+            clamp: 0,
+            first: 0,
+            earned: 0,
+            mss: 0,
+            largest: 536.min(u64::from(settings.mss)),
+            read: 0,
             read_since: Time::ZERO,
             read_from: 1,
             rtt_eighths: 0,
             window_began: None,
             window_end: 0,
             last_echo: 0,
-        }
+        };
+        autotune.open_for(u64::from(settings.mss));
+        autotune
     }
 
-    /// The window of a SYN-ACK, in whole segments of so many bytes.
-    pub fn open_for(&mut self, segment: u64) {
-        self.first = whole_segments(self.window_of(self.buffer), segment);
-        self.earned = self.first.min(self.clamp);
+    /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of the
+    /// buffer for the application, one segment at least (`tcp_init_buffer_space`).
+    pub fn open_for(&mut self, mss: u64) {
+        let full = self.window_of(self.buffer);
+        let mut clamp = full;
+        if self.app_win > 0 {
+            if full > 4 * mss {
+                clamp = (full - (full >> self.app_win)).max(4 * mss);
+            }
+            if clamp > 2 * mss && clamp + mss > full {
+                clamp = (full - mss).max(2 * mss);
+            }
+        }
+        self.mss = mss;
+        self.clamp = clamp;
+        self.first = whole_segments(full, mss);
+        self.earned = self.first.min(clamp);
+        self.read = self.earned.min(10 * mss);
     }
 
     /// The window of a SYN, in which segments are as large as they are without options, or a SYN-ACK.
@@ -141,20 +118,13 @@ impl Autotune {
         (memory * self.ratio) >> RATIO_BITS
     }
 
-    /// The window to offer with so many bytes held that nobody can read yet.
-    pub fn window(&self, held: u64) -> u64 {
-        self.free(held).min(self.earned)
+    /// The window to offer with so much memory in use.
+    pub fn window(&self, used: u64) -> u64 {
+        self.free(used).min(self.earned)
     }
 
-    fn free(&self, held: u64) -> u64 {
-        let extra = if held > FRAGMENTS * self.largest {
-            OVERHEAD * 3 / 2
-        } else if held > 0 {
-            OVERHEAD
-        } else {
-            0
-        };
-        self.window_of(self.buffer.saturating_sub(held + extra))
+    fn free(&self, used: u64) -> u64 {
+        self.window_of(self.buffer.saturating_sub(used))
     }
 
     /// The largest window there can be now.
@@ -164,7 +134,7 @@ impl Autotune {
 
     /// A segment arrived; `next` is the offset expected then, `edge` the end of the window offered.
     /// Says whether the window may open further for it.
-    pub fn on_segment(&mut self, now: Time, sized: Sized, next: u64, edge: u64, held: u64) -> bool {
+    pub fn on_segment(&mut self, now: Time, sized: Sized, next: u64, edge: u64, used: u64) -> bool {
         if let Some(echoed) = sized.echoed.filter(|&echoed| echoed != self.last_echo) {
             self.last_echo = echoed;
             let passed = clock(now).saturating_sub(echoed) * 1000;
@@ -181,7 +151,7 @@ impl Autotune {
             }
             self.time_by_window(now, next, edge);
         }
-        sized.payload >= SMALL && self.earn(sized, held)
+        sized.payload >= SMALL && self.earn(sized.payload, used)
     }
 
     /// A segment of another size shows how much memory data takes.
@@ -191,11 +161,8 @@ impl Autotune {
         self.read = self.read.min(self.clamp);
     }
 
-    fn earn(&mut self, sized: Sized, held: u64) -> bool {
-        let payload = sized.payload;
-        // In order, it has taken its memory already; out of order, it has not yet.
-        let held = if sized.in_order { held } else { held.saturating_sub(payload) };
-        let room = self.clamp.min(self.free(held)).saturating_sub(self.earned);
+    fn earn(&mut self, payload: u64, used: u64) -> bool {
+        let room = self.clamp.min(self.free(used)).saturating_sub(self.earned);
         if room == 0 {
             return false;
         }
@@ -272,20 +239,5 @@ impl Autotune {
         }
         self.read_from = consumed;
         self.read_since = now;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_packet_ends_with_its_seventeenth_fragment() {
-        // Segments of 1448 bytes from byte 14480 on take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1
-        // fragments, for pages of 4096; the next would need two, and the one before them takes one.
-        let filler = 13_033..14_481;
-        assert_eq!(first_packet(filler.clone(), 39_097), 31_857);
-        assert_eq!(first_packet(filler.clone(), 20_273), 20_273);
-        assert_eq!(first_packet(filler, 14_481), 14_481);
     }
 }

@@ -6,8 +6,8 @@ use tcplab_tcp::{Ended, Flags, Settings, State};
 #[test]
 fn the_side_that_closes_first_waits() {
     let mut world = World::new(Settings::default()).established();
-    world.ends[CLIENT].write(3_000);
-    world.ends[CLIENT].close();
+    world.write(CLIENT, 3_000);
+    world.close(CLIENT);
     world.run(millis(120));
     assert_eq!(world.states(), [State::FinWait2, State::CloseWait]);
     assert!(world.ends[SERVER].is_at_end());

@@ -2,6 +2,7 @@
 
 mod acks;
 mod alive;
+mod classics;
 mod closing;
 mod corners;
 mod flow_control;

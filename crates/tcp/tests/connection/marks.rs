@@ -3,7 +3,7 @@
 //! Round trips take 100 ms.
 
 use crate::peer::*;
-use tcplab_tcp::{Ecn, Flags, Settings};
+use tcplab_tcp::{Ecn, Flags, Settings, WindowReduction};
 
 const RTT: u64 = ms(100);
 const ECE: Flags = Flags::ECE;
@@ -106,7 +106,7 @@ fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
 fn the_window_shrinks_once_a_round_trip() {
     // RFC 8511: 0.8 of the nine that are left. RFC 3168 §6.1.2: at once without PRR, and not again before what
     // was outstanding is acknowledged.
-    let mut peer = ten(Settings { prr: false, ..rfc() }, 40);
+    let mut peer = ten(Settings { reduction: WindowReduction::AtOnce, ..rfc() }, 40);
     peer.sends(ms(100), ack(1001).with(ECE));
     assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(7)));
     peer.sends(ms(101), ack(2001).with(ECE));

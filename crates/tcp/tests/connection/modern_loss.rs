@@ -3,7 +3,7 @@
 //! Round trips take 100 ms: the handshake makes that SRTT and `min_RTT`.
 
 use crate::peer::*;
-use tcplab_tcp::Settings;
+use tcplab_tcp::{Settings, WindowReduction};
 
 const RTT: u64 = ms(100);
 
@@ -17,7 +17,7 @@ fn ten(settings: Settings) -> Peer {
 
 /// Cuts at once: what is sent tells nothing but what was found lost.
 fn without_prr() -> Settings {
-    Settings { prr: false, ..rfc() }
+    Settings { reduction: WindowReduction::AtOnce, ..rfc() }
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Pacing as Linux does it by itself: bursts leave as far apart as they take at the rate of the window.
 
 use crate::peer::*;
-use tcplab_tcp::Settings;
+use tcplab_tcp::{Settings, WindowReduction};
 
 const RTT: u64 = ms(100);
 
@@ -89,7 +89,8 @@ fn frto_does_not_take_what_is_held_back_for_nothing_to_send() {
 
 #[test]
 fn repairs_are_paced() {
-    let mut peer = Peer::connected(Settings { prr: false, ..paced(rfc()) }, RTT);
+    let mut peer =
+        Peer::connected(Settings { reduction: WindowReduction::AtOnce, ..paced(rfc()) }, RTT);
     peer.writes(0, 10 * MSS);
     peer.gets(0, data(1..10_001));
     // Four of ten lost: the window is five, three have arrived, three are not known to have.

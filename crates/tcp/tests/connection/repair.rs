@@ -3,14 +3,14 @@
 use crate::world::*;
 use tcplab_tcp::{Segment, Settings};
 
-const MSS: u64 = 1448;
+pub const MSS: u64 = 1448;
 
 fn settings(sack: bool) -> Settings {
     Settings { sack, delayed_ack: None, nagle: false, ..Settings::default() }
 }
 
 /// A client that sends `segments` with these of them lost.
-fn transfer(settings: Settings, segments: u64, lost: &'static [usize]) -> World {
+pub fn transfer(settings: Settings, segments: u64, lost: &'static [usize]) -> World {
     let mut world = World::new(settings).established().wire(drop_data(CLIENT, lost));
     world.ends[CLIENT].write(segments * MSS);
     world
@@ -18,7 +18,7 @@ fn transfer(settings: Settings, segments: u64, lost: &'static [usize]) -> World 
 
 /// When data was sent that had been sent before, in milliseconds after the connection stood, and
 /// which segment it was, counted from 1.
-fn repeats(world: &World) -> Vec<(u64, u64)> {
+pub fn repeats(world: &World) -> Vec<(u64, u64)> {
     let sent = world.sent_by(CLIENT);
     let first = sent[0].1.seq.0;
     let number = |segment: &Segment| u64::from(segment.seq.0.wrapping_sub(first)) / MSS + 1;

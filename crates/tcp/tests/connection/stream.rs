@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tcplab_cc::Flavour;
 use tcplab_tcp::{
-    AckCounting, Ecn, Endpoint, Flags, Identity, Keepalive, Segment, SeqNumber, Settings,
-    SynOptions, Timestamps,
+    AckCounting, Ecn, Endpoint, Flags, Identity, Keepalive, LossRecovery, Segment, SeqNumber,
+    Settings, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::Time;
 
@@ -20,7 +20,7 @@ fn any_modern(settings: impl Strategy<Value = Settings>) -> impl Strategy<Value 
             dsack: parts[1],
             rack: parts[2],
             tlp: parts[3],
-            prr: parts[4],
+            reduction: if parts[4] { WindowReduction::Proportional } else { settings.reduction },
             frto: parts[5],
             undo: parts[6],
             tso: parts[7],
@@ -42,7 +42,8 @@ fn any_settings() -> impl Strategy<Value = Settings> {
 
 fn any_classic() -> impl Strategy<Value = Settings> {
     (
-        any::<[bool; 7]>(),
+        any::<[bool; 8]>(),
+        any_repair(),
         prop_oneof![Just(None), (1u64..300).prop_map(Some)],
         prop_oneof![500u64..5_000, 20_000u64..70_000, Just(1 << 30)],
         100u16..3_000,
@@ -52,23 +53,44 @@ fn any_classic() -> impl Strategy<Value = Settings> {
             (1u32..3).prop_map(|limit| AckCounting::PerByte { limit })
         ],
     )
-        .prop_map(|(flags, delay, receive_buffer, mss, counting)| Settings {
-            sack: flags[0],
-            timestamps: flags[1],
-            window_scaling: flags[2],
-            nagle: flags[3],
-            limited_transmit: flags[4],
-            restart_after_idle: flags[5],
-            quick_ack: if flags[6] { 4 } else { 0 },
-            delayed_ack: delay.map(millis),
-            receive_buffer,
-            mss,
-            counting,
-            syn_retries: 100,
-            syn_ack_retries: 100,
-            retries: 100,
-            ..Settings::default()
+        .prop_map(|(flags, (recovery, reduction), delay, receive_buffer, mss, counting)| {
+            Settings {
+                sack: flags[0],
+                timestamps: flags[1],
+                window_scaling: flags[2],
+                nagle: flags[3],
+                limited_transmit: flags[4],
+                restart_after_idle: flags[5],
+                fack: flags[7],
+                recovery,
+                reduction,
+                quick_ack: if flags[6] { 4 } else { 0 },
+                delayed_ack: delay.map(millis),
+                receive_buffer,
+                mss,
+                counting,
+                syn_retries: 100,
+                syn_ack_retries: 100,
+                retries: 100,
+                ..Settings::default()
+            }
         })
+}
+
+fn any_repair() -> impl Strategy<Value = (LossRecovery, WindowReduction)> {
+    (
+        prop_oneof![
+            Just(LossRecovery::Tahoe),
+            Just(LossRecovery::Reno),
+            Just(LossRecovery::NewReno),
+            Just(LossRecovery::NewRenoSteady)
+        ],
+        prop_oneof![
+            Just(WindowReduction::AtOnce),
+            Just(WindowReduction::Halving),
+            Just(WindowReduction::Proportional)
+        ],
+    )
 }
 
 proptest! {
@@ -92,8 +114,8 @@ proptest! {
         // Whatever number of SYNs is lost, one comes through.
         world.run(millis(2_000_000));
         for end in [CLIENT, SERVER] {
-            prop_assert_eq!(world.ends[end].write(bytes[end]), bytes[end]);
-            world.ends[end].close();
+            world.write(end, bytes[end]);
+            world.close(end);
         }
         prop_assert!(world.settle(millis(10_000_000)), "{:?}", world.ends);
         prop_assert_eq!(world.received, [bytes[SERVER], bytes[CLIENT]]);

@@ -41,6 +41,9 @@ pub struct World {
     /// The application reads whatever arrives.
     pub reads: [bool; 2],
     pub received: [u64; 2],
+    /// What the applications have still to write, and whether they close behind it.
+    to_write: [u64; 2],
+    to_close: [bool; 2],
     pub log: Vec<Sent>,
     wire: VecDeque<(Time, usize, Segment)>,
     fate: Box<dyn FnMut(&Sent) -> Fate>,
@@ -70,10 +73,15 @@ impl World {
         Self::of([settings.clone(), settings])
     }
 
-    pub fn of([client, server]: [Settings; 2]) -> Self {
-        let end = |settings, initial_sequence| {
+    pub fn of(settings: [Settings; 2]) -> Self {
+        Self::with(settings.map(|settings| (settings, newreno())))
+    }
+
+    /// Each end with its own congestion control.
+    pub fn with([client, server]: [(Settings, BuildControl); 2]) -> Self {
+        let end = |(settings, control), initial_sequence| {
             let identity = Identity { initial_sequence, seed: 1 };
-            Endpoint::new(Arc::new(settings), newreno(), identity)
+            Endpoint::new(Arc::new(settings), control, identity)
         };
         // Both directions wrap within the first hundred kilobytes.
         let mut ends = [end(client, u32::MAX - 50_000), end(server, u32::MAX - 70_000)];
@@ -85,6 +93,8 @@ impl World {
             delay: millis(50),
             reads: [true; 2],
             received: [0; 2],
+            to_write: [0; 2],
+            to_close: [false; 2],
             log: Vec::new(),
             wire: VecDeque::new(),
             fate: Box::new(|_| Fate::Pass),
@@ -105,28 +115,59 @@ impl World {
         self
     }
 
+    /// The application of an end writes so much, as its send buffer takes it.
+    pub fn write(&mut self, end: usize, bytes: u64) {
+        self.to_write[end] += bytes;
+    }
+
+    /// The application of an end closes behind what it writes.
+    pub fn close(&mut self, end: usize) {
+        self.to_close[end] = true;
+    }
+
     /// Sends all that may leave now.
     pub fn flush(&mut self) {
         for from in [CLIENT, SERVER] {
-            while let Some(segment) = self.ends[from].poll_transmit(self.now) {
-                let sent = Sent { at: self.now, from, segment };
-                self.log.push(sent);
-                let arrives = self.now + self.delay;
-                match (self.fate)(&sent) {
-                    Fate::Pass => self.put(arrives, from, segment),
-                    Fate::Drop => {}
-                    Fate::Late(more) => self.put(arrives + more, from, segment),
-                    Fate::Marked => {
-                        let mut marked = segment;
-                        if marked.flags.has(Flags::ECT) {
-                            marked.flags = marked.flags.with(Flags::CE);
-                        }
-                        self.put(arrives, from, marked);
+            self.send(from);
+            while self.act(from) {
+                self.send(from);
+            }
+        }
+    }
+
+    /// An application writes and closes as far as it can. Says whether it did.
+    fn act(&mut self, end: usize) -> bool {
+        let mut taken = 0;
+        if self.to_write[end] > 0 {
+            taken = self.ends[end].write(self.to_write[end]);
+            self.to_write[end] -= taken;
+        }
+        let closes = self.to_write[end] == 0 && std::mem::take(&mut self.to_close[end]);
+        if closes {
+            self.ends[end].close();
+        }
+        taken > 0 || closes
+    }
+
+    fn send(&mut self, from: usize) {
+        while let Some(segment) = self.ends[from].poll_transmit(self.now) {
+            let sent = Sent { at: self.now, from, segment };
+            self.log.push(sent);
+            let arrives = self.now + self.delay;
+            match (self.fate)(&sent) {
+                Fate::Pass => self.put(arrives, from, segment),
+                Fate::Drop => {}
+                Fate::Late(more) => self.put(arrives + more, from, segment),
+                Fate::Marked => {
+                    let mut marked = segment;
+                    if marked.flags.has(Flags::ECT) {
+                        marked.flags = marked.flags.with(Flags::CE);
                     }
-                    Fate::Twice => {
-                        self.put(arrives, from, segment);
-                        self.put(arrives, from, segment);
-                    }
+                    self.put(arrives, from, marked);
+                }
+                Fate::Twice => {
+                    self.put(arrives, from, segment);
+                    self.put(arrives, from, segment);
                 }
             }
         }

@@ -1,0 +1,95 @@
+//! The simulators in which most studies of TCP were made.
+
+use super::Table;
+use crate::schema::{
+    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Recovery, Reduction, StackPlan,
+};
+use tcplab_units::{Bytes, Duration};
+
+/// ns-2: `Agent/TCP/Newreno` and `Agent/TCPSink`, by `ns-default.tcl`, which names the variables, and
+/// `tcp.cc`. Studies changed much of it: `window_` always, the segments and the delay of ACKs often.
+pub(super) fn ns2() -> Table {
+    table! {
+        flavour: Flavour::Rfc, "none of its own here";
+        cc: CongestionControl::named("newreno"), "Agent/TCP/Newreno";
+        sack: false, "Agent/TCP/Newreno has none; Agent/TCP/Sack1 has";
+        fack: false, "Agent/TCP/Newreno has none; Agent/TCP/Fack has";
+        recovery: Recovery::NewReno,
+            "Agent/TCP/Newreno: newreno_changes1_ = 1; Agent/TCP is \"tahoe\", Agent/TCP/Reno \"reno\"";
+        abc: AckCounting::Ack, "opencwnd: by 1 for each ACK, or increase_num_ / cwnd_";
+        delayed_ack: OrOff::Off, "Agent/TCPSink; Agent/TCPSink/DelAck waits interval_ = 100 ms";
+        ack_every: 2, "Agent/TCPSink/DelAck: for a second segment at once";
+        quick_ack: 0, "Agent/TCPSink has nothing like it";
+        timestamps: false, "timestamps_ = false";
+        window_scaling: true, "windows are numbers of packets, without a limit";
+        ecn: false, "ecn_ = 0";
+        initial_window: 2, "windowInit_ = 2, windowInitOption_ = 1";
+        min_rto: Duration::from_millis(200), "minrto_ = 0.2";
+        max_rto: Duration::from_secs(60), "maxrto_ = 60";
+        initial_rto: Duration::from_secs(3), "rtxcur_init_ = 3.0";
+        rmem: Bytes(20_000), "window_ = 20 packets of packetSize_ = 1000 bytes";
+        wmem: Bytes(1_000_000_000), "there is no such buffer; large enough to be no limit";
+        app_win: 0, "there is nothing like it";
+        nagle: false, "agents send whole packets";
+        limited_transmit: true, "singledup_ = 1";
+        restart_after_idle: true, "slow_start_restart_ = true";
+        pacing: false, "there is nothing like it in Agent/TCP";
+        rack: false, "there is nothing like it";
+        tlp: false, "there is nothing like it";
+        reduction: Reduction::AtOnce, "slowdown(CLOSE_SSTHRESH_HALF|CLOSE_CWND_HALF)";
+        frto: false, "frto_enabled_ = 0";
+        undo: false, "there is nothing like it";
+        dsack: false, "generateDSacks_ = false";
+        tso: false, "there is nothing like it";
+        hystart: false, "there is nothing like it";
+        cut_base: CutBase::Cwnd, "slowdown: from window(), the lesser of cwnd_ and window_";
+        dup_thresh: 3, "numdupacks_ = 3";
+        syn_retries: 255, "max_connects_ = -1, without end; here the most that can be said";
+        retries: 255, "without end; here the most that can be said";
+        time_wait: Duration::from_secs(60), "Agent/TCP does not close; as in `rfc`";
+        mss: 1000, "packetSize_ = 1000";
+    }
+}
+
+/// ns-3, as of ns-3.33 (2021), by the defaults of its attributes in `src/internet/model`.
+pub(super) fn ns3() -> Table {
+    table! {
+        flavour: Flavour::Rfc, "none of its own here";
+        cc: CongestionControl::named("newreno"), "TcpL4Protocol::SocketType (from 3.34 on CUBIC)";
+        sack: true, "TcpSocketBase::Sack";
+        fack: false, "TcpTxBuffer::IsLostRFC";
+        recovery: Recovery::NewReno, "TcpSocketBase: m_isFirstPartialAck";
+        abc: AckCounting::Ack, "TcpNewReno::SlowStart: by a segment for each ACK";
+        delayed_ack: OrOff::On(Duration::from_millis(200)), "TcpSocket::DelAckTimeout";
+        ack_every: 2, "TcpSocket::DelAckCount";
+        quick_ack: 0, "there is nothing like it";
+        timestamps: true, "TcpSocketBase::Timestamp";
+        window_scaling: true, "TcpSocketBase::WindowScaling";
+        ecn: false, "TcpSocketBase::UseEcn";
+        initial_window: 10, "TcpSocket::InitialCwnd";
+        min_rto: Duration::from_secs(1), "TcpSocketBase::MinRto";
+        max_rto: Duration::from_secs(60), "TcpSocketBase::ReTxTimeout: at most 60 s when doubled";
+        initial_rto: Duration::from_secs(3), "TcpSocket::ConnTimeout";
+        rmem: Bytes(131_072), "TcpSocket::RcvBufSize";
+        wmem: Bytes(131_072), "TcpSocket::SndBufSize";
+        app_win: 0, "there is nothing like it";
+        nagle: false, "TcpSocket::TcpNoDelay = true";
+        limited_transmit: true, "TcpSocketBase::LimitedTransmit";
+        restart_after_idle: false, "there is nothing like it";
+        pacing: false, "TcpSocketState::EnablePacing";
+        rack: false, "there is nothing like it";
+        tlp: false, "there is nothing like it";
+        reduction: Reduction::Proportional, "TcpL4Protocol::RecoveryType: TcpPrrRecovery";
+        frto: false, "there is nothing like it";
+        undo: false, "there is nothing like it";
+        dsack: false, "there is nothing like it";
+        tso: false, "there is nothing like it";
+        hystart: true, "TcpCubic::HyStart; TcpNewReno has nothing like it";
+        cut_base: CutBase::FlightSize, "TcpNewReno::GetSsThresh: from the bytes in flight";
+        dup_thresh: 3, "TcpSocketBase::ReTxThreshold";
+        syn_retries: 6, "TcpSocket::ConnCount";
+        retries: 6, "TcpSocket::DataRetries";
+        time_wait: Duration::from_secs(240), "twice TcpSocketBase::MaxSegLifetime";
+        mss: 536, "TcpSocket::SegmentSize";
+    }
+}

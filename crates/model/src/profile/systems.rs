@@ -1,0 +1,167 @@
+//! Systems of their day: Linux 2.6, FreeBSD 9, Windows 7.
+
+use super::Table;
+use crate::schema::{
+    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Recovery, Reduction, StackPlan,
+};
+use serde_json::json;
+use tcplab_units::{Bytes, Duration};
+
+/// Linux 2.6.26 (2008), by its source. Names are the kernel's.
+pub(super) fn linux_2_6_26() -> Table {
+    table! {
+        flavour: Flavour::Linux, "net/ipv4/tcp_*.c; where 6.12 goes another way, options say so";
+        cc: CongestionControl::named("cubic"),
+            "DEFAULT_TCP_CONG in net/ipv4/Kconfig; tcp_cubic.c has beta = 717 / 1024, as today";
+        sack: true, "sysctl tcp_sack = 1";
+        fack: true, "sysctl tcp_fack = 1; a path that reorders does not turn it off here";
+        recovery: Recovery::NewRenoSteady,
+            "tcp_fastretrans_alert; tcp_rearm_rto restarts the timer with each partial ACK";
+        abc: AckCounting::Ack, "sysctl tcp_abc = 0";
+        delayed_ack: OrOff::On(Duration::from_millis(40)),
+            "TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms";
+        ack_every: 2, "__tcp_ack_snd_check: at once for more than one segment";
+        quick_ack: 16, "TCP_MAX_QUICKACKS";
+        timestamps: true, "sysctl tcp_timestamps = 1";
+        window_scaling: true, "sysctl tcp_window_scaling = 1";
+        ecn: false, "sysctl tcp_ecn = 0";
+        initial_window: 3, "tcp_init_cwnd: RFC 3390, for segments of 1096 to 1460 bytes";
+        min_rto: Duration::from_millis(200), "TCP_RTO_MIN";
+        max_rto: Duration::from_secs(120), "TCP_RTO_MAX";
+        initial_rto: Duration::from_secs(3), "TCP_TIMEOUT_INIT";
+        rmem: Bytes(4_194_304),
+            "tcp_init: the most of sysctl tcp_rmem where there is memory enough";
+        wmem: Bytes(4_194_304),
+            "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
+        app_win: 31, "sysctl tcp_app_win = 31";
+        nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
+        limited_transmit: true,
+            "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
+        restart_after_idle: true, "sysctl tcp_slow_start_after_idle = 1";
+        pacing: false, "it came with 3.12";
+        rack: false, "it came with 4.4";
+        tlp: false, "it came with 3.10";
+        reduction: Reduction::Halving, "tcp_cwnd_down; there is no other way";
+        frto: true, "sysctl tcp_frto = 2";
+        undo: true, "tcp_may_undo; there is no other way";
+        dsack: true, "sysctl tcp_dsack = 1";
+        tso: false, "as for a device without offload; bursts of 6.12 have another size";
+        hystart: false, "it came with 2.6.29";
+        cut_base: CutBase::Cwnd, "tcp_reno_ssthresh, bictcp_recalc_ssthresh: from the window";
+        dup_thresh: 3, "sysctl tcp_reordering = TCP_FASTRETRANS_THRESH";
+        syn_retries: 5, "sysctl tcp_syn_retries = TCP_SYN_RETRIES";
+        retries: 15, "sysctl tcp_retries2 = TCP_RETR2";
+        time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
+        mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
+    }
+}
+
+/// Linux 2.6.20 (2007), by its source.
+pub(super) fn linux_2_6_20() -> Table {
+    let cubic = CongestionControl { name: "cubic".into(), params: json!({ "beta": 0.8 }) };
+    table_like! {
+        linux_2_6_26();
+        cc: cubic,
+            "DEFAULT_TCP_CONG; tcp_cubic.c has beta = 819 / 1024, and begins with ssthresh = 100";
+        frto: false, "sysctl tcp_frto = 0";
+        rmem: Bytes(1_660_224),
+            "tcp_init: by tcp_mem; here as with 51,882 pages (Orosz, Sztrik and Kim)";
+        wmem: Bytes(1_660_224),
+            "tcp_init: by tcp_mem; here as with 51,882 pages (Orosz, Sztrik and Kim)";
+    }
+}
+
+/// FreeBSD 9.2 (2013). The source read was that of 9.3; files are those of sys/netinet.
+pub(super) fn freebsd_9_2() -> Table {
+    table! {
+        flavour: Flavour::Rfc, "none of its own here; the source read for this table is that of 9.3";
+        cc: CongestionControl::named("newreno"), "cc/cc.c: default_cc_ptr = &newreno_cc_algo";
+        sack: true, "net.inet.tcp.sack.enable = 1";
+        fack: false, "tcp_sack.c has nothing like it";
+        recovery: Recovery::NewRenoSteady,
+            "tcp_newreno_partial_ack stops the timer, and tcp_output starts it again";
+        abc: AckCounting::Byte { limit: 2 },
+            "net.inet.tcp.rfc3465 = 1, net.inet.tcp.abc_l_var = 2";
+        delayed_ack: OrOff::On(Duration::from_millis(100)), "TCPTV_DELACK";
+        ack_every: 2, "tcp_input: DELAY_ACK, at once if one waits already";
+        quick_ack: 0, "tcp_input.c has nothing like it";
+        timestamps: true, "net.inet.tcp.rfc1323 = 1";
+        window_scaling: true, "net.inet.tcp.rfc1323 = 1";
+        ecn: false, "net.inet.tcp.ecn.enable = 0";
+        initial_window: 10,
+            "net.inet.tcp.experimental.initcwnd10 = 1 (since October 2012; read in 9.3)";
+        min_rto: Duration::from_millis(230),
+            "TCPTV_MIN, 30 ms, and TCPTV_CPU_VAR, 200 ms, which is added to every timeout";
+        max_rto: Duration::from_secs(64), "TCPTV_REXMTMAX";
+        initial_rto: Duration::from_secs(3), "TCPTV_RTOBASE";
+        rmem: Bytes(2_097_152), "net.inet.tcp.recvbuf_max";
+        wmem: Bytes(2_097_152), "net.inet.tcp.sendbuf_max";
+        app_win: 0, "tcp_input.c has nothing like it";
+        nagle: true, "tcp_output, unless TF_NODELAY is set";
+        limited_transmit: true, "net.inet.tcp.rfc3042 = 1";
+        restart_after_idle: true, "newreno_after_idle; the window is then that of RFC 3390";
+        pacing: false, "tcp_output.c has nothing like it";
+        rack: false, "tcp_input.c has nothing like it";
+        tlp: false, "tcp_timer.c has nothing like it";
+        reduction: Reduction::AtOnce, "cc_cong_signal, cc_post_recovery";
+        frto: false, "only a first timeout is taken back, by the time of its answer (t_badrxtwin)";
+        undo: false, "only a first timeout is taken back, by the time of its answer (t_badrxtwin)";
+        dsack: false, "tcp_sack.c reports nothing twice";
+        tso: false, "as for a device without offload (net.inet.tcp.tso = 1)";
+        hystart: false, "cc/cc_cubic.c has nothing like it";
+        cut_base: CutBase::Cwnd, "newreno_cong_signal: from snd_cwnd";
+        dup_thresh: 3, "tcprexmtthresh";
+        syn_retries: 4, "TCPTV_KEEP_INIT gives up after 75 s: from 3 s, doubled, four fit in";
+        retries: 12, "TCP_MAXRXTSHIFT";
+        time_wait: Duration::from_secs(60), "twice net.inet.tcp.msl = 30 s";
+        mss: 65_495, "tcp_mss: what the path's MTU leaves";
+    }
+}
+
+/// Windows 7 (2009). Its source is not public: what Microsoft documents, and where that ends, `rfc`.
+pub(super) fn windows_7() -> Table {
+    table! {
+        flavour: Flavour::Rfc, "not documented; as in `rfc`";
+        cc: CongestionControl::named("newreno"),
+            "netsh int tcp show global: add-on congestion control none (\"ctcp\" is Compound)";
+        sack: true, "Next Generation TCP/IP stack: RFC 2883, RFC 3517";
+        fack: false, "not documented; as in `rfc`";
+        recovery: Recovery::NewReno, "Next Generation TCP/IP stack: RFC 2582";
+        abc: AckCounting::Byte { limit: 1 }, "not documented; as in `rfc`";
+        delayed_ack: OrOff::On(Duration::from_millis(200)),
+            "netsh int tcp show supplemental (2008 R2, KB2472264): Delayed Ack Timeout 200";
+        ack_every: 2, "TcpAckFrequency = 2";
+        quick_ack: 0, "not documented; as in `rfc`";
+        timestamps: false, "netsh int tcp show global: RFC 1323 timestamps disabled";
+        window_scaling: true, "netsh int tcp show global: receive window auto-tuning normal";
+        ecn: false, "netsh int tcp show global: ECN capability disabled";
+        initial_window: 2,
+            "netsh int tcp show supplemental (2008 R2, KB2472264): Initial Congestion Window 2";
+        min_rto: Duration::from_millis(300),
+            "netsh int tcp show supplemental (2008 R2, KB2472264): Minimum RTO 300";
+        max_rto: Duration::from_secs(60), "not documented; as in `rfc`";
+        initial_rto: Duration::from_secs(3), "netsh int tcp show global: InitialRto 3000";
+        rmem: Bytes(16_777_216), "the most of auto-tuning at level normal (fasterdata.es.net)";
+        wmem: Bytes(1_000_000_000), "not documented; as in `rfc`";
+        app_win: 0, "not documented; as in `rfc`";
+        nagle: true, "on unless TCP_NODELAY is set";
+        limited_transmit: true, "not documented; as in `rfc`";
+        restart_after_idle: true, "not documented; as in `rfc`";
+        pacing: false, "not documented; as in `rfc`";
+        rack: false, "it came with Windows 10";
+        tlp: false, "it came with Windows 10";
+        reduction: Reduction::AtOnce, "not documented; as in `rfc`";
+        frto: true, "Next Generation TCP/IP stack: RFC 4138";
+        undo: false, "not documented; as in `rfc`";
+        dsack: true, "Next Generation TCP/IP stack: RFC 2883";
+        tso: false, "as for a device without offload";
+        hystart: false, "there is no CUBIC";
+        cut_base: CutBase::FlightSize, "not documented; as in `rfc`";
+        dup_thresh: 3,
+            "not documented; as in `rfc` (TcpMaxDupAcks = 2 was that of Windows 2000 and XP)";
+        syn_retries: 2, "fixed at 2 (Microsoft, on MaxSynRetransmissions)";
+        retries: 5, "TcpMaxDataRetransmissions = 5";
+        time_wait: Duration::from_secs(120), "TcpTimedWaitDelay = 120, that of Server 2003";
+        mss: 65_495, "what the path's MTU leaves";
+    }
+}

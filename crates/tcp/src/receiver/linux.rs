@@ -1,0 +1,65 @@
+//! What a receiver keeps beside the stream to be like Linux: the window it earns, the memory that data
+//! takes, and the blocks it tells of.
+
+use super::autotune::{Autotune, Sized};
+use super::blocks::Blocks;
+use super::packets::Packets;
+use crate::settings::Settings;
+use std::ops::Range;
+use tcplab_units::Time;
+
+#[derive(Clone, Debug)]
+pub(super) struct Linux {
+    pub window: Autotune,
+    pub blocks: Blocks,
+    packets: Packets,
+    /// The memory in use when the last segment was counted, which is before data behind it moves up.
+    memory: u64,
+}
+
+impl Linux {
+    pub fn new(settings: &Settings) -> Self {
+        Self {
+            window: Autotune::new(settings),
+            blocks: Blocks::default(),
+            packets: Packets::default(),
+            memory: 0,
+        }
+    }
+
+    /// Data in order, after which `next` is expected.
+    pub fn take(&mut self, range: Range<u64>, next: u64) {
+        self.packets.add(range);
+        self.memory = self.packets.memory();
+        self.packets.advance(next);
+        self.blocks.advance(next);
+    }
+
+    /// Data that something is missing before; with a FIN, `end` is behind that.
+    pub fn take_early(&mut self, range: Range<u64>, end: u64) {
+        let told = range.start..end;
+        let before = self.packets.memory();
+        let has_merged = self.packets.add_early(range);
+        // A packet of its own takes its memory last of all.
+        self.memory = if has_merged { self.packets.memory() } else { before };
+        self.blocks.add(told);
+    }
+
+    /// Says whether the window opens further for a segment.
+    pub fn earn(&mut self, now: Time, sized: Sized, next: u64, edge: u64) -> bool {
+        self.window.on_segment(now, sized, next, edge, self.memory)
+    }
+
+    /// The window to offer now.
+    pub fn offer(&self) -> u64 {
+        self.window.window(self.packets.memory())
+    }
+
+    /// The application has read up to `consumed`, before `next`.
+    pub fn read(&mut self, now: Time, consumed: u64, next: u64) {
+        // Each packet may begin a new measurement; of those read at once, only the first does.
+        let first = self.packets.first_end().unwrap_or(consumed).min(consumed);
+        self.window.on_read(now, first, next);
+        self.packets.read(consumed);
+    }
+}

@@ -1,0 +1,230 @@
+//! Linux's send buffer: what the application writes lies in packets that take memory, the buffer
+//! grows with the window, and the application sleeps while it is full (`tcp_sendmsg_locked`,
+//! `tcp_sndbuf_expand`, `sk_stream_write_space`).
+
+use std::collections::VecDeque;
+
+/// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
+const OVERHEAD: u64 = 960;
+/// What a segment is thought to take: with its headers more than 2048, so 4096, and a description
+/// (`tcp_sndbuf_expand`).
+const PER_SEGMENT: u64 = 4352;
+/// Windows for which the buffer has room, and the fewest segments of one.
+const WINDOWS: u64 = 2;
+const FEWEST: u64 = 10;
+/// `tcp_wmem[1]`: what buffers begin with.
+const FIRST: u64 = 16_384;
+/// The most that a program writes at once: the pipe of `sendfile`.
+const CHUNK: u64 = 65_536;
+
+/// How what was just written is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Push {
+    /// As far as the window allows, and as bursts are worth it.
+    Pending,
+    /// One burst now, whatever it is worth.
+    One,
+    /// That burst has left; more waits for more to be written, or for an ACK.
+    Done,
+}
+
+/// A packet that has not left.
+#[derive(Clone, Copy, Debug, Default)]
+struct Packet {
+    bytes: u64,
+    /// The receiver's application is to hear of its end at once.
+    push: bool,
+}
+
+/// What was written and is not acknowledged, as memory.
+#[derive(Clone, Debug)]
+pub(crate) struct SendBuffer {
+    limit: u64,
+    most: u64,
+    used: u64,
+    /// What has not left.
+    unsent: VecDeque<Packet>,
+    /// Where each packet that has left ends, and the memory it takes.
+    sent: VecDeque<(u64, u64)>,
+    /// Where the last of these ends.
+    reached: u64,
+    /// Written of the program's chunk.
+    chunk: u64,
+    /// The most bytes of a packet, as it was when the chunk began or the program woke.
+    packet: u64,
+    /// Bytes written since a packet was last pushed.
+    unpushed: u64,
+    /// The application sleeps until there is room.
+    is_full: bool,
+    pub push: Push,
+}
+
+/// What limits packets as they are written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// The most bytes of a packet.
+    pub packet: u64,
+    /// Half of the largest window that the peer has offered.
+    pub half_window: u64,
+}
+
+impl SendBuffer {
+    pub fn new(most: u64, cwnd: u64) -> Self {
+        let mut buffer = Self {
+            limit: FIRST.min(most),
+            most,
+            used: 0,
+            unsent: VecDeque::new(),
+            sent: VecDeque::new(),
+            reached: 1,
+            chunk: 0,
+            packet: 0,
+            unpushed: 0,
+            is_full: false,
+            push: Push::Pending,
+        };
+        buffer.expand(cwnd);
+        buffer
+    }
+
+    fn expand(&mut self, cwnd: u64) {
+        let wanted = WINDOWS * cwnd.max(FEWEST) * PER_SEGMENT;
+        self.limit = self.limit.max(wanted.min(self.most));
+    }
+
+    /// The application writes up to the next moment at which something is sent. Returns how many bytes
+    /// it could; none: it sleeps.
+    pub fn write(&mut self, bytes: u64, sizes: Sizes) -> u64 {
+        let mut taken = 0;
+        self.push = Push::Pending;
+        if self.chunk == 0 || self.packet == 0 {
+            self.packet = sizes.packet;
+        }
+        while taken < bytes && !self.is_full {
+            let room = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            if room == 0 {
+                if self.used >= self.limit {
+                    self.is_full = true;
+                    if self.chunk > 0 {
+                        self.push_tail();
+                    }
+                    break;
+                }
+                self.unsent.push_back(Packet::default());
+                self.used += OVERHEAD;
+                continue;
+            }
+            let copied = room.min(bytes - taken).min(CHUNK - self.chunk);
+            if let Some(tail) = self.unsent.back_mut() {
+                tail.bytes += copied;
+            }
+            self.used += copied;
+            taken += copied;
+            self.chunk += copied;
+            self.unpushed += copied;
+            let is_forced = self.unpushed > sizes.half_window;
+            if taken == bytes || (is_forced && (copied == room || self.chunk == CHUNK)) {
+                self.push_tail();
+            }
+            if self.chunk == CHUNK {
+                self.chunk = 0;
+                break;
+            }
+            if is_forced && copied == room {
+                break;
+            }
+            if copied == room && self.unsent.len() == 1 {
+                self.push = Push::One;
+                break;
+            }
+        }
+        taken
+    }
+
+    /// The receiver's application is to hear of all that was written.
+    fn push_tail(&mut self) {
+        self.unpushed = 0;
+        if let Some(tail) = self.unsent.back_mut() {
+            tail.push = true;
+        }
+    }
+
+    /// An ACK has been dealt with: there may be room. `has_window`: the sender could send more.
+    pub fn make_room(&mut self, cwnd: u64, has_window: bool) {
+        if !self.is_full {
+            return;
+        }
+        if has_window {
+            self.expand(cwnd);
+        }
+        let free = self.limit.saturating_sub(self.used);
+        self.is_full = free < self.used / 2 || self.used >= self.limit;
+        if !self.is_full {
+            self.packet = 0;
+        }
+    }
+
+    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, and
+    /// whether it is the last.
+    pub fn next(&mut self, wanted: u64) -> (u64, bool) {
+        let Some(first) = self.unsent.front().copied() else { return (0, true) };
+        if first.bytes < wanted
+            && let Some(second) = self.unsent.get_mut(1)
+        {
+            let moved = (wanted - first.bytes).min(second.bytes);
+            second.bytes -= moved;
+            let rest = *second;
+            self.unsent[0].bytes += moved;
+            if rest.bytes == 0 {
+                self.unsent[0].push |= rest.push;
+                self.unsent.remove(1);
+                self.used -= OVERHEAD;
+            }
+        }
+        (self.unsent[0].bytes, self.unsent.len() == 1)
+    }
+
+    /// Where the last packet that has left ends. Its last segments may still have to leave.
+    pub fn reached(&self) -> u64 {
+        self.reached
+    }
+
+    /// What comes before `end` has left, in a burst or as a probe.
+    pub fn catch_up(&mut self, end: u64) {
+        while self.reached < end && !self.unsent.is_empty() {
+            self.send(end - self.reached);
+        }
+    }
+
+    /// So many bytes of the first packet leave. Says whether they end with what was pushed.
+    pub fn send(&mut self, bytes: u64) -> bool {
+        let Some(first) = self.unsent.front_mut() else { return false };
+        let bytes = bytes.min(first.bytes);
+        self.reached += bytes;
+        let is_all = bytes >= first.bytes;
+        let pushed = is_all && first.push;
+        if is_all {
+            self.unsent.pop_front();
+        } else {
+            first.bytes -= bytes;
+            self.used += OVERHEAD;
+        }
+        self.sent.push_back((self.reached, bytes + OVERHEAD));
+        pushed
+    }
+
+    /// What comes before `una` is acknowledged.
+    pub fn acknowledge(&mut self, una: u64) {
+        while let Some(&mut (end, ref mut memory)) = self.sent.front_mut() {
+            if end > una {
+                // The beginning of a packet is given back at once.
+                let left = (end - una) + OVERHEAD;
+                self.used -= memory.saturating_sub(left);
+                *memory = left.min(*memory);
+                break;
+            }
+            self.used -= *memory;
+            self.sent.pop_front();
+        }
+    }
+}
