@@ -5,9 +5,9 @@ use crate::alive::Alive;
 use crate::ecn::Marks;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::rtt::Progressed;
-use crate::segment::{Flags, Segment, SynOptions};
+use crate::segment::{Flags, Segment, SynOptions, clock};
 use crate::seq::Origin;
-use tcplab_units::Time;
+use tcplab_units::{Duration, Time};
 
 impl Endpoint {
     /// The SYN, or in answer to the peer's the SYN-ACK, with only the options the peer offered too.
@@ -124,13 +124,13 @@ impl Endpoint {
         self.receive.begin(now);
         self.alive = Alive::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
-        if self.syns_sent == 1 {
-            let rtt = self.settings.elapsed(now, self.send.last_sent);
+        let rtt = self.time_handshake(now, segment);
+        if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: 1 };
             self.send.rtt.sample(rtt, at, &self.settings);
             self.send.min_rtt = rtt;
         }
-        if self.attempts > 0 {
+        if rtt.is_none() && (self.attempts > 0 || self.settings.is_linux()) {
             self.send.rtt.after_syn_timeout(&self.settings);
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment. Linux lets one pass: its
@@ -139,5 +139,15 @@ impl Endpoint {
             self.send.control.cwnd = 1;
         }
         self.attempts = 0;
+    }
+
+    /// The RTT of the handshake. If a SYN was repeated, Linux asks the timestamp which one was answered
+    /// (`tcp_ack_update_rtt`).
+    fn time_handshake(&self, now: Time, segment: &Segment) -> Option<Duration> {
+        if self.syns_sent == 1 {
+            return Some(self.settings.elapsed(now, self.send.last_sent));
+        }
+        let echoed = self.echoed(now, segment).filter(|_| self.settings.is_linux())?;
+        Some(Duration::from_millis((clock(now) - echoed).max(1)))
     }
 }

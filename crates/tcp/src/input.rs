@@ -172,7 +172,7 @@ impl Endpoint {
 
     /// When the segment left that this one answers, by our clock of timestamps.
     #[inline]
-    fn echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
+    pub(crate) fn echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
         let echo = segment.timestamps().filter(|_| self.has_timestamps)?.echo;
         let ago = (clock(now) as u32).wrapping_sub(echo.wrapping_sub(1));
         clock(now).checked_sub(u64::from(ago)).filter(|_| echo != 0)

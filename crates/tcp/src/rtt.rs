@@ -175,12 +175,11 @@ impl Rtt {
         self.backoff += 1;
     }
 
-    /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7).
+    /// The SYN had to be repeated: data starts with an RTO of at least three seconds (§5.7;
+    /// `TCP_TIMEOUT_FALLBACK` in Linux).
     pub fn after_syn_timeout(&mut self, settings: &Settings) {
         self.backoff = 0;
-        if !settings.is_linux() {
-            self.base = self.base.max(Duration::from_secs(3)).min(settings.max_rto);
-        }
+        self.base = self.base.max(Duration::from_secs(3)).min(settings.max_rto);
     }
 }
 

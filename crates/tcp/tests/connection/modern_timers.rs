@@ -88,6 +88,24 @@ fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
 }
 
 #[test]
+fn after_a_lost_syn_linux_knows_the_rtt_from_timestamps_or_waits_three_seconds() {
+    // tcp_ack_update_rtt: the echo says which SYN was answered: RTO = 100 + 200 ms. tcp_init_metrics:
+    // without one, TCP_TIMEOUT_FALLBACK.
+    let timestamps = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
+    for (settings, ticks) in [(timestamps, 300), (linux(), 3_000)] {
+        let mut peer = Peer::connecting(Settings { tlp: false, ..settings });
+        peer.gets(0, syn());
+        peer.gets(ms(1_024), syn());
+        peer.sends(ms(1_124), syn().acking(1));
+        peer.gets(ms(1_124), ack(1));
+        peer.writes(ms(1_124), MSS);
+        peer.gets(ms(1_124), data(1..1001));
+        let again = wheel(ms(1_124), ticks);
+        peer.gets(again, data(1..1001));
+    }
+}
+
+#[test]
 fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
     // RTO = 100 + 200 ms; then twice that, in 64ths.
     let mut peer = Peer::connected(Settings { tlp: false, ..linux() }, RTT);
