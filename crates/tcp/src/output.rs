@@ -81,6 +81,9 @@ impl Sender {
         let begins = self.flight.recovery.begins_repair();
         self.flight.recovery.owes_retransmission = false;
         self.flight.board.resend(now, data.start);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.again(now, &(data.start..data.start + u64::from(data.payload)));
+        }
         self.flight.undo.on_again(now);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional

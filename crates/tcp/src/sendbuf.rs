@@ -3,6 +3,8 @@
 //! `tcp_sndbuf_expand`, `sk_stream_write_space`).
 
 use std::collections::VecDeque;
+use std::ops::Range;
+use tcplab_units::Time;
 
 /// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
 const OVERHEAD: u64 = 960;
@@ -16,6 +18,9 @@ const FEWEST: u64 = 10;
 const FIRST: u64 = 16_384;
 /// The most that a program writes at once: the pipe of `sendfile`.
 const CHUNK: u64 = 65_536;
+/// Pages that a packet can refer to (`MAX_SKB_FRAGS`), and their size.
+const MOST_PAGES: u64 = 17;
+const PAGE: u64 = 4096;
 
 /// How what was just written is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +51,8 @@ pub(crate) struct SendBuffer {
     unsent: VecDeque<Packet>,
     /// Where each packet that has left ends, and the memory it takes.
     sent: VecDeque<(u64, u64)>,
+    /// When a packet was cut last to send a part of it again, and where.
+    cut: Option<(Time, u64)>,
     /// Where the last of these ends.
     reached: u64,
     /// Written of the program's chunk.
@@ -76,6 +83,7 @@ impl SendBuffer {
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
+            cut: None,
             reached: 1,
             chunk: 0,
             packet: 0,
@@ -226,5 +234,140 @@ impl SendBuffer {
             self.used -= *memory;
             self.sent.pop_front();
         }
+    }
+
+    /// A part of what has left arrived: what was cut off at its ends is a packet by itself, and the
+    /// packets within become one (`tcp_match_skb_to_sack`, `tcp_shift_skb_data`).
+    pub fn arrived(&mut self, range: &Range<u64>) {
+        self.cut_at(range.start);
+        self.cut_at(range.end);
+        let mut at = self.ending_behind(range.start);
+        let mut start = range.start;
+        while let (Some(&(middle, first)), Some(&(end, second))) =
+            (self.sent.get(at), self.sent.get(at + 1))
+            && end <= range.end
+        {
+            // Offsets begin with 1.
+            let pages = (end - 2) / PAGE - (start - 1) / PAGE + 1;
+            if pages > MOST_PAGES {
+                at += 1;
+                start = middle;
+                continue;
+            }
+            self.sent.remove(at);
+            self.sent[at] = (end, first + second - OVERHEAD);
+            self.used -= OVERHEAD;
+        }
+    }
+
+    /// A part of what has left leaves again, as a packet by itself with what leaves at the same time
+    /// (`__tcp_retransmit_skb`).
+    pub fn again(&mut self, now: Time, range: &Range<u64>) {
+        self.cut_at(range.start);
+        if self.cut == Some((now, range.start)) {
+            self.join_at(range.start);
+        }
+        self.cut = self.cut_at(range.end).then_some((now, range.end));
+    }
+
+    /// The packet, by number, that ends behind this place.
+    fn ending_behind(&self, place: u64) -> usize {
+        self.sent.partition_point(|&(end, _)| end <= place)
+    }
+
+    /// No packet reaches over this place. Says whether one did (`tcp_fragment`).
+    fn cut_at(&mut self, place: u64) -> bool {
+        let at = self.ending_behind(place);
+        let Some(&(end, memory)) = self.sent.get(at) else { return false };
+        let rest = end - place + OVERHEAD;
+        // A packet begins here, or behind here if what is here is acknowledged.
+        if memory <= rest {
+            return false;
+        }
+        self.sent[at].1 = rest;
+        self.sent.insert(at, (place, memory - (end - place)));
+        self.used += OVERHEAD;
+        true
+    }
+
+    fn join_at(&mut self, place: u64) {
+        let at = self.ending_behind(place);
+        if at > 0 && at < self.sent.len() && self.sent[at - 1].0 == place {
+            let (_, memory) = self.sent[at - 1];
+            self.sent[at].1 += memory - OVERHEAD;
+            self.sent.remove(at - 1);
+            self.used -= OVERHEAD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MSS: u64 = 1448;
+
+    /// Ten packets of two segments have left, from offset 1 on.
+    fn ten_packets() -> SendBuffer {
+        let mut buffer = SendBuffer::new(1 << 20, 10);
+        for _ in 0..10 {
+            buffer.sent.push_back((buffer.reached + 2 * MSS, 2 * MSS + OVERHEAD));
+            buffer.reached += 2 * MSS;
+            buffer.used += 2 * MSS + OVERHEAD;
+        }
+        buffer
+    }
+
+    /// Memory of 20 segments in so many packets.
+    fn memory(packets: u64) -> u64 {
+        20 * MSS + packets * OVERHEAD
+    }
+
+    #[test]
+    fn what_arrives_in_the_middle_of_a_packet_is_cut_off_and_joins_its_neighbours() {
+        let mut buffer = ten_packets();
+        assert_eq!(buffer.used, memory(10));
+        // The second segment of the first packet: tcp_fragment makes two of it.
+        buffer.arrived(&(1 + MSS..1 + 2 * MSS));
+        assert_eq!(buffer.used, memory(11));
+        // The next one moves over to it, and the rest of its packet keeps its own memory.
+        buffer.arrived(&(1 + MSS..1 + 3 * MSS));
+        assert_eq!(buffer.used, memory(11));
+        // That too: a packet less.
+        buffer.arrived(&(1 + MSS..1 + 4 * MSS));
+        assert_eq!(buffer.used, memory(10));
+        buffer.acknowledge(1 + 20 * MSS);
+        assert_eq!(buffer.used, 0);
+    }
+
+    #[test]
+    fn packets_grow_together_up_to_seventeen_pages() {
+        let mut buffer = SendBuffer::new(1 << 20, 10);
+        for _ in 0..60 {
+            buffer.sent.push_back((buffer.reached + MSS, MSS + OVERHEAD));
+            buffer.reached += MSS;
+            buffer.used += MSS + OVERHEAD;
+        }
+        buffer.arrived(&(1..buffer.reached));
+        // 17 pages of 4096 bytes hold 48 segments of 1448 (69,504 of 69,632); 12 are left.
+        assert_eq!(
+            buffer.sent.iter().map(|&(end, _)| (end - 1) / MSS).collect::<Vec<_>>(),
+            [48, 60]
+        );
+    }
+
+    #[test]
+    fn segments_that_leave_again_at_once_are_one_packet() {
+        let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
+        let mut buffer = SendBuffer::new(1 << 20, 10);
+        buffer.sent.push_back((1 + 4 * MSS, 4 * MSS + OVERHEAD));
+        buffer.used = 4 * MSS + OVERHEAD;
+        let packets = |buffer: &SendBuffer| buffer.sent.len();
+        buffer.again(at(1), &(1..1 + MSS));
+        assert_eq!(packets(&buffer), 2);
+        buffer.again(at(1), &(1 + MSS..1 + 2 * MSS));
+        assert_eq!(packets(&buffer), 2);
+        buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS));
+        assert_eq!((packets(&buffer), buffer.used), (3, 4 * MSS + 3 * OVERHEAD));
     }
 }

@@ -443,7 +443,11 @@ impl Sender {
             lowest = range.end;
             // Blocks of what is acknowledged or was never sent say nothing (RFC 2018 §5).
             if range.end > self.una && range.end <= self.nxt {
-                self.flight.board.sack(range.start.max(self.una)..range.end, progress);
+                let range = range.start.max(self.una)..range.end;
+                if let Some(buffer) = &mut self.buffer {
+                    buffer.arrived(&range);
+                }
+                self.flight.board.sack(range, progress);
             }
         }
         dsack
