@@ -189,15 +189,16 @@ impl Endpoint {
         self.receive.prepare(&self.settings);
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.payload);
-        if self.acks.note_segment(now) && self.receive.is_news(&(start..end)) {
-            // What waited is told as it was.
+        let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
+        if told {
+            // What waited is told as it was. What arrived has asked for its ACK before: that was it.
             let ack = self.dress(now, Flags::ACK, self.send.nxt, 0);
             self.owes_ack = Some(Box::new(ack));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
         if self.settings.is_linux() {
-            self.acknowledge_as_linux(now, segment, start, (next, had_gap));
+            self.acknowledge_as_linux(now, segment, start, (next, had_gap), told);
         } else {
             self.marks.on_segment(segment);
             self.acks.on_data(now, reception, &self.settings);
@@ -217,14 +218,15 @@ impl Endpoint {
         }
     }
 
-    /// Opens the window and decides on an ACK for data that was taken; `before` it, this offset was
-    /// expected, and there was a gap or not.
+    /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
+    /// expected, and there was a gap or not. `told`: one was sent already.
     fn acknowledge_as_linux(
         &mut self,
         now: Time,
         segment: &Segment,
         start: u64,
         (next, had_gap): (u64, bool),
+        told: bool,
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
@@ -237,6 +239,7 @@ impl Endpoint {
             in_order,
             said: self.marks.on_segment(segment),
             has_gap: self.receive.has_gap(),
+            told,
             filled: had_gap && !self.receive.has_gap(),
             finished: self.receive.is_finished(),
             next: self.receive.next,

@@ -60,6 +60,8 @@ pub(crate) struct Arrived {
     pub said: Said,
     /// Data is missing before some that arrived.
     pub has_gap: bool,
+    /// It made what was held back leave (`tcp_sack_new_ofo_skb`).
+    pub told: bool,
     /// The last gap was filled by it.
     pub filled: bool,
     /// All that the peer sends has arrived.
@@ -109,6 +111,10 @@ impl LinuxAcks {
         }
         self.quick |= u32::from(arrived.opened);
         self.awaits_answer |= arrived.finished;
+        if arrived.told {
+            self.scheduled = false;
+            return Time::NEVER;
+        }
         let is_quick = self.quick > 0 && !self.awaits_answer;
         let is_much = arrived.next - arrived.acked > self.largest && arrived.holds;
         if is_much || is_quick || arrived.filled || arrived.said.reduced {

@@ -84,6 +84,24 @@ fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
 }
 
 #[test]
+fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
+    let mut peer = after_quick_acks();
+    for (number, at) in [(19, 19_900), (20, 20_000), (21, 20_100), (22, 20_200)] {
+        peer.sends(at, data(segment(number)));
+        peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
+    }
+    peer.sends(20_300, data(segment(24)));
+    // tcp_sack_new_ofo_skb: before a third block begins, tcp_sack_compress_send_ack tells of the two.
+    // tcp_data_queue_ofo has asked for the ACK of this segment before, and tcp_send_ack takes that for
+    // dealt with.
+    peer.sends(20_400, data(segment(26)));
+    peer.gets(20_400, ack(17_001).sack(23_001..24_001).sack(18_001..22_001));
+    // Not a millisecond and the slack after it, but after the next.
+    peer.sends(23_000, data(segment(27)));
+    peer.gets(24_100, ack(17_001).sack(25_001..27_001).sack(23_001..24_001).sack(18_001..22_001));
+}
+
+#[test]
 fn an_old_segment_brings_quick_acks_back() {
     // tcp_data_queue: tcp_enter_quickack_mode: its sender did not get our ACKs.
     let mut peer = after_quick_acks();
