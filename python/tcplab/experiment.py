@@ -34,6 +34,7 @@ __all__ = [
     "GilbertTimeLoss",
     "Host",
     "IndependentLoss",
+    "Keepalive",
     "Lan",
     "Link",
     "LinkSettings",
@@ -632,6 +633,22 @@ class Network(Value):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Keepalive(Value):
+    """Probes of a peer that has not been heard. Nothing is probed while data is under way."""
+
+    idle: str | None = None
+    """How long nothing was heard before the first. By default "7200 s"."""
+
+    interval: str | None = None
+    """How long each waits for an answer. By default "75 s"."""
+
+    probes: int | None = None
+    """After how many without an answer the connection fails; with a `user_timeout`, that counts. By
+    default `9`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Stack(Value):
     """The transport: a profile that sets all options, and options that differ from it."""
 
@@ -757,8 +774,26 @@ class Stack(Value):
     syn_retries: int | None = None
     """How often an unanswered SYN is repeated: 6."""
 
+    syn_linear_timeouts: int | None = None
+    """How often more, before its timeout begins to double, as in Linux since 6.5: 4. With 0 each
+    repetition doubles it (RFC 6298 §5.5).
+    """
+
+    syn_ack_retries: int | None = None
+    """How often an unanswered SYN-ACK is repeated: 5."""
+
     retries: int | None = None
     """How often unanswered data is repeated before the connection fails: 15."""
+
+    user_timeout: str | None = None
+    """How long anything may stay without an answer before the connection fails, however often it
+    was repeated (RFC 5482): "30 s", or "off". Where it is given, `retries` does not count.
+    """
+
+    keepalive: str | Keepalive | Mapping[str, Any] | None = None
+    """Probes of a peer that has not been heard, and the end of the connection if it stays silent
+    (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
+    """
 
     time_wait: str | None = None
     """How long a closed connection waits for stray segments: "60 s"."""

@@ -210,6 +210,110 @@ def test_options_reach_the_kernel() -> None:
     assert first["cwnd_segments"].to_list()[1] in (21, 22)
 
 
+@pytest.mark.parametrize(
+    ("options", "times"),
+    [
+        # Timers of a SYN run out at a multiple of 64 ms, 16 ms after it (INITIAL_JIFFIES); the last
+        # wait is what the user timeout leaves.
+        ({"user_timeout": "5 s"}, [0, 1.04, 2.064, 3.088, 4.112]),
+        ({"syn_retries": 2, "syn_linear_timeouts": 1}, [0, 1.04, 2.064, 4.112]),
+        ({"syn_retries": 3, "syn_linear_timeouts": 0}, [0, 1.04, 3.088, 7.12]),
+    ],
+)
+def test_both_backends_give_up_a_connection_alike(
+    options: dict[str, object], times: list[float]
+) -> None:
+    experiment = lab.Experiment(
+        duration="20 s",
+        network=link(loss="100 %"),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"))],
+        stack=lab.Stack(**options),  # type: ignore[arg-type]
+    )
+    for backend in ("sim", "linux"):
+        results = lab.run(experiment, backend=backend)
+        assert results.flows["outcome"].to_list() == ["timed out"], backend
+        assert results.drops["time_s"].to_list() == pytest.approx(times, abs=1e-6), backend
+
+
+def test_both_backends_repeat_a_syn_ack_alike() -> None:
+    lossy = lab.LinkSettings(loss="100 %")
+    experiment = lab.Experiment(
+        duration="20 s",
+        network=link(back=lossy),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"))],
+        stack=lab.Stack(syn_retries=1, syn_linear_timeouts=0),
+        sweep={"stack.syn_ack_retries": [1, 3]},
+    )
+    lost = {
+        backend: lab.run(experiment, backend=backend).drops["time_s"].to_list()
+        for backend in ("sim", "linux")
+    }
+    # The SYN comes at 20 ms and again at 1.06 s, and each is answered; the timer repeats the rest.
+    assert lost["sim"] == pytest.approx(lost["linux"], abs=1e-6)
+
+
+def test_a_syn_repeated_without_need_costs_no_window_on_either_backend() -> None:
+    # The answer to the first SYN comes after 2.4 s, when the third has left. Where timestamps tell
+    # which one was answered, the first window is ten segments, else one:
+    # tcp_try_undo_spurious_syn.
+    experiment = lab.Experiment(
+        duration="8 s",
+        network=link(delay="1.2 s"),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"), cc="newreno")],
+        record=lab.Record(links="100 ms"),
+        sweep={"stack.timestamps": [True, False]},
+    )
+    for backend in ("sim", "linux"):
+        links = lab.run(experiment, backend=backend).joined("links")
+        there = links.filter(pl.col("link") == "a>b", pl.col("time_s").is_in([2.3, 3.3]))
+        packets = there.group_by("stack.timestamps", maintain_order=True).agg(
+            pl.col("sent_bytes").last() - pl.col("sent_bytes").first()
+        )
+        sent = packets["sent_bytes"].to_list()
+        assert sent[0] > 10 * 1400, backend
+        assert sent[1] < 2 * 1500, backend
+
+
+def test_keepalives_are_sent_on_both_backends() -> None:
+    experiment = lab.Experiment(
+        duration="30 s",
+        network=link(),
+        flows=[flow(traffic=lab.OnOffTraffic(periods=[("0 s", "1 s")]))],
+        stack=lab.Stack(keepalive=lab.Keepalive(idle="5 s", interval="2 s")),
+        record=lab.Record(links="1 s"),
+    )
+    for backend in ("sim", "linux"):
+        links = lab.run(experiment, backend=backend).links
+        there = links.filter(pl.col("link") == "a>b")
+        sent = dict(zip(there["time_s"], there["sent_packets"], strict=True))
+        # The last data is acknowledged at about 1 s: both ends probe at about 6, 11, 16, 21 and
+        # 26 s, and answer as often.
+        assert sent[30.0] - sent[5.0] == 10, backend
+
+
+def test_times_that_the_kernel_cannot_count_are_refused() -> None:
+    fine = lab.Stack(keepalive=lab.Keepalive(idle="500 ms"), user_timeout="1 us")
+    with pytest.raises(lab.ConfigError, match=r"user_timeout: .*milliseconds") as raised:
+        on_linux(duration="1 s", network=link(), flows=[flow()], stack=fine)
+    assert "keepalive.idle: a time of keepalives that is no number of seconds" in str(raised.value)
+
+
+def test_an_older_kernel_has_no_linear_timeouts(older_kernel: str) -> None:
+    def lost(count: int) -> list[float]:
+        results = on_linux(
+            duration="5 s",
+            kernel=older_kernel,
+            network=link(loss="100 %"),
+            flows=[flow()],
+            stack=lab.Stack(syn_linear_timeouts=count),
+        )
+        return results.drops["time_s"].to_list()
+
+    assert len(lost(0)) == 3
+    with pytest.raises(lab.ConfigError, match=r"syn_linear_timeouts: .*since 6\.5"):
+        lost(2)
+
+
 def test_packets_are_captured_with_virtual_times() -> None:
     results = on_linux(
         duration="2 s",

@@ -124,6 +124,21 @@ pub struct SocketOptions {
     pub no_delay: bool,
     /// `TCP_MAXSEG`.
     pub max_segment: Option<u32>,
+    /// `TCP_USER_TIMEOUT`.
+    pub user_timeout_ms: Option<u32>,
+    /// `SO_KEEPALIVE`.
+    pub keepalive: Option<Keepalive>,
+}
+
+/// How a socket looks whether its peer is still there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Keepalive {
+    /// `TCP_KEEPIDLE`.
+    pub idle_s: u32,
+    /// `TCP_KEEPINTVL`.
+    pub interval_s: u32,
+    /// `TCP_KEEPCNT`.
+    pub probes: u32,
 }
 
 /// What is sent.

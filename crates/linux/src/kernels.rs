@@ -1,7 +1,7 @@
 //! Which kernel a plan is for.
 
 use crate::kernel::{Cache, DEFAULT, Error, Kernel};
-use crate::translate;
+use crate::translate::{self, Abilities};
 use tcplab_model::{Mistake, Plan, Problem};
 
 /// What a kernel of the default configuration has, for plans made before it is built.
@@ -62,16 +62,16 @@ impl Kernels {
     /// What Linux, or the kernel that the plan is for, cannot run of it, each with its place.
     pub fn refuse(&self, plan: &Plan) -> Vec<Mistake> {
         let usual: Vec<String>;
-        let congestion_controls = match self.kernel_for(plan) {
-            Some(kernel) => &kernel.congestion_controls,
+        let abilities = match self.kernel_for(plan) {
+            Some(kernel) => Abilities::new(&kernel.release, &kernel.congestion_controls),
             // It will be built when it is needed.
             None if self.name_for(plan) == DEFAULT => {
                 usual = USUAL.map(String::from).into();
-                &usual
+                Abilities::new(DEFAULT, &usual)
             }
             None => return vec![self.unknown(self.name_for(plan)).at("kernel")],
         };
-        translate::job(plan, congestion_controls).err().unwrap_or_default()
+        translate::job(plan, abilities).err().unwrap_or_default()
     }
 
     fn unknown(&self, name: &str) -> Problem {

@@ -25,6 +25,7 @@ pub use kernels::Kernels;
 use kernel::Kernel;
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::Tables;
+use translate::Abilities;
 
 /// This backend's name.
 pub const NAME: &str = "linux";
@@ -43,6 +44,7 @@ pub struct Outcome {
 /// # Errors
 /// The guest failed, hung or was stopped.
 pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error> {
-    let job = translate::job(plan, &kernel.congestion_controls).expect("it was not refused");
+    let abilities = Abilities::new(&kernel.release, &kernel.congestion_controls);
+    let job = translate::job(plan, abilities).expect("it was not refused");
     boot::run(plan, &job, &kernel.binary(), watch)
 }

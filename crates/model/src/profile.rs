@@ -10,7 +10,7 @@ use crate::schema::{
     AckCounting, CongestionControl, CutBase, Flavour, OrOff, Profile, Recovery, Reduction,
     StackPlan,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tcplab_units::{Bytes, Duration};
 
 /// One line of a profile's table.
@@ -77,7 +77,8 @@ impl Profile {
     fn table(self) -> Table {
         match self {
             Self::Rfc => rfc(),
-            Self::Linux612 | Self::Linux61 => linux(),
+            Self::Linux612 => linux(),
+            Self::Linux61 => linux_6_1(),
             Self::Linux2626 => systems::linux_2_6_26(),
             Self::Linux2620 => systems::linux_2_6_20(),
             Self::FreeBsd92 => systems::freebsd_9_2(),
@@ -90,14 +91,16 @@ impl Profile {
 
 /// A value as in an experiment: a congestion control is its name, or a table if it has parameters.
 fn as_written(value: &Value) -> String {
-    let (Some(name), Some(params)) = (value.get("name"), value["params"].as_object()) else {
-        return value.to_string();
+    let Some(table) = value.as_object() else { return value.to_string() };
+    let pairs = |table: &Map<String, Value>| {
+        let pairs: Vec<_> = table.iter().map(|(key, value)| format!("{key} = {value}")).collect();
+        pairs.join(", ")
     };
-    if params.is_empty() {
-        return name.to_string();
+    match (table.get("name"), value["params"].as_object()) {
+        (Some(name), Some(params)) if params.is_empty() => name.to_string(),
+        (Some(name), Some(params)) => format!("{{ name = {name}, {} }}", pairs(params)),
+        _ => format!("{{ {} }}", pairs(table)),
     }
-    let params: Vec<_> = params.iter().map(|(key, value)| format!("{key} = {value}")).collect();
-    format!("{{ name = {name}, {} }}", params.join(", "))
 }
 
 /// What the current standards say; where they leave a choice, what is said here.
@@ -140,15 +143,20 @@ fn rfc() -> Table {
         dup_thresh: 3, "RFC 5681 §3.2";
         syn_retries: 6,
             "RFC 9293 §3.8.3 wants 3 minutes; from 1 s, doubled, these make 127 s, as in Linux";
+        syn_linear_timeouts: 0, "RFC 6298 §5.5 doubles with each";
+        syn_ack_retries: 6, "RFC 9293 §3.8.3 tells no SYN from another; as `syn_retries`";
         retries: 15,
             "RFC 9293 §3.8.3 wants 100 s; from 1 s, doubled up to 60 s, these make 15 minutes";
+        user_timeout: OrOff::Off,
+            "RFC 9293 §3.9.1.1 has it as an argument of OPEN; without one, `retries` counts";
+        keepalive: OrOff::Off, "RFC 9293 §3.8.4: off unless an application asks for it";
         time_wait: Duration::from_secs(60),
             "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
         mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
     }
 }
 
-/// What Linux 6.12 does, and 6.1 where it has the same option. Names are the kernel's.
+/// What Linux 6.12 does. Names are the kernel's.
 fn linux() -> Table {
     table! {
         flavour: Flavour::Linux, "net/ipv4/tcp_*.c";
@@ -192,9 +200,23 @@ fn linux() -> Table {
         cut_base: CutBase::Cwnd, "tcp_reno_ssthresh, cubictcp_recalc_ssthresh: from the window";
         dup_thresh: 3, "sysctl tcp_reordering = TCP_FASTRETRANS_THRESH";
         syn_retries: 6, "sysctl tcp_syn_retries = TCP_SYN_RETRIES";
+        syn_linear_timeouts: 4, "sysctl tcp_syn_linear_timeouts = 4, since 6.5";
+        syn_ack_retries: 5, "sysctl tcp_synack_retries = TCP_SYNACK_RETRIES";
         retries: 15, "sysctl tcp_retries2 = TCP_RETR2";
+        user_timeout: OrOff::Off, "off unless TCP_USER_TIMEOUT is set";
+        keepalive: OrOff::Off,
+            "off unless SO_KEEPALIVE is set; its numbers are sysctl tcp_keepalive_time = 2 h, \
+             tcp_keepalive_intvl = 75 s, tcp_keepalive_probes = 9";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
+    }
+}
+
+/// What Linux 6.1 does.
+fn linux_6_1() -> Table {
+    table_like! {
+        linux();
+        syn_linear_timeouts: 0, "it came with 6.5";
     }
 }
 
@@ -228,5 +250,9 @@ mod tests {
         assert_eq!(value("min_rto"), "\"200 ms\"");
         assert_eq!(value("sack"), "true");
         assert_eq!(value("abc"), "\"segment\"");
+        assert_eq!(
+            value_in(Profile::FreeBsd92, "keepalive"),
+            "{ idle = \"7200 s\", interval = \"75 s\", probes = 8 }"
+        );
     }
 }

@@ -9,7 +9,8 @@ use tcplab_model::{
     Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
-    AckCounting as Counting, BuildControl, Ecn, LossRecovery, Settings, Start, WindowReduction,
+    AckCounting as Counting, BuildControl, Ecn, Keepalive, LossRecovery, Settings, Start,
+    WindowReduction,
 };
 
 /// What endpoints with equal stacks share.
@@ -85,15 +86,15 @@ pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         app_win: stack.app_win as u32,
         send_buffer: stack.wmem.0,
         syn_retries: stack.syn_retries as u32,
-        // `tcp_syn_linear_timeouts` of 6.12, and `tcp_synack_retries`.
-        syn_linear_timeouts: if stack.flavour == PlannedFlavour::Linux { 4 } else { 0 },
-        syn_ack_retries: match stack.flavour {
-            PlannedFlavour::Linux => 5,
-            PlannedFlavour::Rfc => stack.syn_retries as u32,
-        },
+        syn_linear_timeouts: stack.syn_linear_timeouts as u32,
+        syn_ack_retries: stack.syn_ack_retries as u32,
         retries: stack.retries as u32,
-        user_timeout: None,
-        keepalive: None,
+        user_timeout: stack.user_timeout.on(),
+        keepalive: stack.keepalive.on().map(|planned| Keepalive {
+            idle: planned.idle,
+            interval: planned.interval,
+            probes: planned.probes as u32,
+        }),
         time_wait: stack.time_wait,
     }
 }

@@ -59,23 +59,31 @@ impl Endpoint {
     }
 
     /// The timer ran out for the first time since there was an answer: from when on does the user timeout
-    /// count? Linux begins with the first repetition.
+    /// count? Linux begins with the first repetition, but of a SYN with the first one
+    /// (`tcp_connect` sets `retrans_stamp`).
     pub(crate) fn begin_silence(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
         self.silent_since = match self.send.flight.board.front() {
-            _ if self.settings.is_linux() => now,
+            _ if self.settings.is_linux() && self.state != State::SynSent => now,
             Some(oldest) => oldest.left_at,
             None if is_opening => self.send.last_sent,
             None => now,
         };
-        if let Some(most) = self.settings.user_timeout {
+        if let Some(most) = self.user_timeout() {
             self.send.deadline = self.silent_since + most;
         }
     }
 
+    /// The user timeout, where it counts: Linux has no such thing for a SYN-ACK
+    /// (`reqsk_timer_handler`).
+    fn user_timeout(&self) -> Option<Duration> {
+        let is_request = self.settings.is_linux() && self.state == State::SynReceived;
+        self.settings.user_timeout.filter(|_| !is_request)
+    }
+
     /// Whether the user timeout has passed.
     pub(crate) fn is_given_up(&self, now: Time) -> bool {
-        let most = self.settings.user_timeout;
+        let most = self.user_timeout();
         most.is_some_and(|most| now.since(self.silent_since) >= most)
     }
 

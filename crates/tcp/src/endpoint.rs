@@ -100,6 +100,8 @@ pub struct Endpoint {
     /// Since when there was no answer, once the timer has run out.
     pub(crate) silent_since: Time,
     pub(crate) syns_sent: u32,
+    /// When the first of them left, by the clock of timestamps.
+    pub(crate) first_syn: u64,
     pub(crate) owes_syn: bool,
     /// The acknowledgment of the handshake leaves before data.
     pub(crate) owes_ack_first: bool,
@@ -140,6 +142,7 @@ impl Endpoint {
             alive: None,
             silent_since: Time::ZERO,
             syns_sent: 0,
+            first_syn: 0,
             owes_syn: false,
             owes_ack_first: false,
             owes_probe: false,

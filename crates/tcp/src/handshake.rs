@@ -26,6 +26,9 @@ impl Endpoint {
             segment = segment.with_timestamps(self.timestamps(now));
         }
         let scaling = self.settings.window_scaling && (!is_answer || self.peer_scales);
+        if self.syns_sent == 0 {
+            self.first_syn = clock(now);
+        }
         self.syns_sent += 1;
         self.send.last_sent = now;
         self.last_ack_sent = self.receive.next;
@@ -134,11 +137,19 @@ impl Endpoint {
             self.send.rtt.after_syn_timeout(&self.settings);
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment. Linux lets one pass: its
-        // timeout may have been too short (`tcp_init_transfer`).
-        if self.attempts > u32::from(self.settings.is_linux()) {
+        // timeout may have been too short (`tcp_init_transfer`). And it lets all pass if the answer is
+        // one to the first: then that was only late.
+        if self.attempts > u32::from(self.settings.is_linux()) && !self.is_syn_late(now, segment) {
             self.send.control.cwnd = 1;
         }
         self.attempts = 0;
+    }
+
+    /// What is answered is the SYN that was sent first, so those after it were not needed
+    /// (`tcp_try_undo_spurious_syn`).
+    fn is_syn_late(&self, now: Time, segment: &Segment) -> bool {
+        let can_tell = self.settings.is_linux() && self.settings.undo;
+        can_tell && self.echoed(now, segment) == Some(self.first_syn)
     }
 
     /// The RTT of the handshake. If a SYN was repeated, Linux asks the timestamp which one was answered

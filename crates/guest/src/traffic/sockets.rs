@@ -6,14 +6,18 @@ use crate::failure::{Failure, Trying, reason};
 use nix::libc;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::SetStruct;
-use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay};
+use rustix::net::sockopt::{
+    set_socket_keepalive, set_tcp_congestion, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
+    set_tcp_nodelay, set_tcp_user_timeout,
+};
 use rustix::net::{
     AddressFamily, SocketAddrV4, SocketFlags, SocketType, acceptfrom_with, bind, listen,
     socket_with,
 };
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use tcplab_guest::job::{Side, SocketOptions};
+use std::time::Duration;
+use tcplab_guest::job::{Keepalive, Side, SocketOptions};
 
 /// A rate that nothing reaches, and yet not "no limit", which would leave pacing off.
 const PACED: u64 = u64::MAX - 1;
@@ -138,6 +142,17 @@ fn set_options(socket: &OwnedFd, options: &SocketOptions) -> Result<(), Failure>
     }
     if let Some(bytes) = options.max_segment {
         setsockopt(socket, MaxSegment, &bytes).trying(|| format!("TCP_MAXSEG {bytes}"))?;
+    }
+    if let Some(millis) = options.user_timeout_ms {
+        set_tcp_user_timeout(socket, millis).trying(|| format!("TCP_USER_TIMEOUT {millis}"))?;
+    }
+    if let Some(Keepalive { idle_s, interval_s, probes }) = options.keepalive {
+        let seconds = |value: u32| Duration::from_secs(value.into());
+        set_tcp_keepidle(socket, seconds(idle_s)).trying(|| format!("TCP_KEEPIDLE {idle_s}"))?;
+        set_tcp_keepintvl(socket, seconds(interval_s))
+            .trying(|| format!("TCP_KEEPINTVL {interval_s}"))?;
+        set_tcp_keepcnt(socket, probes).trying(|| format!("TCP_KEEPCNT {probes}"))?;
+        set_socket_keepalive(socket, true).trying(|| "SO_KEEPALIVE".into())?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ mod stacks;
 mod traffic;
 
 use addresses::Addresses;
+pub(crate) use stacks::Abilities;
 use stacks::Hosts;
 use tcplab_guest::job::{Flow, Host, Job, Record, Side};
 use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples};
@@ -30,10 +31,10 @@ const EPHEMERAL_PORTS: u16 = 50_001;
 /// The job that a plan asks for.
 ///
 /// # Errors
-/// Everything that Linux, or a kernel with these congestion controls, cannot do.
-pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Vec<Mistake>> {
+/// Everything that Linux, or this kernel, cannot do.
+pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake>> {
     let mut mistakes = Vec::new();
-    let mut hosts = Hosts::new(plan);
+    let mut hosts = Hosts::new(plan, kernel);
     let mut addresses = Addresses::new(plan);
     let mut flows = Vec::new();
     let mut ports = Ports::default();
@@ -41,7 +42,7 @@ pub(crate) fn job(plan: &Plan, congestion_controls: &[String]) -> Result<Job, Ve
         let Some(traffic) = traffic::traffic(plan, planned, &mut mistakes) else { continue };
         let sender = hosts.stack(planned.from, &planned.stack, planned, &mut mistakes);
         let receiver = hosts.stack(planned.to, &planned.peer_stack, planned, &mut mistakes);
-        let cc = stacks::algorithm(planned, congestion_controls, &mut mistakes);
+        let cc = stacks::algorithm(planned, kernel.congestion_controls, &mut mistakes);
         let is_program = matches!(traffic, tcplab_guest::job::Traffic::Command { .. });
         let mut way = |node, lanes: &[usize], route: &stacks::RouteOptions| {
             addresses.way(node, lanes, route, is_program)

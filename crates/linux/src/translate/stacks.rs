@@ -4,7 +4,7 @@
 
 use super::only_in_sim;
 use std::collections::BTreeMap;
-use tcplab_guest::job::SocketOptions;
+use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{AckCounting, FlowPlan, Mistake, OrOff, Plan, Problem, Profile, StackPlan};
 use tcplab_units::Duration;
 
@@ -22,9 +22,28 @@ pub(super) struct End {
     pub socket: SocketOptions,
 }
 
+/// What tells the kernel of a run from others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Abilities<'a> {
+    /// The congestion controls it has.
+    pub congestion_controls: &'a [String],
+    /// Whether the timeouts of a SYN may stay as they are for a while.
+    pub linear_syns: bool,
+}
+
+impl<'a> Abilities<'a> {
+    /// Those of a kernel of this release: `6.12.90`.
+    pub fn new(release: &str, congestion_controls: &'a [String]) -> Self {
+        let mut numbers = release.split(['.', '-']).map_while(|part| part.parse::<u32>().ok());
+        let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+        Self { congestion_controls, linear_syns: version >= (6, 5) }
+    }
+}
+
 /// Settings of hosts, collected from the flows that begin or end there.
 pub(super) struct Hosts<'a> {
     plan: &'a Plan,
+    kernel: Abilities<'a>,
     usual: StackPlan,
     /// By node and file: what is to be written.
     settings: BTreeMap<(usize, &'static str), String>,
@@ -35,8 +54,11 @@ pub(super) struct Hosts<'a> {
 /// What an option makes of a stack for such a file.
 type Value = fn(&StackPlan) -> String;
 
+/// Only kernels since 6.5 have this one.
+const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
+
 /// The files below `/proc/sys` that set an option for a host as a whole.
-const FILES: [(&str, &str, Value); 16] = [
+const FILES: [(&str, &str, Value); 18] = [
     ("dsack", "net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
     ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
     ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
@@ -54,6 +76,8 @@ const FILES: [(&str, &str, Value); 16] = [
     ("frto", "net/ipv4/tcp_frto", |stack| if stack.frto { "2" } else { "0" }.into()),
     ("dup_thresh", "net/ipv4/tcp_reordering", |stack| stack.dup_thresh.to_string()),
     ("syn_retries", "net/ipv4/tcp_syn_retries", |stack| stack.syn_retries.to_string()),
+    ("syn_linear_timeouts", LINEAR, |stack| stack.syn_linear_timeouts.to_string()),
+    ("syn_ack_retries", "net/ipv4/tcp_synack_retries", |stack| stack.syn_ack_retries.to_string()),
     ("retries", "net/ipv4/tcp_retries2", |stack| stack.retries.to_string()),
     // Connections do not learn from those before them: each is an experiment of its own.
     ("", "net/ipv4/tcp_no_metrics_save", |_| "1".into()),
@@ -69,9 +93,9 @@ fn buffer(most: u64, first: u64) -> String {
 }
 
 impl<'a> Hosts<'a> {
-    pub fn new(plan: &'a Plan) -> Self {
+    pub fn new(plan: &'a Plan, kernel: Abilities<'a>) -> Self {
         let usual = Profile::Linux612.options();
-        Self { plan, usual, settings: BTreeMap::new(), common: BTreeMap::new() }
+        Self { plan, kernel, usual, settings: BTreeMap::new(), common: BTreeMap::new() }
     }
 
     /// What the end of a flow at this node needs; notes what its host needs.
@@ -83,11 +107,15 @@ impl<'a> Hosts<'a> {
         mistakes: &mut Vec<Mistake>,
     ) -> End {
         let place = |option: &str| format!("{}.stack.{option}", flow.place);
-        let mut found: Vec<Mistake> = impossible(stack, &self.usual)
+        let mut found: Vec<Mistake> = impossible(stack, &self.usual, self.kernel)
             .into_iter()
+            .chain(too_fine(stack))
             .map(|(option, problem)| problem.at(place(option)))
             .collect();
         for (option, file, value) in FILES {
+            if file == LINEAR && !self.kernel.linear_syns {
+                continue;
+            }
             let value = value(stack);
             let known = self.settings.entry((node, file)).or_insert_with(|| value.clone());
             if *known != value {
@@ -121,6 +149,12 @@ impl<'a> Hosts<'a> {
                 pacing: stack.pacing,
                 no_delay: !stack.nagle,
                 max_segment: (stack.mss < flow.mss_limit).then_some(stack.mss as u32),
+                user_timeout_ms: stack.user_timeout.on().map(millis),
+                keepalive: stack.keepalive.on().map(|keepalive| Keepalive {
+                    idle_s: seconds(keepalive.idle),
+                    interval_s: seconds(keepalive.interval),
+                    probes: keepalive.probes as u32,
+                }),
             },
         }
     }
@@ -167,9 +201,48 @@ fn millis(time: Duration) -> u32 {
     (time.as_picos() / 1_000_000_000).clamp(1, u64::from(u32::MAX)) as u32
 }
 
+fn seconds(time: Duration) -> u32 {
+    (time.as_picos() / SECOND.as_picos()).min(u64::from(u32::MAX)) as u32
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+/// `MAX_TCP_KEEPIDLE` and `MAX_TCP_KEEPINTVL`, and what `TCP_USER_TIMEOUT` takes: an int.
+const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
+const LONGEST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// Times that Linux counts in larger units, or not up to there.
+fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
+    let whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
+    let mut found = Vec::new();
+    if let Some(time) = stack.user_timeout.on()
+        && (!whole(time, Duration::from_millis(1)) || time > LONGEST_USER_TIMEOUT)
+    {
+        let what = "a user timeout that is no number of milliseconds, or longer than 24 days,";
+        found.push(("user_timeout", only_in_sim(what)));
+    }
+    if let Some(keepalive) = stack.keepalive.on() {
+        let times =
+            [("keepalive.idle", keepalive.idle), ("keepalive.interval", keepalive.interval)];
+        for (option, time) in times {
+            if !whole(time, SECOND) || time > LONGEST_KEEPALIVE {
+                let what = "a time of keepalives that is no number of seconds up to 32767";
+                found.push((option, only_in_sim(what)));
+            }
+        }
+    }
+    found
+}
+
 /// What a kernel of our time does not let one choose.
-fn impossible(stack: &StackPlan, usual: &StackPlan) -> Vec<(&'static str, Problem)> {
+fn impossible(
+    stack: &StackPlan,
+    usual: &StackPlan,
+    kernel: Abilities<'_>,
+) -> Vec<(&'static str, Problem)> {
     let is_delay_usual = stack.delayed_ack == usual.delayed_ack || stack.delayed_ack == OrOff::Off;
+    // What the profile `linux-6.12` has is not asked for.
+    let is_linear_known =
+        kernel.linear_syns || [0, usual.syn_linear_timeouts].contains(&stack.syn_linear_timeouts);
     // With SACK it makes no difference.
     let is_recovery_usual = stack.sack || stack.recovery == usual.recovery;
     let checks = [
@@ -179,6 +252,11 @@ fn impossible(stack: &StackPlan, usual: &StackPlan) -> Vec<(&'static str, Proble
         ("delayed_ack", is_delay_usual, "another delay of ACKs than 40 ms or \"off\""),
         ("ack_every", matches!(stack.ack_every, 1 | 2), "an ACK for every so many segments"),
         ("quick_ack", stack.quick_ack == usual.quick_ack, "another number of quick ACKs than 16"),
+        (
+            "syn_linear_timeouts",
+            is_linear_known,
+            "a SYN that is repeated without doubling its timeout (Linux has it since 6.5)",
+        ),
         ("max_rto", stack.max_rto == usual.max_rto, "another longest timeout than 120 s"),
         ("initial_rto", stack.initial_rto == usual.initial_rto, "another first timeout than 1 s"),
         ("limited_transmit", stack.limited_transmit, "going without limited transmit"),

@@ -45,7 +45,11 @@ pub(super) fn ns2() -> Table {
         cut_base: CutBase::Cwnd, "slowdown: from window(), the lesser of cwnd_ and window_";
         dup_thresh: 3, "numdupacks_ = 3";
         syn_retries: 255, "max_connects_ = -1, without end; here the most that can be said";
+        syn_linear_timeouts: 0, "rtt_backoff doubles with each";
+        syn_ack_retries: 255, "without end, as `syn_retries`; here the most that can be said";
         retries: 255, "without end; here the most that can be said";
+        user_timeout: OrOff::Off, "there is nothing like it";
+        keepalive: OrOff::Off, "there is nothing like it";
         time_wait: Duration::from_secs(60), "Agent/TCP does not close; as in `rfc`";
         mss: 1000, "packetSize_ = 1000";
     }
@@ -88,7 +92,11 @@ pub(super) fn ns3() -> Table {
         cut_base: CutBase::FlightSize, "TcpNewReno::GetSsThresh: from the bytes in flight";
         dup_thresh: 3, "TcpSocketBase::ReTxThreshold";
         syn_retries: 6, "TcpSocket::ConnCount";
+        syn_linear_timeouts: 0, "TcpSocketBase::SendEmptyPacket doubles with each";
+        syn_ack_retries: 6, "TcpSocket::ConnCount; TcpSocketBase::SendEmptyPacket is that of both";
         retries: 6, "TcpSocket::DataRetries";
+        user_timeout: OrOff::Off, "there is nothing like it";
+        keepalive: OrOff::Off, "there is nothing like it";
         time_wait: Duration::from_secs(240), "twice TcpSocketBase::MaxSegLifetime";
         mss: 536, "TcpSocket::SegmentSize";
     }

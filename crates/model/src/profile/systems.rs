@@ -2,7 +2,8 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Recovery, Reduction, StackPlan,
+    AckCounting, CongestionControl, CutBase, Flavour, Keepalive, OrOff, Recovery, Reduction,
+    StackPlan,
 };
 use serde_json::json;
 use tcplab_units::{Bytes, Duration};
@@ -50,7 +51,11 @@ pub(super) fn linux_2_6_26() -> Table {
         cut_base: CutBase::Cwnd, "tcp_reno_ssthresh, bictcp_recalc_ssthresh: from the window";
         dup_thresh: 3, "sysctl tcp_reordering = TCP_FASTRETRANS_THRESH";
         syn_retries: 5, "sysctl tcp_syn_retries = TCP_SYN_RETRIES";
+        syn_linear_timeouts: 0, "it came with 6.5";
+        syn_ack_retries: 5, "sysctl tcp_synack_retries = TCP_SYNACK_RETRIES";
         retries: 15, "sysctl tcp_retries2 = TCP_RETR2";
+        user_timeout: OrOff::Off, "TCP_USER_TIMEOUT came with 2.6.37";
+        keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }
@@ -111,8 +116,18 @@ pub(super) fn freebsd_9_2() -> Table {
         hystart: false, "cc/cc_cubic.c has nothing like it";
         cut_base: CutBase::Cwnd, "newreno_cong_signal: from snd_cwnd";
         dup_thresh: 3, "tcprexmtthresh";
-        syn_retries: 4, "TCPTV_KEEP_INIT gives up after 75 s: from 3 s, doubled, four fit in";
+        syn_retries: 4,
+            "TCPTV_KEEP_INIT gives up after 75 s: from 3 s, eight fit in, four of them doubled";
+        syn_linear_timeouts: 4, "tcp_syn_backoff begins with five ones";
+        syn_ack_retries: 3, "net.inet.tcp.syncache.rexmtlimit = SYNCACHE_MAXREXMTS";
         retries: 12, "TCP_MAXRXTSHIFT";
+        user_timeout: OrOff::Off, "tcp_timer.c has nothing like it";
+        keepalive: OrOff::On(Keepalive {
+            idle: Duration::from_secs(7_200),
+            interval: Duration::from_secs(75),
+            probes: 8,
+        }),
+            "net.inet.tcp.always_keepalive = 1; TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT";
         time_wait: Duration::from_secs(60), "twice net.inet.tcp.msl = 30 s";
         mss: 65_495, "tcp_mss: what the path's MTU leaves";
     }
@@ -160,7 +175,11 @@ pub(super) fn windows_7() -> Table {
         dup_thresh: 3,
             "not documented; as in `rfc` (TcpMaxDupAcks = 2 was that of Windows 2000 and XP)";
         syn_retries: 2, "fixed at 2 (Microsoft, on MaxSynRetransmissions)";
+        syn_linear_timeouts: 0, "not documented; as in `rfc`";
+        syn_ack_retries: 2, "TcpMaxConnectResponseRetransmissions = 2, that of Server 2003";
         retries: 5, "TcpMaxDataRetransmissions = 5";
+        user_timeout: OrOff::Off, "off unless TCP_MAXRT is set";
+        keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
         time_wait: Duration::from_secs(120), "TcpTimedWaitDelay = 120, that of Server 2003";
         mss: 65_495, "what the path's MTU leaves";
     }

@@ -121,12 +121,36 @@ options! {
     pub dup_thresh: u64 [1..=255],
     /// How often an unanswered SYN is repeated: 6.
     pub syn_retries: u64 [0..=255],
+    /// How often more, before its timeout begins to double, as in Linux since 6.5: 4. With 0 each
+    /// repetition doubles it (RFC 6298 §5.5).
+    pub syn_linear_timeouts: u64 [0..=127],
+    /// How often an unanswered SYN-ACK is repeated: 5.
+    pub syn_ack_retries: u64 [0..=255],
     /// How often unanswered data is repeated before the connection fails: 15.
     pub retries: u64 [0..=255],
+    /// How long anything may stay without an answer before the connection fails, however often it was
+    /// repeated (RFC 5482): "30 s", or "off". Where it is given, `retries` does not count.
+    pub user_timeout: OrOff<Duration> [SOME_TIME],
+    /// Probes of a peer that has not been heard, and the end of the connection if it stays silent
+    /// (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
+    pub keepalive: OrOff<Keepalive>,
     /// How long a closed connection waits for stray segments: "60 s".
     pub time_wait: Duration,
     /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.
     pub mss: u64 [SEGMENT],
+}
+
+table! {
+    /// Probes of a peer that has not been heard. Nothing is probed while data is under way.
+    #[derive(Copy, Eq)]
+    pub struct Keepalive {
+        /// How long nothing was heard before the first.
+        pub idle: Duration [SOME_TIME] = Duration::from_secs(7_200),
+        /// How long each waits for an answer.
+        pub interval: Duration [SOME_TIME] = Duration::from_secs(75),
+        /// After how many without an answer the connection fails; with a `user_timeout`, that counts.
+        pub probes: u64 [1..=127] = 9,
+    }
 }
 
 words! {

@@ -104,6 +104,33 @@ flows = [{ from = "a", to = "d" }]
 }
 
 #[test]
+fn what_ends_a_connection_lies_in_a_range() {
+    let stack = |option: &str| message(&format!("{SMALL}stack.{option}\n"));
+    assert_eq!(
+        stack("syn_ack_retries = 256"),
+        "line 10: flows[0].stack.syn_ack_retries: 256 is outside the range from 0 to 255"
+    );
+    assert_eq!(
+        stack("syn_linear_timeouts = 128"),
+        "line 10: flows[0].stack.syn_linear_timeouts: 128 is outside the range from 0 to 127"
+    );
+    assert_eq!(
+        stack("user_timeout = \"0 s\""),
+        "line 10: flows[0].stack.user_timeout: must be more than zero"
+    );
+    assert_eq!(stack("keepalive = true"), "line 10: flows[0].stack.keepalive: true is not a table");
+    assert_eq!(
+        stack("keepalive = { probes = 0 }"),
+        "line 10: flows[0].stack.keepalive.probes: must be more than zero"
+    );
+    assert_eq!(
+        stack("keepalive.every = \"1 s\""),
+        "line 10: flows[0].stack.keepalive.every: there is no key \"every\" here; there are \
+         \"idle\", \"interval\", \"probes\""
+    );
+}
+
+#[test]
 fn links_connect_two_nodes() {
     let alone = r#"
 duration = "1 s"

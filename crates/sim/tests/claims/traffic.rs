@@ -30,6 +30,85 @@ fn a_sized_transfer_completes_and_closes() {
     assert!(last.unwrap() < 1.5);
 }
 
+/// The outcome of a transfer of 1 MB, and when what was lost of it left: at the earliest `from` seconds.
+fn lost_after(from: f64, link: &str, stack: &str) -> (String, Vec<f64>) {
+    let tables = run(&format!(
+        r#"
+        duration = "60 s"
+        {stack}
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "10 Mbit/s"
+        delay = "10 ms"
+        loss = {link}
+        [[flows]]
+        from = "a"
+        to = "b"
+        traffic = {{ kind = "bulk", size = "1 MB" }}
+        "#
+    ));
+    let outcome = tables.flows.texts("outcome").unwrap()[0].unwrap().to_owned();
+    let times = tables.drops.numbers("time_s").unwrap();
+    (outcome, times.iter().map(|time| time.unwrap()).filter(|&time| time >= from).collect())
+}
+
+#[test]
+fn a_connection_into_a_black_hole_ends_after_the_user_timeout() {
+    // RFC 6298: the SYN leaves at 0, 1 and 3 s, and would again at 7 s.
+    let (outcome, times) = lost_after(0.0, "\"100 %\"", "stack.user_timeout = \"5 s\"");
+    assert_eq!(outcome, "timed out");
+    assert_eq!(times, [0.0, 1.0, 3.0]);
+    // Without it, the SYN is still repeated after 60 s.
+    let (outcome, times) = lost_after(0.0, "\"100 %\"", "");
+    assert_eq!(outcome, "running");
+    assert_eq!(times, [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
+}
+
+#[test]
+fn data_into_a_black_hole_ends_after_the_user_timeout() {
+    // What is in flight is lost, and then four repetitions: after an RTO of 1 s, and twice that each.
+    let lost: Vec<_> = (20..100).collect();
+    let link = format!("{{ kind = \"listed\", packets = {lost:?} }}");
+    let (outcome, times) = lost_after(1.0, &link, "stack.user_timeout = \"10 s\"");
+    assert_eq!(outcome, "timed out");
+    assert_eq!(times.len(), 3, "at about 1, 3 and 7 s: {times:?}");
+}
+
+#[test]
+fn the_options_of_a_syn_say_when_it_is_repeated() {
+    let stack = "stack = { syn_retries = 1, syn_linear_timeouts = 2 }";
+    let (outcome, times) = lost_after(0.0, "\"100 %\"", stack);
+    assert_eq!(outcome, "timed out");
+    assert_eq!(times, [0.0, 1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn keepalives_go_out_while_nothing_is_sent() {
+    let sent = |stack: &str| {
+        let tables = run(&format!(
+            r#"{PAIR}
+            {stack}
+            [[flows]]
+            from = "a"
+            to = "b"
+            traffic = {{ kind = "on-off", periods = [["0 s", "1 s"]] }}
+            "#
+        ));
+        let (times, links) = (&tables.links, tables.links.texts("link").unwrap());
+        let (at, sent) =
+            (times.numbers("time_s").unwrap(), times.integers("sent_packets").unwrap());
+        let count = |time: f64| {
+            let is_row = |&row: &usize| links[row] == Some("a>b") && at[row] == Some(time);
+            sent[(0..at.len()).find(is_row).unwrap()].unwrap()
+        };
+        count(30.0) - count(5.0)
+    };
+    assert_eq!(sent(""), 0);
+    // The last data is acknowledged at about 1 s, and each answer puts the next probe off by 5 s: both
+    // ends probe five times, at about 6, 11, 16, 21 and 26 s, and answer as often.
+    assert_eq!(sent("[stack]\nkeepalive = { idle = \"5 s\", interval = \"2 s\" }"), 10);
+}
+
 #[test]
 fn an_application_sends_when_it_is_on() {
     let tables = run(&format!(

@@ -108,6 +108,36 @@ fn linux_counts_the_user_timeout_from_the_first_repetition() {
 }
 
 #[test]
+fn linux_counts_the_user_timeout_of_a_syn_from_the_first_one() {
+    // tcp_connect sets retrans_stamp. Waits of 1,000 and 2,000 ticks in 64ths: 1,024 and 3,072 ms; then
+    // 928 ticks are left, and run out at 4,032 ms.
+    let settings = Settings { user_timeout: Some(seconds(4)), ..linux() };
+    let mut peer = Peer::connecting(settings);
+    for at in [0, 1_024, 3_072] {
+        peer.gets(ms(at), syn());
+    }
+    peer.silence(ms(4_031));
+    assert_eq!(peer.end.ended(), None);
+    peer.silence(ms(4_032));
+    assert_eq!(peer.end.ended(), Some(Ended::TimedOut));
+}
+
+#[test]
+fn linux_has_no_user_timeout_for_a_syn_ack() {
+    // reqsk_timer_handler counts repetitions alone: after 1, 2 and 4 s, in 64ths and 512ths.
+    let settings = Settings { user_timeout: Some(seconds(1)), syn_ack_retries: 2, ..linux() };
+    let answer = || syn().with(Flags::ACK).acking(1);
+    let mut peer = Peer::listening(settings, syn());
+    for at in [0, 1_024, 3_072] {
+        peer.gets(ms(at), answer());
+    }
+    peer.silence(ms(7_000));
+    assert_eq!(peer.end.ended(), None);
+    peer.silence(ms(7_680));
+    assert_eq!(peer.end.ended(), Some(Ended::TimedOut));
+}
+
+#[test]
 fn an_answer_ends_the_user_timeout() {
     let settings = Settings { tlp: false, user_timeout: Some(seconds(5)), ..rfc() };
     let mut peer = Peer::connected(settings, RTT);

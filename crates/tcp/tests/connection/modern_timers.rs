@@ -88,6 +88,45 @@ fn a_lost_syn_leaves_one_segment_and_in_linux_only_a_second_one_does() {
 }
 
 #[test]
+fn linux_takes_a_syn_that_was_repeated_without_need_for_none() {
+    // tcp_try_undo_spurious_syn: the echo is that of the first SYN, so the window is the initial one.
+    // Without timestamps nothing tells, and with the echo of a later one it was needed.
+    let timestamps = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
+    let without_undo = Settings { undo: false, ..timestamps.clone() };
+    let second = wheel(0, 1_000);
+    for (settings, echo, cwnd) in [
+        (timestamps.clone(), Some(0), 10),
+        (timestamps, Some(second), 1),
+        (without_undo, Some(0), 1),
+        (linux(), None, 1),
+    ] {
+        let mut peer = Peer::connecting(settings);
+        peer.gets(0, syn());
+        peer.ignores(ms(3_500));
+        let answer = syn().acking(1);
+        peer.sends(ms(3_500), echo.map_or(answer.clone(), |sent| answer.echoing(sent)));
+        peer.gets(ms(3_500), ack(1));
+        peer.writes(ms(3_500), 30 * MSS);
+        peer.gets(ms(3_500), data(1..cwnd * MSS + 1));
+    }
+}
+
+#[test]
+fn linux_takes_a_syn_ack_that_was_repeated_without_need_for_none() {
+    // tcp_create_openreq_child, and then the same.
+    let second = wheel(0, 1_000);
+    for (echo, cwnd) in [(0, 10), (second, 1)] {
+        let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
+        let mut peer = Peer::listening(settings, syn());
+        peer.gets(0, syn().with(Flags::ACK).acking(1));
+        peer.ignores(ms(3_500));
+        peer.sends(ms(3_500), ack(1).echoing(echo));
+        peer.writes(ms(3_500), 30 * MSS);
+        peer.gets(ms(3_500), data(1..cwnd * MSS + 1));
+    }
+}
+
+#[test]
 fn after_a_lost_syn_linux_knows_the_rtt_from_timestamps_or_waits_three_seconds() {
     // tcp_ack_update_rtt: the echo says which SYN was answered: RTO = 100 + 200 ms. tcp_init_metrics:
     // without one, TCP_TIMEOUT_FALLBACK.
