@@ -235,7 +235,8 @@ impl<'a> Recorder<'a> {
             rto_ms: f64::from(sample.rto_us) / 1e3,
             in_flight_segments: sample.in_flight.into(),
             acked_bytes: sample.acked_bytes,
-            pacing_mbit_s: (sample.pacing > 0).then_some(sample.pacing as f64 * 8.0 / 1e6),
+            pacing_mbit_s: megabits(sample.pacing),
+            delivery_rate_mbit_s: megabits(sample.delivery_rate),
         };
         samples.push(row);
         let mut internal = |name: &str, value: f64| {
@@ -449,6 +450,11 @@ fn classes(planned: &FlowPlan) -> impl Iterator<Item = &str> {
 }
 
 /// Nanoseconds as seconds.
+/// Bytes a second; none for zero.
+fn megabits(rate: u64) -> Option<f64> {
+    (rate > 0).then_some(rate as f64 * 8.0 / 1e6)
+}
+
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

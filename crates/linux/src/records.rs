@@ -52,6 +52,8 @@ pub(crate) struct Sample {
     pub acked_bytes: u64,
     /// Bytes a second; 0 if it does not pace.
     pub pacing: u64,
+    /// Bytes a second, 0 before it was measured.
+    pub delivery_rate: u64,
     pub internals: Internals,
 }
 
@@ -144,7 +146,7 @@ impl Stream {
 
 fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
     let mut fields = Fields(bytes);
-    let needed = [0, 0, 0, 16, 72, 112, 72, 48, 8];
+    let needed = [0, 0, 0, 16, 80, 112, 72, 48, 8];
     if needed.get(usize::from(kind)).is_none_or(|&needed| bytes.len() < needed) {
         return Err(Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len())));
     }
@@ -207,7 +209,7 @@ fn sample(mut fields: Fields<'_>) -> Sample {
     let (cwnd, ssthresh) = (fields.u32(), fields.u32());
     let (srtt_us, rto_us) = (fields.u32(), fields.u32());
     let (in_flight, _rtt_us) = (fields.u32(), fields.u32());
-    let (acked_bytes, pacing) = (fields.u64(), fields.u64());
+    let (acked_bytes, pacing, delivery_rate) = (fields.u64(), fields.u64(), fields.u64());
     let (_state, attribute) = (fields.u32(), fields.u32());
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
     let internals = match attribute {
@@ -226,7 +228,17 @@ fn sample(mut fields: Fields<'_>) -> Sample {
         }
         _ => Internals::None,
     };
-    Sample { cwnd, ssthresh, srtt_us, rto_us, in_flight, acked_bytes, pacing, internals }
+    Sample {
+        cwnd,
+        ssthresh,
+        srtt_us,
+        rto_us,
+        in_flight,
+        acked_bytes,
+        pacing,
+        delivery_rate,
+        internals,
+    }
 }
 
 /// Numbers one after another.

@@ -96,6 +96,9 @@ rows! {
         acked_bytes: u64,
         /// Pacing rate in Mbit/s, for those that pace.
         pacing_mbit_s: Option<f64>,
+        /// How fast the path delivered when that was last measured, in Mbit/s of data, for senders
+        /// that measure it.
+        delivery_rate_mbit_s: Option<f64>,
     }
 
     /// One direction of a link at one time. Counts are since the start of the experiment.

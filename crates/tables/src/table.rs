@@ -338,6 +338,7 @@ mod tests {
             in_flight_segments: cwnd_segments,
             acked_bytes: 0,
             pacing_mbit_s: None,
+            delivery_rate_mbit_s: None,
         }
     }
 

@@ -218,6 +218,16 @@ static void summarise(struct connection *connection, u64 now, bool is_over)
 	tcplab_emit(TCPLAB_SUMMARY, connection->id, now, summary, sizeof(*summary));
 }
 
+/* What `tcp_info` calls tcpi_delivery_rate. */
+static u64 delivery_rate(const struct tcp_sock *tp)
+{
+	const u32 interval_us = READ_ONCE(tp->rate_interval_us);
+
+	if (!READ_ONCE(tp->rate_delivered) || !interval_us)
+		return 0;
+	return div_u64((u64)READ_ONCE(tp->rate_delivered) * tp->mss_cache * USEC_PER_SEC, interval_us);
+}
+
 static void sample(struct connection *connection, u64 now)
 {
 	struct sock *sk = connection->sk;
@@ -233,6 +243,7 @@ static void sample(struct connection *connection, u64 now)
 		.acked_bytes = acked_bytes(connection),
 		.pacing = smp_load_acquire(&sk->sk_pacing_status) == SK_PACING_NONE ?
 			  0 : min_t(u64, READ_ONCE(sk->sk_pacing_rate), READ_ONCE(sk->sk_max_pacing_rate)),
+		.delivery_rate = delivery_rate(tp),
 		.state = icsk->icsk_ca_state,
 	};
 

@@ -38,6 +38,7 @@ struct tcplab_sample {
 	__u32 cwnd, ssthresh, srtt_us, rto_us, in_flight, rtt_us;
 	__u64 acked_bytes;
 	__u64 pacing;		/* bytes a second; 0: does not pace */
+	__u64 delivery_rate;	/* bytes a second, as of the last ACK that measured it; 0: none */
 	__u32 state;		/* TCP_CA_Open, ... */
 	__u32 attribute;	/* INET_DIAG_VEGASINFO, ... or 0: which of these follows */
 	__u8 internals[24];
