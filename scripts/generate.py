@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import json
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from generate_experiment import experiment_module
 from generate_manual import command_line_page, python_page
-from generate_reference import algorithms_page, experiment_page, profiles_page, tables_page
+from generate_reference import (
+    algorithm_page,
+    algorithms_page,
+    experiment_page,
+    profiles_page,
+    tables_page,
+)
 
 import tcplab
+from tcplab import plot
 
 ROOT = Path(__file__).parent.parent
 # The examples whose results are on record: no randomness, some, and a sweep.
@@ -24,6 +33,34 @@ def digests() -> str:
     return json.dumps(runs, indent=2) + "\n"
 
 
+# What the charts of congestion controls show: slow start, and how a window meets a full queue.
+STANDARD_PATH = """
+name = "10 Mbit/s, a round trip of 40 ms, a queue of 1 BDP"
+duration = "20 s"
+
+[[network.links]]
+between = ["sender", "receiver"]
+rate = "10 Mbit/s"
+delay = "20 ms"
+queue = "1 BDP"
+
+[[flows]]
+name = "flow"
+from = "sender"
+to = "receiver"
+"""
+
+
+def chart_of(name: str) -> str:
+    """The window of a congestion control on the standard path, above the queue."""
+    with tempfile.TemporaryDirectory() as folder:
+        experiment, chart = Path(folder) / "standard.toml", Path(folder) / "chart.svg"
+        experiment.write_text(f'{STANDARD_PATH}cc = "{name}"\n', encoding="utf-8")
+        plot.save(plot.cwnd(tcplab.run(experiment)), chart)
+        return chart.read_text(encoding="utf-8")
+
+
+CC = "docs/reference/cc"
 FILES: dict[str, Callable[[], str]] = {
     "python/tcplab/experiment.py": experiment_module,
     "docs/reference/experiment.md": experiment_page,
@@ -34,6 +71,9 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/profiles.md": profiles_page,
     "tests/digests.json": digests,
 }
+for name in tcplab.algorithms()["name"]:
+    FILES[f"{CC}/{name}.md"] = partial(algorithm_page, name)
+    FILES[f"{CC}/{name}.svg"] = partial(chart_of, name)
 
 
 def main() -> int:
@@ -42,6 +82,7 @@ def main() -> int:
     outdated = 0
     for name, generate in FILES.items():
         path, text = ROOT / name, generate()
+        path.parent.mkdir(exist_ok=True)
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         outdated += 1

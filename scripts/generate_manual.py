@@ -19,6 +19,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.run,
     tcplab.load,
     tcplab.algorithms,
+    tcplab.explain,
     tcplab.profiles,
     tcplab.profile,
     tcplab.columns,

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import tcplab
 from tcplab import _core
 
 Schema = dict[str, Any]
@@ -159,15 +160,23 @@ def algorithms_page() -> str:
     parts = [
         "# Congestion controls\n",
         NOTICE,
-        'A flow chooses one by name, `cc = "cubic"`, or with parameters,',
-        '`cc = { name = "cubic", beta = 0.5 }`.\n',
-        "| name | since | what it does | reference | parameters and defaults |",
+        'A flow chooses one by name, `cc = "cubic"`, with a preset of parameters,',
+        '`cc = "cubic/2008"`, or with parameters, `cc = { name = "cubic", beta = 0.5 }`.',
+        "`tcplab explain NAME` prints its page.\n",
+        "| name | since | goes by | what it does | reference |",
         "|---|---|---|---|---|",
     ]
-    for name, year, summary, reference, defaults in _core.algorithms():
-        values = ", ".join(f"`{k} = {json.dumps(v)}`" for k, v in json.loads(defaults).items())
-        parts.append(f"| `{name}` | {year} | {summary} | {reference} | {values} |")
+    for it in _core.algorithms():
+        link = f"[`{it.name}`](cc/{it.name}.md)"
+        parts.append(f"| {link} | {it.year} | {it.kind} | {it.summary} | {it.reference} |")
     return "\n".join([*parts, ""])
+
+
+def algorithm_page(name: str) -> str:
+    """What one of them does."""
+    title, *rest = tcplab.explain(name).split("\n", 1)
+    chart = f"![its window on a standard path]({name}.svg)\n"
+    return "\n".join([f"{title}\n", NOTICE, chart, *(part.strip("\n") for part in rest), ""])
 
 
 def profiles_page() -> str:

@@ -17,7 +17,7 @@ from tcplab._compare import Comparison, compare
 from tcplab._core import ConfigError, Kernel, KernelError, RunError, __version__
 from tcplab._experiment import load
 from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
-from tcplab._lists import algorithms, columns, profile, profiles, schema
+from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
 from tcplab._results import Results
 from tcplab._run import run
 from tcplab.experiment import (
@@ -127,6 +127,7 @@ __all__ = [
     "build_kernel",
     "columns",
     "compare",
+    "explain",
     "kernels",
     "load",
     "plot",

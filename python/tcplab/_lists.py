@@ -2,18 +2,78 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from typing import Any
 
 import polars as pl
 
 from tcplab import _core
+from tcplab._core import ConfigError
 
 
 def algorithms() -> pl.DataFrame:
-    """The congestion controls: name, year, what they do, where they are from, and parameters."""
-    names = ["name", "year", "summary", "reference", "parameters"]
-    return pl.DataFrame(_core.algorithms(), schema=names, orient="row")
+    """The congestion controls of `sim`: name, year, kind, what they do, where they are from, and
+    their presets and parameters.
+
+    Parameters are JSON text, by name, with their defaults; presets are the names of sets of them,
+    `cc = "cubic/2008"`. `explain` says more.
+    """
+    rows = [
+        {
+            "name": algorithm.name,
+            "year": algorithm.year,
+            "kind": algorithm.kind,
+            "summary": algorithm.summary,
+            "reference": algorithm.reference,
+            "presets": [preset[0] for preset in algorithm.presets],
+            "parameters": json.dumps(
+                {name: json.loads(default) for name, default, _ in algorithm.parameters}
+            ),
+        }
+        for algorithm in _core.algorithms()
+    ]
+    return pl.DataFrame(rows, schema_overrides={"presets": pl.List(pl.String)})
+
+
+def explain(name: str) -> str:
+    """What a congestion control does, in a page of Markdown, with its presets and parameters.
+
+    Raises:
+        ConfigError: There is none of that name.
+    """
+    known = {algorithm.name: algorithm for algorithm in _core.algorithms()}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, 1)
+        hint = f'did you mean "{close[0]}"?' if close else f"there are {', '.join(known)}"
+        raise ConfigError(f'no congestion control is called "{name}"; {hint}')
+    algorithm = known[name]
+    parts = [
+        f"# {name}\n",
+        f"{algorithm.summary}. Since {algorithm.year}; goes by {algorithm.kind}; "
+        f"{algorithm.reference}.\n",
+        f"{algorithm.explanation}\n",
+    ]
+    if algorithm.parameters:
+        parts += ["## Parameters\n", "| parameter | default | meaning |", "|---|---|---|"]
+        parts += [
+            f"| `{parameter}` | `{default}` | {meaning} |"
+            for parameter, default, meaning in algorithm.parameters
+        ]
+        parts.append("")
+    if algorithm.presets:
+        parts += ["## Presets\n", "| preset | parameters | whose they are |", "|---|---|---|"]
+        parts += [
+            f"| `{name}/{preset}` | {_said(values)} | {summary} ({source}) |"
+            for preset, summary, source, values in algorithm.presets
+        ]
+        parts.append("")
+    return "\n".join(parts).rstrip()
+
+
+def _said(values: str) -> str:
+    read: dict[str, Any] = json.loads(values)
+    return ", ".join(f"`{name} = {json.dumps(value)}`" for name, value in read.items())
 
 
 def profiles() -> pl.DataFrame:

@@ -661,7 +661,9 @@ class Stack(Value):
     """
 
     cc: str | Mapping[str, Any] | None = None
-    """The congestion control: "cubic", or `{ name = "cubic", beta = 0.5 }` with parameters."""
+    """The congestion control: "cubic", "cubic/2008" with a preset of parameters, or `{ name =
+    "cubic", beta = 0.5 }` with parameters.
+    """
 
     sack: bool | None = None
     """Whether receivers say which segments arrived out of order (RFC 2018)."""

@@ -11,8 +11,8 @@
 
 use crate::hystart::HyStart;
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init,
-    Window, above_zero, defaults, share,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
+    Marks, Preset, Window, above_zero, defaults, share,
 };
 use kernel::KernelCubic;
 use serde::{Deserialize, Serialize};
@@ -23,9 +23,18 @@ mod kernel;
 /// CUBIC in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
+    kind: Kind::Loss,
     summary: "the window follows a cubic function of the time since the last loss",
     reference: "RFC 9438",
     year: 2008,
+    marks: Marks::AsSet,
+    source: include_str!("cubic.rs"),
+    presets: &[Preset {
+        name: "2008",
+        summary: "the published algorithm: four fifths kept, no HyStart",
+        source: "Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008: beta = 0.2, C = 0.4",
+        params: r#"{ "beta": 0.8, "c": 0.4, "fast_convergence": true, "hystart": false }"#,
+    }],
     defaults: defaults::<Config>,
     build: |init, params| {
         let config = params.parse()?;
@@ -194,7 +203,7 @@ impl Stage {
 
 impl CongestionControl for Cubic {
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
-        if flow.recovering {
+        if flow.is_recovering() {
             return;
         }
         let mut credit = if flow.cwnd_limited { ack.credit } else { 0 };

@@ -7,8 +7,8 @@
 //! does both for every algorithm.
 
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init,
-    Window, defaults, share,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
+    Marks, Window, defaults, share,
 };
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
@@ -16,9 +16,13 @@ use tcplab_units::Duration;
 /// NewReno in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "newreno",
+    kind: Kind::Loss,
     summary: "one segment more per round trip, half the window on loss",
     reference: "RFC 5681, RFC 6582",
     year: 1999,
+    marks: Marks::AsSet,
+    source: include_str!("newreno.rs"),
+    presets: &[],
     defaults: defaults::<Config>,
     build: |init, params| Ok(Box::new(NewReno::new(init, params.parse()?))),
 };
@@ -58,7 +62,7 @@ impl NewReno {
 
 impl CongestionControl for NewReno {
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
-        if flow.recovering || !flow.cwnd_limited {
+        if flow.is_recovering() || !flow.cwnd_limited {
             return;
         }
         let rest = self.window.slow_start(ack.credit);

@@ -21,6 +21,16 @@ pub enum BuildError {
         /// What there is.
         known: Vec<&'static str>,
     },
+    /// The algorithm has no preset of this name.
+    #[error("{algorithm} has no preset{}", said(.name, .known))]
+    UnknownPreset {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
     /// The parameters are not a table.
     #[error("parameters are written by name, like {{ beta = 0.5 }}, not `{found}`")]
     NotATable {
@@ -45,7 +55,30 @@ pub enum BuildError {
     },
 }
 
+fn said(name: &str, known: &[&str]) -> String {
+    match known {
+        [] => "s".into(),
+        [only] => format!(" `{name}`; there is {only}"),
+        _ => format!(" `{name}`; there are {}", known.join(", ")),
+    }
+}
+
 impl Params {
+    /// These, with what is `given` in their place.
+    ///
+    /// # Errors
+    ///
+    /// What is given is not a table.
+    pub fn with(mut self, given: &Self) -> Result<Self, BuildError> {
+        match (&mut self.0, &given.0) {
+            (_, Value::Null) => {}
+            (Value::Object(base), Value::Object(given)) => base.extend(given.clone()),
+            (Value::Null, Value::Object(_)) => return Ok(given.clone()),
+            (_, other) => return Err(BuildError::NotATable { found: other.to_string() }),
+        }
+        Ok(self)
+    }
+
     /// Reads the parameters into an algorithm's configuration.
     ///
     /// # Errors

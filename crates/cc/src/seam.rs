@@ -17,6 +17,16 @@ pub trait CongestionControl: Debug + Send {
     /// detection.
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack);
 
+    /// An ACK arrived, and losses have not been looked for yet: `ack.lost` is zero, there is no
+    /// `ack.round`, and `flow.delivered` does not count what it delivers. Told to those alone that
+    /// [hear arrivals](CongestionControl::hears_arrivals), because most need not know so early.
+    fn on_arrival(&mut self, _flow: &FlowState, _ack: &Ack) {}
+
+    /// Whether to be told of ACKs as they arrive. Asked once.
+    fn hears_arrivals(&self) -> bool {
+        false
+    }
+
     /// Congestion was signalled. Once per episode, not once per lost segment.
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion);
 
@@ -49,6 +59,12 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
+    /// Windows of data for which a send buffer that grows has room (`sndbuf_expand` of Linux).
+    /// Asked once.
+    fn buffered_windows(&self) -> u64 {
+        2
+    }
+
     /// A segment was marked lost, with what was known when it left. Before `on_ack`.
     fn on_lost(&mut self, _flow: &FlowState, _lost: &Lost) {}
 
@@ -68,6 +84,9 @@ pub struct Control {
     /// Whether the sender may spread a reduction over the episode (PRR, RFC 6937, or rate halving), or
     /// uses `cwnd` as is.
     pub prr: bool,
+    /// The fewest segments that leave at once where bursts are made for segmentation offload, if not
+    /// as many as usual.
+    pub least_burst: Option<u64>,
 }
 
 /// What a flow is started with.
@@ -124,11 +143,38 @@ pub struct FlowState {
     pub una: u64,
     /// The next offset to be sent for the first time.
     pub nxt: u64,
+    /// Segments marked lost since the connection began, each time they were.
+    pub lost: u64,
+    /// When the next segment may leave, for flows that are paced; `Time::ZERO` for others.
+    pub next_departure: Time,
     /// The window was the limit, not the application or the peer (RFC 7661).
     pub cwnd_limited: bool,
+    /// Where the sender stands.
+    pub phase: Phase,
+}
+
+impl FlowState {
     /// Between the `on_congestion` of a loss or a mark and its `on_recovered`. After a timeout the
-    /// window grows from the first ACK on, so this stays false.
-    pub recovering: bool,
+    /// window grows from the first ACK on, so that is not part of it.
+    #[inline]
+    pub fn is_recovering(&self) -> bool {
+        matches!(self.phase, Phase::Reduced | Phase::Recovery)
+    }
+}
+
+/// Where a sender stands. The order means how grave it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Nothing is known to be amiss.
+    Open,
+    /// Something arrived out of order.
+    Disorder,
+    /// A mark, or a loss that is repaired already, makes the window smaller.
+    Reduced,
+    /// A loss was found by the ACKs of later segments and is being repaired.
+    Recovery,
+    /// The timer ran out and what was not SACKed is being sent again.
+    Loss,
 }
 
 /// What one ACK brought.
@@ -149,6 +195,10 @@ pub struct Ack {
     pub rtt: Option<Duration>,
     /// One-way delay to the receiver, up to a constant (RFC 7323 timestamps).
     pub one_way_delay: Option<Duration>,
+    /// What the timestamps of the ACK say (RFC 7323).
+    pub timestamps: Option<Timestamps>,
+    /// Segments that were in flight before it.
+    pub in_flight_before: u64,
     /// How fast the path delivered, where the sender samples it.
     pub rate: Option<RateSample>,
     /// Present on the ACK that ends a round trip.
@@ -161,12 +211,29 @@ pub struct Ack {
 pub struct RateSample {
     /// Delivery rate over the sample's interval.
     pub rate: Rate,
+    /// Segments delivered in the interval.
+    pub delivered: u64,
+    /// How long that took: the longer of the times in which they were sent and acknowledged.
+    pub interval: Duration,
+    /// `FlowState::delivered` when the newest of them left.
+    pub delivered_at_send: u64,
+    /// The receiver may have held its ACK back, waiting for another segment.
+    pub is_ack_delayed: bool,
     /// The sender had nothing to send at some moment of the interval.
     pub app_limited: bool,
     /// Segments in flight when that segment left.
     pub in_flight_at_send: u64,
     /// Segments marked lost over the interval.
     pub lost: u64,
+}
+
+/// The timestamps of an ACK, each in milliseconds of the clock of the end that set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// When the ACK left the receiver.
+    pub sent: u64,
+    /// When what it answers left the sender.
+    pub echoed: u64,
 }
 
 /// A segment marked lost.

@@ -3,7 +3,9 @@
 //! No sender, no queue: a test says when congestion is signalled. It shows what a rule does to a
 //! window, not how an algorithm fares on a network.
 
-use crate::{Ack, Cause, Congestion, CongestionControl, CutBase, Flavour, FlowState, Init, Round};
+use crate::{
+    Ack, Cause, Congestion, CongestionControl, CutBase, Flavour, FlowState, Init, Phase, Round,
+};
 use tcplab_units::{Duration, Time};
 
 /// A connection of 1460-byte segments that starts with ten, on the rules of the RFCs.
@@ -29,8 +31,10 @@ pub const FLOW: FlowState = FlowState {
     rto: Duration::from_millis(300),
     una: 0,
     nxt: 0,
+    lost: 0,
+    next_departure: Time::ZERO,
     cwnd_limited: true,
-    recovering: false,
+    phase: Phase::Open,
 };
 
 /// A controller whose window is always full, on a path of constant delay.
@@ -62,6 +66,10 @@ impl<'a> Path<'a> {
 
     /// Hands the controller an ACK.
     pub fn ack(&mut self, ack: &Ack) {
+        if self.cc.hears_arrivals() {
+            let before = FlowState { delivered: self.flow.delivered - ack.delivered, ..self.flow };
+            self.cc.on_arrival(&before, &Ack { lost: 0, round: None, ..*ack });
+        }
         self.cc.on_ack(&self.flow, ack);
     }
 
@@ -100,9 +108,9 @@ impl<'a> Path<'a> {
         self.flow.now += self.rtt;
         self.flow.delivered += flight;
         if cause != Cause::Timeout {
-            self.flow.recovering = true;
+            self.flow.phase = Phase::Recovery;
             self.ack(&Ack { acked: flight, credit: flight, delivered: flight, ..Ack::default() });
-            self.flow.recovering = false;
+            self.flow.phase = Phase::Open;
             self.cc.on_recovered(&self.flow);
         }
     }

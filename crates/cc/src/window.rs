@@ -46,6 +46,11 @@ impl Window {
         self.cwnd
     }
 
+    /// Where slow start ends; `u64::MAX` until that is known.
+    pub fn ssthresh(&self) -> u64 {
+        self.ssthresh
+    }
+
     /// Whether the window is below `ssthresh`.
     pub fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
@@ -68,6 +73,7 @@ impl Window {
             ssthresh: (self.ssthresh != UNKNOWN).then_some(self.ssthresh),
             pacing: None,
             prr: true,
+            least_burst: None,
         }
     }
 
@@ -110,6 +116,16 @@ impl Window {
         self.ssthresh = self.cwnd;
     }
 
+    /// Sets the window, for algorithms that compute it.
+    pub fn set(&mut self, cwnd: u64) {
+        self.cwnd = cwnd.max(1);
+    }
+
+    /// Slow start ends at `ssthresh`.
+    pub fn set_threshold(&mut self, ssthresh: u64) {
+        self.ssthresh = ssthresh.max(1);
+    }
+
     /// Multiplicative decrease: `ssthresh` is the `kept` share of the window or the flight, and the
     /// window follows, after a timeout to one segment.
     ///
@@ -119,6 +135,11 @@ impl Window {
             CutBase::Cwnd => share_of(self.cwnd, kept),
             CutBase::FlightSize => share_of(event.flight, kept),
         };
+        self.shrink_to(flow, event, kept);
+    }
+
+    /// The same, to a threshold of `kept` segments that the algorithm computed; at least two.
+    pub fn shrink_to(&mut self, flow: &FlowState, event: Congestion, kept: u64) {
         if !event.again {
             self.before = Some((self.cwnd, self.threshold_in_hindsight()));
             // RFC 5681 §3.1, equation 4.

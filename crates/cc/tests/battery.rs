@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use tcplab_cc::testing::{INIT, Path, windows};
 use tcplab_cc::{
     ALGORITHMS, Ack, Algorithm, BuildError, Cause, Congestion, CongestionControl, Control, CutBase,
-    Flavour, FlowState, Init, Lost, Params, RateSample, Round, build,
+    Flavour, FlowState, Init, Lost, Params, Phase, RateSample, Round, Timestamps, build,
 };
 use tcplab_units::{Duration, Rate, Time};
 
@@ -97,8 +97,25 @@ fn its_defaults_are_allowed() {
 }
 
 #[test]
+fn its_presets_are_allowed() {
+    for algorithm in ALGORITHMS {
+        for preset in algorithm.presets {
+            let name = format!("{}/{}", algorithm.name, preset.name);
+            let built = build(&name, &INIT, &Params::default());
+            assert!(built.is_ok(), "{name}: {built:?}");
+            assert!(!preset.summary.is_empty() && !preset.source.is_empty(), "{name}");
+        }
+    }
+}
+
+#[test]
 fn is_described() {
     for algorithm in ALGORITHMS {
+        assert!(algorithm.explanation().lines().count() >= 3, "{}", algorithm.name);
+        for parameter in algorithm.parameters() {
+            let name = format!("{}.{}", algorithm.name, parameter.name);
+            assert!(!parameter.meaning.is_empty(), "{name} says nothing of what it means");
+        }
         assert!(!algorithm.summary.is_empty() && !algorithm.reference.is_empty());
         assert!((1988..2100).contains(&algorithm.year), "{}", algorithm.name);
     }
@@ -107,6 +124,7 @@ fn is_described() {
 /// One call of the seam.
 #[derive(Clone, Debug)]
 enum Event {
+    Arrival(Ack),
     Ack(Ack),
     Congestion(Congestion),
     Recovered,
@@ -119,6 +137,7 @@ enum Event {
 
 fn apply(cc: &mut dyn CongestionControl, flow: &FlowState, event: &Event) {
     match event {
+        Event::Arrival(ack) => cc.on_arrival(flow, ack),
         Event::Ack(ack) => cc.on_ack(flow, ack),
         Event::Congestion(congestion) => cc.on_congestion(flow, *congestion),
         Event::Recovered => cc.on_recovered(flow),
@@ -151,11 +170,19 @@ fn flow() -> impl Strategy<Value = FlowState> {
     let counts = (0..10_000_u64, number(), number());
     let times = (duration(), duration(), duration(), duration());
     let offsets = (number(), number());
-    let signs = (any::<bool>(), prop::bool::weighted(0.2));
+    let phase = prop_oneof![
+        6 => Just(Phase::Open),
+        1 => Just(Phase::Disorder),
+        1 => Just(Phase::Reduced),
+        1 => Just(Phase::Recovery),
+        1 => Just(Phase::Loss),
+    ];
+    let signs = (any::<bool>(), phase, number(), duration());
     (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt), signs)| {
         let (mss, in_flight, delivered) = counts;
         let (now, srtt, min_rtt, rto) = times;
-        let (cwnd_limited, recovering) = signs;
+        let (cwnd_limited, phase, lost, later) = signs;
+        let next_departure = Time::ZERO + later;
         let now = Time::ZERO + now;
         FlowState {
             now,
@@ -167,19 +194,29 @@ fn flow() -> impl Strategy<Value = FlowState> {
             rto,
             una,
             nxt,
+            lost,
+            next_departure,
             cwnd_limited,
-            recovering,
+            phase,
         }
     })
 }
 
 fn rate_sample() -> impl Strategy<Value = RateSample> {
-    (number(), any::<bool>(), number(), number()).prop_map(
-        |(rate, app_limited, in_flight_at_send, lost)| RateSample {
-            rate: Rate::from_bits_per_second(rate),
-            app_limited,
-            in_flight_at_send,
-            lost,
+    let counts = (number(), number(), number(), number());
+    (number(), duration(), any::<[bool; 2]>(), counts).prop_map(
+        |(rate, interval, [app_limited, is_ack_delayed], counts)| {
+            let (delivered, delivered_at_send, in_flight_at_send, lost) = counts;
+            RateSample {
+                rate: Rate::from_bits_per_second(rate),
+                delivered,
+                interval,
+                delivered_at_send,
+                is_ack_delayed,
+                app_limited,
+                in_flight_at_send,
+                lost,
+            }
         },
     )
 }
@@ -202,18 +239,29 @@ fn round() -> impl Strategy<Value = Round> {
 
 fn ack() -> impl Strategy<Value = Ack> {
     let counts = (number(), number(), number(), number(), number());
-    let delays = (prop::option::of(duration()), prop::option::of(duration()));
+    let timestamps = (number(), number()).prop_map(|(sent, echoed)| Timestamps { sent, echoed });
+    let delays = (
+        prop::option::of(duration()),
+        prop::option::of(duration()),
+        prop::option::of(timestamps),
+        number(),
+    );
     (counts, delays, prop::option::of(rate_sample()), prop::option::of(round())).prop_map(
-        |((acked, credit, delivered, lost, ce), (rtt, one_way_delay), rate, round)| Ack {
-            acked,
-            credit,
-            delivered,
-            lost,
-            ce,
-            rtt,
-            one_way_delay,
-            rate,
-            round,
+        |((acked, credit, delivered, lost, ce), delays, rate, round)| {
+            let (rtt, one_way_delay, timestamps, in_flight_before) = delays;
+            Ack {
+                acked,
+                credit,
+                delivered,
+                lost,
+                ce,
+                rtt,
+                one_way_delay,
+                timestamps,
+                in_flight_before,
+                rate,
+                round,
+            }
         },
     )
 }
@@ -225,6 +273,7 @@ fn event() -> impl Strategy<Value = Event> {
         Event::Lost(Lost { in_flight_at_send, delivered_at_send })
     });
     prop_oneof![
+        4 => ack().prop_map(Event::Arrival),
         8 => ack().prop_map(Event::Ack),
         2 => congestion,
         1 => Just(Event::Recovered),

@@ -223,7 +223,7 @@ impl<'a> Recorder<'a> {
 
     fn add_sample(&mut self, key: (usize, usize), time: u64, sample: &Sample) {
         let name = self.name(key);
-        let cc = &self.plan.flows[key.0].cc().name;
+        let cc = self.plan.flows[key.0].cc().algorithm();
         let samples = &mut self.tables.samples;
         let row = SampleRow {
             run: samples.label(&self.plan.id),

@@ -23,7 +23,7 @@ mod _core {
     #[pymodule_export]
     use super::kernels::{Kernel, build_kernel, kernels, remove_kernel};
     #[pymodule_export]
-    use super::lists::{algorithms, columns, profile, profiles, schema};
+    use super::lists::{Algorithm, algorithms, columns, profile, profiles, schema};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]

@@ -5,13 +5,44 @@ use pyo3::prelude::*;
 use tcplab_model::{Mistakes, Problem, Profile};
 use tcplab_tables::{Column, DropRow, FlowRow, LinkRow, Row, RunRow, SampleRow};
 
-/// The congestion controls: name, year, summary, reference, and the parameters' defaults as JSON.
+/// A congestion control, as listings show it.
+#[pyclass(frozen, get_all, module = "tcplab._core")]
+pub(crate) struct Algorithm {
+    name: &'static str,
+    kind: &'static str,
+    year: u16,
+    summary: &'static str,
+    reference: &'static str,
+    /// In Markdown.
+    explanation: String,
+    /// Name, default as JSON, meaning.
+    parameters: Vec<(String, String, String)>,
+    /// Name, summary, source, parameters as JSON.
+    presets: Vec<(&'static str, &'static str, &'static str, &'static str)>,
+}
+
+/// The congestion controls that `sim` has.
 #[pyfunction]
-pub(crate) fn algorithms() -> Vec<(&'static str, u16, &'static str, &'static str, String)> {
-    tcplab_cc::ALGORITHMS
-        .iter()
-        .map(|a| (a.name, a.year, a.summary, a.reference, (a.defaults)().to_string()))
-        .collect()
+pub(crate) fn algorithms() -> Vec<Algorithm> {
+    let parameters = |algorithm: &tcplab_cc::Algorithm| {
+        let parameters = algorithm.parameters().into_iter();
+        parameters.map(|it| (it.name, it.default.to_string(), it.meaning)).collect()
+    };
+    let presets = |algorithm: &tcplab_cc::Algorithm| {
+        let presets = algorithm.presets.iter();
+        presets.map(|it| (it.name, it.summary, it.source, it.params)).collect()
+    };
+    let describe = |algorithm: &tcplab_cc::Algorithm| Algorithm {
+        name: algorithm.name,
+        kind: algorithm.kind.word(),
+        year: algorithm.year,
+        summary: algorithm.summary,
+        reference: algorithm.reference,
+        explanation: algorithm.explanation(),
+        parameters: parameters(algorithm),
+        presets: presets(algorithm),
+    };
+    tcplab_cc::ALGORITHMS.iter().map(describe).collect()
 }
 
 /// The profiles: name and summary.

@@ -39,7 +39,7 @@ impl Recorder {
         let mut algorithms = Vec::new();
         if plan.record.samples != Samples::Off {
             flows_in_samples.extend(plan.flows.iter().map(|flow| tables.samples.label(&flow.name)));
-            algorithms.extend(plan.flows.iter().map(|flow| flow.cc().name.clone()));
+            algorithms.extend(plan.flows.iter().map(|flow| flow.cc().algorithm().to_owned()));
         }
         let run_in_links = tables.links.label(&plan.id);
         let links = plan

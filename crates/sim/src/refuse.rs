@@ -1,7 +1,7 @@
 //! What the schema can say and this backend does not run.
 
-use crate::stack::parameters;
-use tcplab_cc::{ALGORITHMS, BuildError, CutBase, Flavour, Init, build};
+use crate::stack::try_build;
+use tcplab_cc::{ALGORITHMS, BuildError, CutBase, Flavour, Init};
 use tcplab_engine::MOST;
 use tcplab_model::{Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, Traffic};
 
@@ -74,7 +74,7 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
         flavour: Flavour::Rfc,
         seed: 0,
     };
-    if let Err(error) = build(&stack.cc.name, &init, &parameters(stack)) {
+    if let Err(error) = try_build(stack, &init) {
         mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
     }
     for stack in [stack, &flow.peer_stack] {

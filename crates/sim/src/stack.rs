@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcplab_cc::{ALGORITHMS, CutBase, Flavour, Init, Params, build};
+use tcplab_cc::{BuildError, CongestionControl, CutBase, Flavour, Init, Params, resolve};
 use tcplab_model::{
     AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff,
     Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
@@ -106,29 +106,38 @@ fn flavour(stack: &StackPlan) -> Flavour {
     }
 }
 
-/// The parameters of the congestion control, those included that are options of the stack.
-pub(crate) fn parameters(stack: &StackPlan) -> Params {
-    let mut params = stack.cc.params.clone();
-    let algorithm = ALGORITHMS.iter().find(|algorithm| algorithm.name == stack.cc.name);
-    if let (Some(algorithm), Value::Object(given)) = (algorithm, &mut params)
+/// The parameters of the congestion control: those of its preset, what is given, and what is an option
+/// of the stack.
+pub(crate) fn parameters(stack: &StackPlan) -> Result<Params, BuildError> {
+    let (algorithm, mut params) = resolve(&stack.cc.name, &Params(stack.cc.params.clone()))?;
+    if let Value::Object(given) = &mut params.0
         && (algorithm.defaults)().get("hystart").is_some()
     {
         given.entry("hystart").or_insert(Value::Bool(stack.hystart));
     }
-    Params(params)
+    Ok(params)
 }
 
-/// Builds the congestion control of endpoints with this stack, which must be one of [`ALGORITHMS`].
+/// The congestion control of endpoints with this stack, as it would be built for them.
+pub(crate) fn try_build(
+    stack: &StackPlan,
+    init: &Init,
+) -> Result<Box<dyn CongestionControl>, BuildError> {
+    let (algorithm, _) = resolve(&stack.cc.name, &Params::default())?;
+    (algorithm.build)(init, &parameters(stack)?)
+}
+
+/// Builds the congestion control of endpoints with this stack, which must have been [tried](try_build).
 pub fn build_control(stack: &StackPlan) -> BuildControl {
-    let name = stack.cc.name.clone();
-    let params = parameters(stack);
     let cut_base = match stack.cut_base {
         PlannedBase::Cwnd => CutBase::Cwnd,
         PlannedBase::FlightSize => CutBase::FlightSize,
     };
     let flavour = flavour(stack);
+    let params = parameters(stack).expect("a plan with another algorithm is refused");
+    let (algorithm, _) = resolve(&stack.cc.name, &Params::default()).expect("it was found before");
     Arc::new(move |Start { mss, initial_window, seed }: Start| {
         let init = Init { mss, initial_window, cut_base, flavour, seed };
-        build(&name, &init, &params).expect("a plan with another algorithm is refused")
+        (algorithm.build)(&init, &params).expect("a plan with other parameters is refused")
     })
 }

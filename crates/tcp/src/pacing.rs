@@ -30,6 +30,12 @@ impl Pacing {
         self.holds
     }
 
+    /// When the next burst may leave.
+    #[inline]
+    pub fn next(&self) -> Time {
+        self.next
+    }
+
     /// When what is held back may leave.
     #[inline]
     pub fn due(&self) -> Time {

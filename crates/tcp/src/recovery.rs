@@ -11,23 +11,9 @@ use crate::reduction::Reduction;
 use crate::scoreboard::{Progress, Scoreboard};
 use crate::sender::{Flight, Sender};
 use crate::settings::{LossRecovery, Settings, WindowReduction};
+pub(crate) use tcplab_cc::Phase;
 use tcplab_cc::{Cause, Congestion, CongestionControl};
 use tcplab_units::Time;
-
-/// Where the sender stands. The order means how grave it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    /// Nothing is known to be amiss.
-    Open,
-    /// Something arrived out of order.
-    Disorder,
-    /// A mark, or a loss that is repaired already, makes the window smaller.
-    Reduced,
-    /// A loss was found by the ACKs of later segments and is being repaired.
-    Recovery,
-    /// The timer ran out and what was not SACKed is being sent again.
-    Loss,
-}
 
 /// What may be sent in answer to the last event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Counts round trips, once for all congestion controllers: a round ends when the first data sent
 //! after its start is acknowledged.
 
-use tcplab_cc::Round;
+use tcplab_cc::{Ack, Round};
 use tcplab_units::{Duration, Time};
 
 /// The round trip in progress.
@@ -16,21 +16,14 @@ pub(crate) struct Rounds {
     samples: u32,
     delivered: u64,
     lost: u64,
-}
-
-/// What an ACK adds to its round.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Contribution {
-    pub rtt: Option<Duration>,
-    pub delivered: u64,
-    pub lost: u64,
+    ce: u64,
 }
 
 impl Rounds {
     /// Adds what an ACK brought; gives the round if that ended it. `una` is the oldest offset not
     /// acknowledged, `nxt` the next to be sent.
     #[inline]
-    pub fn on_ack(&mut self, now: Time, una: u64, nxt: u64, ack: Contribution) -> Option<Round> {
+    pub fn on_ack(&mut self, now: Time, una: u64, nxt: u64, ack: &Ack) -> Option<Round> {
         if let Some(rtt) = ack.rtt {
             self.min = Some(self.min.map_or(rtt, |least| least.min(rtt)));
             self.max = self.max.max(rtt);
@@ -39,6 +32,7 @@ impl Rounds {
         }
         self.delivered += ack.delivered;
         self.lost += ack.lost;
+        self.ce += ack.ce;
         if una <= self.end {
             return None;
         }
@@ -51,7 +45,7 @@ impl Rounds {
             rtt_samples: self.samples,
             delivered: self.delivered,
             lost: self.lost,
-            ce: 0,
+            ce: self.ce,
         };
         *self = Self { end: nxt, started: now, ..Self::default() };
         Some(round)
@@ -66,19 +60,19 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    fn rtt(millis: u64) -> Contribution {
-        Contribution { rtt: Some(Duration::from_millis(millis)), delivered: 1, lost: 0 }
+    fn rtt(millis: u64) -> Ack {
+        Ack { rtt: Some(Duration::from_millis(millis)), delivered: 1, ..Ack::default() }
     }
 
     #[test]
     fn a_round_ends_with_the_first_data_sent_in_it() {
         let mut rounds = Rounds::default();
         // Offsets 1..=1000 were sent at the start; each ACK lets 200 more go.
-        assert!(rounds.on_ack(at(100), 101, 1_201, rtt(100)).is_some());
+        assert!(rounds.on_ack(at(100), 101, 1_201, &rtt(100)).is_some());
         for una in [301, 501, 901, 1_201] {
-            assert!(rounds.on_ack(at(150), una, una + 1_100, rtt(120)).is_none(), "{una}");
+            assert!(rounds.on_ack(at(150), una, una + 1_100, &rtt(120)).is_none(), "{una}");
         }
-        let round = rounds.on_ack(at(200), 1_301, 2_401, rtt(140)).unwrap();
+        let round = rounds.on_ack(at(200), 1_301, 2_401, &rtt(140)).unwrap();
         assert_eq!(round.duration, Duration::from_millis(100));
         assert_eq!(round.min_rtt, Some(Duration::from_millis(120)));
         assert_eq!(round.max_rtt, Some(Duration::from_millis(140)));

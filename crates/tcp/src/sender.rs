@@ -5,10 +5,10 @@ use crate::pacing::Pacing;
 use crate::rack::Rack;
 use crate::recovery::{Phase, Recovery, Seen};
 use crate::reduction::Reduction;
-use crate::rounds::{Contribution, Rounds};
+use crate::rounds::Rounds;
 use crate::rtt::{Progressed, Rtt};
 use crate::scoreboard::{Arrival, Progress, Scoreboard};
-use crate::segment::{Flags, SackBlock, Segment, clock};
+use crate::segment::{self, Flags, SackBlock, Segment, clock};
 use crate::sendbuf::{Push, SendBuffer};
 use crate::seq::Origin;
 use crate::settings::{AckCounting, Settings};
@@ -18,7 +18,7 @@ use crate::undo::Undo;
 use crate::usage::Usage;
 use std::ops::{Deref, DerefMut, Range};
 use std::sync::LazyLock;
-use tcplab_cc::{Ack, CongestionControl, Control, FlowState};
+use tcplab_cc::{Ack, CongestionControl, Control, FlowState, Round, Timestamps};
 use tcplab_units::{Duration, Time};
 
 /// What a sender has done.
@@ -57,6 +57,7 @@ struct Dsack {
 #[derive(Debug)]
 struct Steering {
     cc: Box<dyn CongestionControl>,
+    hears_arrivals: bool,
     rounds: Rounds,
 }
 
@@ -146,6 +147,10 @@ pub(crate) struct Sender {
     pub counters: SenderCounters,
 }
 
+fn said(timestamps: segment::Timestamps) -> Timestamps {
+    Timestamps { sent: timestamps.value.into(), echoed: timestamps.echo.into() }
+}
+
 impl Sender {
     pub fn new(origin: u32, settings: &Settings) -> Self {
         Self {
@@ -172,6 +177,7 @@ impl Sender {
                 ssthresh: None,
                 pacing: None,
                 prr: false,
+                least_burst: None,
             },
             buffer: None,
             overrides_silly_window: false,
@@ -193,7 +199,8 @@ impl Sender {
     #[cold]
     pub fn begin(&mut self, cc: Box<dyn CongestionControl>) {
         self.control = cc.control();
-        self.steering = Some(Box::new(Steering { cc, rounds: Rounds::default() }));
+        let hears_arrivals = cc.hears_arrivals();
+        self.steering = Some(Box::new(Steering { cc, hears_arrivals, rounds: Rounds::default() }));
     }
 
     /// Segments believed to be in the network.
@@ -234,8 +241,10 @@ impl Sender {
             rto: self.rtt.plain(),
             una: self.una,
             nxt: self.nxt,
+            lost: self.lost,
+            next_departure: self.flight.pacing.next(),
             cwnd_limited: self.flight.usage.is_full(&self.control),
-            recovering: self.flight.recovery.is_reducing(),
+            phase: self.flight.recovery.phase,
         }
     }
 
@@ -266,6 +275,7 @@ impl Sender {
             buffer.push = Push::Pending;
         }
         let Answer { echoed, marked } = answer;
+        let in_flight_before = self.in_flight();
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
         if ack < self.una && segment.sack().is_empty() {
@@ -316,6 +326,16 @@ impl Sender {
             }
             self.flight.rack.adapt(self.una, self.nxt);
         }
+        let mut brought = Ack {
+            acked: progress.acked,
+            delivered: progress.delivered,
+            ce: if marked { progress.delivered } else { 0 },
+            rtt,
+            timestamps: echoed.and(segment.timestamps()).map(said),
+            in_flight_before,
+            ..Ack::default()
+        };
+        self.announce(now, &brought);
         let had_timer = self.timer;
         if self.flight.tail.end.is_some() {
             let is_plain = !is_news && segment.sequence_length() == 0 && !window_changed;
@@ -337,27 +357,30 @@ impl Sender {
         if self.flight.recovery.is_reducing() && self.flight.reduction.is_some() {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
-        let contribution = Contribution { rtt, delivered: progress.delivered, lost };
-        let (una, nxt) = (self.una, self.nxt);
-        let round = self
-            .steering
-            .as_mut()
-            .and_then(|steering| steering.rounds.on_ack(now, una, nxt, contribution));
-        let ack = Ack {
-            acked: progress.acked,
-            credit: self.credit(acked_bytes, &progress, settings),
-            delivered: progress.delivered,
-            lost,
-            rtt,
-            round,
-            ..Ack::default()
-        };
-        self.consult(now, |cc, flow| cc.on_ack(flow, &ack));
-        if ack.credit > 0 && !self.flight.recovery.is_reducing() {
+        brought.lost = lost;
+        brought.round = self.end_round(now, &brought);
+        brought.credit = self.credit(acked_bytes, &progress, settings);
+        self.consult(now, |cc, flow| cc.on_ack(flow, &brought));
+        if brought.credit > 0 && !self.flight.recovery.is_reducing() {
             self.flight.usage.note_growth(now);
         }
         self.update_rate(settings);
         acked_bytes > 0
+    }
+
+    /// Tells the controller of an ACK before losses are looked for, if it listens.
+    #[inline]
+    fn announce(&mut self, now: Time, brought: &Ack) {
+        if self.steering.as_ref().is_some_and(|steering| steering.hears_arrivals) {
+            self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
+        }
+    }
+
+    /// Ends the round trip in progress, if this ACK does.
+    #[inline]
+    fn end_round(&mut self, now: Time, brought: &Ack) -> Option<Round> {
+        let (una, nxt) = (self.una, self.nxt);
+        self.steering.as_mut()?.rounds.on_ack(now, una, nxt, brought)
     }
 
     /// Measures the path; gives the RTT of the newest segment that arrived.

@@ -13,9 +13,9 @@ import sys
 from collections.abc import Sequence
 
 from tcplab import ConfigError, KernelError, RunError, __version__
-from tcplab.cli import check, compare, kernel, listing, run, schema
+from tcplab.cli import check, compare, explain, kernel, listing, run, schema
 
-COMMANDS = [run, compare, check, listing, kernel, schema]
+COMMANDS = [run, compare, check, listing, explain, kernel, schema]
 
 REFUSED = 2
 

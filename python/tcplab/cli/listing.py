@@ -50,11 +50,16 @@ def _plain(frame: pl.DataFrame) -> str:
 
 
 def _algorithms() -> str:
-    heads = [Column("name", LEFT), Column("year", RIGHT), Column("", LEFT)]
+    heads = [Column("name", LEFT), Column("year", RIGHT), Column("kind", LEFT), Column("", LEFT)]
     rows = []
     for row in tcplab.algorithms().iter_rows(named=True):
+        said = f"{row['summary']} ({row['reference']})"
+        rows.append([row["name"], str(row["year"]), row["kind"], said])
         parameters = json.loads(row["parameters"])
-        said = ", ".join(f"{name} = {json.dumps(value)}" for name, value in parameters.items())
-        rows.append([row["name"], str(row["year"]), f"{row['summary']} ({row['reference']})"])
-        rows.append(["", "", f"parameters: {said or 'none'}"])
+        if parameters:
+            values = (f"{name} = {json.dumps(value)}" for name, value in parameters.items())
+            rows.append(["", "", "", f"parameters: {', '.join(values)}"])
+        if row["presets"]:
+            names = (f"{row['name']}/{preset}" for preset in row["presets"])
+            rows.append(["", "", "", f"presets: {', '.join(names)}"])
     return table(heads, rows)

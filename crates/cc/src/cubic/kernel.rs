@@ -190,7 +190,7 @@ impl CongestionControl for KernelCubic {
         if let Some(rtt) = ack.rtt {
             self.take_rtt(flow, rtt);
         }
-        if flow.recovering || !flow.cwnd_limited || ack.credit == 0 {
+        if flow.is_recovering() || !flow.cwnd_limited || ack.credit == 0 {
             return;
         }
         let rest = self.window.slow_start(ack.credit);

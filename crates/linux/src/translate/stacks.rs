@@ -277,12 +277,28 @@ fn impossible(
 
 /// What the kernel calls a congestion control.
 fn kernel_name(name: &str) -> &str {
-    if name == "newreno" { "reno" } else { name }
+    match name {
+        "newreno" => "reno",
+        "westwood+" => "westwood",
+        other => other,
+    }
 }
 
 /// The congestion control of a flow, which the kernel must have.
 pub(super) fn algorithm(flow: &FlowPlan, known: &[String], mistakes: &mut Vec<Mistake>) -> String {
-    let name = kernel_name(&flow.cc().name);
+    let name = flow.cc().name.as_str();
+    if name.contains('/') || name == "westwood" {
+        let reason = if name == "westwood" {
+            "is the algorithm of 2002, which only `sim` has; the kernel's is `westwood+`"
+        } else {
+            "has a preset, and only `sim` has those; the kernel's parameters are given by name"
+        };
+        let mistake = Problem::Invalid(reason.into()).at(format!("{}.cc", flow.place));
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
+    }
+    let name = kernel_name(flow.cc().algorithm());
     if !known.iter().any(|one| one == name) {
         let known = known.iter().map(String::as_str);
         let mistake = Problem::unknown("congestion control of this kernel", name, known)

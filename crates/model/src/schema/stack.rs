@@ -47,7 +47,8 @@ options! {
     /// Whose way to go where the standards leave a choice: how RTTs become a timeout, when ACKs wait,
     /// the ticks of timers, how windows are rounded: "rfc" or "linux".
     pub flavour: Flavour,
-    /// The congestion control: "cubic", or `{ name = "cubic", beta = 0.5 }` with parameters.
+    /// The congestion control: "cubic", "cubic/2008" with a preset of parameters, or
+    /// `{ name = "cubic", beta = 0.5 }` with parameters.
     pub cc: CongestionControl,
     /// Whether receivers say which segments arrived out of order (RFC 2018).
     pub sack: bool,
@@ -281,13 +282,18 @@ impl Read for AckCounting {
 /// A congestion control and its parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CongestionControl {
-    /// Its name: `"cubic"`.
+    /// Its name: `"cubic"`; with a preset of parameters, `"cubic/2008"`.
     pub name: String,
     /// Its parameters by name, as a table; they mean something to the algorithm alone.
     pub params: Value,
 }
 
 impl CongestionControl {
+    /// The algorithm, without the preset that the name may end in: `cubic` of `cubic/2008`.
+    pub fn algorithm(&self) -> &str {
+        self.name.split('/').next().unwrap_or_default()
+    }
+
     /// The algorithm of this name, with its own defaults.
     pub fn named(name: &str) -> Self {
         Self { name: name.into(), params: Value::Object(Map::new()) }

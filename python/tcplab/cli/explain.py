@@ -1,0 +1,20 @@
+"""tcplab explain CC: what a congestion control does."""
+
+from __future__ import annotations
+
+import argparse
+
+import tcplab
+
+NAME = "explain"
+HELP = "say what a congestion control does, and what its parameters and presets mean"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which one."""
+    parser.add_argument("cc", metavar="CC", help="its name, as `tcplab list cc` shows it")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints its page."""
+    print(tcplab.explain(args.cc))
