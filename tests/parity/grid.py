@@ -9,8 +9,20 @@ from typing import Any
 import tcplab as lab
 
 PROFILE = "linux-6.12"
-ALGORITHMS = ("newreno", "cubic")
-"""`newreno` is what the kernel calls reno."""
+BOTH = ("newreno", "cubic")
+"""With all kinds of traffic. `newreno` is what the kernel calls reno."""
+
+OTHERS = (
+    *("bic", "vegas", "westwood+", "htcp", "highspeed", "hybla", "scalable", "bbr"),
+    *("illinois", "veno", "yeah", "cdg", "nv", "lp", "dctcp"),
+)
+"""With flows that do not end. `westwood+` is what the kernel calls westwood."""
+
+TIGHT = (*BOTH, "bic", "scalable", "vegas", "westwood+")
+"""Those that are to be closer to the kernel than the others."""
+
+RANDOM = ("bbr", "cdg")
+"""They draw random numbers, and the kernel draws others."""
 
 LOSS_SEED = 20
 """The least with which the 21 packets of 30 kB lose one, in their middle third: the 12th."""
@@ -136,17 +148,24 @@ class Cell:
     @property
     def is_exact(self) -> bool:
         """Whether the windows are to be the same at every ACK."""
-        return self.traffic.is_short or self.path.has_listed_loss
+        return (self.traffic.is_short or self.path.has_listed_loss) and self.cc not in RANDOM
+
+    def is_called(self, part: str) -> bool:
+        """Whether its name contains this; that of an algorithm is meant to be whole."""
+        return self.cc == part if part in (*BOTH, *OTHERS) else part in self.name
 
 
 CELLS = tuple(
-    Cell(cc, path, traffic) for path in PATHS for traffic in traffic_of(path) for cc in ALGORITHMS
+    Cell(cc, path, traffic)
+    for path in PATHS
+    for traffic in traffic_of(path)
+    for cc in (BOTH if traffic.is_short else (*BOTH, *OTHERS))
 )
 
 
 def cells(*parts: str) -> list[Cell]:
     """The cells whose names contain all these parts."""
-    return [cell for cell in CELLS if all(part in cell.name for part in parts)]
+    return [cell for cell in CELLS if all(cell.is_called(part) for part in parts)]
 
 
 def experiment(some: Sequence[Cell], settings: dict[str, Any]) -> lab.Experiment:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parity.grid import PATHS, TRANSFERS
+from parity.grid import PATHS, RANDOM, TIGHT, TRANSFERS
 from parity.measures import FIRST, METRICS, Row
 
 KEPT = "## What remains and why\n"
@@ -43,8 +43,14 @@ def page(rows: Sequence[Row], about: str, before: str) -> str:
 
 
 def _bounds() -> list[str]:
-    said = [f"{metric.name} {metric.bound}" for metric in METRICS if metric.bound]
-    return [*said, "no differing ACK in short transfers and with listed loss"]
+    close = [f"{metric.name} {metric.bound}" for metric in METRICS if metric.bound]
+    others = [f"{metric.name} {metric.other_bound}" for metric in METRICS if metric.other_bound]
+    return [
+        f"of {', '.join(TIGHT)} {', '.join(close)}",
+        f"of the others {', '.join(others)}",
+        "no differing ACK in short transfers and with listed loss, but for those that draw random "
+        f"numbers ({', '.join(RANDOM)})",
+    ]
 
 
 def _title(traffic: str) -> str:
