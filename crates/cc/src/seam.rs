@@ -17,6 +17,9 @@ pub trait CongestionControl: Debug + Send {
     /// detection.
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack);
 
+    /// Data is about to leave for the first time. Before anything else.
+    fn on_start(&mut self, _flow: &FlowState) {}
+
     /// An ACK arrived, and losses have not been looked for yet: `ack.lost` is zero, there is no
     /// `ack.round`, and `flow.delivered` does not count what it delivers. Told to those alone that
     /// [hear arrivals](CongestionControl::hears_arrivals), because most need not know so early.
@@ -59,13 +62,26 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
+    /// Whether to be told how fast the path delivers: `ack.rate`, and every segment lost. Asked once.
+    fn samples_rate(&self) -> bool {
+        false
+    }
+
+    /// Whether it sends less than the path could carry, of its own accord: samples of what is in flight
+    /// are then marked as `app_limited`.
+    fn is_holding_back(&self) -> bool {
+        false
+    }
+
     /// Windows of data for which a send buffer that grows has room (`sndbuf_expand` of Linux).
     /// Asked once.
     fn buffered_windows(&self) -> u64 {
         2
     }
 
-    /// A segment was marked lost, with what was known when it left. Before `on_ack`.
+    /// A segment was marked lost, with what was known when it left. Before `on_ack` and
+    /// `on_congestion`; `flow.lost` counts all that were found lost with it. Told to those alone that
+    /// [sample the rate](CongestionControl::samples_rate).
     fn on_lost(&mut self, _flow: &FlowState, _lost: &Lost) {}
 
     /// Internal state worth plotting, by name.
@@ -147,6 +163,9 @@ pub struct FlowState {
     pub lost: u64,
     /// When the next segment may leave, for flows that are paced; `Time::ZERO` for others.
     pub next_departure: Time,
+    /// There was nothing to send, and what was in flight then has not all arrived. Known where the rate
+    /// is sampled.
+    pub app_limited: bool,
     /// The window was the limit, not the application or the peer (RFC 7661).
     pub cwnd_limited: bool,
     /// Where the sender stands.
@@ -221,7 +240,7 @@ pub struct RateSample {
     pub is_ack_delayed: bool,
     /// The sender had nothing to send at some moment of the interval.
     pub app_limited: bool,
-    /// Segments in flight when that segment left.
+    /// Segments in flight when that segment left, itself included.
     pub in_flight_at_send: u64,
     /// Segments marked lost over the interval.
     pub lost: u64,
@@ -239,10 +258,14 @@ pub struct Timestamps {
 /// A segment marked lost.
 #[derive(Clone, Copy, Debug)]
 pub struct Lost {
-    /// Segments in flight when it left.
+    /// Segments in flight when it left, itself included.
     pub in_flight_at_send: u64,
     /// `FlowState::delivered` when it left.
     pub delivered_at_send: u64,
+    /// Segments marked lost since it left, up to this one.
+    pub lost: u64,
+    /// The sender had nothing to send shortly before it left.
+    pub app_limited: bool,
 }
 
 /// What happened during the round trip just ended.

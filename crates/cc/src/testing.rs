@@ -33,6 +33,7 @@ pub const FLOW: FlowState = FlowState {
     nxt: 0,
     lost: 0,
     next_departure: Time::ZERO,
+    app_limited: false,
     cwnd_limited: true,
     phase: Phase::Open,
 };

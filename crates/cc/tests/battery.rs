@@ -177,11 +177,11 @@ fn flow() -> impl Strategy<Value = FlowState> {
         1 => Just(Phase::Recovery),
         1 => Just(Phase::Loss),
     ];
-    let signs = (any::<bool>(), phase, number(), duration());
+    let signs = (any::<[bool; 2]>(), phase, number(), duration());
     (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt), signs)| {
         let (mss, in_flight, delivered) = counts;
         let (now, srtt, min_rtt, rto) = times;
-        let (cwnd_limited, phase, lost, later) = signs;
+        let ([app_limited, cwnd_limited], phase, lost, later) = signs;
         let next_departure = Time::ZERO + later;
         let now = Time::ZERO + now;
         FlowState {
@@ -196,6 +196,7 @@ fn flow() -> impl Strategy<Value = FlowState> {
             nxt,
             lost,
             next_departure,
+            app_limited,
             cwnd_limited,
             phase,
         }
@@ -269,9 +270,11 @@ fn ack() -> impl Strategy<Value = Ack> {
 fn event() -> impl Strategy<Value = Event> {
     let congestion = (prop::sample::select(&CAUSES[..]), number(), prop::bool::weighted(0.1))
         .prop_map(|(cause, flight, again)| Event::Congestion(Congestion { cause, flight, again }));
-    let lost = (number(), number()).prop_map(|(in_flight_at_send, delivered_at_send)| {
-        Event::Lost(Lost { in_flight_at_send, delivered_at_send })
-    });
+    let lost = (number(), number(), number(), any::<bool>()).prop_map(
+        |(in_flight_at_send, delivered_at_send, lost, app_limited)| {
+            Event::Lost(Lost { in_flight_at_send, delivered_at_send, lost, app_limited })
+        },
+    );
     prop_oneof![
         4 => ack().prop_map(Event::Arrival),
         8 => ack().prop_map(Event::Ack),

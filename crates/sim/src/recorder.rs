@@ -81,7 +81,9 @@ impl Recorder {
             in_flight_segments: seen.in_flight,
             acked_bytes: seen.acked_bytes,
             pacing_mbit_s: seen.pacing.map(|rate| rate.bits_per_second() as f64 / 1e6),
-            delivery_rate_mbit_s: None,
+            delivery_rate_mbit_s: seen
+                .delivery_rate
+                .map(|rate| rate.bits_per_second() as f64 / 1e6),
         });
         let (algorithm, internals) = (&self.algorithms[flow], &mut self.internals);
         end.probe(&mut |name, value| {

@@ -113,6 +113,9 @@ impl Sender {
         let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
         let packet = self.packet_bytes();
         let sizes = Sizes { packet, half_window: self.largest_window / 2 };
+        if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
+            self.check_app_limited();
+        }
         let buffer = self
             .buffer
             .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd)));

@@ -168,7 +168,7 @@ impl Endpoint {
     /// The application writes; returns how many bytes the send buffer took.
     #[inline]
     pub fn write(&mut self, bytes: u64) -> u64 {
-        if self.settings.is_linux() && self.settings.tso {
+        if self.settings.buffers_as_linux() {
             return if self.may_send_data() && !self.send.closed {
                 self.send.write_as_linux(bytes, &self.settings)
             } else {
@@ -186,7 +186,7 @@ impl Endpoint {
     /// many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
     pub fn paces_writer(&self) -> bool {
-        self.settings.is_linux() && self.settings.tso
+        self.settings.buffers_as_linux()
     }
 
     /// The application reads; returns how many bytes it got.
@@ -355,7 +355,7 @@ impl Endpoint {
                     let mss = u64::from(self.send.mss);
                     let initial_window = self.send.control.cwnd;
                     let start = Start { mss, initial_window, seed: self.seed };
-                    self.send.begin((self.build_control)(start));
+                    self.send.begin(now, (self.build_control)(start), &self.settings);
                     self.send.update_rate(&self.settings);
                 }
                 if std::mem::take(&mut self.owes_ack_first) {

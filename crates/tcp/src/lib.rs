@@ -18,6 +18,7 @@
 //! | keepalives, user timeout | `alive` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
+//! | how fast the path delivers | `rate` |
 //! | reassembly, window, SACK blocks | `receiver` |
 //! | delayed and quick ACKs | `acks` |
 //! | wrapping numbers | `seq` |
@@ -36,6 +37,7 @@ mod output;
 mod pacing;
 mod rack;
 mod ranges;
+mod rate;
 mod receiver;
 mod recovery;
 mod reduction;

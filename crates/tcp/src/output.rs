@@ -47,6 +47,9 @@ impl Sender {
         }
         let in_flight = self.in_flight();
         let Some(data) = self.choose(now, in_flight, settings, options) else {
+            if !settings.buffers_as_linux() {
+                self.check_app_limited();
+            }
             let has_more = self.nxt < self.end_of_stream() || !settings.is_linux();
             if has_more || self.flight.usage.has_news() {
                 let limited = self.flight.bursts.take_deferred() || in_flight >= self.cwnd();
@@ -55,11 +58,11 @@ impl Sender {
             return None;
         };
         self.counters.sent_segments += 1;
-        self.pace(now, data, settings);
         if in_flight == 0 {
             let idle = now.since(self.last_sent);
             self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
         }
+        self.pace(now, data, settings);
         self.last_sent = now;
         self.overrides_silly_window = false;
         if let Some(reduction) = &mut self.flight.reduction {
@@ -67,7 +70,10 @@ impl Sender {
         }
         if data.again {
             self.counters.retransmitted_segments += 1;
-            if !data.is_probe {
+            if data.is_probe {
+                let last = self.flight.board.outstanding() as usize - 1;
+                self.note_departure(now, last, false);
+            } else {
                 self.note_again(now, data, settings);
             }
         } else {
@@ -80,7 +86,8 @@ impl Sender {
         let is_oldest = data.start == self.una;
         let begins = self.flight.recovery.begins_repair();
         self.flight.recovery.owes_retransmission = false;
-        self.flight.board.resend(now, data.start);
+        let place = self.flight.board.resend(now, data.start);
+        self.note_departure(now, place, false);
         if let Some(buffer) = &mut self.buffer {
             buffer.again(now, &(data.start..data.start + u64::from(data.payload)));
         }
@@ -100,6 +107,8 @@ impl Sender {
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
         self.flight.board.send(now, data.start, data.payload + u16::from(data.fin));
+        let place = self.flight.board.outstanding() as usize - 1;
+        self.note_departure(now, place, !had_outstanding);
         self.nxt = data.end();
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(data.start + u64::from(data.payload));

@@ -130,6 +130,7 @@ impl Sender {
         let latest = self.flight.rack.latest;
         let found = self.flight.board.judge_by_time(now, latest, allowed);
         self.lost += found.lost;
+        self.report_losses(now);
         found
     }
 

@@ -369,6 +369,7 @@ impl Sender {
             }
         }
         self.lost += lost;
+        self.report_losses(now);
         0
     }
 
@@ -511,6 +512,7 @@ impl Sender {
         let was_over = self.una >= self.flight.recovery.end;
         let recent = self.recent(now, settings);
         self.lost += self.flight.board.lose_all(recent);
+        self.report_losses(now);
         let is_new = if settings.is_linux() {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
         } else {

@@ -5,6 +5,7 @@
 //! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
 
 use crate::ranges::RangeSet;
+use crate::rate::Rates;
 use crate::segment::clock;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
@@ -152,6 +153,8 @@ pub(crate) struct Scoreboard {
     timed: u64,
     /// Those sent again, in the order of time: when, and their numbers.
     resent: VecDeque<(Time, u64)>,
+    /// What was known when each of `segments` left, where the rate is sampled.
+    pub rates: Option<Box<Rates>>,
 }
 
 impl Scoreboard {
@@ -238,6 +241,9 @@ impl Scoreboard {
                 self.sacked -= 1;
             } else {
                 progress.deliver(segment, false);
+                if let Some(rates) = &mut self.rates {
+                    rates.deliver(0, segment);
+                }
                 if !segment.retransmitted && segment.start < progress.arrival.highest {
                     progress.overtake(segment.start);
                 }
@@ -246,6 +252,9 @@ impl Scoreboard {
                 self.unrepaired -= u64::from(segment.lost && !segment.repaired);
             }
             self.segments.pop_front();
+            if let Some(rates) = &mut self.rates {
+                rates.forget_oldest();
+            }
         }
         self.first += progress.acked - before;
         if !self.sacked_ranges.is_empty() {
@@ -258,11 +267,11 @@ impl Scoreboard {
 
     /// The receiver reports a block beyond `una`.
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
-        let Self { segments, sacked_ranges, sacked, lost, repaired, unrepaired, .. } = self;
+        let Self { segments, sacked_ranges, sacked, lost, repaired, unrepaired, rates, .. } = self;
         let highest = sacked_ranges.end().unwrap_or(0);
         sacked_ranges.insert(block, |new| {
             let from = segments.partition_point(|segment| segment.start < new.start);
-            for segment in segments.range_mut(from..) {
+            for (number, segment) in segments.range_mut(from..).enumerate() {
                 if segment.end() > new.end {
                     break;
                 }
@@ -270,6 +279,9 @@ impl Scoreboard {
                     continue;
                 }
                 progress.deliver(segment, true);
+                if let Some(rates) = rates {
+                    rates.deliver(from + number, segment);
+                }
                 if !segment.retransmitted && segment.start < highest {
                     progress.overtake(segment.start);
                 }
@@ -308,13 +320,16 @@ impl Scoreboard {
     /// What starts below this and was not SACKed is lost. Returns how many were not known to be.
     fn lose_below(&mut self, below: u64) -> u64 {
         let mut found = 0;
-        let from = self.judged.saturating_sub(self.first) as usize;
-        for segment in self.segments.range_mut(from.min(self.segments.len())..) {
+        let from = (self.judged.saturating_sub(self.first) as usize).min(self.segments.len());
+        for (number, segment) in self.segments.range_mut(from..).enumerate() {
             if segment.start >= below {
                 break;
             }
             if !segment.sacked && !segment.lost {
                 segment.lost = true;
+                if let Some(rates) = &mut self.rates {
+                    rates.lose(from + number);
+                }
                 found += 1;
                 self.unrepaired += u64::from(!segment.repaired);
             }
@@ -402,6 +417,9 @@ impl Scoreboard {
             self.unrepaired += u64::from(!segment.repaired);
         }
         found.lost += 1;
+        if let Some(rates) = &mut self.rates {
+            rates.lose((number - self.first) as usize);
+        }
         self.next_repair = self.next_repair.min(number);
     }
 
@@ -415,6 +433,9 @@ impl Scoreboard {
         if !segment.repaired {
             self.unrepaired += 1;
             self.next_repair = self.first;
+        }
+        if let Some(rates) = &mut self.rates {
+            rates.lose(0);
         }
         1
     }
@@ -431,11 +452,14 @@ impl Scoreboard {
             }
         }
         let before = self.unrepaired;
-        let mut oldest = true;
-        for segment in &mut self.segments {
-            if std::mem::take(&mut oldest) || segment.left_at <= recent {
+        for (place, segment) in self.segments.iter_mut().enumerate() {
+            if place == 0 || segment.left_at <= recent {
+                let was_known = segment.lost && !segment.repaired;
                 segment.lost = !segment.sacked;
                 segment.repaired = false;
+                if let Some(rates) = self.rates.as_mut().filter(|_| segment.lost && !was_known) {
+                    rates.lose(place);
+                }
             }
         }
         let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
@@ -511,7 +535,8 @@ impl Scoreboard {
 
     /// The segment that starts at `start` leaves once more. On suspicion, without being lost, it is in
     /// the network twice (`SetPipe` of RFC 6675 §4).
-    pub fn resend(&mut self, now: Time, start: u64) {
+    /// Returns its place.
+    pub fn resend(&mut self, now: Time, start: u64) -> usize {
         let index = self.segments.partition_point(|segment| segment.start < start);
         let segment = &mut self.segments[index];
         segment.left_at = now;
@@ -525,6 +550,7 @@ impl Scoreboard {
             self.repaired += 1;
             self.unrepaired -= u64::from(segment.lost);
         }
+        index
     }
 }
 

@@ -63,6 +63,8 @@ pub(crate) struct SendBuffer {
     unpushed: u64,
     /// The application sleeps until there is room.
     is_full: bool,
+    /// A call of the application is not done: it goes on with what is left of it.
+    is_in_call: bool,
     pub push: Push,
 }
 
@@ -89,6 +91,7 @@ impl SendBuffer {
             packet: 0,
             unpushed: 0,
             is_full: false,
+            is_in_call: false,
             push: Push::Pending,
         };
         buffer.expand(cwnd);
@@ -146,7 +149,13 @@ impl SendBuffer {
                 break;
             }
         }
+        self.is_in_call = taken < bytes && (self.is_full || self.chunk > 0);
         taken
+    }
+
+    /// Whether what is written next belongs to a call that has begun.
+    pub fn is_in_call(&self) -> bool {
+        self.is_in_call
     }
 
     /// The receiver's application is to hear of all that was written.

@@ -3,6 +3,7 @@
 use crate::bursts::Bursts;
 use crate::pacing::Pacing;
 use crate::rack::Rack;
+use crate::rate::{Delivery, Rates};
 use crate::recovery::{Phase, Recovery, Seen};
 use crate::reduction::Reduction;
 use crate::rounds::Rounds;
@@ -197,10 +198,18 @@ impl Sender {
 
     /// Data begins, under this controller.
     #[cold]
-    pub fn begin(&mut self, cc: Box<dyn CongestionControl>) {
+    pub fn begin(&mut self, now: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         self.control = cc.control();
-        let hears_arrivals = cc.hears_arrivals();
+        let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
+        if samples_rate || settings.is_linux() {
+            self.flight.board.rates = Some(Box::new(Rates::new(samples_rate)));
+        }
         self.steering = Some(Box::new(Steering { cc, hears_arrivals, rounds: Rounds::default() }));
+        if settings.buffers_as_linux() {
+            // Nothing was there to send until now.
+            self.mark_app_limited();
+        }
+        self.consult(now, |cc, flow| cc.on_start(flow));
     }
 
     /// Segments believed to be in the network.
@@ -243,6 +252,7 @@ impl Sender {
             nxt: self.nxt,
             lost: self.lost,
             next_departure: self.flight.pacing.next(),
+            app_limited: self.flight.board.rates.as_ref().is_some_and(|it| it.is_app_limited()),
             cwnd_limited: self.flight.usage.is_full(&self.control),
             phase: self.flight.recovery.phase,
         }
@@ -313,8 +323,13 @@ impl Sender {
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
+            self.pass_on_nothing(now, in_flight_before, settings);
             return false;
         }
+        let may_be_delayed = acked_bytes < u64::from(self.mss)
+            && (progress.acked, progress.delivered) == (1, 1)
+            && self.flight.board.sacked() == 0
+            && !(progress.repairs_acked || dsack.found || marked);
         let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress);
@@ -358,14 +373,33 @@ impl Sender {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         brought.lost = lost;
+        let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
+        brought.rate = self.sample_rate(now, delivery, settings);
         brought.round = self.end_round(now, &brought);
         brought.credit = self.credit(acked_bytes, &progress, settings);
-        self.consult(now, |cc, flow| cc.on_ack(flow, &brought));
+        self.decide(now, &brought, settings);
+        acked_bytes > 0
+    }
+
+    /// Tells the controller what an ACK brought, all in all, and does as it decides.
+    #[inline]
+    fn decide(&mut self, now: Time, brought: &Ack, settings: &Settings) {
+        self.consult(now, |cc, flow| cc.on_ack(flow, brought));
+        if self.cc().is_some_and(CongestionControl::is_holding_back) {
+            self.mark_app_limited();
+        }
         if brought.credit > 0 && !self.flight.recovery.is_reducing() {
             self.flight.usage.note_growth(now);
         }
         self.update_rate(settings);
-        acked_bytes > 0
+    }
+
+    /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
+    fn pass_on_nothing(&mut self, now: Time, in_flight_before: u64, settings: &Settings) {
+        let listens = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
+        if listens && self.has_outstanding() {
+            self.decide(now, &Ack { in_flight_before, ..Ack::default() }, settings);
+        }
     }
 
     /// Tells the controller of an ACK before losses are looked for, if it listens.

@@ -202,6 +202,12 @@ impl Settings {
         self.flavour == Flavour::Linux
     }
 
+    /// Whether what is written goes through Linux's send buffer.
+    #[inline]
+    pub(crate) fn buffers_as_linux(&self) -> bool {
+        self.is_linux() && self.tso
+    }
+
     /// How long ago `then` was; Linux reads a clock of microseconds for this.
     #[inline]
     pub(crate) fn elapsed(&self, now: Time, then: Time) -> Duration {

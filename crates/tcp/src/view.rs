@@ -21,6 +21,9 @@ pub struct Snapshot {
     pub acked_bytes: u64,
     /// Pacing rate, for those that pace.
     pub pacing: Option<Rate>,
+    /// How fast the path last delivered, where that is sampled: over a round trip in which there was
+    /// always something to send, or as fast as that (`tcpi_delivery_rate` of Linux).
+    pub delivery_rate: Option<Rate>,
 }
 
 /// RTT samples of a connection.
@@ -50,6 +53,7 @@ impl Endpoint {
     pub fn snapshot(&self) -> Snapshot {
         let own = || Rate::from_bits_per_second(self.send.flight.bursts.rate().saturating_mul(8));
         let pacing = self.send.control.pacing.or_else(|| self.settings.pacing.then(own));
+        let rates = self.send.flight.board.rates.as_ref();
         Snapshot {
             cwnd: self.send.cwnd(),
             ssthresh: self.send.control.ssthresh,
@@ -58,6 +62,7 @@ impl Endpoint {
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
             pacing,
+            delivery_rate: rates.and_then(|rates| rates.last(u64::from(self.send.mss))),
         }
     }
 

@@ -15,6 +15,7 @@ mod modern_window;
 mod opening;
 mod pacing;
 mod peer;
+mod rate;
 mod repair;
 mod sending;
 mod stream;

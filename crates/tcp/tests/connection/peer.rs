@@ -175,27 +175,28 @@ fn at(micros: u64) -> Time {
 impl Peer {
     /// An endpoint that begins to connect at 0.
     pub fn connecting(settings: Settings) -> Self {
-        Self::beginning(settings, at(0))
+        let control = newreno(&settings);
+        Self::beginning(settings, at(0), control)
     }
 
     /// An endpoint that waits for a connection, and gets this SYN at 0.
     pub fn listening(settings: Settings, syn: Line) -> Self {
-        let mut peer = Self::new(settings, at(0));
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
         peer.end.listen();
         peer.sends(0, syn);
         peer
     }
 
-    fn beginning(settings: Settings, now: Time) -> Self {
-        let mut peer = Self::new(settings, now);
+    fn beginning(settings: Settings, now: Time, control: BuildControl) -> Self {
+        let mut peer = Self::new(settings, now, control);
         peer.end.connect();
         peer.serve();
         peer
     }
 
-    fn new(settings: Settings, now: Time) -> Self {
+    fn new(settings: Settings, now: Time, control: BuildControl) -> Self {
         let identity = Identity { initial_sequence: OURS, seed: 1 };
-        let control = newreno(&settings);
         let options = if settings.timestamps { 12 } else { 0 };
         let mss = u64::from(settings.mss) - options;
         let timestamps = settings.timestamps;
@@ -212,8 +213,18 @@ impl Peer {
 
     /// The same, with this SYN-ACK.
     pub fn answering(settings: Settings, rtt: u64, answer: Line) -> Self {
+        let control = newreno(&settings);
+        Self::standing(settings, rtt, control, answer)
+    }
+
+    /// One with this congestion control.
+    pub fn steered(settings: Settings, rtt: u64, control: BuildControl) -> Self {
+        Self::standing(settings, rtt, control, syn().acking(1))
+    }
+
+    fn standing(settings: Settings, rtt: u64, control: BuildControl, answer: Line) -> Self {
         let begun = Time::ZERO + Duration::from_micros(BEGIN - rtt);
-        let mut peer = Self::beginning(settings, begun);
+        let mut peer = Self::beginning(settings, begun, control);
         peer.sent.clear();
         peer.sends(0, answer);
         peer.gets(0, ack(1));
