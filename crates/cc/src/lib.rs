@@ -7,12 +7,14 @@
 //! | `window` | the arithmetic that ack-clocked algorithms share |
 //! | `hystart` | when slow start should end, for any algorithm to hold |
 //! | `params` | how an algorithm's parameters are read and refused |
+//! | `kernel` | the kernel's units |
 //! | `newreno`, `cubic` | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
 //! A new algorithm is one file and two lines here: its `pub mod` and its place in [`ALGORITHMS`].
 //! `tests/battery.rs` then covers it.
 
+mod kernel;
 mod params;
 mod seam;
 mod table;
@@ -21,6 +23,8 @@ pub mod cubic;
 pub mod hystart;
 pub mod newreno;
 pub mod testing;
+pub mod westwood;
+pub mod westwood_plus;
 pub mod window;
 
 pub use params::{BuildError, Params, above_zero, defaults, share};
@@ -32,7 +36,8 @@ pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
-pub const ALGORITHMS: &[Algorithm] = &[cubic::ALGORITHM, newreno::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] =
+    &[cubic::ALGORITHM, newreno::ALGORITHM, westwood::ALGORITHM, westwood_plus::ALGORITHM];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
 ///

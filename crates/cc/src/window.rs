@@ -103,6 +103,17 @@ impl Window {
         }
     }
 
+    /// Reno's growth, if the window is full: slow start, then a segment for each window of credit.
+    pub fn grow_as_reno(&mut self, flow: &FlowState, credit: u64) {
+        if !flow.cwnd_limited {
+            return;
+        }
+        let rest = self.slow_start(credit);
+        if rest > 0 {
+            self.grow(self.cwnd as f64, rest);
+        }
+    }
+
     /// Widens the window to `cwnd`, unless it is wider.
     pub fn raise(&mut self, cwnd: u64) {
         if cwnd > self.cwnd {

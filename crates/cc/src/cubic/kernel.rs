@@ -8,8 +8,9 @@
 
 use super::Config;
 use crate::hystart::Classic;
+use crate::kernel::{jiffies, micros};
 use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
-use tcplab_units::{Duration, Time};
+use tcplab_units::Duration;
 
 /// Shares are in 1/1024.
 const SCALE: u64 = 1024;
@@ -53,15 +54,6 @@ struct Curve {
     ack_cnt: u64,
     /// Reno's window.
     tcp_cwnd: u64,
-}
-
-/// The kernel's clock of milliseconds.
-fn jiffies(time: Time) -> u64 {
-    time.since(Time::ZERO).as_picos() / (1_000_000_000_000 / HZ)
-}
-
-fn micros(time: Duration) -> u64 {
-    time.as_picos() / 1_000_000
 }
 
 impl KernelCubic {

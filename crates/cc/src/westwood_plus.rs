@@ -1,0 +1,313 @@
+//! Westwood+: Westwood with one sample of the bandwidth per round trip.
+//!
+//! After a loss the window becomes what the path holds without a queue, from an estimate of the
+//! bandwidth and the least RTT, whatever the loss was due to. Westwood took each ACK for a sample, and
+//! ACKs that had been compressed on their way back made it overestimate. Westwood+ counts what was
+//! acknowledged over a whole round trip:
+//!
+//! - every `max(RTT, 50 ms)`: `b` = bytes acknowledged (duplicates as in Westwood) over the time;
+//! - two filters in a row, each `7/8 old + 1/8 new`, in whole bytes per millisecond;
+//! - when recovery is over: `ssthresh = cwnd = max(2, estimate * RTTmin / mss)`. While it goes on the
+//!   window is led to a half, as Reno's;
+//! - after a timeout: that `ssthresh`, and slow start. `RTTmin` is forgotten until the next ACK.
+//!
+//! That is Linux's `westwood`, to the integer, and the default. In the paper there is one filter,
+//! `0.9 old + 0.1 new`, no least interval, and the window is set when the loss is found: `filter =
+//! "paper"`. Growth is Reno's.
+//!
+//! It keeps links full where losses are random, and empties a queue that it filled: the next one is
+//! fuller the larger the buffer. In Linux RTTs are rounded up to milliseconds and the estimate is
+//! rounded down five times, so on paths of a few milliseconds it misses the right window by a lot.
+//! When a loss comes before the filters have settled (some 20 round trips) it undershoots.
+//!
+//! - Grieco, Mascolo: Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP
+//!   congestion control, ACM CCR 34(2), 2004: §2.1.
+//! - Dell'Aera, Grieco, Mascolo: Linux 2.4 implementation of Westwood+ TCP with rate-halving, ICC 2004.
+//! - Linux 6.12, `tcp_westwood.c`.
+
+use crate::kernel::{jiffies, micros};
+use crate::westwood::AckedCount;
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
+    Marks, Preset, Window, defaults, share,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+/// Westwood+ in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "westwood+",
+    kind: Kind::LossAndDelay,
+    summary: "after a loss, the window that the rate of a whole round trip needs without a queue",
+    reference: "Grieco, Mascolo: Westwood+, New Reno and Vegas TCP, ACM CCR 34(2), 2004",
+    year: 2002,
+    marks: Marks::AsSet,
+    source: include_str!("westwood_plus.rs"),
+    presets: &[
+        Preset {
+            name: "2004",
+            summary: "as published: one filter, a sample each RTT",
+            source: "Grieco, Mascolo, ACM CCR 34(2), 2004, equation 1: alpha = 0.9",
+            params: r#"{ "filter": "paper", "alpha": 0.9 }"#,
+        },
+        Preset {
+            name: "ns3",
+            summary: "ns-3's TcpWestwood up to 3.33: the mean of two samples is filtered",
+            source: "src/internet/model/tcp-westwood.cc: WESTWOODPLUS, TUSTIN: alpha = 0.9",
+            params: r#"{ "filter": "tustin", "alpha": 0.9 }"#,
+        },
+    ],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(WestwoodPlus::new(init, params.parse()?))),
+};
+
+/// Parameters of Westwood+.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Whose filter, and whose answer to a loss: `linux`, `paper`, or `tustin` (the paper's with the
+    /// mean of the last two samples, as ns-3).
+    pub filter: Filter,
+    /// Share that the filters `paper` and `tustin` keep of the estimate (equation 1 of the paper).
+    #[serde(deserialize_with = "share")]
+    pub alpha: f64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { filter: Filter::Linux, alpha: 0.9 }
+    }
+}
+
+/// How samples of the bandwidth are smoothed.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Filter {
+    /// Two in a row, in whole numbers.
+    Linux,
+    /// One.
+    Paper,
+    /// One, of the mean of two samples.
+    Tustin,
+}
+
+/// The kernel does not filter over less than this, in jiffies.
+const LEAST_INTERVAL: u64 = 50;
+/// The RTT before there is one, in jiffies.
+const INITIAL_RTT: u64 = 20_000;
+
+/// The Westwood+ controller of one flow.
+#[derive(Clone, Debug)]
+pub struct WestwoodPlus {
+    config: Config,
+    flavour: Flavour,
+    window: Window,
+    counted: AckedCount,
+    /// Bytes acknowledged since `since`.
+    bytes: u64,
+    /// When the sample began, in jiffies.
+    since: Option<u64>,
+    estimate: Estimate,
+    /// The last RTT and the least, in jiffies.
+    rtt: u64,
+    rtt_min: u64,
+    /// The next RTT is the least.
+    forgets_rtt_min: bool,
+    /// The last episode began with a timeout.
+    timed_out: bool,
+    mss: u64,
+}
+
+/// The bandwidth, in bytes per jiffy.
+#[derive(Clone, Copy, Debug)]
+enum Estimate {
+    /// After the first filter and after both.
+    Twice {
+        first: u64,
+        second: u64,
+    },
+    Once {
+        estimate: f64,
+        last_sample: f64,
+    },
+}
+
+impl Estimate {
+    fn new(filter: Filter) -> Self {
+        match filter {
+            Filter::Linux => Self::Twice { first: 0, second: 0 },
+            Filter::Paper | Filter::Tustin => Self::Once { estimate: 0.0, last_sample: 0.0 },
+        }
+    }
+
+    fn take(&mut self, bytes: u64, interval: u64, config: &Config) {
+        match self {
+            Self::Twice { first, second } => {
+                let sample = bytes / interval;
+                if (*first, *second) == (0, 0) {
+                    (*first, *second) = (sample, sample);
+                } else {
+                    *first = eighth(*first, sample);
+                    *second = eighth(*second, *first);
+                }
+            }
+            Self::Once { estimate, last_sample } => {
+                let sample = bytes as f64 / interval as f64;
+                let new = match config.filter {
+                    Filter::Tustin => (sample + *last_sample) / 2.0,
+                    // The paper does not say where it begins. As in Linux, where the first sample is.
+                    _ if *estimate <= 0.0 => {
+                        *estimate = sample;
+                        sample
+                    }
+                    _ => sample,
+                };
+                *estimate = config.alpha * *estimate + (1.0 - config.alpha) * new;
+                *last_sample = sample;
+            }
+        }
+    }
+
+    fn bytes_in(self, jiffies: u64) -> u64 {
+        match self {
+            Self::Twice { second, .. } => second.saturating_mul(jiffies),
+            Self::Once { estimate, .. } => (estimate * jiffies as f64) as u64,
+        }
+    }
+
+    fn mbit_s(self) -> f64 {
+        let bytes_per_jiffy = match self {
+            Self::Twice { second, .. } => second as f64,
+            Self::Once { estimate, .. } => estimate,
+        };
+        bytes_per_jiffy * 8.0 / 1e3
+    }
+}
+
+/// The filter of the kernel: an eighth of it is new.
+fn eighth(old: u64, new: u64) -> u64 {
+    ((7 * u128::from(old) + u128::from(new)) >> 3) as u64
+}
+
+impl WestwoodPlus {
+    /// Westwood+ at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        Self {
+            estimate: Estimate::new(config.filter),
+            config,
+            flavour: init.flavour,
+            window: Window::new(init),
+            counted: AckedCount::default(),
+            bytes: 0,
+            since: None,
+            rtt: INITIAL_RTT,
+            rtt_min: INITIAL_RTT,
+            forgets_rtt_min: true,
+            timed_out: false,
+            mss: init.mss.max(1),
+        }
+    }
+
+    /// What fills the path without a queue, in segments.
+    fn ideal(&self) -> u64 {
+        (self.estimate.bytes_in(self.rtt_min) / self.mss).max(2)
+    }
+
+    fn is_linux(&self) -> bool {
+        self.config.filter == Filter::Linux
+    }
+
+    /// Takes the sample if its round trip is over.
+    fn end_sample(&mut self, now: u64) {
+        let since = *self.since.get_or_insert(now);
+        let interval = now.saturating_sub(since);
+        let least = if self.is_linux() { LEAST_INTERVAL } else { 0 };
+        if self.rtt > 0 && interval > self.rtt.max(least) {
+            self.estimate.take(self.bytes, interval, &self.config);
+            self.bytes = 0;
+            self.since = Some(now);
+        }
+    }
+}
+
+impl CongestionControl for WestwoodPlus {
+    fn on_transmit_start(&mut self, flow: &FlowState, _idle: Duration) {
+        self.since.get_or_insert(jiffies(flow.now));
+    }
+
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        if let Some(rtt) = ack.rtt.map(micros).filter(|&rtt| rtt > 0) {
+            self.rtt = rtt.div_ceil(1000);
+        }
+        self.mss = flow.mss.max(1);
+        self.end_sample(jiffies(flow.now));
+        self.bytes = self.bytes.saturating_add(self.counted.take(flow));
+        self.rtt_min = if std::mem::take(&mut self.forgets_rtt_min) {
+            self.rtt
+        } else {
+            self.rtt_min.min(self.rtt)
+        };
+    }
+
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if !flow.is_recovering() && ack.credit > 0 {
+            self.window.grow_as_reno(flow, ack.credit);
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        self.timed_out = event.cause == Cause::Timeout;
+        if !self.is_linux() {
+            self.window.shrink_to(flow, event, self.ideal());
+            return;
+        }
+        self.window.shrink(flow, event, 0.5);
+        if self.timed_out && !event.again {
+            self.window.set_threshold(self.ideal());
+            self.forgets_rtt_min = true;
+        }
+    }
+
+    fn on_recovered(&mut self, _flow: &FlowState) {
+        if self.is_linux() && !self.timed_out {
+            self.window.set(self.ideal());
+            self.window.leave_slow_start();
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn floor(&self) -> Option<u64> {
+        // `min_cwnd` of the module: rate halving may go on to where recovery will end anyway.
+        (self.flavour == Flavour::Linux && self.is_linux()).then(|| self.ideal())
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("bandwidth_mbit_s", self.estimate.mbit_s());
+        record("rtt_ms", self.rtt as f64);
+        record("rtt_min_ms", self.rtt_min as f64);
+        record("ideal_cwnd", self.ideal() as f64);
+    }
+}
