@@ -22,7 +22,8 @@ pub trait CongestionControl: Debug + Send {
 
     /// An ACK arrived, and losses have not been looked for yet: `ack.lost` is zero, there is no
     /// `ack.round`, and `flow.delivered` does not count what it delivers. Told to those alone that
-    /// [hear arrivals](CongestionControl::hears_arrivals), because most need not know so early.
+    /// [hear arrivals](CongestionControl::hears_arrivals), because most need not know so early. They
+    /// also hear of ACKs that change nothing, and for which there is no `on_ack`.
     fn on_arrival(&mut self, _flow: &FlowState, _ack: &Ack) {}
 
     /// Whether to be told of ACKs as they arrive. Asked once.
@@ -216,6 +217,8 @@ pub struct Ack {
     pub one_way_delay: Option<Duration>,
     /// What the timestamps of the ACK say (RFC 7323).
     pub timestamps: Option<Timestamps>,
+    /// It has no block, no mark and no new window: Linux predicts such, and takes a shorter way.
+    pub is_predicted: bool,
     /// Segments that were in flight before it.
     pub in_flight_before: u64,
     /// How fast the path delivered, where the sender samples it.

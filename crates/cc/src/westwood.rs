@@ -121,10 +121,14 @@ pub(crate) struct AckedCount {
 }
 
 impl AckedCount {
-    /// The bytes that this ACK stands for. The first one only says where to begin.
-    pub fn take(&mut self, flow: &FlowState) -> u64 {
-        let Some(before) = self.una.replace(flow.una) else { return 0 };
+    /// The bytes that this ACK stands for.
+    pub fn take(&mut self, flow: &FlowState, ack: &Ack) -> u64 {
+        // Where the first begins is not known, so it looks like a duplicate (`first_ack` of Linux).
+        let before = self.una.replace(flow.una).unwrap_or(flow.una);
         let acked = flow.una.saturating_sub(before);
+        if ack.is_predicted {
+            return acked;
+        }
         if acked == 0 {
             self.accounted = self.accounted.saturating_add(flow.mss);
             return flow.mss;
@@ -208,8 +212,8 @@ impl Westwood {
 }
 
 impl CongestionControl for Westwood {
-    fn on_arrival(&mut self, flow: &FlowState, _ack: &Ack) {
-        let bytes = self.counted.take(flow);
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        let bytes = self.counted.take(flow, ack);
         self.bandwidth.take(flow.now, bytes, &self.config);
     }
 

@@ -241,7 +241,7 @@ impl CongestionControl for WestwoodPlus {
         }
         self.mss = flow.mss.max(1);
         self.end_sample(jiffies(flow.now));
-        self.bytes = self.bytes.saturating_add(self.counted.take(flow));
+        self.bytes = self.bytes.saturating_add(self.counted.take(flow, ack));
         self.rtt_min = if std::mem::take(&mut self.forgets_rtt_min) {
             self.rtt
         } else {

@@ -245,11 +245,12 @@ fn ack() -> impl Strategy<Value = Ack> {
         prop::option::of(duration()),
         prop::option::of(duration()),
         prop::option::of(timestamps),
+        any::<bool>(),
         number(),
     );
     (counts, delays, prop::option::of(rate_sample()), prop::option::of(round())).prop_map(
         |((acked, credit, delivered, lost, ce), delays, rate, round)| {
-            let (rtt, one_way_delay, timestamps, in_flight_before) = delays;
+            let (rtt, one_way_delay, timestamps, is_predicted, in_flight_before) = delays;
             Ack {
                 acked,
                 credit,
@@ -259,6 +260,7 @@ fn ack() -> impl Strategy<Value = Ack> {
                 rtt,
                 one_way_delay,
                 timestamps,
+                is_predicted,
                 in_flight_before,
                 rate,
                 round,

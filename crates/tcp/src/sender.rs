@@ -322,7 +322,14 @@ impl Sender {
         };
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
+        let mut brought = Ack {
+            timestamps: echoed.and(segment.timestamps()).map(said),
+            is_predicted: !window_changed && !marked && segment.sack().is_empty(),
+            in_flight_before,
+            ..Ack::default()
+        };
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
+            self.announce(now, &brought);
             self.pass_on_nothing(now, in_flight_before, settings);
             return false;
         }
@@ -341,14 +348,12 @@ impl Sender {
             }
             self.flight.rack.adapt(self.una, self.nxt);
         }
-        let mut brought = Ack {
+        brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
             ce: if marked { progress.delivered } else { 0 },
             rtt,
-            timestamps: echoed.and(segment.timestamps()).map(said),
-            in_flight_before,
-            ..Ack::default()
+            ..brought
         };
         self.announce(now, &brought);
         let had_timer = self.timer;
