@@ -7,7 +7,7 @@
 //! | `window` | the arithmetic that ack-clocked algorithms share |
 //! | `hystart` | when slow start should end, for any algorithm to hold |
 //! | `params` | how an algorithm's parameters are read and refused |
-//! | `kernel` | the kernel's units |
+//! | `kernel`, `random` | the kernel's units, and random numbers |
 //! | `newreno`, `cubic` | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
@@ -16,11 +16,13 @@
 
 mod kernel;
 mod params;
+mod random;
 mod seam;
 mod table;
 
 pub mod cubic;
 pub mod hystart;
+pub mod lp;
 pub mod newreno;
 pub mod testing;
 pub mod westwood;
@@ -36,8 +38,13 @@ pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
-pub const ALGORITHMS: &[Algorithm] =
-    &[cubic::ALGORITHM, newreno::ALGORITHM, westwood::ALGORITHM, westwood_plus::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] = &[
+    cubic::ALGORITHM,
+    lp::ALGORITHM,
+    newreno::ALGORITHM,
+    westwood::ALGORITHM,
+    westwood_plus::ALGORITHM,
+];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
 ///

@@ -1,0 +1,345 @@
+//! TCP-LP (low priority): uses what others leave, and makes way as soon as a queue builds up.
+//!
+//! Background transfers should not slow down the others. LP watches the one-way delay to the receiver,
+//! from the timestamps of its ACKs, so that queues on the way back do not count. When the smoothed
+//! delay is above the least by more than 15 % of the span between least and greatest, congestion is
+//! near, long before a Reno flow would lose a segment:
+//!
+//! - the first time the window is halved, and an inference phase of three round trips begins, in which it
+//!   does not grow;
+//! - if delay is above the threshold again in that phase, the window falls to one segment.
+//!
+//! Otherwise it grows, and answers losses, as Reno. The delay is smoothed by an eighth.
+//!
+//! This is Linux's, to the integer, and its peculiarities decide how it behaves:
+//!
+//! - The smoothed delay has 29 bits. Timestamps of Linux hosts begin at random, so in seven of eight
+//!   connections the delay, which is up to a constant, is longer than that: the threshold is never
+//!   reached, and LP is Reno.
+//! - The rate of the receiver's clock is estimated from each ACK and the one before, and divides 1000 in
+//!   whole numbers: if it comes out above 1000, the receiver's time counts nothing.
+//! - After each early answer the span begins anew, from the smoothed delay to twice of it, so the delay
+//!   of a queue that stays becomes normal.
+//!
+//! `delays = "paper"` has none of these. Without timestamps there is no delay, and LP is Reno.
+//!
+//! - Kuzmanovic, Knightly: TCP-LP: a distributed algorithm for low priority data transfer, INFOCOM 2003.
+//! - Linux 6.12, `tcp_lp.c`.
+
+use crate::kernel::{jiffies, micros};
+use crate::random::Random;
+use crate::{
+    Ack, Algorithm, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind, Marks,
+    Preset, Timestamps, Window, defaults,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+/// TCP-LP in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "lp",
+    kind: Kind::LossAndDelay,
+    summary: "low priority: makes way when the one-way delay grows",
+    reference: "Kuzmanovic, Knightly: TCP-LP, INFOCOM 2003",
+    year: 2003,
+    marks: Marks::AsSet,
+    source: include_str!("lp.rs"),
+    presets: &[Preset {
+        name: "2003",
+        summary: "as published: clocks of a known rate, delays in full, extremes for good",
+        source: "Kuzmanovic, Knightly, INFOCOM 2003: delta = 0.15, gamma = 1/8, itt = 3 RTTs",
+        params: r#"{ "delays": "paper" }"#,
+    }],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(LowPriority::new(init, params.parse()?))),
+};
+
+/// Parameters of TCP-LP.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// How delays are measured and compared: as `linux` does it, or as the `paper`.
+    pub delays: Way,
+    /// What the receiver's clock of timestamps shows when ours shows zero, in milliseconds, for
+    /// `linux`; any number, from the run's seed, where none is given.
+    pub clock_offset_ms: Option<u32>,
+    /// How far above the least delay congestion begins, in percent of the span of delays (the paper's
+    /// delta, 0.15).
+    pub threshold_percent: u8,
+    /// How many round trips an inference phase lasts (the paper's itt, 3).
+    pub inference_rtts: u8,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { delays: Way::Linux, clock_offset_ms: None, threshold_percent: 15, inference_rtts: 3 }
+    }
+}
+
+/// Whose way to look at delays.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "lowercase")]
+pub enum Way {
+    /// The kernel's.
+    Linux,
+    /// The paper's.
+    Paper,
+}
+
+/// Milliseconds in a second: the rate of our clock of timestamps, and the unit of delays.
+const CLOCK_HZ: u32 = 1000;
+
+/// The TCP-LP controller of one flow.
+#[derive(Clone, Debug)]
+pub struct LowPriority {
+    config: Config,
+    flavour: Flavour,
+    window: Window,
+    delays: Delays,
+    /// When the window was last cut early, in milliseconds of our clock; 0 for never.
+    last_drop: u32,
+    /// How long an inference phase lasts, in milliseconds.
+    inference: u32,
+    is_inferring: bool,
+}
+
+/// What is known of delays to the receiver.
+#[derive(Clone, Copy, Debug)]
+enum Delays {
+    Linux(KernelDelays),
+    Paper(PaperDelays),
+}
+
+/// In milliseconds; they include how far the clocks are apart.
+#[derive(Clone, Copy, Debug, Default)]
+struct PaperDelays {
+    smoothed: f64,
+    /// Least and greatest.
+    span: Option<(f64, f64)>,
+}
+
+impl PaperDelays {
+    fn take(&mut self, Timestamps { sent, echoed }: Timestamps) {
+        let delay = sent as f64 - echoed as f64;
+        let Some((min, max)) = self.span else {
+            *self = Self { smoothed: delay, span: Some((delay, delay)) };
+            return;
+        };
+        self.smoothed += (delay - self.smoothed) / 8.0;
+        self.span = Some((min.min(delay), max.max(delay)));
+    }
+
+    fn is_low(&self, percent: u8) -> bool {
+        let above = |(min, max)| self.smoothed - min > f64::from(percent) / 100.0 * (max - min);
+        !self.span.is_some_and(above)
+    }
+}
+
+/// How fast the receiver's clock of timestamps runs. All in 32 bits, as timestamps have.
+#[derive(Clone, Copy, Debug, Default)]
+struct RemoteClock {
+    /// Ticks a second; 0 for not known.
+    hz: u32,
+    /// The timestamps of the ACK before; 0 for none.
+    sent: u32,
+    echoed: u32,
+}
+
+impl RemoteClock {
+    /// Takes an ACK's timestamps (`tcp_lp_remote_hz_estimator`).
+    fn take(&mut self, sent: u32, echoed: u32) {
+        let known = self.sent != 0 && self.echoed != 0;
+        let mut scaled = i64::from(self.hz.wrapping_shl(6));
+        if known && sent != self.sent && echoed != self.echoed {
+            let passed = CLOCK_HZ.wrapping_mul(sent.wrapping_sub(self.sent));
+            let rate = i64::from(passed / echoed.wrapping_sub(self.echoed));
+            scaled = if scaled > 0 { scaled + rate - (scaled >> 6) } else { rate << 6 };
+        }
+        self.hz = (scaled >> 6) as u32;
+        (self.sent, self.echoed) = (sent, echoed);
+    }
+
+    /// The delay that these timestamps speak of, up to a constant (`tcp_lp_owd_calculator`).
+    fn delay(&self, sent: u32, echoed: u32) -> Option<u32> {
+        let ticks = CLOCK_HZ.checked_div(self.hz)?;
+        Some(sent.wrapping_mul(ticks).wrapping_sub(echoed)).filter(|&delay| delay > 0)
+    }
+}
+
+/// One-way delays in milliseconds, as the kernel has them.
+#[derive(Clone, Copy, Debug)]
+struct KernelDelays {
+    /// What the receiver's clock shows more than it does here.
+    offset: u32,
+    remote: RemoteClock,
+    /// Smoothed, in eighths.
+    smoothed: u32,
+    min: u32,
+    max: u32,
+    /// The greatest of all: `max` stays one below.
+    reserved_max: u32,
+}
+
+impl KernelDelays {
+    fn new(offset: u32) -> Self {
+        let remote = RemoteClock::default();
+        Self { offset, remote, smoothed: 0, min: u32::MAX, max: 0, reserved_max: 0 }
+    }
+
+    /// Takes the timestamps of an ACK (`tcp_lp_rtt_sample`).
+    fn take(&mut self, Timestamps { sent, echoed }: Timestamps) {
+        // Timestamps have 32 bits.
+        let (sent, echoed) = ((sent as u32).wrapping_add(self.offset), echoed as u32);
+        self.remote.take(sent, echoed);
+        let Some(delay) = self.remote.delay(sent, echoed) else { return };
+        self.min = self.min.min(delay);
+        if delay > self.max {
+            if delay > self.reserved_max {
+                self.max = if self.reserved_max == 0 { delay } else { self.reserved_max };
+                self.reserved_max = delay;
+            } else {
+                self.max = delay;
+            }
+        }
+        self.smoothed = match self.smoothed {
+            0 => delay << 3,
+            smoothed => smoothed.wrapping_add(delay).wrapping_sub(smoothed >> 3),
+        };
+    }
+
+    fn is_low(&self, percent: u8) -> bool {
+        let part = u32::from(percent).wrapping_mul(self.max.wrapping_sub(self.min)) / 100;
+        self.smoothed >> 3 < self.min.wrapping_add(part)
+    }
+
+    /// The span begins anew around the delay as it is.
+    fn start_over(&mut self) {
+        self.min = self.smoothed >> 3;
+        self.max = self.smoothed >> 2;
+        self.reserved_max = self.max;
+    }
+}
+
+impl LowPriority {
+    /// TCP-LP at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        let delays = match config.delays {
+            Way::Linux => {
+                let any = || Random::new(init.seed).word();
+                Delays::Linux(KernelDelays::new(config.clock_offset_ms.unwrap_or_else(any)))
+            }
+            Way::Paper => Delays::Paper(PaperDelays::default()),
+        };
+        Self {
+            config,
+            flavour: init.flavour,
+            window: Window::new(init),
+            delays,
+            last_drop: 0,
+            inference: 0,
+            is_inferring: false,
+        }
+    }
+
+    /// Looks for early congestion (`tcp_lp_pkts_acked`).
+    fn look(&mut self, flow: &FlowState, has_rtt: bool, timestamps: Timestamps) {
+        let now = jiffies(flow.now) as u32;
+        if has_rtt {
+            match &mut self.delays {
+                Delays::Linux(delays) => delays.take(timestamps),
+                Delays::Paper(delays) => delays.take(timestamps),
+            }
+        }
+        let since = now.wrapping_sub(timestamps.echoed as u32);
+        if since.cast_signed() > 0 {
+            self.inference = u32::from(self.config.inference_rtts).wrapping_mul(since);
+        }
+        self.is_inferring =
+            self.last_drop != 0 && now.wrapping_sub(self.last_drop) < self.inference;
+        let percent = self.config.threshold_percent;
+        let is_low = match &mut self.delays {
+            Delays::Linux(delays) => {
+                let is_low = delays.is_low(percent);
+                if !is_low {
+                    delays.start_over();
+                }
+                is_low
+            }
+            Delays::Paper(delays) => delays.is_low(percent),
+        };
+        if is_low {
+            return;
+        }
+        // In an episode the window is led to `ssthresh` whatever is set here.
+        if !flow.is_recovering() {
+            self.window.set(if self.is_inferring { 1 } else { self.window.cwnd() >> 1 });
+        }
+        self.last_drop = now;
+    }
+}
+
+impl CongestionControl for LowPriority {
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        if let Some(timestamps) = ack.timestamps {
+            let has_rtt = ack.rtt.is_some_and(|rtt| micros(rtt) > 0);
+            self.look(flow, has_rtt, timestamps);
+        }
+    }
+
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if !flow.is_recovering() && ack.credit > 0 && !self.is_inferring {
+            self.window.grow_as_reno(flow, ack.credit);
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        self.window.shrink(flow, event, 0.5);
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn floor(&self) -> Option<u64> {
+        // `tcp_reno_min_cwnd`, as of the module until Linux 3.1.
+        let ssthresh = self.window.control().ssthresh?;
+        (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        let (delay, least, greatest) = match self.delays {
+            Delays::Linux(it) => {
+                (f64::from(it.smoothed) / 8.0, f64::from(it.min), f64::from(it.max))
+            }
+            Delays::Paper(it) => {
+                let (least, greatest) = it.span.unwrap_or_default();
+                (it.smoothed, least, greatest)
+            }
+        };
+        record("one_way_delay_ms", delay);
+        record("least_delay_ms", least);
+        record("greatest_delay_ms", greatest);
+        record("inference_ms", f64::from(self.inference));
+        record("is_inferring", f64::from(u8::from(self.is_inferring)));
+    }
+}

@@ -1,0 +1,44 @@
+//! Random numbers for algorithms that draw some. This crate depends on none that has a generator, and
+//! needs a few numbers of a flow only: SplitMix64 (Steele, Lea, Flood 2014), from `Init::seed`.
+
+/// A repeatable source of random numbers.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// The numbers of this seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Any 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Any 32 bits (`get_random_u32`).
+    pub fn word(&mut self) -> u32 {
+        (self.bits() >> 32) as u32
+    }
+
+    /// Any 8 bits.
+    pub fn byte(&mut self) -> u8 {
+        (self.bits() >> 56) as u8
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_the_published_generator() {
+        // The first numbers of seed 1234567, as implementations of SplitMix64 agree on.
+        let mut random = Random::new(1_234_567);
+        assert_eq!(random.bits(), 6_457_827_717_110_365_317);
+        assert_eq!(random.bits(), 3_203_168_211_198_807_973);
+    }
+}
