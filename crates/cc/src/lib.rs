@@ -20,6 +20,7 @@ mod random;
 mod seam;
 mod table;
 
+pub mod cdg;
 pub mod cubic;
 pub mod hystart;
 pub mod lp;
@@ -39,6 +40,7 @@ pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
 pub const ALGORITHMS: &[Algorithm] = &[
+    cdg::ALGORITHM,
     cubic::ALGORITHM,
     lp::ALGORITHM,
     newreno::ALGORITHM,

@@ -149,6 +149,44 @@ pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
     })
 }
 
+/// For `serde(deserialize_with)`, with what is allowed: a whole number.
+///
+/// # Errors
+///
+/// The value is not a whole number or not allowed.
+pub(crate) fn whole<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    allowed: fn(u64) -> bool,
+    expected: &'static str,
+) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(Whole { allowed, expected })
+}
+
+struct Whole {
+    allowed: fn(u64) -> bool,
+    expected: &'static str,
+}
+
+impl Visitor<'_> for Whole {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        if (self.allowed)(number) {
+            return Ok(number);
+        }
+        Err(E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        let negative = |_| E::invalid_value(Unexpected::Signed(number), &self);
+        u64::try_from(number).map_err(negative).and_then(|number| self.visit_u64(number))
+    }
+}
+
 struct Number {
     allowed: fn(f64) -> bool,
     expected: &'static str,

@@ -31,6 +31,13 @@ pub trait CongestionControl: Debug + Send {
         false
     }
 
+    /// Whether the window is to become smaller without a signal of the network, as for a mark
+    /// (`tcp_enter_cwr` of Linux). Asked after `on_ack`; outside of an episode the answer to yes is
+    /// `on_congestion`, with [`Cause::Ecn`].
+    fn wants_reduction(&self) -> bool {
+        false
+    }
+
     /// Congestion was signalled. Once per episode, not once per lost segment.
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion);
 

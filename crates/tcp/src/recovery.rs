@@ -320,8 +320,9 @@ impl Sender {
         true
     }
 
-    /// Congestion was marked: the window shrinks once for what is outstanding (RFC 3168 §6.1.2).
-    fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
+    /// Congestion was marked, or the controller took something for it: the window shrinks once for what is
+    /// outstanding (RFC 3168 §6.1.2).
+    pub(crate) fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
         if !self.has_again() {
             self.flight.undo.nothing_again();
         }

@@ -396,6 +396,11 @@ impl Sender {
         if brought.credit > 0 && !self.flight.recovery.is_reducing() {
             self.flight.usage.note_growth(now);
         }
+        if self.cc().is_some_and(CongestionControl::wants_reduction)
+            && self.flight.recovery.phase < Phase::Reduced
+        {
+            self.reduce_for_mark(now, settings);
+        }
         self.update_rate(settings);
     }
 
