@@ -25,6 +25,7 @@ pub mod cubic;
 pub mod hystart;
 pub mod lp;
 pub mod newreno;
+pub mod nv;
 pub mod testing;
 pub mod westwood;
 pub mod westwood_plus;
@@ -44,6 +45,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     cubic::ALGORITHM,
     lp::ALGORITHM,
     newreno::ALGORITHM,
+    nv::ALGORITHM,
     westwood::ALGORITHM,
     westwood_plus::ALGORITHM,
 ];

@@ -228,6 +228,9 @@ pub struct Ack {
     pub is_predicted: bool,
     /// Segments that were in flight before it.
     pub in_flight_before: u64,
+    /// `FlowState::delivered` when the newest segment that it delivers left, where the sender samples the
+    /// rate.
+    pub delivered_at_send: Option<u64>,
     /// How fast the path delivered, where the sender samples it.
     pub rate: Option<RateSample>,
     /// Present on the ACK that ends a round trip.

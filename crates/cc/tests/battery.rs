@@ -246,11 +246,12 @@ fn ack() -> impl Strategy<Value = Ack> {
         prop::option::of(duration()),
         prop::option::of(timestamps),
         any::<bool>(),
-        number(),
+        (number(), prop::option::of(number())),
     );
     (counts, delays, prop::option::of(rate_sample()), prop::option::of(round())).prop_map(
         |((acked, credit, delivered, lost, ce), delays, rate, round)| {
-            let (rtt, one_way_delay, timestamps, is_predicted, in_flight_before) = delays;
+            let (rtt, one_way_delay, timestamps, is_predicted, at_send) = delays;
+            let (in_flight_before, delivered_at_send) = at_send;
             Ack {
                 acked,
                 credit,
@@ -262,6 +263,7 @@ fn ack() -> impl Strategy<Value = Ack> {
                 timestamps,
                 is_predicted,
                 in_flight_before,
+                delivered_at_send,
                 rate,
                 round,
             }

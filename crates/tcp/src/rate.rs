@@ -89,6 +89,12 @@ impl Rates {
         self.app_limited.is_some()
     }
 
+    /// What was delivered when the newest segment left that the ACK at hand delivers.
+    #[inline]
+    pub fn delivered_at_send(&self) -> Option<u64> {
+        self.newest.map(|newest| newest.departure.delivered)
+    }
+
     /// The oldest segment is acknowledged and goes.
     #[inline]
     pub fn forget_oldest(&mut self) {

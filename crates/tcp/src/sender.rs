@@ -353,6 +353,12 @@ impl Sender {
             delivered: progress.delivered,
             ce: if marked { progress.delivered } else { 0 },
             rtt,
+            delivered_at_send: self
+                .flight
+                .board
+                .rates
+                .as_ref()
+                .and_then(|it| it.delivered_at_send()),
             ..brought
         };
         self.announce(now, &brought);
