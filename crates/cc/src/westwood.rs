@@ -256,3 +256,114 @@ impl CongestionControl for Westwood {
         record("sample_mbit_s", self.bandwidth.last_sample * 8.0 / 1e6);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{FLOW, INIT};
+
+    const MSS: u64 = INIT.mss;
+
+    fn westwood(params: &str) -> Westwood {
+        let params = crate::Params(serde_json::from_str(params).unwrap());
+        Westwood::new(&INIT, params.parse().unwrap())
+    }
+
+    /// ACKs of a segment each, ten milliseconds apart.
+    fn steady(cc: &mut Westwood, acks: u64) -> FlowState {
+        let mut flow = FlowState { min_rtt: Duration::from_millis(100), ..FLOW };
+        for number in 1..=acks {
+            flow.now = Time::ZERO + Duration::from_millis(10 * number);
+            flow.una = MSS * number;
+            cc.on_arrival(&flow, &Ack { acked: 1, ..Ack::default() });
+        }
+        flow
+    }
+
+    #[test]
+    fn a_steady_stream_is_known_after_five_time_constants() {
+        // 1460 bytes each 10 ms are 1.168 Mbit/s; after 5 * 500 ms all but exp(-5) = 0.7 % is known.
+        let mut cc = westwood("{}");
+        steady(&mut cc, 251);
+        let seen = crate::testing::probe(&cc, "bandwidth_mbit_s");
+        assert!(0.99 * 1.168 < seen && seen < 1.168 * 1.001, "{seen}");
+    }
+
+    #[test]
+    fn a_loss_leaves_what_fills_the_path() {
+        // 1460 bytes each 10 ms, for 100 ms: ten segments; rounded down as the filter is below.
+        let mut cc = westwood("{}");
+        let flow = steady(&mut cc, 1001);
+        cc.window.slow_start(90);
+        let event = Congestion { cause: crate::Cause::Loss, flight: 100, again: false };
+        cc.on_congestion(&flow, event);
+        assert!((9..=10).contains(&cc.control().cwnd), "{:?}", cc.control());
+        cc.on_congestion(&flow, Congestion { cause: crate::Cause::Timeout, ..event });
+        assert_eq!(cc.control().cwnd, 1);
+        assert!((9..=10).contains(&cc.control().ssthresh.unwrap()));
+    }
+
+    #[test]
+    fn each_half_of_tau_without_an_ack_is_a_sample_of_zero() {
+        let start = Bandwidth { estimate: 1000.0, last_sample: 1000.0, ..Bandwidth::default() };
+        for (delta, expected, rest) in [
+            (0.25, 1000.0, 0.25),
+            // 0.6 * 1000 + 0.4 * (0 + 1000) / 2.
+            (0.30, 800.0, 0.05),
+            // 0.6 of that, as both samples are zero now.
+            (0.60, 480.0, 0.10),
+        ] {
+            let mut bandwidth = start;
+            let left = bandwidth.pass_silence(delta, 0.5);
+            assert!((bandwidth.estimate - expected).abs() < 1e-6, "{delta}: {bandwidth:?}");
+            assert!((left - rest).abs() < 1e-9, "{delta}: {left}");
+        }
+    }
+
+    #[test]
+    fn at_a_tenth_of_tau_both_filters_are_the_same() {
+        // (2 - 0.1) / (2 + 0.1) = 19 / 21 = 0.9048, of which ns-2's module has four digits.
+        let estimates = ["{}", r#"{ "filter": "constant" }"#].map(|params| {
+            let mut cc = westwood(params);
+            let mut flow = FLOW;
+            for number in 1..=20 {
+                flow.now = Time::ZERO + Duration::from_millis(50 * number);
+                flow.una = MSS * number * number;
+                cc.on_arrival(&flow, &Ack::default());
+            }
+            cc.bandwidth.estimate
+        });
+        assert!((estimates[0] / estimates[1] - 1.0).abs() < 1e-9, "{estimates:?}");
+    }
+
+    #[test]
+    fn what_duplicates_have_counted_is_taken_off_the_ack_that_ends_them() {
+        let mut counted = AckedCount { una: Some(0), accounted: 0 };
+        let mut take =
+            |una| counted.take(&FlowState { una: una * MSS, ..FLOW }, &Ack::default()) / MSS;
+        assert_eq!([take(1), take(1), take(1), take(1)], [1, 1, 1, 1]);
+        // Three duplicates, and an ACK of five segments: two are new.
+        assert_eq!(take(6), 2);
+        // A delayed ACK with nothing accounted for.
+        assert_eq!(take(8), 2);
+        // More duplicates than a partial ACK covers: it counts for the one that was repaired.
+        assert_eq!([take(8), take(8), take(8), take(8)], [1; 4]);
+        assert_eq!([take(10), take(15)], [1, 3]);
+    }
+
+    #[test]
+    fn acks_of_the_same_instant_count_together() {
+        let mut cc = westwood("{}");
+        let mut flow = FlowState { now: Time::ZERO + Duration::from_millis(10), ..FLOW };
+        cc.on_arrival(&flow, &Ack::default());
+        flow.now += Duration::from_millis(20);
+        for una in [MSS, 2 * MSS] {
+            cc.on_arrival(&FlowState { una, ..flow }, &Ack::default());
+        }
+        flow.now += Duration::from_millis(20);
+        cc.on_arrival(&FlowState { una: 3 * MSS, ..flow }, &Ack::default());
+        // Two segments in the last 20 ms: 2 * 1460 * 8 / 0.02 = 1.168 Mbit/s.
+        let seen = crate::testing::probe(&cc, "sample_mbit_s");
+        assert!((seen - 1.168).abs() < 1e-9, "{seen}");
+    }
+}
