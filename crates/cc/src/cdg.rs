@@ -261,7 +261,7 @@ impl Cdg {
     fn threshold(&mut self) -> u64 {
         let cwnd = self.window.cwnd();
         if self.watch.state == State::BackingOff {
-            return (u128::from(cwnd) * u128::from(self.config.backoff_beta) >> 10) as u64;
+            return ((u128::from(cwnd) * u128::from(self.config.backoff_beta)) >> 10) as u64;
         }
         if self.watch.state == State::NotFull && self.config.use_tolerance {
             return cwnd;

@@ -37,6 +37,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// TCP-LP in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "lp",
@@ -343,97 +346,5 @@ impl CongestionControl for LowPriority {
         record("greatest_delay_ms", greatest);
         record("inference_ms", f64::from(self.inference));
         record("is_inferring", f64::from(u8::from(self.is_inferring)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{FLOW, LINUX};
-    use tcplab_units::Time;
-
-    fn lp(params: &str) -> LowPriority {
-        let params = crate::Params(serde_json::from_str(params).unwrap());
-        LowPriority::new(&LINUX, params.parse().unwrap())
-    }
-
-    /// ACKs of one segment, 10 ms apart, whose data took so many milliseconds, and the windows after them.
-    /// The way back takes 20 ms. ACKs earn no growth.
-    fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
-        let acks = delays.iter().enumerate().map(|(number, delay)| {
-            let now = 1000 + 10 * number as u64;
-            let flow = FlowState { now: Time::ZERO + Duration::from_millis(now), ..FLOW };
-            let timestamps = Some(Timestamps { sent: now - 20, echoed: now - 20 - delay });
-            let rtt = Some(Duration::from_millis(20 + delay));
-            cc.on_arrival(&flow, &Ack { acked: 1, rtt, timestamps, ..Ack::default() });
-            cc.control().cwnd
-        });
-        acks.collect()
-    }
-
-    #[test]
-    fn a_delay_above_the_threshold_halves_the_window_and_in_inference_leaves_one() {
-        // After 10 ms and 50 ms the smoothed delay is 15 ms, below 10 + 0.15 * 40 = 16; after another
-        // 50 ms it is 19.4 ms, above it. The next ACK is 10 ms later, within three round trips.
-        let mut cc = lp(r#"{ "delays": "paper" }"#);
-        assert_eq!(windows(&mut cc, &[10, 50, 50, 50]), [10, 10, 5, 1]);
-        // Nothing grows meanwhile.
-        cc.on_ack(&FLOW, &Ack { credit: 1, ..Ack::default() });
-        assert_eq!(cc.control().cwnd, 1);
-    }
-
-    #[test]
-    fn an_inference_phase_ends_after_three_round_trips() {
-        let mut cc = lp(r#"{ "delays": "paper" }"#);
-        let mut delays = vec![10, 50, 50];
-        // 30 ms of round trip: 90 ms, which is nine ACKs; in the meantime the delay has fallen.
-        delays.extend([10; 12]);
-        windows(&mut cc, &delays);
-        assert_eq!(crate::testing::probe(&cc, "is_inferring"), 0.0);
-    }
-
-    #[test]
-    fn in_linux_a_clock_that_began_late_makes_it_reno() {
-        let delays = [10; 20];
-        let offset = |offset: u32| format!(r#"{{ "clock_offset_ms": {offset} }}"#);
-        // 2^29 and more do not fit into what is left of 32 bits without the three of the eighths.
-        let seen = windows(&mut lp(&offset(1 << 29)), &delays);
-        assert!(seen.iter().all(|&cwnd| cwnd == 10), "{seen:?}");
-        // Where they do, the first delays have a span of none, and are above it. Then it is 10 to 20 ms, and
-        // 10 is below the threshold of 11.
-        let seen = windows(&mut lp(&offset(0)), &delays);
-        assert_eq!((seen[0], &seen[1..]), (10, &[5; 19][..]));
-    }
-
-    #[test]
-    fn the_receivers_clock_is_estimated_from_ack_to_ack() {
-        let mut clock = RemoteClock::default();
-        clock.take(100, 50);
-        assert_eq!((clock.hz, clock.delay(100, 50)), (0, None));
-        // 20 ticks in 10 ms: 2000 Hz, which divide 1000 ms 0 times: what is left is -60.
-        clock.take(120, 60);
-        assert_eq!((clock.hz, clock.delay(120, 60)), (2000, Some(60_u32.wrapping_neg())));
-        // 10 in 10: 1000 is 1000 less; a 64th of that is 15.6.
-        clock.take(130, 70);
-        assert_eq!(clock.hz, 1984);
-    }
-
-    #[test]
-    fn the_delay_is_what_the_clocks_differ_by() {
-        let clock = RemoteClock { hz: 1000, sent: 1, echoed: 1 };
-        assert_eq!(clock.delay(70, 50), Some(20));
-        let clock = RemoteClock { hz: 500, sent: 1, echoed: 1 };
-        assert_eq!(clock.delay(70, 50), Some(90));
-    }
-
-    #[test]
-    fn without_timestamps_it_is_reno() {
-        let mut cc = lp("{}");
-        for _ in 0..5 {
-            let rtt = Some(Duration::from_millis(500));
-            cc.on_arrival(&FLOW, &Ack { acked: 1, rtt, ..Ack::default() });
-            cc.on_ack(&FLOW, &Ack { credit: 1, ..Ack::default() });
-        }
-        assert_eq!(cc.control().cwnd, 15);
     }
 }

@@ -246,7 +246,7 @@ impl Nv {
         self.window.set_threshold(self.ideal);
         let cwnd = self.window.cwnd();
         self.window.set(if excess > 2 {
-            cwnd - (u128::from(excess) * u128::from(CONGESTION_DECREASE) >> 7).max(2) as u64
+            cwnd - ((u128::from(excess) * u128::from(CONGESTION_DECREASE)) >> 7).max(2) as u64
         } else {
             self.ideal
         });
@@ -325,7 +325,7 @@ impl CongestionControl for Nv {
         if event.cause == Cause::Timeout {
             self.growth = (self.growth - 1).max(-8);
         }
-        let kept = u128::from(self.window.cwnd()) * u128::from(LOSS_KEPT) >> 10;
+        let kept = (u128::from(self.window.cwnd()) * u128::from(LOSS_KEPT)) >> 10;
         self.window.shrink_to(flow, event, kept as u64);
     }
 

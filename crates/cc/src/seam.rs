@@ -229,7 +229,7 @@ pub struct Ack {
     /// Segments that were in flight before it.
     pub in_flight_before: u64,
     /// `FlowState::delivered` when the newest segment that it delivers left, where the sender samples the
-    /// rate.
+    /// rate. Told as it arrives; later `rate` has it.
     pub delivered_at_send: Option<u64>,
     /// How fast the path delivered, where the sender samples it.
     pub rate: Option<RateSample>,

@@ -24,7 +24,7 @@
 //!   wired/wireless networks, Wireless Networks 8, 2002: §2.2 the filter, §2.3 `AckedCount`, §3 the
 //!   answer to losses, §4 `tau` = 500 ms.
 //! - Mascolo, Casetti, Gerla, Sanadidi, Wang: TCP Westwood: bandwidth estimation for enhanced transport
-//!   over wireless links, MobiCom 2001.
+//!   over wireless links, `MobiCom` 2001.
 
 use crate::{
     Ack, Algorithm, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks, Preset,
@@ -170,7 +170,7 @@ impl Bandwidth {
     }
 
     fn sample(&mut self, sample: f64, kept: f64) {
-        let mean = (sample + self.last_sample) / 2.0;
+        let mean = f64::midpoint(sample, self.last_sample);
         self.estimate = kept * self.estimate + (1.0 - kept) * mean;
         self.last_sample = sample;
     }

@@ -34,6 +34,9 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
+#[cfg(test)]
+mod tests;
+
 /// Westwood+ in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
     name: "westwood+",
@@ -154,7 +157,7 @@ impl Estimate {
             Self::Once { estimate, last_sample } => {
                 let sample = bytes as f64 / interval as f64;
                 let new = match config.filter {
-                    Filter::Tustin => (sample + *last_sample) / 2.0,
+                    Filter::Tustin => f64::midpoint(sample, *last_sample),
                     // The paper does not say where it begins. As in Linux, where the first sample is.
                     _ if *estimate <= 0.0 => {
                         *estimate = sample;
@@ -309,105 +312,5 @@ impl CongestionControl for WestwoodPlus {
         record("rtt_ms", self.rtt as f64);
         record("rtt_min_ms", self.rtt_min as f64);
         record("ideal_cwnd", self.ideal() as f64);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::{FLOW, LINUX, Path};
-
-    fn westwood_plus(params: &str) -> WestwoodPlus {
-        let params = crate::Params(serde_json::from_str(params).unwrap());
-        WestwoodPlus::new(&LINUX, params.parse().unwrap())
-    }
-
-    /// Ten segments each round trip of 100 ms, for so many.
-    fn steady(cc: &mut WestwoodPlus, rounds: usize) {
-        let mut path = Path::new(cc, Duration::from_millis(100));
-        path.flow.cwnd_limited = false;
-        for _ in 0..rounds {
-            path.round();
-        }
-    }
-
-    fn event(cause: Cause) -> Congestion {
-        Congestion { cause, flight: 10, again: false }
-    }
-
-    #[test]
-    fn two_filters_keep_seven_eighths_each_in_whole_numbers() {
-        let config = Config::default();
-        let mut estimate = Estimate::new(Filter::Linux);
-        estimate.take(1000, 10, &config);
-        assert!(matches!(estimate, Estimate::Twice { first: 100, second: 100 }), "{estimate:?}");
-        // (700 + 180) / 8 = 110, and (700 + 110) / 8 = 101.25.
-        estimate.take(1809, 10, &config);
-        assert!(matches!(estimate, Estimate::Twice { first: 110, second: 101 }), "{estimate:?}");
-    }
-
-    #[test]
-    fn the_filter_of_the_paper_keeps_nine_tenths() {
-        let value = |filter| {
-            let config = Config { filter, alpha: 0.9 };
-            let mut estimate = Estimate::new(filter);
-            estimate.take(1000, 10, &config);
-            estimate.take(2000, 10, &config);
-            let Estimate::Once { estimate, .. } = estimate else { panic!("{estimate:?}") };
-            estimate
-        };
-        // It begins with the first sample: 0.9 * 100 + 0.1 * 200.
-        assert!((value(Filter::Paper) - 110.0).abs() < 1e-9);
-        // It begins at 0: 0.1 * (100 + 0) / 2 = 5, and 0.9 * 5 + 0.1 * (200 + 100) / 2.
-        assert!((value(Filter::Tustin) - 19.5).abs() < 1e-9);
-    }
-
-    #[test]
-    fn after_recovery_the_window_is_what_the_path_holds() {
-        // An ACK of 1460 bytes each 10 ms is 146 bytes a jiffy, and 146 * 100 / 1460 = 10 segments.
-        let mut cc = westwood_plus("{}");
-        steady(&mut cc, 5);
-        cc.on_congestion(&FLOW, event(Cause::Loss));
-        assert_eq!((cc.control().cwnd, cc.control().ssthresh), (5, Some(5)));
-        cc.on_recovered(&FLOW);
-        assert_eq!((cc.control().cwnd, cc.control().ssthresh), (10, Some(10)));
-    }
-
-    #[test]
-    fn the_paper_sets_the_window_when_the_loss_is_found() {
-        let mut cc = westwood_plus(r#"{ "filter": "paper" }"#);
-        steady(&mut cc, 5);
-        cc.window.slow_start(30);
-        cc.on_congestion(&FLOW, event(Cause::Loss));
-        assert_eq!((cc.control().cwnd, cc.control().ssthresh), (10, Some(10)));
-    }
-
-    #[test]
-    fn a_timeout_forgets_the_least_rtt() {
-        let mut cc = westwood_plus("{}");
-        steady(&mut cc, 5);
-        cc.on_congestion(&FLOW, event(Cause::Timeout));
-        // `tcp_enter_loss`: one more than what is in flight, which is nothing here.
-        assert_eq!((cc.control().cwnd, cc.control().ssthresh), (1, Some(10)));
-        cc.on_recovered(&FLOW);
-        assert_eq!(cc.control().cwnd, 1);
-        let rtt = Some(Duration::from_micros(150_001));
-        cc.on_arrival(&FLOW, &Ack { rtt, ..Ack::default() });
-        // Rounded up to a jiffy.
-        assert_eq!(crate::testing::probe(&cc, "rtt_min_ms"), 151.0);
-    }
-
-    #[test]
-    fn nothing_is_sampled_in_less_than_fifty_milliseconds() {
-        let mut cc = westwood_plus("{}");
-        let rtt = Some(Duration::from_millis(1));
-        // The sample has the 50 segments of the second ACK: 1460 * 50 / 51 = 1431 bytes a jiffy.
-        for (at, expected) in [(0, 0.0), (50, 0.0), (51, 1431.0 * 8.0 / 1e3)] {
-            let now = FLOW.now + Duration::from_millis(at);
-            let flow = crate::FlowState { now, una: 1460 * (1 + at), ..FLOW };
-            cc.on_arrival(&flow, &Ack { rtt, is_predicted: at == 0, ..Ack::default() });
-            let seen = crate::testing::probe(&cc, "bandwidth_mbit_s");
-            assert_eq!(seen, expected, "{at} ms");
-        }
     }
 }

@@ -152,6 +152,15 @@ fn said(timestamps: segment::Timestamps) -> Timestamps {
     Timestamps { sent: timestamps.value.into(), echoed: timestamps.echo.into() }
 }
 
+/// What an ACK says for itself.
+fn in_words(segment: &Segment, answer: Answer) -> Ack {
+    Ack {
+        timestamps: answer.echoed.and(segment.timestamps()).map(said),
+        is_predicted: !answer.marked && segment.sack().is_empty(),
+        ..Ack::default()
+    }
+}
+
 impl Sender {
     pub fn new(origin: u32, settings: &Settings) -> Self {
         Self {
@@ -322,12 +331,9 @@ impl Sender {
         };
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        let mut brought = Ack {
-            timestamps: echoed.and(segment.timestamps()).map(said),
-            is_predicted: !window_changed && !marked && segment.sack().is_empty(),
-            in_flight_before,
-            ..Ack::default()
-        };
+        let mut brought = in_words(segment, answer);
+        brought.in_flight_before = in_flight_before;
+        brought.is_predicted &= !window_changed;
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
             self.announce(now, &brought);
             self.pass_on_nothing(now, in_flight_before, settings);
@@ -353,12 +359,6 @@ impl Sender {
             delivered: progress.delivered,
             ce: if marked { progress.delivered } else { 0 },
             rtt,
-            delivered_at_send: self
-                .flight
-                .board
-                .rates
-                .as_ref()
-                .and_then(|it| it.delivered_at_send()),
             ..brought
         };
         self.announce(now, &brought);
@@ -422,7 +422,10 @@ impl Sender {
     #[inline]
     fn announce(&mut self, now: Time, brought: &Ack) {
         if self.steering.as_ref().is_some_and(|steering| steering.hears_arrivals) {
-            self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
+            let rates = self.flight.board.rates.as_ref();
+            let delivered_at_send = rates.and_then(|rates| rates.delivered_at_send());
+            let brought = Ack { delivered_at_send, ..*brought };
+            self.consult(now, |cc, flow| cc.on_arrival(flow, &brought));
         }
     }
 

@@ -87,8 +87,8 @@ fn five_back_offs_without_effect_are_enough() {
         path.rtt = Duration::from_millis(100 + 400 * round);
         path.round();
     }
-    assert_eq!(path.probe("ineffectual_backoffs"), 19.0);
-    assert_eq!(path.probe("backoffs"), 5.0);
+    assert_eq!(path.probe("ineffectual_backoffs") as u64, 19);
+    assert_eq!(path.probe("backoffs") as u64, 5);
 }
 
 #[test]

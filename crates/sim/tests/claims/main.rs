@@ -9,6 +9,7 @@ mod loss_law;
 mod refusals;
 mod sawtooth;
 mod traffic;
+mod westwood;
 
 use tcplab_model::{Backend, Profile, Watch};
 use tcplab_sim::backend;
