@@ -13,7 +13,7 @@ fn against_a_queue(cc: &str) -> Tables {
         r#"
         duration = "200 s"
         stack = {{ cc = "{cc}" }}
-        record = {{ samples = "20 ms", links = "20 ms", drops = true }}
+        record = {{ samples = "20 ms", links = "20 ms" }}
         [[network.links]]
         between = ["a", "b"]
         rate = "4 Mbit/s"
@@ -74,7 +74,6 @@ fn empties_the_queue_with_each_loss_and_keeps_the_link_full() {
     // A round trip's sample is off by no more than an ACK of two segments in the 46 or more that a window
     // of 46 to 61 has: 4 %, of which a filter that keeps 7/8 leaves less than one segment.
     let (windows, queues) = (least_window(&tables), least_queue(&tables));
-    eprintln!("{windows:?} {queues:?} {}", utilisation(&tables, "a>b", 30.0));
     assert!(windows.len() > 5, "{windows:?}");
     assert!(windows.iter().all(|cwnd| (19.0..=22.0).contains(cwnd)), "{windows:?}");
     // What is left in the queue is what the window is larger than the path: at the most one packet.
