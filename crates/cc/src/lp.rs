@@ -23,7 +23,7 @@
 //! - After each early answer the span begins anew, from the smoothed delay to twice of it, so the delay
 //!   of a queue that stays becomes normal.
 //!
-//! `delays = "paper"` has none of these. Without timestamps there is no delay, and LP is Reno.
+//! Without timestamps there is no delay, and LP is Reno. So it is where `clock_offset_ms` is 2^29 or more.
 //!
 //! - Kuzmanovic, Knightly: TCP-LP: a distributed algorithm for low priority data transfer, INFOCOM 2003.
 //! - Linux 6.12, `tcp_lp.c`.
@@ -32,7 +32,7 @@ use crate::kernel::{jiffies, micros};
 use crate::random::Random;
 use crate::{
     Ack, Algorithm, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind, Marks,
-    Preset, Timestamps, Window, defaults,
+    Timestamps, Window, defaults,
 };
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
@@ -49,12 +49,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     year: 2003,
     marks: Marks::AsSet,
     source: include_str!("lp.rs"),
-    presets: &[Preset {
-        name: "2003",
-        summary: "as published: clocks of a known rate, delays in full, extremes for good",
-        source: "Kuzmanovic, Knightly, INFOCOM 2003: delta = 0.15, gamma = 1/8, itt = 3 RTTs",
-        params: r#"{ "delays": "paper" }"#,
-    }],
+    presets: &[],
     defaults: defaults::<Config>,
     build: |init, params| Ok(Box::new(LowPriority::new(init, params.parse()?))),
 };
@@ -63,10 +58,8 @@ pub const ALGORITHM: Algorithm = Algorithm {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// How delays are measured and compared: as `linux` does it, or as the `paper`.
-    pub delays: Way,
-    /// What the receiver's clock of timestamps shows when ours shows zero, in milliseconds, for
-    /// `linux`; any number, from the run's seed, where none is given.
+    /// What the receiver's clock of timestamps shows when ours shows zero, in milliseconds; any
+    /// number, from the run's seed, where none is given, as Linux hosts have it.
     pub clock_offset_ms: Option<u32>,
     /// How far above the least delay congestion begins, in percent of the span of delays (the paper's
     /// delta, 0.15).
@@ -77,18 +70,8 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { delays: Way::Linux, clock_offset_ms: None, threshold_percent: 15, inference_rtts: 3 }
+        Self { clock_offset_ms: None, threshold_percent: 15, inference_rtts: 3 }
     }
-}
-
-/// Whose way to look at delays.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-pub enum Way {
-    /// The kernel's.
-    Linux,
-    /// The paper's.
-    Paper,
 }
 
 /// Milliseconds in a second: the rate of our clock of timestamps, and the unit of delays.
@@ -106,38 +89,6 @@ pub struct LowPriority {
     /// How long an inference phase lasts, in milliseconds.
     inference: u32,
     is_inferring: bool,
-}
-
-/// What is known of delays to the receiver.
-#[derive(Clone, Copy, Debug)]
-enum Delays {
-    Linux(KernelDelays),
-    Paper(PaperDelays),
-}
-
-/// In milliseconds; they include how far the clocks are apart.
-#[derive(Clone, Copy, Debug, Default)]
-struct PaperDelays {
-    smoothed: f64,
-    /// Least and greatest.
-    span: Option<(f64, f64)>,
-}
-
-impl PaperDelays {
-    fn take(&mut self, Timestamps { sent, echoed }: Timestamps) {
-        let delay = sent as f64 - echoed as f64;
-        let Some((min, max)) = self.span else {
-            *self = Self { smoothed: delay, span: Some((delay, delay)) };
-            return;
-        };
-        self.smoothed += (delay - self.smoothed) / 8.0;
-        self.span = Some((min.min(delay), max.max(delay)));
-    }
-
-    fn is_low(&self, percent: u8) -> bool {
-        let above = |(min, max)| self.smoothed - min > f64::from(percent) / 100.0 * (max - min);
-        !self.span.is_some_and(above)
-    }
 }
 
 /// How fast the receiver's clock of timestamps runs. All in 32 bits, as timestamps have.
@@ -173,7 +124,7 @@ impl RemoteClock {
 
 /// One-way delays in milliseconds, as the kernel has them.
 #[derive(Clone, Copy, Debug)]
-struct KernelDelays {
+struct Delays {
     /// What the receiver's clock shows more than it does here.
     offset: u32,
     remote: RemoteClock,
@@ -185,7 +136,7 @@ struct KernelDelays {
     reserved_max: u32,
 }
 
-impl KernelDelays {
+impl Delays {
     fn new(offset: u32) -> Self {
         let remote = RemoteClock::default();
         Self { offset, remote, smoothed: 0, min: u32::MAX, max: 0, reserved_max: 0 }
@@ -228,13 +179,8 @@ impl KernelDelays {
 impl LowPriority {
     /// TCP-LP at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
-        let delays = match config.delays {
-            Way::Linux => {
-                let any = || Random::new(init.seed).word();
-                Delays::Linux(KernelDelays::new(config.clock_offset_ms.unwrap_or_else(any)))
-            }
-            Way::Paper => Delays::Paper(PaperDelays::default()),
-        };
+        let any = || Random::new(init.seed).word();
+        let delays = Delays::new(config.clock_offset_ms.unwrap_or_else(any));
         Self {
             config,
             flavour: init.flavour,
@@ -247,13 +193,10 @@ impl LowPriority {
     }
 
     /// Looks for early congestion (`tcp_lp_pkts_acked`).
-    fn look(&mut self, flow: &FlowState, has_rtt: bool, timestamps: Timestamps) {
+    fn look(&mut self, flow: &FlowState, ack: &Ack, timestamps: Timestamps) {
         let now = jiffies(flow.now) as u32;
-        if has_rtt {
-            match &mut self.delays {
-                Delays::Linux(delays) => delays.take(timestamps),
-                Delays::Paper(delays) => delays.take(timestamps),
-            }
+        if ack.rtt.is_some_and(|rtt| micros(rtt) > 0) {
+            self.delays.take(timestamps);
         }
         let since = now.wrapping_sub(timestamps.echoed as u32);
         if since.cast_signed() > 0 {
@@ -261,20 +204,10 @@ impl LowPriority {
         }
         self.is_inferring =
             self.last_drop != 0 && now.wrapping_sub(self.last_drop) < self.inference;
-        let percent = self.config.threshold_percent;
-        let is_low = match &mut self.delays {
-            Delays::Linux(delays) => {
-                let is_low = delays.is_low(percent);
-                if !is_low {
-                    delays.start_over();
-                }
-                is_low
-            }
-            Delays::Paper(delays) => delays.is_low(percent),
-        };
-        if is_low {
+        if self.delays.is_low(self.config.threshold_percent) {
             return;
         }
+        self.delays.start_over();
         // In an episode the window is led to `ssthresh` whatever is set here.
         if !flow.is_recovering() {
             self.window.set(if self.is_inferring { 1 } else { self.window.cwnd() >> 1 });
@@ -286,8 +219,7 @@ impl LowPriority {
 impl CongestionControl for LowPriority {
     fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
         if let Some(timestamps) = ack.timestamps {
-            let has_rtt = ack.rtt.is_some_and(|rtt| micros(rtt) > 0);
-            self.look(flow, has_rtt, timestamps);
+            self.look(flow, ack, timestamps);
         }
     }
 
@@ -332,18 +264,9 @@ impl CongestionControl for LowPriority {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        let (delay, least, greatest) = match self.delays {
-            Delays::Linux(it) => {
-                (f64::from(it.smoothed) / 8.0, f64::from(it.min), f64::from(it.max))
-            }
-            Delays::Paper(it) => {
-                let (least, greatest) = it.span.unwrap_or_default();
-                (it.smoothed, least, greatest)
-            }
-        };
-        record("one_way_delay_ms", delay);
-        record("least_delay_ms", least);
-        record("greatest_delay_ms", greatest);
+        record("one_way_delay_ms", f64::from(self.delays.smoothed) / 8.0);
+        record("least_delay_ms", f64::from(self.delays.min));
+        record("greatest_delay_ms", f64::from(self.delays.max));
         record("inference_ms", f64::from(self.inference));
         record("is_inferring", f64::from(u8::from(self.is_inferring)));
     }

@@ -15,10 +15,11 @@
 //! `0.9 old + 0.1 new`, no least interval, and the window is set when the loss is found: `filter =
 //! "paper"`. Growth is Reno's.
 //!
-//! It keeps links full where losses are random, and empties a queue that it filled: the next one is
-//! fuller the larger the buffer. In Linux RTTs are rounded up to milliseconds and the estimate is
-//! rounded down five times, so on paths of a few milliseconds it misses the right window by a lot.
-//! When a loss comes before the filters have settled (some 20 round trips) it undershoots.
+//! It keeps links full where losses are random, and empties a queue that it filled. When a loss comes
+//! before the filters have settled, some twenty round trips, it undershoots: slow start ends in a window
+//! of a tenth. In Linux the estimate is in whole bytes per millisecond, and each filter stops up to 7
+//! short of a rate that it comes to from below: a tenth of 1 Mbit/s. RTTs are rounded up to milliseconds:
+//! on paths of less than one the window is too wide by as much.
 //!
 //! - Grieco, Mascolo: Performance evaluation and comparison of Westwood+, New Reno and Vegas TCP
 //!   congestion control, ACM CCR 34(2), 2004: §2.1.

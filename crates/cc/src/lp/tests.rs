@@ -9,7 +9,7 @@ fn lp(params: &str) -> LowPriority {
     LowPriority::new(&LINUX, params.parse().unwrap())
 }
 
-/// ACKs of one segment, 10 ms apart, whose data took so many milliseconds, and the windows after them.
+/// ACKs of two segments, 10 ms apart, whose data took so many milliseconds, and the windows after them.
 /// The way back takes 20 ms. ACKs earn no growth.
 fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
     let acks = delays.iter().enumerate().map(|(number, delay)| {
@@ -17,7 +17,7 @@ fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
         let flow = FlowState { now: Time::ZERO + Duration::from_millis(now), ..FLOW };
         let timestamps = Some(Timestamps { sent: now - 20, echoed: now - 20 - delay });
         let rtt = Some(Duration::from_millis(20 + delay));
-        cc.on_arrival(&flow, &Ack { acked: 1, rtt, timestamps, ..Ack::default() });
+        cc.on_arrival(&flow, &Ack { acked: 2, rtt, timestamps, ..Ack::default() });
         cc.control().cwnd
     });
     acks.collect()
@@ -25,22 +25,24 @@ fn windows(cc: &mut LowPriority, delays: &[u64]) -> Vec<u64> {
 
 #[test]
 fn a_delay_above_the_threshold_halves_the_window_and_in_inference_leaves_one() {
-    // After 10 ms and 50 ms the smoothed delay is 15 ms, below 10 + 0.15 * 40 = 16; after another
-    // 50 ms it is 19.4 ms, above it. The next ACK is 10 ms later, within three round trips.
-    let mut cc = lp(r#"{ "delays": "paper" }"#);
-    assert_eq!(windows(&mut cc, &[10, 50, 50, 50]), [10, 10, 5, 1]);
+    // The first delays, of 10 ms, have a span of none and are above it: 5 segments. The span is 10 to
+    // 20 ms then, the threshold 11. After 50 ms the smoothed delay is 15, within three round trips.
+    let mut cc = lp(r#"{ "clock_offset_ms": 0 }"#);
+    assert_eq!(windows(&mut cc, &[10, 10, 10, 10, 10, 50]), [10, 5, 5, 5, 5, 1]);
     // Nothing grows meanwhile.
+    cc.is_inferring = true;
     cc.on_ack(&FLOW, &Ack { credit: 1, ..Ack::default() });
     assert_eq!(cc.control().cwnd, 1);
 }
 
 #[test]
 fn an_inference_phase_ends_after_three_round_trips() {
-    let mut cc = lp(r#"{ "delays": "paper" }"#);
-    let mut delays = vec![10, 50, 50];
-    // 30 ms of round trip: 90 ms, which is nine ACKs; in the meantime the delay has fallen.
-    delays.extend([10; 12]);
-    windows(&mut cc, &delays);
+    // Three round trips of 30 ms are nine ACKs.
+    let mut cc = lp(r#"{ "clock_offset_ms": 0 }"#);
+    windows(&mut cc, &[10; 9]);
+    assert!(cc.is_inferring);
+    let mut cc = lp(r#"{ "clock_offset_ms": 0 }"#);
+    windows(&mut cc, &[10; 12]);
     assert!(!cc.is_inferring);
 }
 
