@@ -6,6 +6,7 @@
 //! | `table` | what is said of an algorithm: its kind, presets, parameters, its page |
 //! | `window` | the arithmetic that ack-clocked algorithms share |
 //! | `hystart` | when slow start should end, for any algorithm to hold |
+//! | `registered` | algorithms from elsewhere, known by name in a process |
 //! | `params` | how an algorithm's parameters are read and refused |
 //! | `newreno`, `cubic` | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
@@ -14,6 +15,7 @@
 //! `tests/battery.rs` then covers it.
 
 mod params;
+mod registered;
 mod seam;
 mod table;
 
@@ -24,6 +26,7 @@ pub mod testing;
 pub mod window;
 
 pub use params::{BuildError, Params, above_zero, defaults, share};
+pub use registered::{Factory, Origin, register, registered_names};
 pub use seam::{
     Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
     Phase, RateSample, Round, Timestamps,
@@ -44,8 +47,8 @@ pub fn build(
     init: &Init,
     params: &Params,
 ) -> Result<Box<dyn CongestionControl>, BuildError> {
-    let (algorithm, params) = resolve(name, params)?;
-    (algorithm.build)(init, &params)
+    let (origin, params) = resolve(name, params)?;
+    origin.build(init, &params)
 }
 
 /// The algorithm called `name`, and its parameters: those of the preset that the name may end in, with
@@ -54,18 +57,34 @@ pub fn build(
 /// # Errors
 ///
 /// No algorithm or preset has that name, or the parameters are not a table.
-pub fn resolve(name: &str, given: &Params) -> Result<(&'static Algorithm, Params), BuildError> {
+pub fn resolve(name: &str, given: &Params) -> Result<(Origin, Params), BuildError> {
     let (name, preset) = match name.split_once('/') {
         Some((name, preset)) => (name, Some(preset)),
         None => (name, None),
     };
-    let known = || ALGORITHMS.iter().map(|algorithm| algorithm.name);
-    let algorithm =
-        ALGORITHMS.iter().find(|algorithm| algorithm.name == name).ok_or_else(|| {
-            BuildError::UnknownAlgorithm { name: name.into(), known: known().collect() }
-        })?;
+    if let Some(factory) = registered::registered(name) {
+        return match preset {
+            None => Ok((Origin::Registered(factory), registered::nothing().with(given)?)),
+            Some(preset) => Err(BuildError::UnknownPreset {
+                algorithm: name.into(),
+                name: preset.into(),
+                known: Vec::new(),
+            }),
+        };
+    }
+    let found = ALGORITHMS.iter().find(|algorithm| algorithm.name == name);
+    let algorithm = found.ok_or_else(|| BuildError::UnknownAlgorithm {
+        name: name.into(),
+        known: names().collect(),
+    })?;
     let base = preset.map(|preset| algorithm.preset(preset)).transpose()?.unwrap_or_default();
-    Ok((algorithm, base.with(given)?))
+    Ok((Origin::Table(algorithm), base.with(given)?))
+}
+
+/// The names of all algorithms, those included that are registered.
+pub fn names() -> impl Iterator<Item = String> {
+    let table = ALGORITHMS.iter().map(|algorithm| algorithm.name.to_owned());
+    table.chain(registered_names())
 }
 
 #[cfg(test)]
@@ -87,12 +106,14 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_those_there_are() {
-        let error = build("qubic", &INIT, &Params::default()).unwrap_err();
-        let known: Vec<_> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
-        assert_eq!(
-            error.to_string(),
-            format!("no congestion control is called `qubic`; there are {}", known.join(", "))
+        let error = build("qubic", &INIT, &Params::default()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("no congestion control is called `qubic`; there are "),
+            "{error}"
         );
+        for algorithm in ALGORITHMS {
+            assert!(error.contains(algorithm.name), "{error}");
+        }
     }
 
     #[test]

@@ -19,13 +19,13 @@ pub enum BuildError {
         /// What was asked for.
         name: String,
         /// What there is.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// The algorithm has no preset of this name.
     #[error("{algorithm} has no preset{}", said(.name, .known))]
     UnknownPreset {
         /// The algorithm.
-        algorithm: &'static str,
+        algorithm: String,
         /// What was asked for.
         name: String,
         /// What there is.
