@@ -9,7 +9,7 @@
 //!
 //! The window is whole segments; growth less than one is kept as credit (`Window::grow`).
 
-use crate::hystart::HyStart;
+use crate::slow_start::{HyStart, SlowStart};
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
     Marks, Preset, Window, above_zero, defaults, share,
@@ -76,7 +76,7 @@ pub struct Cubic {
     /// `alpha_cubic` while below `cwnd_prior`.
     alpha: f64,
     window: Window,
-    hystart: Option<HyStart>,
+    slow_start: SlowStart,
     curve: Curve,
     /// The curve before the last decrease.
     before: Curve,
@@ -115,7 +115,11 @@ impl Cubic {
             // RFC 9438 §4.3: with this slope, AIMD(alpha, beta) has Reno's average window.
             alpha: 3.0 * (1.0 - config.beta) / (1.0 + config.beta),
             window: Window::new(init),
-            hystart: config.hystart.then(HyStart::unpaced),
+            slow_start: if config.hystart {
+                SlowStart::HyStart(HyStart::unpaced())
+            } else {
+                SlowStart::Standard
+            },
             curve: Curve::default(),
             before: Curve::default(),
             config,
@@ -130,21 +134,6 @@ impl Cubic {
         } else {
             cwnd
         }
-    }
-
-    /// Slow start. Returns the credit left for congestion avoidance.
-    fn slow_start(&mut self, ack: &Ack, credit: u64) -> u64 {
-        let first = self.window.in_first_slow_start();
-        let Some(hystart) = self.hystart.as_mut().filter(|_| first) else {
-            return self.window.slow_start(credit);
-        };
-        let rest = self.window.slow_start(hystart.credit(credit));
-        if hystart.on_ack(ack) {
-            // §4.10: nothing was lost, so the curve will leave from a plateau here.
-            self.window.leave_slow_start();
-            self.curve.cwnd_prior = self.window.cwnd() as f64;
-        }
-        rest
     }
 
     /// Congestion avoidance (§4.2 to §4.5).
@@ -206,9 +195,11 @@ impl CongestionControl for Cubic {
         if flow.is_recovering() {
             return;
         }
-        let mut credit = if flow.cwnd_limited { ack.credit } else { 0 };
-        if self.window.in_slow_start() {
-            credit = self.slow_start(ack, credit);
+        let first = self.window.in_first_slow_start();
+        let credit = self.slow_start.on_ack(&mut self.window, flow, ack);
+        if first && !self.window.in_first_slow_start() {
+            // §4.10: nothing was lost, so the curve will leave from a plateau here.
+            self.curve.cwnd_prior = self.window.cwnd() as f64;
         }
         if self.window.in_slow_start() {
             return;
@@ -267,9 +258,7 @@ impl CongestionControl for Cubic {
         record("k", stage.k);
         record("t", stage.elapsed.as_secs_f64());
         record("w_est", stage.w_est);
-        let conservative = self.hystart.as_ref().is_some_and(HyStart::is_conservative)
-            && self.window.in_first_slow_start();
-        record("css", f64::from(u8::from(conservative)));
+        record("css", f64::from(u8::from(self.slow_start.is_conservative(&self.window))));
     }
 }
 

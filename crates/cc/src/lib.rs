@@ -5,7 +5,8 @@
 //! | `seam` | what a sender tells a controller, and what it answers |
 //! | `table` | what is said of an algorithm: its kind, presets, parameters, its page |
 //! | `window` | the arithmetic that ack-clocked algorithms share |
-//! | `hystart` | when slow start should end, for any algorithm to hold |
+//! | `slow_start` | how a flow begins, for any algorithm to hold |
+//! | `kernel` | the kernel's units |
 //! | `registered` | algorithms from elsewhere, known by name in a process |
 //! | `params` | how an algorithm's parameters are read and refused |
 //! | `newreno`, `cubic` | one algorithm each |
@@ -14,14 +15,15 @@
 //! A new algorithm is one file and two lines here: its `pub mod` and its place in [`ALGORITHMS`].
 //! `tests/battery.rs` then covers it.
 
+mod kernel;
 mod params;
 mod registered;
 mod seam;
 mod table;
 
 pub mod cubic;
-pub mod hystart;
 pub mod newreno;
+pub mod slow_start;
 pub mod testing;
 pub mod window;
 

@@ -4,12 +4,13 @@
 //! curve in 1/1024; the price of a segment (`cnt`) is a whole number, newly computed at most once a
 //! jiffy; Reno's window is followed with one slope, that of congestion avoidance below the old
 //! window; a timeout forgets everything; growth without a plateau is at least 5 % a round trip.
-//! `HyStart` is the one of 2008 (`hystart::classic`).
+//! `HyStart` is the one of 2008 (`slow_start::classic`).
 
 use super::Config;
-use crate::hystart::Classic;
+use crate::kernel::{jiffies, micros};
+use crate::slow_start::Classic;
 use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
-use tcplab_units::{Duration, Time};
+use tcplab_units::Duration;
 
 /// Shares are in 1/1024.
 const SCALE: u64 = 1024;
@@ -53,15 +54,6 @@ struct Curve {
     ack_cnt: u64,
     /// Reno's window.
     tcp_cwnd: u64,
-}
-
-/// The kernel's clock of milliseconds.
-fn jiffies(time: Time) -> u64 {
-    time.since(Time::ZERO).as_picos() / (1_000_000_000_000 / HZ)
-}
-
-fn micros(time: Duration) -> u64 {
-    time.as_picos() / 1_000_000
 }
 
 impl KernelCubic {
