@@ -9,7 +9,7 @@
 //! | `kernel` | the kernel's units |
 //! | `registered` | algorithms from elsewhere, known by name in a process |
 //! | `params` | how an algorithm's parameters are read and refused |
-//! | `newreno`, `cubic` | one algorithm each |
+//! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
 //! A new algorithm is one file and two lines here: its `pub mod` and its place in [`ALGORITHMS`].
@@ -21,6 +21,7 @@ mod registered;
 mod seam;
 mod table;
 
+pub mod compound;
 pub mod cubic;
 pub mod newreno;
 pub mod slow_start;
@@ -37,7 +38,7 @@ pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
-pub const ALGORITHMS: &[Algorithm] = &[cubic::ALGORITHM, newreno::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] = &[compound::ALGORITHM, cubic::ALGORITHM, newreno::ALGORITHM];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
 ///

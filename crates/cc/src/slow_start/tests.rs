@@ -19,13 +19,13 @@ const ACK: Ack = Ack {
 };
 
 /// A window, and how it grows.
-struct Flow {
+struct Begun {
     window: Window,
     slow_start: SlowStart,
     flow: FlowState,
 }
 
-impl Flow {
+impl Begun {
     fn new(kind: Kind) -> Self {
         let flow = FlowState { min_rtt: Duration::from_millis(100), ..FLOW };
         Self { window: Window::new(&INIT), slow_start: SlowStart::new(kind, MAX_SSTHRESH), flow }
@@ -55,7 +55,7 @@ const KINDS: [Kind; 4] = [Kind::Standard, Kind::Classic, Kind::HyStart, Kind::Li
 #[test]
 fn all_double_a_small_window_while_delay_is_constant() {
     for kind in KINDS {
-        let mut begun = Flow::new(kind);
+        let mut begun = Begun::new(kind);
         assert_eq!(
             [begun.round(100), begun.round(100), begun.round(100)],
             [20, 40, 80],
@@ -68,7 +68,7 @@ fn all_double_a_small_window_while_delay_is_constant() {
 fn delay_ends_it_for_those_that_look_at_delay() {
     // An eighth of 100 ms is 12.5 ms.
     for kind in KINDS {
-        let mut begun = Flow::new(kind);
+        let mut begun = Begun::new(kind);
         let looks_at_delay = matches!(kind, Kind::Classic | Kind::HyStart);
         begun.round(100);
         // HyStart++ ends it after five rounds of CSS, which the first of these begins.
@@ -81,7 +81,7 @@ fn delay_ends_it_for_those_that_look_at_delay() {
 
 #[test]
 fn limited_slow_start_adds_at_most_half_its_limit_a_round() {
-    let mut begun = Flow::new(Kind::Limited);
+    let mut begun = Begun::new(Kind::Limited);
     let windows: Vec<_> = (0..8).map(|_| begun.round(100)).collect();
     // RFC 3742 §2: at most max_ssthresh / 2 = 50 a round trip once beyond 100. K is rounded down, so
     // that the beginning of a K is a little faster: cwnd / K for 149 and K = 2 is 75.
@@ -95,7 +95,7 @@ fn limited_slow_start_adds_at_most_half_its_limit_a_round() {
 #[test]
 fn what_is_left_at_ssthresh_is_for_congestion_avoidance() {
     for kind in KINDS {
-        let mut begun = Flow::new(kind);
+        let mut begun = Begun::new(kind);
         begun.window.set_threshold(12);
         assert_eq!(begun.ack(&Ack { credit: 5, ..ACK }), 3, "{kind:?}");
         assert_eq!(begun.window.cwnd(), 12, "{kind:?}");
@@ -110,7 +110,7 @@ fn nothing_grows_in_recovery_nor_while_the_window_is_not_used() {
             FlowState { phase: Phase::Recovery, ..FLOW },
             FlowState { cwnd_limited: false, ..FLOW },
         ] {
-            let mut begun = Flow { flow, ..Flow::new(kind) };
+            let mut begun = Begun { flow, ..Begun::new(kind) };
             assert_eq!((begun.ack(&ACK), begun.window.cwnd()), (0, 10), "{kind:?}");
         }
     }
@@ -119,7 +119,7 @@ fn nothing_grows_in_recovery_nor_while_the_window_is_not_used() {
 #[test]
 fn after_a_timeout_only_the_hystart_of_2008_looks_again() {
     for (kind, ends) in [(Kind::Classic, true), (Kind::HyStart, false)] {
-        let mut begun = Flow::new(kind);
+        let mut begun = Begun::new(kind);
         begun.window.set_threshold(1000);
         begun.slow_start.on_congestion(
             &FlowState { now: Time::ZERO, ..begun.flow },
