@@ -326,12 +326,14 @@ impl Sender {
             }
             self.flight.rack.adapt(self.una, self.nxt);
         }
+        let timestamps = echoed.and(segment.timestamps()).map(said);
         let mut brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
             ce: if marked { progress.delivered } else { 0 },
             rtt,
-            timestamps: echoed.and(segment.timestamps()).map(said),
+            one_way_delay: timestamps.map(Timestamps::one_way_delay),
+            timestamps,
             in_flight_before,
             ..Ack::default()
         };
