@@ -22,6 +22,7 @@ mod seam;
 mod table;
 
 pub mod compound;
+pub mod copa;
 pub mod cubic;
 pub mod ledbat;
 pub mod newreno;
@@ -39,8 +40,13 @@ pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
-pub const ALGORITHMS: &[Algorithm] =
-    &[compound::ALGORITHM, cubic::ALGORITHM, ledbat::ALGORITHM, newreno::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] = &[
+    compound::ALGORITHM,
+    copa::ALGORITHM,
+    cubic::ALGORITHM,
+    ledbat::ALGORITHM,
+    newreno::ALGORITHM,
+];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
 ///
