@@ -12,7 +12,8 @@
 //! - If `cwnd / RTTstanding` is at most `1 / (delta d_q)` segments a second, the window grows by
 //!   `v / (delta cwnd)` segments, else it shrinks by as much: by `v / delta` in a round trip.
 //! - `v`, the velocity, is one, and doubles with every round trip from the third on in which the window
-//!   went the same way. When it turns, `v` is one again. Nothing more than doubles in a round trip.
+//!   went the same way. When it turns, `v` is one again: at the end of the round trip in the paper, and
+//!   here at once, as in its implementations. Nothing more than doubles in a round trip.
 //! - It begins with slow start, until the rate is above the target for the first time, or to the first
 //!   loss.
 //! - Segments leave at twice `cwnd / RTTstanding`, so that they come in no bursts.
@@ -32,6 +33,7 @@ use crate::{
 };
 use delays::Delays;
 use serde::{Deserialize, Serialize};
+use std::cmp::Ordering;
 use tcplab_units::{Duration, Rate};
 use velocity::Velocity;
 
@@ -145,6 +147,8 @@ impl Copa {
         if ack.round.is_some() {
             self.steering.velocity.on_round(self.window.cwnd());
         }
+        let heading = if is_too_fast { Ordering::Less } else { Ordering::Greater };
+        self.steering.velocity.head(heading);
         let delivered = ack.delivered as f64;
         let step = self.steering.velocity.get() * self.weight() / self.window.cwnd() as f64;
         let change = delivered * step.min(1.0);

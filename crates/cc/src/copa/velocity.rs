@@ -29,6 +29,14 @@ impl Velocity {
         self.value as f64
     }
 
+    /// The window is to go that way now: a velocity gathered in the other one is not for this. The paper
+    /// waits for the end of the round trip, and lets a window that grew fast fall as fast.
+    pub fn head(&mut self, direction: Ordering) {
+        if direction != self.direction && self.value > 1 {
+            (self.direction, self.rounds, self.value) = (direction, 0, 1);
+        }
+    }
+
     /// A round trip has ended with a window of `cwnd`.
     pub fn on_round(&mut self, cwnd: u64) {
         let direction = cwnd.cmp(&self.from);
@@ -57,5 +65,17 @@ mod tests {
         };
         assert_eq!([12, 14, 16, 20, 28, 26].map(&mut after), [1, 1, 2, 4, 8, 1]);
         assert_eq!([24, 22, 22].map(&mut after), [1, 2, 1]);
+    }
+
+    #[test]
+    fn what_was_gathered_in_one_direction_is_not_used_in_the_other() {
+        let mut velocity = Velocity::new(10);
+        for cwnd in [12, 14, 16] {
+            velocity.on_round(cwnd);
+        }
+        velocity.head(Ordering::Greater);
+        assert_eq!(velocity.value, 2);
+        velocity.head(Ordering::Less);
+        assert_eq!(velocity.value, 1);
     }
 }
