@@ -20,7 +20,9 @@
 //!
 //! Default mode: `delta` is 0.5, and losses change nothing. Competitive mode (§2.2): where the queue was
 //! not nearly empty for five RTTs (`d_q` more than a tenth of the greatest in four RTTs), `1 / delta`
-//! grows by one each round trip without a loss and halves with a loss, like NewReno's window.
+//! grows by one each round trip without a loss and halves with a loss, like NewReno's window. Here less
+//! than a segment of the flow's own is nearly empty, too: on slow links a packet more is over the tenth.
+//! Flows of Copa that once take each other for such flows keep the queue full until they lose something.
 //!
 //! The paper does not say what timeouts and marks do: after a timeout Copa begins again like NewReno,
 //! and a mark counts as a loss. Where a queue is too short to be seen in RTTs, losses do not stop it.
@@ -174,7 +176,7 @@ impl Copa {
 impl CongestionControl for Copa {
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
-            self.delays.take(flow, rtt);
+            self.delays.take(flow, rtt, self.window.cwnd());
         }
         if ack.delivered > 0 {
             self.choose_mode(flow, ack);

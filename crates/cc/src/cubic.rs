@@ -29,12 +29,32 @@ pub const ALGORITHM: Algorithm = Algorithm {
     year: 2008,
     marks: Marks::AsSet,
     source: include_str!("cubic.rs"),
-    presets: &[Preset {
-        name: "2008",
-        summary: "the published algorithm: four fifths kept, no HyStart",
-        source: "Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008: beta = 0.2, C = 0.4",
-        params: r#"{ "beta": 0.8, "c": 0.4, "fast_convergence": true, "hystart": false }"#,
-    }],
+    presets: &[
+        Preset {
+            name: "2008",
+            summary: "the published algorithm: four fifths kept, no HyStart",
+            source: "Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008: beta = 0.2, C = 0.4",
+            params: r#"{ "beta": 0.8, "c": 0.4, "fast_convergence": true, "hystart": false }"#,
+        },
+        Preset {
+            name: "freebsd-9.2",
+            summary: "FreeBSD 9: 204/256 kept, C = 102/256, no HyStart",
+            source: "sys/netinet/cc/cc_cubic.h: CUBIC_BETA 204, CUBIC_C_FACTOR 102, CUBIC_FC_FACTOR 230, of 256",
+            params: r#"{ "beta": 0.796875, "c": 0.3984375, "fast_convergence": true, "hystart": false }"#,
+        },
+        Preset {
+            name: "linux-2.6.20",
+            summary: "CUBIC 2.0: 819/1024 kept, slow start ends at 100 segments; without its limit of 16 segments each 100 ms",
+            source: "tcp_cubic.c of Linux 02b25fcf: beta = 819, bic_scale = 41, initial_ssthresh = 100",
+            params: r#"{ "beta": 0.7998046875, "c": 0.4, "hystart": false, "initial_ssthresh": 100 }"#,
+        },
+        Preset {
+            name: "linux-2.6.26",
+            summary: "717/1024 kept as today, no HyStart; the paper of that year has 4/5, see cubic/2008",
+            source: "tcp_cubic.c as read for the profile linux-2.6.26: beta = 717; HyStart came with 2.6.29",
+            params: r#"{ "beta": 0.7, "c": 0.4, "hystart": false }"#,
+        },
+    ],
     defaults: defaults::<Config>,
     build: |init, params| {
         let config = params.parse()?;
@@ -59,13 +79,35 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Whether to grow at least as fast as Reno would (RFC 9438 §4.3).
     pub tcp_friendly: bool,
-    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10).
+    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10); in stacks of the kernel's flavour,
+    /// `HyStart` of 2008 any slow start.
     pub hystart: bool,
+    /// Segments at which the first slow start ends, if `hystart` does not end it (`tcp_cubic.c`); 0: where
+    /// a loss ends it.
+    pub initial_ssthresh: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendly: true, hystart: true }
+        Self {
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            tcp_friendly: true,
+            hystart: true,
+            initial_ssthresh: 0,
+        }
+    }
+}
+
+impl Config {
+    /// The window that a connection begins with.
+    fn window(&self, init: &Init) -> Window {
+        let mut window = Window::new(init);
+        if self.initial_ssthresh > 0 && !self.hystart {
+            window.set_threshold(self.initial_ssthresh);
+        }
+        window
     }
 }
 
@@ -111,10 +153,11 @@ struct Stage {
 impl Cubic {
     /// CUBIC at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
+        let window = config.window(init);
         Self {
             // RFC 9438 §4.3: with this slope, AIMD(alpha, beta) has Reno's average window.
             alpha: 3.0 * (1.0 - config.beta) / (1.0 + config.beta),
-            window: Window::new(init),
+            window,
             slow_start: if config.hystart {
                 SlowStart::HyStart(HyStart::unpaced())
             } else {

@@ -139,7 +139,10 @@ mod tests {
     #[test]
     fn an_unknown_preset_is_answered_with_those_there_are() {
         let error = build("cubic/2009", &INIT, &Params::default()).unwrap_err();
-        assert_eq!(error.to_string(), "cubic has no preset `2009`; there is 2008");
+        assert_eq!(
+            error.to_string(),
+            "cubic has no preset `2009`; there are 2008, freebsd-9.2, linux-2.6.20, linux-2.6.26"
+        );
         let error = build("newreno/2009", &INIT, &Params::default()).unwrap_err();
         assert_eq!(error.to_string(), "newreno has no presets");
     }

@@ -37,14 +37,16 @@ impl Default for Delays {
 }
 
 impl Delays {
-    /// Takes a sample.
-    pub fn take(&mut self, flow: &FlowState, rtt: Duration) {
+    /// Takes a sample, with a window of `cwnd`.
+    pub fn take(&mut self, flow: &FlowState, rtt: Duration, cwnd: u64) {
         let srtt = if flow.srtt.is_zero() { rtt } else { flow.srtt };
         self.long.take(flow.now, rtt, LONG);
         self.standing.take(flow.now, rtt, srtt / 2);
         self.greatest.take(flow.now, rtt, srtt.saturating_mul(GREATEST_OF));
         let most = self.greatest.get().saturating_sub(self.least());
-        if self.queueing() <= most / NEARLY {
+        // A window takes `RTTstanding`, so this is less than a segment of the flow's own.
+        let segment = self.standing() / cwnd.max(1);
+        if self.queueing() <= segment.max(most / NEARLY) {
             self.empty_at = Some(flow.now);
         }
     }
@@ -111,7 +113,7 @@ mod tests {
         let mut flow = FlowState { srtt: MS * 100, ..FLOW };
         for &(at, rtt) in samples {
             flow.now = Time::ZERO + MS * at;
-            delays.take(&flow, MS * rtt);
+            delays.take(&flow, MS * rtt, 1000);
         }
         (delays, flow)
     }
@@ -121,6 +123,17 @@ mod tests {
         let (delays, _) = delays(&[(0, 100), (50, 130), (60, 120), (100, 140)]);
         assert_eq!(delays.standing(), MS * 120);
         assert_eq!((delays.least(), delays.queueing()), (MS * 100, MS * 20));
+    }
+
+    #[test]
+    fn less_than_a_segment_of_its_own_is_nearly_empty() {
+        // A window of ten in 110 ms: one in 11 ms.
+        for (rtt, expected) in [(111, true), (112, false)] {
+            let (mut delays, mut flow) = delays(&[(0, 100)]);
+            flow.now = Time::ZERO + MS * 600;
+            delays.take(&flow, MS * rtt, 10);
+            assert_eq!(delays.empties(&flow), expected, "{rtt} ms");
+        }
     }
 
     #[test]
@@ -137,7 +150,7 @@ mod tests {
             let (mut delays, mut flow) = delays(&[(0, 100), (200, 200), (300, 100 + least)]);
             for at in (350..=600).step_by(50) {
                 flow.now = Time::ZERO + MS * at;
-                delays.take(&flow, MS * 200);
+                delays.take(&flow, MS * 200, 1000);
             }
             assert_eq!(delays.empties(&flow), expected, "{least} ms");
         }

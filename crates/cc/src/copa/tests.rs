@@ -8,7 +8,7 @@ const MS: Duration = Duration::from_millis(1);
 fn copa(config: Config) -> Copa {
     let mut cc = Copa::new(&INIT, config);
     cc.steering.in_slow_start = false;
-    cc.delays.take(&at(0), MS * 100);
+    cc.delays.take(&at(0), MS * 100, 10);
     cc
 }
 

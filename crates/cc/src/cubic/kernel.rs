@@ -66,7 +66,7 @@ impl KernelCubic {
             scale,
             fast_convergence: config.fast_convergence,
             tcp_friendly: config.tcp_friendly,
-            window: Window::new(init),
+            window: config.window(init),
             hystart: config.hystart.then(Classic::default),
             delay_min: 0,
             curve: Curve::default(),
