@@ -1,6 +1,6 @@
 //! LEDBAT: fill what others leave, and give way as soon as anyone else needs the link.
 //!
-//! For transfers that are in no hurry: backups, updates, what `BitTorrent` does. LEDBAT measures how long
+//! For transfers that are in no hurry: backups, updates, torrents. LEDBAT measures how long
 //! its segments wait in queues and holds that at a target of 100 ms. NewReno or CUBIC in the same queue
 //! fill it beyond the target, and LEDBAT retreats to its least window.
 //!
@@ -22,8 +22,7 @@
 //! until the others' base delays are forgotten or the queue runs empty.
 //!
 //! - RFC 6817: everything here; a bare § is one of its sections.
-//! - Rossi, Testa, Valenti, Muscariello: LEDBAT: the new `BitTorrent` congestion control protocol, 2010:
-//!   who comes last.
+//! - Rossi, Testa, Valenti, Muscariello, ICCCN 2010: who comes last.
 
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
