@@ -111,3 +111,37 @@ fn copa_fills_the_link_and_keeps_the_queue_short() {
     let used = utilisation(&tables, "a>b", 20.0);
     assert!(used > 0.95, "{used}");
 }
+
+#[test]
+fn ledbat_does_not_yield_to_a_queue_on_the_way_back_if_timestamps_tell() {
+    // As above, but NewReno goes the other way, and 120 ms or more are queued there.
+    let share = |timestamps: bool| {
+        let tables = run(&format!(
+            r#"
+            duration = "240 s"
+            [[network.links]]
+            between = ["a", "b"]
+            rate = "10 Mbit/s"
+            delay = "40 ms"
+            queue = "4 BDP"
+            [[flows]]
+            from = "a"
+            to = "b"
+            stack = {{ cc = "ledbat", timestamps = {timestamps} }}
+            [[flows]]
+            from = "b"
+            to = "a"
+            start = "60 s"
+            stack = {{ cc = "newreno" }}
+            "#
+        ));
+        acked_per_second(&tables, 140.0, 240.0) / (10e6 / 8.0 * 1448.0 / 1500.0)
+    };
+    // ACKs that wait behind data come in clusters, so two-way traffic does not fill both links (Heusse,
+    // Merritt, Brown, Duda, 2011); most of it is LEDBAT's all the same.
+    let with = share(true);
+    assert!(with > 0.5, "{with}");
+    // RTTs show the queue: two segments each 200 ms or more, of the 167 that would fill the path.
+    let without = share(false);
+    assert!(without < 0.05, "{without}");
+}
