@@ -9,12 +9,14 @@
 //! | `kernel` | the kernel's units |
 //! | `registered` | algorithms from elsewhere, known by name in a process |
 //! | `params` | how an algorithm's parameters are read and refused |
+//! | `delays` | RTTs as the kernel's Vegas and its kin keep them |
 //! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
 //! A new algorithm is one file and two lines here: its `pub mod` and its place in [`ALGORITHMS`].
 //! `tests/battery.rs` then covers it.
 
+mod delays;
 mod kernel;
 mod params;
 mod registered;
@@ -24,13 +26,17 @@ mod table;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod illinois;
 pub mod ledbat;
 pub mod newreno;
 pub mod slow_start;
 pub mod testing;
+pub mod vegas;
+pub mod veno;
 pub mod window;
+pub mod yeah;
 
-pub use params::{BuildError, Params, above_zero, defaults, share};
+pub use params::{BuildError, Params, above_zero, defaults, share, whole, whole_above_zero};
 pub use registered::{Factory, Origin, register, registered_names};
 pub use seam::{
     Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
@@ -44,8 +50,12 @@ pub const ALGORITHMS: &[Algorithm] = &[
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    illinois::ALGORITHM,
     ledbat::ALGORITHM,
     newreno::ALGORITHM,
+    vegas::ALGORITHM,
+    veno::ALGORITHM,
+    yeah::ALGORITHM,
 ];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.

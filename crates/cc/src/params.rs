@@ -149,6 +149,44 @@ pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
     })
 }
 
+/// For `serde(deserialize_with)`: a whole number that may be zero.
+///
+/// # Errors
+///
+/// The value is not a whole number, negative or beyond 32 bits.
+pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(Whole { least: 0, expected: "a whole number" })
+}
+
+/// For `serde(deserialize_with)`: a whole number greater than zero.
+///
+/// # Errors
+///
+/// The value is not a whole number, less than one or beyond 32 bits.
+pub fn whole_above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(Whole { least: 1, expected: "a whole number above 0" })
+}
+
+struct Whole {
+    least: u64,
+    expected: &'static str,
+}
+
+impl Visitor<'_> for Whole {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.expected)
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        if (self.least..=u64::from(u32::MAX)).contains(&number) {
+            return Ok(number);
+        }
+        Err(E::invalid_value(Unexpected::Unsigned(number), &self))
+    }
+}
+
 struct Number {
     allowed: fn(f64) -> bool,
     expected: &'static str,
@@ -234,6 +272,26 @@ mod tests {
         ] {
             assert_eq!(message(params), expected);
         }
+    }
+
+    #[test]
+    fn whole_numbers_are_whole_and_not_negative() {
+        #[derive(Debug, Default, Deserialize, Serialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Counts {
+            #[serde(deserialize_with = "whole")]
+            alpha: u64,
+            #[serde(deserialize_with = "whole_above_zero")]
+            gamma: u64,
+        }
+        let read = |params| Params(params).parse::<Counts>();
+        assert!(read(json!({ "alpha": 0, "gamma": 1 })).is_ok());
+        for refused in [json!({ "alpha": 1.5 }), json!({ "alpha": -1 })] {
+            let message = read(refused).unwrap_err().to_string();
+            assert!(message.ends_with("expected a whole number"), "{message}");
+        }
+        let message = read(json!({ "gamma": 0 })).unwrap_err().to_string();
+        assert!(message.ends_with("expected a whole number above 0"), "{message}");
     }
 
     #[test]

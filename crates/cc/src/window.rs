@@ -66,6 +66,11 @@ impl Window {
         self.credit
     }
 
+    /// Sets what has been earned towards the next segment, for algorithms that buy it themselves.
+    pub fn set_credit(&mut self, credit: f64) {
+        self.credit = credit;
+    }
+
     /// The decision of an algorithm that has only a window.
     pub fn control(&self) -> Control {
         Control {
