@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod compound;
+mod delay_based;
 mod digests;
 mod fairness;
 mod goodput;
