@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from tcplab import cc
 from tcplab._compare import Comparison, compare
 from tcplab._core import ConfigError, Kernel, KernelError, RunError, __version__
 from tcplab._experiment import load
@@ -125,6 +126,7 @@ __all__ = [
     "__version__",
     "algorithms",
     "build_kernel",
+    "cc",
     "columns",
     "compare",
     "explain",

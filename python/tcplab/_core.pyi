@@ -5,10 +5,15 @@ from pathlib import Path
 from typing import Any, final
 
 __all__ = [
+    "Ack",
     "Algorithm",
     "ConfigError",
+    "Congestion",
+    "Control",
     "Document",
+    "FlowState",
     "Frame",
+    "Init",
     "Interrupted",
     "Kernel",
     "KernelError",
@@ -22,6 +27,7 @@ __all__ = [
     "kernels",
     "profile",
     "profiles",
+    "register",
     "remove_kernel",
     "run",
     "schema",
@@ -148,3 +154,91 @@ def build_kernel(
 ) -> Kernel: ...
 def kernels() -> list[Kernel]: ...
 def remove_kernel(name: str) -> None: ...
+def register(name: str, class_: Any, version: str) -> None: ...
+
+@final
+class Init:
+    """What a flow is started with."""
+
+    @property
+    def mss(self) -> int: ...
+    @property
+    def initial_window(self) -> int: ...
+    @property
+    def seed(self) -> int: ...
+
+@final
+class FlowState:
+    """What the sender knows. Windows are in segments."""
+
+    @property
+    def now_s(self) -> float: ...
+    @property
+    def mss(self) -> int: ...
+    @property
+    def in_flight(self) -> int: ...
+    @property
+    def delivered(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def srtt_s(self) -> float | None: ...
+    @property
+    def min_rtt_s(self) -> float | None: ...
+    @property
+    def rto_s(self) -> float: ...
+    @property
+    def una(self) -> int: ...
+    @property
+    def nxt(self) -> int: ...
+    @property
+    def cwnd_limited(self) -> bool: ...
+    @property
+    def is_recovering(self) -> bool: ...
+
+@final
+class Ack:
+    """What one ACK brought. Counts are of segments."""
+
+    @property
+    def acked(self) -> int: ...
+    @property
+    def credit(self) -> int: ...
+    @property
+    def delivered(self) -> int: ...
+    @property
+    def lost(self) -> int: ...
+    @property
+    def marked(self) -> int: ...
+    @property
+    def rtt_s(self) -> float | None: ...
+    @property
+    def rate_mbit_s(self) -> float | None: ...
+    @property
+    def round_min_rtt_s(self) -> float | None: ...
+    @property
+    def ends_round(self) -> bool: ...
+
+@final
+class Congestion:
+    """The start of a congestion episode."""
+
+    @property
+    def cause(self) -> str: ...
+    @property
+    def flight(self) -> int: ...
+    @property
+    def again(self) -> bool: ...
+
+@final
+class Control:
+    """A decision."""
+
+    def __new__(
+        cls,
+        cwnd: float,
+        *,
+        ssthresh: float | None = None,
+        pacing_mbit_s: float | None = None,
+        prr: bool = True,
+    ) -> Control: ...

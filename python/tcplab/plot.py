@@ -20,7 +20,7 @@ from tcplab._compare import Comparison
 from tcplab._results import Results
 from tcplab._series import thin
 
-__all__ = ["FORMATS", "compare", "cwnd", "overview", "queue", "save"]
+__all__ = ["FORMATS", "compare", "cwnd", "overview", "queue", "samples", "save"]
 
 FORMATS = (".svg", ".png", ".html", ".json")
 """What charts are saved as."""
@@ -56,6 +56,25 @@ def cwnd(results: Results, *, run: str | None = None) -> alt.Chart:
     run = _chosen(results, run)
     chart, note = _cwnd(results, run)
     return _styled(chart.properties(title=_title(results, run, note)))
+
+
+def samples(results: Results, *columns: str, run: str | None = None) -> alt.VConcatChart:
+    """Any columns of the samples over time, one above the other: what a sender saw, and why it did
+    what it did, like `"cwnd_segments", "vegas_diff"`.
+
+    Raises:
+        ValueError: The samples have no such column, or it is not one of numbers.
+    """
+    run = _chosen(results, run)
+    schema = results.scan("samples", run).collect_schema()
+    known = [name for name, kind in schema.items() if kind.is_numeric() and name != "time_s"]
+    for column in columns or ("",):
+        if column not in known:
+            raise ValueError(f"no column of numbers is called {column!r}; there are {known}")
+    drawn = [_of_flows(results, run, column, column.replace("_", " ")) for column in columns]
+    note = drawn[0][1]
+    chart = alt.vconcat(*(chart for chart, _ in drawn), title=_title(results, run, note))
+    return _styled(chart)
 
 
 def queue(results: Results, *, run: str | None = None) -> alt.Chart:
@@ -132,18 +151,21 @@ def _title(results: Results, run: str, note: str) -> alt.TitleParams:
 
 
 def _cwnd(results: Results, run: str) -> tuple[alt.Chart, str]:
-    """The chart, and what it leaves out."""
+    return _of_flows(results, run, "cwnd_segments", "cwnd (segments)")
+
+
+def _of_flows(results: Results, run: str, column: str, title: str) -> tuple[alt.Chart, str]:
+    """The chart of a column of the samples, and what it leaves out."""
     flows = results.scan("flows", run).select("flow", "cc").collect()
     drawn = flows.head(MOST_FLOWS).with_columns(
         pl.format("{} ({})", "flow", "cc").alias("label"),
     )
-    samples = results.scan("samples", run).select("flow", "time_s", "cwnd_segments")
+    samples = results.scan("samples", run).select("flow", "time_s", column).drop_nulls(column)
     points = samples.join(drawn.lazy(), on="flow", maintain_order="left").collect()
     note = f"the first {MOST_FLOWS} of {len(flows)} flows" if len(flows) > MOST_FLOWS else ""
     labels = drawn["label"].to_list()
-    lines = _lines(points, y="cwnd_segments", by="label", labels=labels, legend="flow (cc)")
-    title = "cwnd (segments)"
-    return _over_time(lines, results, run, y="cwnd_segments", title=title, height=220), note
+    lines = _lines(points, y=column, by="label", labels=labels, legend="flow (cc)")
+    return _over_time(lines, results, run, y=column, title=title, height=220), note
 
 
 def _queue(results: Results, run: str) -> alt.Chart:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from conftest import EXAMPLES, Command
 
+import tcplab as lab
 from tcplab.cli import main
 
 FIRST = EXAMPLES / "first.toml"
@@ -205,6 +206,32 @@ def test_lists_and_the_schema_are_printed(tcplab: Command) -> None:
     assert "linux-6.12" in tcplab("list", "profiles").stdout
 
 
+def test_congestion_controls_are_explained_from_their_files(tcplab: Command) -> None:
+    said = tcplab("explain", "cubic").stdout
+    assert said.startswith("# cubic\n")
+    assert "| `beta` | `0.7` | `beta_cubic`: share kept after congestion" in said
+    assert "| `cubic/2008` | `beta = 0.8`" in said
+    done = tcplab("explain", "qubic")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert 'no congestion control is called "qubic"; did you mean "cubic"?' in done.stderr
+
+
+def test_presets_are_parameters_with_a_name(tmp_path: Path, tcplab: Command) -> None:
+    text = (EXAMPLES / "first.toml").read_text(encoding="utf-8")
+    file = tmp_path / "preset.toml"
+    file.write_text(text.replace('cc = "cubic"', 'cc = "cubic/2008"'), encoding="utf-8")
+    preset = lab.run(file)
+    assert preset.flows["cc"].to_list() == ["cubic/2008", "newreno"]
+    assert "cubic_w_max" in preset.samples.columns
+    written = 'cc = { name = "cubic", beta = 0.8, hystart = false }'
+    file.write_text(text.replace('cc = "cubic"', written), encoding="utf-8")
+    assert lab.run(file).samples.drop("run").equals(preset.samples.drop("run"))
+    file.write_text(text.replace('cc = "cubic"', 'cc = "cubic/2009"'), encoding="utf-8")
+    done = tcplab("run", file)
+    assert done.returncode == 2
+    assert "flows[0].cc: cubic has no preset `2009`" in done.stderr
+
+
 def test_profiles_are_explained_by_the_kernels_names(tcplab: Command) -> None:
     lines = tcplab("list", "profiles", "--explain", "linux-6.12").stdout.splitlines()
     (min_rto,) = [line for line in lines if line.startswith("min_rto ")]
@@ -227,6 +254,12 @@ def test_what_cannot_be_explained_is_refused(tcplab: Command) -> None:
 def test_examples_run_in_seconds(file: Path, tcplab: Command) -> None:
     done = tcplab("run", file, "--quiet")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_the_example_of_a_congestion_control_runs() -> None:
+    example = [sys.executable, str(EXAMPLES / "own_cc.py")]
+    done = subprocess.run(example, capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"ours \(gentle\): .*\nreno \(newreno\): .*\n", done.stdout)
 
 
 def test_the_python_example_runs(tmp_path: Path) -> None:

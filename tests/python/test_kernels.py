@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import Command
 
@@ -149,6 +150,35 @@ def test_a_kernel_is_found_copied_listed_and_removed(
     assert "outdated: build again" in " ".join(tcplab("kernel", "list").stdout.split())
     assert tcplab("kernel", "remove", "another").returncode == 0
     assert [left.name for left in lab.kernels()] == [kernel.name]
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_congestion_control_of_the_manual_runs_in_the_kernel(example: Path) -> None:
+    # Kept in the cache under a name of its own: built once for each version of the kernel.
+    kernel = lab.build_kernel(
+        "6.12", congestion_controls=[example], name="tests-mine", progress=False
+    )
+    assert "mine" in kernel.congestion_controls
+    chain = lab.Chain(rate="10 Mbit/s", delay="10 ms", queue="30 packets")
+    experiment = lab.Experiment(
+        duration="10 s",
+        network=lab.Network(chain=chain),
+        flows=[lab.Flow(from_="client", to="server", cc="mine")],
+        record=lab.Record(samples="ack"),
+    )
+    samples = lab.run(experiment, backend="linux", kernel="tests-mine").samples
+    changes = samples.select(
+        "time_s",
+        "ssthresh_segments",
+        before=pl.col("cwnd_segments").shift(1),
+        is_cut=pl.col("ssthresh_segments") != pl.col("ssthresh_segments").shift(1),
+    ).filter("is_cut")
+    # Three quarters are kept of the window that met the full queue, in whole segments. Where slow
+    # start ends, one recovery ends and another begins with the same ACK.
+    later = changes.filter(pl.col("time_s") > 0.5)
+    assert len(later) > 1
+    for threshold, before in later.select("ssthresh_segments", "before").rows():
+        assert threshold == before * 3 // 4
 
 
 def test_the_compiler_is_quoted_when_a_congestion_control_does_not_compile(

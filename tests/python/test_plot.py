@@ -63,3 +63,15 @@ def test_without_records_charts_are_empty(small: lab.Experiment, tmp_path: Path)
     results = lab.run(small.replace(record={"samples": "off", "links": "off"}))
     lab.plot.save(lab.plot.overview(results), tmp_path / "chart.svg")
     assert (tmp_path / "chart.svg").exists()
+
+
+def test_internals_of_a_congestion_control_are_drawn(small: lab.Experiment) -> None:
+    results = lab.run(small.replace(sweep=None, repeat=1, duration="10 s"))
+    chart = lab.plot.samples(results, "cwnd_segments", "cubic_k").to_dict()
+    assert [part["encoding"]["y"]["title"] for part in chart["vconcat"]] == [
+        "cwnd segments",
+        "cubic k",
+    ]
+    for column in ("cubic_kk", "flow"):
+        with pytest.raises(ValueError, match=f"no column of numbers is called '{column}'"):
+            lab.plot.samples(results, column)

@@ -25,7 +25,7 @@
 //! - Linux 6.12, `tcp_cdg.c`.
 
 use crate::kernel::micros;
-use crate::params::whole;
+use crate::params::whole_where;
 use crate::random::Random;
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
@@ -101,20 +101,20 @@ impl Default for Config {
 
 fn power_of_two<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let allowed = |number: u64| number.is_power_of_two() && number <= 256;
-    whole(deserializer, allowed, "a power of two up to 256")
+    whole_where(deserializer, allowed, "a power of two up to 256")
 }
 
 fn up_to_1024<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    whole(deserializer, |number| number <= 1024, "a whole number up to 1024")
+    whole_where(deserializer, |number| number <= 1024, "a whole number up to 1024")
 }
 
 fn up_to_3<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    whole(deserializer, |number| number <= 3, "a whole number up to 3")
+    whole_where(deserializer, |number| number <= 3, "a whole number up to 3")
 }
 
 fn word<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     let allowed = |number: u64| u32::try_from(number).is_ok();
-    whole(deserializer, allowed, "a whole number up to 4294967295")
+    whole_where(deserializer, allowed, "a whole number up to 4294967295")
 }
 
 /// What the last gradient says of the queue.

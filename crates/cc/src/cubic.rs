@@ -9,7 +9,7 @@
 //!
 //! The window is whole segments; growth less than one is kept as credit (`Window::grow`).
 
-use crate::hystart::HyStart;
+use crate::slow_start::{HyStart, SlowStart};
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
     Marks, Preset, Window, above_zero, defaults, share,
@@ -29,12 +29,32 @@ pub const ALGORITHM: Algorithm = Algorithm {
     year: 2008,
     marks: Marks::AsSet,
     source: include_str!("cubic.rs"),
-    presets: &[Preset {
-        name: "2008",
-        summary: "the published algorithm: four fifths kept, no HyStart",
-        source: "Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008: beta = 0.2, C = 0.4",
-        params: r#"{ "beta": 0.8, "c": 0.4, "fast_convergence": true, "hystart": false }"#,
-    }],
+    presets: &[
+        Preset {
+            name: "2008",
+            summary: "the published algorithm: four fifths kept, no HyStart",
+            source: "Ha, Rhee, Xu: CUBIC: a new TCP-friendly high-speed TCP variant, 2008: beta = 0.2, C = 0.4",
+            params: r#"{ "beta": 0.8, "c": 0.4, "fast_convergence": true, "hystart": false }"#,
+        },
+        Preset {
+            name: "freebsd-9.2",
+            summary: "FreeBSD 9: 204/256 kept, C = 102/256, no HyStart",
+            source: "sys/netinet/cc/cc_cubic.h: CUBIC_BETA 204, CUBIC_C_FACTOR 102, CUBIC_FC_FACTOR 230, of 256",
+            params: r#"{ "beta": 0.796875, "c": 0.3984375, "fast_convergence": true, "hystart": false }"#,
+        },
+        Preset {
+            name: "linux-2.6.20",
+            summary: "CUBIC 2.0: 819/1024 kept, slow start ends at 100 segments; without its limit of 16 segments each 100 ms",
+            source: "tcp_cubic.c of Linux 02b25fcf: beta = 819, bic_scale = 41, initial_ssthresh = 100",
+            params: r#"{ "beta": 0.7998046875, "c": 0.4, "hystart": false, "initial_ssthresh": 100 }"#,
+        },
+        Preset {
+            name: "linux-2.6.26",
+            summary: "717/1024 kept as today, no HyStart; the paper of that year has 4/5, see cubic/2008",
+            source: "tcp_cubic.c as read for the profile linux-2.6.26: beta = 717; HyStart came with 2.6.29",
+            params: r#"{ "beta": 0.7, "c": 0.4, "hystart": false }"#,
+        },
+    ],
     defaults: defaults::<Config>,
     build: |init, params| {
         let config = params.parse()?;
@@ -59,13 +79,35 @@ pub struct Config {
     pub fast_convergence: bool,
     /// Whether to grow at least as fast as Reno would (RFC 9438 §4.3).
     pub tcp_friendly: bool,
-    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10).
+    /// Whether `HyStart++` ends the first slow start (RFC 9438 §4.10); in stacks of the kernel's flavour,
+    /// `HyStart` of 2008 any slow start.
     pub hystart: bool,
+    /// Segments at which the first slow start ends, if `hystart` does not end it (`tcp_cubic.c`); 0: where
+    /// a loss ends it.
+    pub initial_ssthresh: u64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.7, c: 0.4, fast_convergence: true, tcp_friendly: true, hystart: true }
+        Self {
+            beta: 0.7,
+            c: 0.4,
+            fast_convergence: true,
+            tcp_friendly: true,
+            hystart: true,
+            initial_ssthresh: 0,
+        }
+    }
+}
+
+impl Config {
+    /// The window that a connection begins with.
+    fn window(&self, init: &Init) -> Window {
+        let mut window = Window::new(init);
+        if self.initial_ssthresh > 0 && !self.hystart {
+            window.set_threshold(self.initial_ssthresh);
+        }
+        window
     }
 }
 
@@ -76,7 +118,7 @@ pub struct Cubic {
     /// `alpha_cubic` while below `cwnd_prior`.
     alpha: f64,
     window: Window,
-    hystart: Option<HyStart>,
+    slow_start: SlowStart,
     curve: Curve,
     /// The curve before the last decrease.
     before: Curve,
@@ -111,11 +153,16 @@ struct Stage {
 impl Cubic {
     /// CUBIC at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
+        let window = config.window(init);
         Self {
             // RFC 9438 §4.3: with this slope, AIMD(alpha, beta) has Reno's average window.
             alpha: 3.0 * (1.0 - config.beta) / (1.0 + config.beta),
-            window: Window::new(init),
-            hystart: config.hystart.then(HyStart::unpaced),
+            window,
+            slow_start: if config.hystart {
+                SlowStart::HyStart(HyStart::unpaced())
+            } else {
+                SlowStart::Standard
+            },
             curve: Curve::default(),
             before: Curve::default(),
             config,
@@ -130,21 +177,6 @@ impl Cubic {
         } else {
             cwnd
         }
-    }
-
-    /// Slow start. Returns the credit left for congestion avoidance.
-    fn slow_start(&mut self, ack: &Ack, credit: u64) -> u64 {
-        let first = self.window.in_first_slow_start();
-        let Some(hystart) = self.hystart.as_mut().filter(|_| first) else {
-            return self.window.slow_start(credit);
-        };
-        let rest = self.window.slow_start(hystart.credit(credit));
-        if hystart.on_ack(ack) {
-            // §4.10: nothing was lost, so the curve will leave from a plateau here.
-            self.window.leave_slow_start();
-            self.curve.cwnd_prior = self.window.cwnd() as f64;
-        }
-        rest
     }
 
     /// Congestion avoidance (§4.2 to §4.5).
@@ -206,9 +238,11 @@ impl CongestionControl for Cubic {
         if flow.is_recovering() {
             return;
         }
-        let mut credit = if flow.cwnd_limited { ack.credit } else { 0 };
-        if self.window.in_slow_start() {
-            credit = self.slow_start(ack, credit);
+        let first = self.window.in_first_slow_start();
+        let credit = self.slow_start.on_ack(&mut self.window, flow, ack);
+        if first && !self.window.in_first_slow_start() {
+            // §4.10: nothing was lost, so the curve will leave from a plateau here.
+            self.curve.cwnd_prior = self.window.cwnd() as f64;
         }
         if self.window.in_slow_start() {
             return;
@@ -267,9 +301,7 @@ impl CongestionControl for Cubic {
         record("k", stage.k);
         record("t", stage.elapsed.as_secs_f64());
         record("w_est", stage.w_est);
-        let conservative = self.hystart.as_ref().is_some_and(HyStart::is_conservative)
-            && self.window.in_first_slow_start();
-        record("css", f64::from(u8::from(conservative)));
+        record("css", f64::from(u8::from(self.slow_start.is_conservative(&self.window))));
     }
 }
 

@@ -1,13 +1,13 @@
-//! The kernel's units: jiffies, of a millisecond here (`HZ` = 1000), and microseconds.
+//! The kernel's units.
 
 use tcplab_units::{Duration, Time};
 
-/// The kernel's clock of milliseconds.
+/// The kernel's clock of milliseconds (`tcp_jiffies32`, with 1000 a second).
 pub(crate) fn jiffies(time: Time) -> u64 {
     time.since(Time::ZERO).as_millis()
 }
 
-/// Whole microseconds, as the kernel keeps RTTs.
+/// Whole microseconds, in which the kernel measures RTTs.
 pub(crate) fn micros(time: Duration) -> u64 {
     time.as_picos() / 1_000_000
 }

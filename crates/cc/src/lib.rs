@@ -5,33 +5,46 @@
 //! | `seam` | what a sender tells a controller, and what it answers |
 //! | `table` | what is said of an algorithm: its kind, presets, parameters, its page |
 //! | `window` | the arithmetic that ack-clocked algorithms share |
-//! | `hystart` | when slow start should end, for any algorithm to hold |
+//! | `slow_start` | how a flow begins, for any algorithm to hold |
+//! | `kernel` | the kernel's units |
+//! | `registered` | algorithms from elsewhere, known by name in a process |
 //! | `params` | how an algorithm's parameters are read and refused |
-//! | `kernel`, `random` | the kernel's units, and random numbers |
-//! | `newreno`, `cubic` | one algorithm each |
+//! | `random` | random numbers |
+//! | `delays` | RTTs as the kernel's Vegas and its kin keep them |
+//! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
 //! A new algorithm is one file and two lines here: its `pub mod` and its place in [`ALGORITHMS`].
 //! `tests/battery.rs` then covers it.
 
+mod delays;
 mod kernel;
 mod params;
 mod random;
+mod registered;
 mod seam;
 mod table;
 
 pub mod cdg;
+pub mod compound;
+pub mod copa;
 pub mod cubic;
-pub mod hystart;
+pub mod illinois;
+pub mod ledbat;
 pub mod lp;
 pub mod newreno;
 pub mod nv;
+pub mod slow_start;
 pub mod testing;
+pub mod vegas;
+pub mod veno;
 pub mod westwood;
 pub mod westwood_plus;
 pub mod window;
+pub mod yeah;
 
-pub use params::{BuildError, Params, above_zero, defaults, share};
+pub use params::{BuildError, Params, above_zero, defaults, share, whole, whole_above_zero};
+pub use registered::{Factory, Origin, register, registered_names};
 pub use seam::{
     Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
     Phase, RateSample, Round, Timestamps,
@@ -42,12 +55,19 @@ pub use window::Window;
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
 pub const ALGORITHMS: &[Algorithm] = &[
     cdg::ALGORITHM,
+    compound::ALGORITHM,
+    copa::ALGORITHM,
     cubic::ALGORITHM,
+    illinois::ALGORITHM,
+    ledbat::ALGORITHM,
     lp::ALGORITHM,
     newreno::ALGORITHM,
     nv::ALGORITHM,
+    vegas::ALGORITHM,
+    veno::ALGORITHM,
     westwood::ALGORITHM,
     westwood_plus::ALGORITHM,
+    yeah::ALGORITHM,
 ];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
@@ -60,8 +80,8 @@ pub fn build(
     init: &Init,
     params: &Params,
 ) -> Result<Box<dyn CongestionControl>, BuildError> {
-    let (algorithm, params) = resolve(name, params)?;
-    (algorithm.build)(init, &params)
+    let (origin, params) = resolve(name, params)?;
+    origin.build(init, &params)
 }
 
 /// The algorithm called `name`, and its parameters: those of the preset that the name may end in, with
@@ -70,18 +90,34 @@ pub fn build(
 /// # Errors
 ///
 /// No algorithm or preset has that name, or the parameters are not a table.
-pub fn resolve(name: &str, given: &Params) -> Result<(&'static Algorithm, Params), BuildError> {
+pub fn resolve(name: &str, given: &Params) -> Result<(Origin, Params), BuildError> {
     let (name, preset) = match name.split_once('/') {
         Some((name, preset)) => (name, Some(preset)),
         None => (name, None),
     };
-    let known = || ALGORITHMS.iter().map(|algorithm| algorithm.name);
-    let algorithm =
-        ALGORITHMS.iter().find(|algorithm| algorithm.name == name).ok_or_else(|| {
-            BuildError::UnknownAlgorithm { name: name.into(), known: known().collect() }
-        })?;
+    if let Some(factory) = registered::registered(name) {
+        return match preset {
+            None => Ok((Origin::Registered(factory), registered::nothing().with(given)?)),
+            Some(preset) => Err(BuildError::UnknownPreset {
+                algorithm: name.into(),
+                name: preset.into(),
+                known: Vec::new(),
+            }),
+        };
+    }
+    let found = ALGORITHMS.iter().find(|algorithm| algorithm.name == name);
+    let algorithm = found.ok_or_else(|| BuildError::UnknownAlgorithm {
+        name: name.into(),
+        known: names().collect(),
+    })?;
     let base = preset.map(|preset| algorithm.preset(preset)).transpose()?.unwrap_or_default();
-    Ok((algorithm, base.with(given)?))
+    Ok((Origin::Table(algorithm), base.with(given)?))
+}
+
+/// The names of all algorithms, those included that are registered.
+pub fn names() -> impl Iterator<Item = String> {
+    let table = ALGORITHMS.iter().map(|algorithm| algorithm.name.to_owned());
+    table.chain(registered_names())
 }
 
 #[cfg(test)]
@@ -103,12 +139,14 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_those_there_are() {
-        let error = build("qubic", &INIT, &Params::default()).unwrap_err();
-        let known: Vec<_> = ALGORITHMS.iter().map(|algorithm| algorithm.name).collect();
-        assert_eq!(
-            error.to_string(),
-            format!("no congestion control is called `qubic`; there are {}", known.join(", "))
+        let error = build("qubic", &INIT, &Params::default()).unwrap_err().to_string();
+        assert!(
+            error.starts_with("no congestion control is called `qubic`; there are "),
+            "{error}"
         );
+        for algorithm in ALGORITHMS {
+            assert!(error.contains(algorithm.name), "{error}");
+        }
     }
 
     #[test]
@@ -123,7 +161,10 @@ mod tests {
     #[test]
     fn an_unknown_preset_is_answered_with_those_there_are() {
         let error = build("cubic/2009", &INIT, &Params::default()).unwrap_err();
-        assert_eq!(error.to_string(), "cubic has no preset `2009`; there is 2008");
+        assert_eq!(
+            error.to_string(),
+            "cubic has no preset `2009`; there are 2008, freebsd-9.2, linux-2.6.20, linux-2.6.26"
+        );
         let error = build("newreno/2009", &INIT, &Params::default()).unwrap_err();
         assert_eq!(error.to_string(), "newreno has no presets");
     }

@@ -2,15 +2,18 @@
 //!
 //! - RFC 5681 §3.1: slow start, congestion avoidance, `ssthresh`.
 //! - RFC 8511: a gentler cut when the signal is ECN.
+//! - RFC 3742 (limited slow start) and RFC 9406 (`HyStart++`), if `slow_start` says so.
 //!
 //! RFC 6582 (partial ACKs) is loss repair and RFC 3465 (counting bytes) is `Ack::credit`; the sender
 //! does both for every algorithm.
 
+use crate::slow_start::{self, SlowStart};
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
     Marks, Window, defaults, share,
 };
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
 use tcplab_units::Duration;
 
 /// NewReno in the table.
@@ -37,11 +40,21 @@ pub struct Config {
     /// Share kept after an ECN mark, in stacks that follow RFC 8511.
     #[serde(deserialize_with = "share")]
     pub beta_ecn: f64,
+    /// How it begins: "standard", "hystart" (of 2008, as in Linux's CUBIC), "hystart++" (RFC 9406) or
+    /// "limited" (RFC 3742).
+    pub slow_start: slow_start::Kind,
+    /// Up to this window limited slow start doubles; the value of RFC 3742 §2.
+    pub max_ssthresh: NonZeroU64,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { beta: 0.5, beta_ecn: 0.8 }
+        Self {
+            beta: 0.5,
+            beta_ecn: 0.8,
+            slow_start: slow_start::Kind::Standard,
+            max_ssthresh: const { NonZeroU64::new(100).unwrap() },
+        }
     }
 }
 
@@ -51,21 +64,20 @@ pub struct NewReno {
     config: Config,
     flavour: Flavour,
     window: Window,
+    slow_start: SlowStart,
 }
 
 impl NewReno {
     /// NewReno at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
-        Self { config, flavour: init.flavour, window: Window::new(init) }
+        let slow_start = SlowStart::new(config.slow_start, config.max_ssthresh);
+        Self { config, flavour: init.flavour, window: Window::new(init), slow_start }
     }
 }
 
 impl CongestionControl for NewReno {
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
-        if flow.is_recovering() || !flow.cwnd_limited {
-            return;
-        }
-        let rest = self.window.slow_start(ack.credit);
+        let rest = self.slow_start.on_ack(&mut self.window, flow, ack);
         if rest > 0 {
             self.window.grow(self.window.cwnd() as f64, rest);
         }
@@ -77,6 +89,7 @@ impl CongestionControl for NewReno {
             // The kernel knows nothing of RFC 8511.
             _ => self.config.beta,
         };
+        self.slow_start.on_congestion(flow, event);
         self.window.shrink(flow, event, kept);
     }
 
@@ -114,7 +127,9 @@ impl CongestionControl for NewReno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Params;
     use crate::testing::{FLOW, INIT, LINUX, Path, windows};
+    use serde_json::json;
 
     fn newreno() -> NewReno {
         NewReno::new(&INIT, Config::default())
@@ -156,6 +171,17 @@ mod tests {
     fn parameters_change_the_cut() {
         let mut cc = NewReno::new(&INIT, Config { beta: 0.25, ..Config::default() });
         assert_eq!(windows(&mut cc, 5, &[40]), [10, 20, 40, 10, 11]);
+    }
+
+    #[test]
+    fn slow_start_is_a_parameter() {
+        let params = Params(json!({ "slow_start": "limited", "max_ssthresh": 20 }));
+        let mut cc = NewReno::new(&INIT, params.parse().unwrap());
+        // RFC 3742 §2: doubling up to 20; then K = int(cwnd / 10): 21 to 29 grow by one for two ACKs, and
+        // from 30 on for three: one more ACK to 21, then 16 to 29, 2 to 30, and the last one is saved.
+        assert_eq!(windows(&mut cc, 3, &[]), [10, 20, 30]);
+        let params = Params(json!({ "slow_start": "fast" }));
+        assert!(params.parse::<Config>().unwrap_err().to_string().contains("`hystart++`"));
     }
 
     #[test]

@@ -25,7 +25,7 @@
 //! - Linux 6.12, `tcp_nv.c`.
 
 use crate::kernel::{jiffies, micros};
-use crate::params::whole;
+use crate::params::whole_where;
 use crate::random::Random;
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
@@ -73,7 +73,11 @@ impl Default for Config {
 }
 
 fn count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    whole(deserializer, |number| (1..=65535).contains(&number), "a whole number from 1 to 65535")
+    whole_where(
+        deserializer,
+        |number| (1..=65535).contains(&number),
+        "a whole number from 1 to 65535",
+    )
 }
 
 /// It does not grow where the window is this close to too large.

@@ -19,13 +19,13 @@ pub enum BuildError {
         /// What was asked for.
         name: String,
         /// What there is.
-        known: Vec<&'static str>,
+        known: Vec<String>,
     },
     /// The algorithm has no preset of this name.
     #[error("{algorithm} has no preset{}", said(.name, .known))]
     UnknownPreset {
         /// The algorithm.
-        algorithm: &'static str,
+        algorithm: String,
         /// What was asked for.
         name: String,
         /// What there is.
@@ -149,21 +149,43 @@ pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
     })
 }
 
+/// For `serde(deserialize_with)`: a whole number that may be zero.
+///
+/// # Errors
+///
+/// The value is not a whole number, negative or beyond 32 bits.
+pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(Whole { least: 0, expected: "a whole number" })
+}
+
+/// For `serde(deserialize_with)`: a whole number greater than zero.
+///
+/// # Errors
+///
+/// The value is not a whole number, less than one or beyond 32 bits.
+pub fn whole_above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    deserializer.deserialize_u64(Whole { least: 1, expected: "a whole number above 0" })
+}
+
 /// For `serde(deserialize_with)`, with what is allowed: a whole number.
 ///
 /// # Errors
 ///
 /// The value is not a whole number or not allowed.
-pub(crate) fn whole<'de, D: Deserializer<'de>>(
+pub(crate) fn whole_where<'de, D: Deserializer<'de>>(
     deserializer: D,
     allowed: fn(u64) -> bool,
     expected: &'static str,
 ) -> Result<u64, D::Error> {
-    deserializer.deserialize_u64(Whole { allowed, expected })
+    let number = deserializer.deserialize_u64(Whole { least: 0, expected })?;
+    if allowed(number) {
+        return Ok(number);
+    }
+    Err(D::Error::invalid_value(Unexpected::Unsigned(number), &expected))
 }
 
 struct Whole {
-    allowed: fn(u64) -> bool,
+    least: u64,
     expected: &'static str,
 }
 
@@ -175,15 +197,10 @@ impl Visitor<'_> for Whole {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
-        if (self.allowed)(number) {
+        if (self.least..=u64::from(u32::MAX)).contains(&number) {
             return Ok(number);
         }
         Err(E::invalid_value(Unexpected::Unsigned(number), &self))
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
-        let negative = |_| E::invalid_value(Unexpected::Signed(number), &self);
-        u64::try_from(number).map_err(negative).and_then(|number| self.visit_u64(number))
     }
 }
 
@@ -272,6 +289,26 @@ mod tests {
         ] {
             assert_eq!(message(params), expected);
         }
+    }
+
+    #[test]
+    fn whole_numbers_are_whole_and_not_negative() {
+        #[derive(Debug, Default, Deserialize, Serialize)]
+        #[serde(default, deny_unknown_fields)]
+        struct Counts {
+            #[serde(deserialize_with = "whole")]
+            alpha: u64,
+            #[serde(deserialize_with = "whole_above_zero")]
+            gamma: u64,
+        }
+        let read = |params| Params(params).parse::<Counts>();
+        assert!(read(json!({ "alpha": 0, "gamma": 1 })).is_ok());
+        for refused in [json!({ "alpha": 1.5 }), json!({ "alpha": -1 })] {
+            let message = read(refused).unwrap_err().to_string();
+            assert!(message.ends_with("expected a whole number"), "{message}");
+        }
+        let message = read(json!({ "gamma": 0 })).unwrap_err().to_string();
+        assert!(message.ends_with("expected a whole number above 0"), "{message}");
     }
 
     #[test]

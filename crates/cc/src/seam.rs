@@ -220,7 +220,8 @@ pub struct Ack {
     pub ce: u64,
     /// RTT of the newest segment delivered, if unambiguous (Karn).
     pub rtt: Option<Duration>,
-    /// One-way delay to the receiver, up to a constant (RFC 7323 timestamps).
+    /// One-way delay to the receiver, up to a constant that is the same for the whole connection: only
+    /// differences mean something. In milliseconds, by the clocks of both ends (RFC 7323 timestamps).
     pub one_way_delay: Option<Duration>,
     /// What the timestamps of the ACK say (RFC 7323).
     pub timestamps: Option<Timestamps>,
@@ -266,6 +267,20 @@ pub struct Timestamps {
     pub sent: u64,
     /// When what it answers left the sender.
     pub echoed: u64,
+}
+
+impl Timestamps {
+    /// How much later the receiver's clock was than the sender's, from the time when what is answered
+    /// left to that of the answer, and [half of the clocks' range](Self::HALF) more: so it is positive
+    /// however the clocks are set, and grows and shrinks with the delay unless they are 24 days apart.
+    pub fn one_way_delay(self) -> Duration {
+        // The clocks are those of the option, which has 32 bits.
+        let later = (self.sent as u32).wrapping_sub(self.echoed as u32);
+        Duration::from_millis(u64::from(later.wrapping_add(Self::HALF)))
+    }
+
+    /// Where the difference of two clocks that agree is placed: in milliseconds.
+    pub const HALF: u32 = 1 << 31;
 }
 
 /// A segment marked lost.
@@ -323,4 +338,21 @@ pub enum Cause {
     Ecn,
     /// The retransmission timer ran out. What is in flight now is what is not believed lost.
     Timeout,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_way_delays_differ_as_delays_do_however_the_clocks_are_set() {
+        let range = 1_u64 << 32;
+        // The receiver's clock agrees, is a day ahead, a day behind, or wraps between the two.
+        for (sent, echoed) in [(20, 0), (86_400_020, 0), (20, 86_400_000), (range - 10, range - 30)]
+        {
+            let short = Timestamps { sent, echoed }.one_way_delay();
+            let long = Timestamps { sent: (sent + 30) % range, echoed }.one_way_delay();
+            assert_eq!(long - short, Duration::from_millis(30), "{sent} {echoed}");
+        }
+    }
 }

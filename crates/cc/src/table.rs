@@ -106,7 +106,7 @@ impl Algorithm {
         let known = || self.presets.iter().map(|preset| preset.name);
         let found = self.presets.iter().find(|preset| preset.name == name).ok_or_else(|| {
             BuildError::UnknownPreset {
-                algorithm: self.name,
+                algorithm: self.name.into(),
                 name: name.into(),
                 known: known().collect(),
             }

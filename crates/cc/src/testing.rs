@@ -83,7 +83,8 @@ impl<'a> Path<'a> {
                 + Duration::from_secs_f64(self.rtt.as_secs_f64() * number as f64 / segments as f64);
             self.flow.delivered += 1;
             self.flow.una = self.flow.delivered * self.flow.mss;
-            self.flow.in_flight = self.cwnd() - 1;
+            let in_flight_before = self.cwnd();
+            self.flow.in_flight = in_flight_before - 1;
             self.flow.nxt = self.flow.una + self.flow.in_flight * self.flow.mss;
             let round = (number == segments).then_some(Round {
                 duration: self.rtt,
@@ -96,8 +97,16 @@ impl<'a> Path<'a> {
                 ce: 0,
             });
             let (acked, rtt) = (1, Some(self.rtt));
-            let ack = Ack { acked, credit: 1, delivered: 1, rtt, round, ..Ack::default() };
-            self.ack(&ack);
+            let (credit, delivered) = (1, 1);
+            self.ack(&Ack {
+                acked,
+                credit,
+                delivered,
+                rtt,
+                in_flight_before,
+                round,
+                ..Ack::default()
+            });
         }
         self.cwnd()
     }

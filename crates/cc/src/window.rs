@@ -66,6 +66,11 @@ impl Window {
         self.credit
     }
 
+    /// Sets what has been earned towards the next segment, for algorithms that buy it themselves.
+    pub fn set_credit(&mut self, credit: f64) {
+        self.credit = credit;
+    }
+
     /// The decision of an algorithm that has only a window.
     pub fn control(&self) -> Control {
         Control {
@@ -111,6 +116,23 @@ impl Window {
         let rest = self.slow_start(credit);
         if rest > 0 {
             self.grow(self.cwnd as f64, rest);
+        }
+    }
+
+    /// Moves the window by so many segments up or down, but not below `least`; what is less than one is
+    /// kept. For algorithms that do not [`grow`](Self::grow).
+    pub fn drift(&mut self, segments: f64, least: u64) {
+        let total = self.credit + segments;
+        let whole = libm::floor(total);
+        self.credit = total - whole;
+        self.cwnd = if whole < 0.0 {
+            self.cwnd.saturating_sub(-whole as u64)
+        } else {
+            self.cwnd.saturating_add(whole as u64)
+        };
+        if self.cwnd < least {
+            self.cwnd = least;
+            self.credit = 0.0;
         }
     }
 
@@ -273,6 +295,17 @@ mod tests {
         assert_eq!(window.cwnd(), 12);
         window.grow(10.0, 9);
         assert_eq!(window.cwnd(), 13);
+    }
+
+    #[test]
+    fn drifts_by_parts_of_a_segment_and_stops_at_the_least() {
+        let mut window = Window::new(&INIT);
+        let mut drift = |segments: f64| {
+            window.drift(segments, 2);
+            window.cwnd()
+        };
+        // 10.5, 11, 10.75, 9.75, and 2 instead of -90.25, of which no part is kept.
+        assert_eq!([0.5, 0.5, -0.25, -1.0, -100.0, 0.875].map(&mut drift), [10, 11, 10, 9, 2, 2]);
     }
 
     #[test]

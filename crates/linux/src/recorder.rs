@@ -247,6 +247,10 @@ impl<'a> Recorder<'a> {
         match sample.internals {
             Internals::None => {}
             Internals::Vegas { rtt_us, min_rtt_us } => {
+                // Here the least of the connection is called the RTT (`tcp_vegas_get_info`).
+                let is_swapped = matches!(cc, "vegas" | "yeah");
+                let (rtt_us, min_rtt_us) =
+                    if is_swapped { (min_rtt_us, rtt_us) } else { (rtt_us, min_rtt_us) };
                 // No sample in this round trip: 0x7fffffff.
                 if rtt_us < NO_THRESHOLD {
                     internal("rtt_ms", f64::from(rtt_us) / 1e3);

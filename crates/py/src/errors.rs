@@ -46,6 +46,13 @@ pub(crate) fn kernel_changed(plan: &tcplab_model::Plan) -> PyErr {
     ))
 }
 
+/// A congestion control is not what it was when the plan was made.
+pub(crate) fn registered_anew() -> PyErr {
+    RunError::new_err(
+        "a congestion control was registered anew since this run was planned; plan it again",
+    )
+}
+
 pub(crate) fn run(error: &tcplab_linux::Error) -> PyErr {
     match error {
         tcplab_linux::Error::Stopped => Interrupted::new_err(error.to_string()),

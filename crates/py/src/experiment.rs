@@ -2,6 +2,7 @@
 
 use crate::errors;
 use crate::frames::{Frame, frame};
+use crate::own;
 use pyo3::prelude::*;
 use std::sync::Arc;
 use tcplab_linux::{Kernels, Outcome};
@@ -172,8 +173,11 @@ pub(crate) fn run(
         let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
             run_on_linux(&plan, &watch)?
         } else {
-            let tables = tcplab_sim::run(&plan, &watch).map_err(errors::stopped)?;
-            Outcome { tables, files: Vec::new() }
+            if tcplab_sim::version(&plan) != plan.version {
+                return Err(errors::registered_anew());
+            }
+            let ran = own::within(&watch, || tcplab_sim::run(&plan, &watch))?;
+            Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
         };
         let frames = vec![
             ("runs", frame(&tables.runs)?),

@@ -9,6 +9,7 @@ mod experiment;
 mod frames;
 mod kernels;
 mod lists;
+mod own;
 
 use pyo3::prelude::*;
 
@@ -24,6 +25,8 @@ mod _core {
     use super::kernels::{Kernel, build_kernel, kernels, remove_kernel};
     #[pymodule_export]
     use super::lists::{Algorithm, algorithms, columns, profile, profiles, schema};
+    #[pymodule_export]
+    use super::own::{Ack, Congestion, Control, FlowState, Init, register};
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]

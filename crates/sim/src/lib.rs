@@ -19,6 +19,8 @@ mod world;
 
 pub use stack::{build_control, settings};
 
+use std::collections::BTreeSet;
+use tcplab_cc::registered_names;
 use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
 use tcplab_tables::Tables;
 
@@ -30,12 +32,18 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// This backend, for making plans.
 pub fn backend() -> Backend<'static> {
-    Backend {
-        name: NAME,
-        profile: Profile::Linux612,
-        version: &|_| VERSION.into(),
-        refuse: &refuse::refuse,
+    Backend { name: NAME, profile: Profile::Linux612, version: &version, refuse: &refuse::refuse }
+}
+
+/// The version that makes the results of a plan: this backend's, and those of congestion controls that
+/// were registered.
+pub fn version(plan: &Plan) -> String {
+    if registered_names().is_empty() {
+        return VERSION.into();
     }
+    let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.stack));
+    let own: BTreeSet<_> = own.collect();
+    own.into_iter().fold(VERSION.into(), |version, own| version + "+" + &own)
 }
 
 /// Runs a plan that this backend did not refuse.

@@ -1,7 +1,7 @@
 //! What the schema can say and this backend does not run.
 
 use crate::stack::try_build;
-use tcplab_cc::{ALGORITHMS, BuildError, CutBase, Flavour, Init};
+use tcplab_cc::{BuildError, CutBase, Flavour, Init, names};
 use tcplab_engine::MOST;
 use tcplab_model::{Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, Traffic};
 
@@ -90,8 +90,8 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
 fn wrong_cc(error: &BuildError, name: &str) -> Problem {
     match error {
         BuildError::UnknownAlgorithm { .. } => {
-            let known = ALGORITHMS.iter().map(|algorithm| algorithm.name);
-            Problem::unknown("congestion control", name, known)
+            let known: Vec<_> = names().collect();
+            Problem::unknown("congestion control", name, known.iter().map(String::as_str))
         }
         other => Problem::Invalid(other.to_string()),
     }

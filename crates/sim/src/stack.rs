@@ -3,7 +3,7 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcplab_cc::{BuildError, CongestionControl, CutBase, Flavour, Init, Params, resolve};
+use tcplab_cc::{BuildError, CongestionControl, CutBase, Flavour, Init, Origin, Params, resolve};
 use tcplab_model::{
     AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff,
     Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
@@ -106,16 +106,16 @@ fn flavour(stack: &StackPlan) -> Flavour {
     }
 }
 
-/// The parameters of the congestion control: those of its preset, what is given, and what is an option
-/// of the stack.
-pub(crate) fn parameters(stack: &StackPlan) -> Result<Params, BuildError> {
-    let (algorithm, mut params) = resolve(&stack.cc.name, &Params(stack.cc.params.clone()))?;
+/// Where the congestion control comes from, and its parameters: those of its preset, what is given, and
+/// what is an option of the stack.
+fn control(stack: &StackPlan) -> Result<(Origin, Params), BuildError> {
+    let (origin, mut params) = resolve(&stack.cc.name, &Params(stack.cc.params.clone()))?;
     if let Value::Object(given) = &mut params.0
-        && (algorithm.defaults)().get("hystart").is_some()
+        && origin.has_parameter("hystart")
     {
         given.entry("hystart").or_insert(Value::Bool(stack.hystart));
     }
-    Ok(params)
+    Ok((origin, params))
 }
 
 /// The congestion control of endpoints with this stack, as it would be built for them.
@@ -123,8 +123,14 @@ pub(crate) fn try_build(
     stack: &StackPlan,
     init: &Init,
 ) -> Result<Box<dyn CongestionControl>, BuildError> {
-    let (algorithm, _) = resolve(&stack.cc.name, &Params::default())?;
-    (algorithm.build)(init, &parameters(stack)?)
+    let (origin, params) = control(stack)?;
+    origin.build(init, &params)
+}
+
+/// The version of the stack's congestion control, if it is one that was registered.
+pub(crate) fn version(stack: &StackPlan) -> Option<String> {
+    let (origin, _) = resolve(&stack.cc.name, &Params::default()).ok()?;
+    origin.version().map(|version| format!("{}-{version}", stack.cc.name))
 }
 
 /// Builds the congestion control of endpoints with this stack, which must have been [tried](try_build).
@@ -134,10 +140,9 @@ pub fn build_control(stack: &StackPlan) -> BuildControl {
         PlannedBase::FlightSize => CutBase::FlightSize,
     };
     let flavour = flavour(stack);
-    let params = parameters(stack).expect("a plan with another algorithm is refused");
-    let (algorithm, _) = resolve(&stack.cc.name, &Params::default()).expect("it was found before");
+    let (origin, params) = control(stack).expect("a plan with another algorithm is refused");
     Arc::new(move |Start { mss, initial_window, seed }: Start| {
         let init = Init { mss, initial_window, cut_base, flavour, seed };
-        (algorithm.build)(&init, &params).expect("a plan with other parameters is refused")
+        origin.build(&init, &params).expect("a plan with other parameters is refused")
     })
 }

@@ -154,8 +154,10 @@ fn said(timestamps: segment::Timestamps) -> Timestamps {
 
 /// What an ACK says for itself.
 fn in_words(segment: &Segment, answer: Answer) -> Ack {
+    let timestamps = answer.echoed.and(segment.timestamps()).map(said);
     Ack {
-        timestamps: answer.echoed.and(segment.timestamps()).map(said),
+        one_way_delay: timestamps.map(Timestamps::one_way_delay),
+        timestamps,
         is_predicted: !answer.marked && segment.sack().is_empty(),
         ..Ack::default()
     }
@@ -331,8 +333,7 @@ impl Sender {
         };
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        let mut brought = in_words(segment, answer);
-        brought.in_flight_before = in_flight_before;
+        let mut brought = Ack { in_flight_before, ..in_words(segment, answer) };
         brought.is_predicted &= !window_changed;
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
             self.announce(now, &brought);
@@ -363,6 +364,7 @@ impl Sender {
         };
         self.announce(now, &brought);
         let had_timer = self.timer;
+        let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
         if self.flight.tail.end.is_some() {
             let is_plain = !is_news && segment.sequence_length() == 0 && !window_changed;
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: is_plain };
@@ -375,7 +377,7 @@ impl Sender {
             self.look_for_trouble(now, seen, &progress, settings);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;
-        if progress.acked > 0 && !is_reorder_set {
+        if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
         }
         self.delivered += progress.delivered;
@@ -477,6 +479,17 @@ impl Sender {
                 self.wait_for_answer(now, settings);
             }
         }
+    }
+
+    /// What was SACKed had left before the oldest segment did, which was sent again since: there is no
+    /// answer to that one yet, and Linux waits a timeout more for it (`tcp_clean_rtx_queue`).
+    #[inline]
+    fn is_older(&self, now: Time, progress: &Progress, settings: &Settings) -> bool {
+        let (Some((sacked, _)), Some(front)) = (progress.sacked_sent, self.flight.board.front())
+        else {
+            return false;
+        };
+        settings.is_linux() && settings.elapsed(now, sacked) > settings.elapsed(now, front.left_at)
     }
 
     /// Takes the window of the newest segment (RFC 9293 §3.10.7.4). Says whether it changed.

@@ -4,11 +4,11 @@
 //! curve in 1/1024; the price of a segment (`cnt`) is a whole number, newly computed at most once a
 //! jiffy; Reno's window is followed with one slope, that of congestion avoidance below the old
 //! window; a timeout forgets everything; growth without a plateau is at least 5 % a round trip.
-//! `HyStart` is the one of 2008 (`hystart::classic`).
+//! `HyStart` is the one of 2008 (`slow_start::classic`).
 
 use super::Config;
-use crate::hystart::Classic;
 use crate::kernel::{jiffies, micros};
+use crate::slow_start::Classic;
 use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
 use tcplab_units::Duration;
 
@@ -66,7 +66,7 @@ impl KernelCubic {
             scale,
             fast_convergence: config.fast_convergence,
             tcp_friendly: config.tcp_friendly,
-            window: Window::new(init),
+            window: config.window(init),
             hystart: config.hystart.then(Classic::default),
             delay_min: 0,
             curve: Curve::default(),

@@ -1,4 +1,5 @@
 use super::*;
+use crate::Params;
 use crate::testing::{INIT, Path, probe, windows};
 
 const RTT: Duration = Duration::from_millis(100);
@@ -315,4 +316,18 @@ fn everything_is_zero_until_known() {
 fn a_flow_costs_little_memory() {
     // A connection has 1 kB for everything.
     assert!(size_of::<Cubic>() <= 512, "{}", size_of::<Cubic>());
+}
+
+#[test]
+fn slow_start_ends_at_an_initial_threshold() {
+    for flavour in [Flavour::Rfc, Flavour::Linux] {
+        let params = Params(serde_json::json!({ "initial_ssthresh": 100, "hystart": false }));
+        let init = Init { flavour, ..INIT };
+        let mut cc = crate::build("cubic", &init, &params).unwrap();
+        let seen = windows(cc.as_mut(), 6, &[]);
+        // From 10 it doubles to 80 and ends at 100. Nothing was lost, so the curve leaves from a plateau
+        // there; the kernel's grows by 5 % a round trip in that case.
+        assert_eq!(seen[..4], [10, 20, 40, 80], "{flavour:?}");
+        assert!((100..=105).contains(&seen[4]), "{flavour:?}: {seen:?}");
+    }
 }

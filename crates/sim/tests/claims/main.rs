@@ -2,6 +2,8 @@
 //! results from equal experiments.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod compound;
+mod delay_based;
 mod digests;
 mod fairness;
 mod goodput;

@@ -157,3 +157,18 @@ fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
     assert_eq!(second, ms(960));
     peer.gets(second, data(1..1001));
 }
+
+#[test]
+fn linux_waits_longer_for_a_repair_while_what_left_before_it_arrives() {
+    // tcp_clean_rtx_queue: what is SACKed at 150 ms left at 0, the repair at 100 ms, so there is no
+    // answer to it yet and the timer begins anew. The RTT of 150 ms makes SRTT 106.25 ms, and with
+    // 200 ms more that is a timeout of 307 ticks.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.sends(ms(100), ack(1).sack(1001..4001));
+    peer.gets(ms(100), data(1..1001));
+    peer.sends(ms(150), ack(1).sack(1001..5001));
+    peer.gets(wheel(ms(150), 307), data(1..1001));
+    assert_eq!(peer.end.counters().timeouts, 1);
+}

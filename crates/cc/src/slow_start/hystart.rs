@@ -4,16 +4,12 @@
 //! (conservative slow start, CSS). If delay falls again, it was jitter and slow start resumes; if it
 //! has not after five rounds, slow start is over.
 //!
-//! The sender counts rounds. An algorithm holds a [`HyStart`] while
-//! [`Window::in_first_slow_start`](crate::Window::in_first_slow_start) (RFC 9406 §4.3), asks it for
-//! the credit to grow by, and then whether slow start ends.
+//! The sender counts rounds. [`SlowStart`](super::SlowStart) asks for the credit to grow by while
+//! [`Window::in_first_slow_start`](crate::Window::in_first_slow_start) (RFC 9406 §4.3), and then whether
+//! slow start ends.
 
 use crate::Ack;
 use tcplab_units::Duration;
-
-mod classic;
-
-pub use classic::Classic;
 
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);

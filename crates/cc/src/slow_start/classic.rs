@@ -4,6 +4,8 @@
 //! Ha, Rhee: Taming the elephants: new TCP slow start, 2011; `tcp_cubic.c`.
 
 use crate::FlowState;
+use crate::kernel::micros;
+use tcplab_units::Time;
 
 /// Windows below this are not looked at.
 const LOW_WINDOW: u64 = 16;
@@ -38,7 +40,7 @@ impl Default for Classic {
 impl Classic {
     /// A slow start that begins now.
     pub fn beginning(flow: &FlowState) -> Self {
-        let now = micros(flow);
+        let now = clock(flow);
         Self { round_start: now, end: flow.nxt, last_ack: now, ..Self::default() }
     }
 
@@ -53,7 +55,7 @@ impl Classic {
         if cwnd < LOW_WINDOW {
             return false;
         }
-        let now = micros(flow);
+        let now = clock(flow);
         if now.saturating_sub(self.last_ack) <= ACK_DELTA_US {
             self.last_ack = now;
             let threshold = delay_min.saturating_add(ack_delay(flow, cwnd)) / 2;
@@ -70,15 +72,15 @@ impl Classic {
     }
 }
 
-fn micros(flow: &FlowState) -> u64 {
-    flow.now.as_picos() / 1_000_000
+fn clock(flow: &FlowState) -> u64 {
+    micros(flow.now.since(Time::ZERO))
 }
 
 /// What packets of segmentation offload may add to delays: the time of four at the rate of slow start,
 /// twice the window a round trip.
 fn ack_delay(flow: &FlowState, cwnd: u64) -> u64 {
     let per_second = u128::from(cwnd) * u128::from(flow.mss) * 2 * 1_000_000;
-    let rate = per_second / u128::from((flow.srtt.as_picos() / 1_000_000).max(1));
+    let rate = per_second / u128::from(micros(flow.srtt).max(1));
     let delay = u128::from(GSO_BYTES * 4 * 1_000_000) / rate.max(1);
     u64::try_from(delay).unwrap_or(u64::MAX).min(MOST_ACK_DELAY_US)
 }
@@ -87,7 +89,7 @@ fn ack_delay(flow: &FlowState, cwnd: u64) -> u64 {
 mod tests {
     use super::*;
     use crate::testing::FLOW;
-    use tcplab_units::{Duration, Time};
+    use tcplab_units::Duration;
 
     const DELAY_MIN: u64 = 40_000;
 

@@ -1,0 +1,179 @@
+//! LEDBAT: fill what others leave, and give way as soon as anyone else needs the link.
+//!
+//! For transfers that are in no hurry: backups, updates, torrents. LEDBAT measures how long
+//! its segments wait in queues and holds that at a target of 100 ms. NewReno or CUBIC in the same queue
+//! fill it beyond the target, and LEDBAT retreats to its least window.
+//!
+//! With each ACK (RFC 6817 §2.4.2):
+//!
+//! - The one-way delay is the receiver's timestamp less the one that it echoes (RFC 7323), so a queue on
+//!   the way back does not count. It is known up to a constant and in whole milliseconds.
+//! - The base delay is the least of `base_history` minutes, the current delay the least of the last
+//!   `current_filter` samples. What one exceeds the other by is the queueing delay.
+//! - `off_target = (target - queueing delay) / target`
+//! - `cwnd += gain off_target acked / cwnd`: at most as fast as NewReno, and down as fast as the queue
+//!   is over the target.
+//! - `cwnd` does not grow beyond what was in flight and `allowed_increase`, and is at least two segments.
+//!
+//! A loss halves the window. There is no slow start: the stack's first window grows by a segment a
+//! round trip. Without timestamps LEDBAT goes by RTTs instead, and yields to queues in both directions.
+//!
+//! The one that comes last measures the others' queue as its base delay, and takes more than its share
+//! until the others' base delays are forgotten or the queue runs empty.
+//!
+//! - RFC 6817: everything here; a bare § is one of its sections.
+//! - Rossi, Testa, Valenti, Muscariello, ICCCN 2010: who comes last.
+
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
+    Window, above_zero, defaults,
+};
+use delays::Delays;
+use serde::{Deserialize, Serialize};
+use std::num::NonZeroU64;
+use tcplab_units::Duration;
+
+mod delays;
+
+/// LEDBAT in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "ledbat",
+    kind: Kind::Delay,
+    summary: "at most 100 ms of queue, and gives way to everyone else",
+    reference: "RFC 6817",
+    year: 2009,
+    marks: Marks::AsSet,
+    source: include_str!("ledbat.rs"),
+    presets: &[],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(Ledbat::new(init, params.parse()?))),
+};
+
+/// `MIN_CWND` (§2.5).
+const MIN_CWND: u64 = 2;
+
+/// Parameters of LEDBAT.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// `TARGET`: milliseconds that segments may wait in queues. RFC 6817 §2.5 allows 100 at most.
+    #[serde(deserialize_with = "above_zero")]
+    pub target_ms: f64,
+    /// `GAIN`: segments by which the window grows in a round trip without a queue. RFC 6817 §2.5 allows
+    /// one at most.
+    #[serde(deserialize_with = "above_zero")]
+    pub gain: f64,
+    /// `BASE_HISTORY`: minutes after which a least delay is forgotten (RFC 6817 §2.5).
+    pub base_history: NonZeroU64,
+    /// `CURRENT_FILTER`: samples of which the least is the current delay; at least four a round trip
+    /// (RFC 6817 §2.5).
+    pub current_filter: NonZeroU64,
+    /// `ALLOWED_INCREASE`: segments by which the window may exceed what was in flight (RFC 6817 §2.5).
+    pub allowed_increase: NonZeroU64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let number = |value| NonZeroU64::new(value).expect("these are not zero");
+        Self {
+            target_ms: 100.0,
+            gain: 1.0,
+            base_history: number(10),
+            current_filter: number(4),
+            allowed_increase: number(1),
+        }
+    }
+}
+
+/// The LEDBAT controller of one flow.
+#[derive(Clone, Debug)]
+pub struct Ledbat {
+    config: Config,
+    window: Window,
+    delays: Delays,
+    /// The delays are of one way; as long as no timestamps come, they are RTTs.
+    is_one_way: bool,
+}
+
+impl Ledbat {
+    /// LEDBAT at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        let delays = Delays::new(config.base_history, config.current_filter);
+        Self { config, window: Window::new(init), delays, is_one_way: false }
+    }
+
+    /// Takes the delay that an ACK tells of.
+    fn measure(&mut self, flow: &FlowState, ack: &Ack) {
+        if ack.one_way_delay.is_some() && !self.is_one_way {
+            self.is_one_way = true;
+            self.delays.forget();
+        }
+        let delay = if self.is_one_way { ack.one_way_delay } else { ack.rtt };
+        if let Some(delay) = delay {
+            self.delays.take(flow.now, delay);
+        }
+    }
+
+    fn queueing_delay(&self) -> Duration {
+        self.delays.queueing().unwrap_or(Duration::ZERO)
+    }
+}
+
+impl CongestionControl for Ledbat {
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if ack.acked > 0 {
+            self.measure(flow, ack);
+        }
+        if flow.is_recovering() {
+            return;
+        }
+        let target = self.config.target_ms;
+        let off_target = 1.0 - self.queueing_delay().as_millis_f64() / target;
+        let cwnd = self.window.cwnd();
+        let change = self.config.gain * off_target * ack.acked as f64 / cwnd as f64;
+        self.window.drift(change.clamp(-(cwnd as f64), ack.acked as f64), MIN_CWND);
+        // §2.4.2: a window that is not used does not grow. The RFC takes it back, too; but what leaves in
+        // bursts leaves some of the window unused for a while, and would lose that again and again.
+        let allowed = ack.in_flight_before.saturating_add(self.config.allowed_increase.get());
+        self.window.cap(allowed.max(cwnd));
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        // §2.4.2: a half, and after a timeout one segment.
+        self.window.shrink(flow, event, 0.5);
+        if event.cause == Cause::Timeout && !event.again {
+            self.delays.forget_current();
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    /// `base_delay_ms` is up to a constant where delays are of one way.
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        let base = self.delays.base().unwrap_or(Duration::ZERO);
+        record("queueing_delay_ms", self.queueing_delay().as_millis_f64());
+        record("base_delay_ms", base.as_millis_f64());
+        record("off_target", 1.0 - self.queueing_delay().as_millis_f64() / self.config.target_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! The delays that LEDBAT remembers: the least of each of the last minutes, and the last few (RFC 6817
+//! §2.4.2).
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use tcplab_units::{Duration, Time};
+
+/// How long a least delay of the history is gathered.
+const PERIOD: Duration = Duration::from_secs(60);
+
+/// What is remembered of a flow's delays.
+#[derive(Clone, Debug)]
+pub(super) struct Delays {
+    /// `base_delays`, the newest last.
+    base: VecDeque<Duration>,
+    history: usize,
+    /// When the newest of them was begun: `last_rollover`.
+    begun: Time,
+    /// `current_delays`, the newest last.
+    current: VecDeque<Duration>,
+    filter: usize,
+}
+
+impl Delays {
+    /// Remembers so many minutes, and so many samples.
+    pub fn new(history: NonZeroU64, filter: NonZeroU64) -> Self {
+        let size = |number: NonZeroU64| usize::try_from(number.get()).unwrap_or(usize::MAX);
+        Self {
+            base: VecDeque::new(),
+            history: size(history),
+            begun: Time::ZERO,
+            current: VecDeque::new(),
+            filter: size(filter),
+        }
+    }
+
+    /// Takes a sample.
+    pub fn take(&mut self, now: Time, delay: Duration) {
+        let is_old = now.since(Time::ZERO) >= self.begun.since(Time::ZERO) + PERIOD;
+        if let Some(least) = self.base.back_mut().filter(|_| !is_old) {
+            *least = delay.min(*least);
+        } else {
+            self.begun = now;
+            self.base.push_back(delay);
+        }
+        if self.base.len() > self.history {
+            self.base.pop_front();
+        }
+        self.current.push_back(delay);
+        if self.current.len() > self.filter {
+            self.current.pop_front();
+        }
+    }
+
+    /// The least delay of the history.
+    pub fn base(&self) -> Option<Duration> {
+        self.base.iter().min().copied()
+    }
+
+    /// How much of the current delay is queueing, once there is a sample.
+    pub fn queueing(&self) -> Option<Duration> {
+        Some(self.current.iter().min()?.saturating_sub(self.base()?))
+    }
+
+    /// Starts over, for another kind of delay.
+    pub fn forget(&mut self) {
+        self.base.clear();
+        self.current.clear();
+    }
+
+    /// What was measured lately says nothing of now.
+    pub fn forget_current(&mut self) {
+        self.current.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn delays() -> Delays {
+        Delays::new(NonZeroU64::new(10).unwrap(), NonZeroU64::new(4).unwrap())
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn the_least_of_the_last_four_counts() {
+        let mut delays = delays();
+        delays.take(at(0), MS * 10);
+        for (delay, queueing) in [(50, 0), (40, 0), (60, 0), (70, 30), (80, 30), (80, 50)] {
+            delays.take(at(0), MS * delay);
+            assert_eq!(delays.queueing(), Some(MS * queueing), "{delay}");
+        }
+    }
+
+    #[test]
+    fn a_least_delay_is_forgotten_after_ten_minutes() {
+        let mut delays = delays();
+        delays.take(at(0), MS * 10);
+        // The minute of second 0 is the first of ten until the eleventh begins, at 600 s.
+        for minute in 1..=10 {
+            delays.take(at(minute * 60), MS * 20);
+            let base = if minute < 10 { 10 } else { 20 };
+            assert_eq!(delays.base(), Some(MS * base), "{minute}");
+        }
+    }
+
+    #[test]
+    fn a_shorter_delay_counts_at_once() {
+        let mut delays = delays();
+        delays.take(at(0), MS * 20);
+        delays.take(at(30), MS * 10);
+        assert_eq!(delays.base(), Some(MS * 10));
+    }
+}

@@ -1,0 +1,291 @@
+//! Vegas: keep a few segments in the queue, by delay, and so lose none.
+//!
+//! The least RTT ever seen is that of an empty path, `base_rtt`. A window W that takes longer, `rtt`,
+//! has segments waiting in a queue:
+//!
+//! ```text
+//! diff = W · (rtt - base_rtt) / base_rtt        (Linux; the paper divides by rtt)
+//! ```
+//!
+//! Once a round trip, the window grows by one segment if `diff` is below `alpha`, shrinks by one if it
+//! is above `beta`, and stays otherwise. Slow start ends when `diff` exceeds `gamma`. After a loss it is
+//! Reno's window, halved. So a flow alone fills the link with almost no queue, where Reno's fills the
+//! queue.
+//!
+//! Its weakness is company. Flows that go by loss fill the queue, and Vegas yields to them; traffic in
+//! the reverse direction delays its ACKs, and it takes that for a queue of its own. A flow that comes
+//! later believes that the others' queue is part of the path. A route that becomes longer looks like a
+//! queue too.
+//!
+//! There were several, and they are `rules` here. `linux` follows the kernel to the integer: slow start
+//! doubles every round trip and ends at the rate measured (W · `base_rtt` / `rtt` + 1), and a round trip
+//! counts with its least RTT, if there were three. `paper`: slow start doubles every other round trip
+//! only, so that the one between shows the queue, and one segment of a round trip is timed. `ns2` does
+//! the same with the mean RTT; slow start ends with 7/8 of the window, and a loss keeps 3/4. `freebsd`
+//! is the paper's without `gamma`, in whole milliseconds and bytes a millisecond. The finer timeouts of
+//! the paper are not here: when data is sent again is the sender's matter.
+//!
+//! - Brakmo, O'Malley, Peterson: TCP Vegas: New Techniques for Congestion Detection and Avoidance,
+//!   SIGCOMM 1994.
+//! - Brakmo, Peterson: TCP Vegas: End to End Congestion Avoidance on a Global Internet, IEEE JSAC
+//!   13(8), 1995.
+//! - Linux 6.12, `tcp_vegas.c`; ns-2, `tcp-vegas.cc`; FreeBSD, `cc_vegas.c`.
+
+use crate::delays::{Delays, in_ms};
+use crate::kernel::micros;
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
+    Marks, Preset, Window, defaults, whole,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+mod others;
+#[cfg(test)]
+mod tests;
+
+/// Vegas in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "vegas",
+    kind: Kind::Delay,
+    summary: "holds the window where a few segments queue, which it knows from the delay",
+    reference: "Brakmo, O'Malley, Peterson 1994; Linux tcp_vegas.c",
+    year: 1994,
+    marks: Marks::AsSet,
+    source: include_str!("vegas.rs"),
+    presets: &[
+        Preset {
+            name: "1994",
+            summary: "the paper's: one to three segments, slow start every other round trip",
+            source: "Brakmo, O'Malley, Peterson: TCP Vegas, SIGCOMM 1994: Vegas-1,3, one buffer for slow start",
+            params: r#"{ "rules": "paper", "alpha": 1, "beta": 3, "gamma": 1 }"#,
+        },
+        Preset {
+            name: "freebsd-9.2",
+            summary: "FreeBSD's: one to three segments, no gamma, in whole milliseconds",
+            source: "freebsd-src sys/netinet/cc/cc_vegas.c (023681d6): vegas_alpha 1, vegas_beta 3; khelp/h_ertt.c (2012)",
+            params: r#"{ "rules": "freebsd", "alpha": 1, "beta": 3 }"#,
+        },
+        Preset {
+            name: "ns2",
+            summary: "ns-2's: one to three segments by mean RTTs, three quarters kept after a loss",
+            source: "ns-2 tcl/lib/ns-default.tcl: v_alpha_ 1, v_beta_ 3, v_gamma_ 1; tcp/tcp-vegas.cc",
+            params: r#"{ "rules": "ns2", "alpha": 1, "beta": 3, "gamma": 1 }"#,
+        },
+    ],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(Vegas::new(init, params.parse()?))),
+};
+
+/// Parameters of Vegas. The defaults are those of Linux.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// With fewer segments in the queue the window grows.
+    #[serde(deserialize_with = "whole")]
+    pub alpha: u64,
+    /// With more segments in the queue the window shrinks.
+    #[serde(deserialize_with = "whole")]
+    pub beta: u64,
+    /// With more segments in the queue slow start ends. FreeBSD's rules do not ask for it.
+    #[serde(deserialize_with = "whole")]
+    pub gamma: u64,
+    /// Whose Vegas: `linux`, `paper`, `ns2` or `freebsd`.
+    pub rules: Rules,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { alpha: 2, beta: 4, gamma: 1, rules: Rules::Linux }
+    }
+}
+
+/// Whose Vegas it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rules {
+    /// The kernel's.
+    Linux,
+    /// What the papers say.
+    Paper,
+    /// What ns-2 makes of them.
+    Ns2,
+    /// FreeBSD's.
+    Freebsd,
+}
+
+/// The Vegas controller of one flow.
+#[derive(Clone, Debug)]
+pub struct Vegas {
+    config: Config,
+    flavour: Flavour,
+    window: Window,
+    delays: Delays,
+    /// Segments thought to be in the queue.
+    diff: f64,
+    /// The RTT that says so.
+    rtt: u64,
+    /// RTTs of the round trip: their sum, their number, and the newest.
+    sum: u64,
+    count: u64,
+    newest: u64,
+    /// Whether ACKs widen the window until the next decision. The kernel has no need of it.
+    grows: bool,
+}
+
+impl Vegas {
+    /// Vegas at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        Self {
+            config,
+            flavour: init.flavour,
+            window: Window::new(init),
+            delays: Delays::new(),
+            diff: 0.0,
+            rtt: 0,
+            sum: 0,
+            count: 0,
+            newest: 0,
+            grows: true,
+        }
+    }
+
+    /// As `tcp_vegas_cong_avoid` goes on.
+    fn go_on(&mut self, flow: &FlowState, credit: u64) {
+        if !self.delays.is_on() {
+            self.go_on_like_reno(flow, credit);
+        } else if !self.delays.is_round_over(flow) {
+            // Whether the window was full matters to Reno alone.
+            self.window.slow_start(credit);
+        } else {
+            if self.delays.are_enough() {
+                self.decide(credit);
+            } else {
+                self.go_on_like_reno(flow, credit);
+            }
+            self.delays.begin_round(flow);
+        }
+    }
+
+    fn go_on_like_reno(&mut self, flow: &FlowState, credit: u64) {
+        if flow.cwnd_limited {
+            let rest = self.window.slow_start(credit);
+            if rest > 0 {
+                self.window.grow(self.window.cwnd() as f64, rest);
+            }
+        }
+    }
+
+    /// What the round trip just ended says of the queue, and what to do about it.
+    fn decide(&mut self, credit: u64) {
+        let (cwnd, base, rtt) = (self.window.cwnd(), self.delays.base(), self.delays.least());
+        let diff = self.times(cwnd, rtt.saturating_sub(base)) / base;
+        (self.diff, self.rtt) = (diff as f64, rtt);
+        if self.window.in_slow_start() {
+            if diff > self.config.gamma {
+                // One more, because a part of a segment was cut off.
+                let measured = u128::from(cwnd) * u128::from(base) / u128::from(rtt) + 1;
+                self.slow_down_to(u64::try_from(measured).unwrap_or(u64::MAX).min(cwnd));
+            } else {
+                self.window.slow_start(credit);
+            }
+        } else if diff > self.config.beta {
+            self.slow_down_to(cwnd - 1);
+        } else if diff < self.config.alpha {
+            self.window.set(cwnd.saturating_add(1));
+        }
+        self.window.set(self.window.cwnd().max(2));
+        // A window in congestion avoidance vouches for three quarters of itself
+        // (`tcp_current_ssthresh`).
+        let cwnd = self.window.cwnd();
+        self.window.set_threshold(self.window.ssthresh().max((cwnd >> 1) + (cwnd >> 2)));
+    }
+
+    /// The product has 32 bits in the kernel, and what is more is lost: with 10,000 segments that is
+    /// from 430 ms of queue on.
+    fn times(&self, cwnd: u64, delay: u64) -> u64 {
+        let product = cwnd.saturating_mul(delay);
+        if self.flavour == Flavour::Linux { product & u64::from(u32::MAX) } else { product }
+    }
+
+    /// Shrinks the window so that it is not slow start which follows.
+    fn slow_down_to(&mut self, cwnd: u64) {
+        self.window.set(cwnd);
+        self.window.set_threshold(self.window.ssthresh().min(self.window.cwnd()));
+    }
+
+    fn start_over(&mut self, flow: &FlowState) {
+        if self.config.rules == Rules::Linux {
+            self.delays.start_over(flow);
+        }
+    }
+}
+
+impl CongestionControl for Vegas {
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        self.delays.follow(flow);
+        self.delays.take(ack.rtt);
+        if let Some(rtt) = ack.rtt {
+            self.newest = micros(rtt);
+            self.sum = self.sum.saturating_add(self.newest);
+            self.count = self.count.saturating_add(1);
+        }
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        self.delays.follow(flow);
+        if flow.is_recovering() || ack.credit == 0 {
+            return;
+        }
+        match self.config.rules {
+            Rules::Linux => self.go_on(flow, ack.credit),
+            Rules::Paper | Rules::Ns2 => self.go_on_by_the_paper(flow, ack.credit),
+            Rules::Freebsd => self.go_on_like_freebsd(flow, ack.credit),
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        let kept = match (self.config.rules, event.cause) {
+            (Rules::Ns2, Cause::Loss | Cause::Ecn) => 0.75,
+            _ => 0.5,
+        };
+        self.window.shrink(flow, event, kept);
+        self.delays.on_congestion(event.cause);
+        self.grows = false;
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.start_over(flow);
+        self.window.restart(flow, idle);
+    }
+
+    fn on_transmit_start(&mut self, flow: &FlowState, _idle: Duration) {
+        self.start_over(flow);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("diff", self.diff);
+        record("base_rtt_ms", self.delays.base_ms());
+        record("rtt_ms", in_ms(self.rtt));
+    }
+}

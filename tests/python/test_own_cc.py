@@ -1,0 +1,160 @@
+"""Congestion controls that are Python classes: they do what they say, and fail in words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tcplab as lab
+from tcplab.cc import Ack, Congestion, Control, FlowState, Init
+
+
+class Reno:
+    """NewReno of the profile `rfc`, without ECN: RFC 5681 §3.1, in whole segments."""
+
+    def __init__(self, init: Init, beta: float = 0.5) -> None:
+        self.beta = beta
+        self.cwnd, self.ssthresh, self.credit = init.initial_window, 1 << 60, 0
+        self.initial = init.initial_window
+        self.before: tuple[int, int] | None = None
+
+    def on_ack(self, flow: FlowState, ack: Ack) -> None:
+        if flow.is_recovering or not flow.cwnd_limited:
+            return
+        credit = ack.credit
+        if self.cwnd < self.ssthresh:
+            grown = min(self.cwnd + credit, self.ssthresh)
+            credit -= grown - self.cwnd
+            self.cwnd = grown
+        if credit:
+            per = self.cwnd
+            self.credit += credit
+            self.cwnd += self.credit // per
+            self.credit %= per
+
+    def on_congestion(self, flow: FlowState, event: Congestion) -> None:
+        if not event.again:
+            self.before = (self.cwnd, self.ssthresh)
+            self.ssthresh = max(int(event.flight * self.beta), 2)
+        self.cwnd = min(self.cwnd, 1 if event.cause == "timeout" else self.ssthresh)
+        self.credit = 0
+
+    def on_undo(self, flow: FlowState) -> None:
+        if self.before is not None and self.cwnd < self.before[0]:
+            self.cwnd, self.ssthresh = self.before
+            self.credit = 0
+        self.before = None
+
+    def on_restart(self, flow: FlowState, idle_s: float) -> None:
+        self.cwnd, self.before, self.credit = min(self.cwnd, self.initial), None, 0
+
+    def control(self) -> Control:
+        return Control(self.cwnd, ssthresh=None if self.ssthresh == 1 << 60 else self.ssthresh)
+
+    def probe(self) -> dict[str, float]:
+        return {"credit": self.credit}
+
+
+def experiment(cc: Any, **changes: Any) -> lab.Experiment:
+    """A flow that loses packets now and then, and meets a full queue."""
+    chain = lab.Chain(
+        rate="10 Mbit/s",
+        delay="10 ms",
+        queue="20 packets",
+        loss=lab.IndependentLoss(probability="0.2 %"),
+    )
+    return lab.Experiment(
+        name="own",
+        **{"duration": "10 s", "stack": lab.Stack(profile="rfc")} | changes,
+        network=lab.Network(chain=chain),
+        flows=[lab.Flow(from_="client", to="server", cc=cc)],
+        record=lab.Record(samples="ack"),
+    )
+
+
+def test_the_same_rules_give_the_same_window_at_every_ack() -> None:
+    lab.cc.register("reno-in-python", Reno)
+    ours = lab.run(experiment("reno-in-python")).samples
+    theirs = lab.run(experiment("newreno")).samples
+    columns = ["time_s", "cwnd_segments", "ssthresh_segments", "in_flight_segments", "acked_bytes"]
+    assert len(ours) > 1000
+    assert ours.select(columns).equals(theirs.select(columns))
+    assert ours["reno-in-python_credit"].max() > 0
+
+
+def test_parameters_are_those_of_the_class() -> None:
+    lab.cc.register("reno-with-beta", Reno)
+    gentle = lab.run(experiment({"name": "reno-with-beta", "beta": 0.9})).flows["goodput_mbit_s"]
+    harsh = lab.run(experiment({"name": "reno-with-beta", "beta": 0.1})).flows["goodput_mbit_s"]
+    assert gentle[0] > harsh[0]
+    with pytest.raises(lab.ConfigError, match=r"flows\[0\]\.cc: parameters: .*unexpected.*'betta'"):
+        lab.run(experiment({"name": "reno-with-beta", "betta": 0.9}))
+
+
+def test_what_a_class_raises_ends_the_run_as_it_is() -> None:
+    class Broken(Reno):
+        def on_ack(self, flow: FlowState, ack: Ack) -> None:
+            if flow.now_s > 1:
+                raise LookupError("no such thing")
+
+    lab.cc.register("broken", Broken)
+    with pytest.raises(LookupError, match="no such thing"):
+        lab.run(experiment("broken"))
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [(7, "gives a tcplab.cc.Control, not 7"), (None, "gives a tcplab.cc.Control, not None")],
+)
+def test_a_decision_is_a_control(said: Any, message: str) -> None:
+    class Wrong(Reno):
+        def control(self) -> Any:
+            return said
+
+    lab.cc.register("wrong", Wrong, version="any")
+    with pytest.raises(lab.ConfigError, match=message):
+        lab.run(experiment("wrong"))
+
+
+@pytest.mark.parametrize("cwnd", [float("nan"), -1, float("inf")])
+def test_a_window_is_a_number_of_segments(cwnd: float) -> None:
+    with pytest.raises(ValueError, match="cwnd: expected a number of segments"):
+        Control(cwnd)
+
+
+def test_another_class_of_the_name_is_another_run(tmp_path: Path) -> None:
+    class Slow(Reno):
+        def on_ack(self, flow: FlowState, ack: Ack) -> None:
+            pass
+
+    lab.cc.register("changing", Reno)
+    first = lab.run(experiment("changing"), out=tmp_path)
+    again = lab.run(experiment("changing"), out=tmp_path)
+    assert first.computed
+    assert not again.computed
+    assert first.digests == again.digests
+    lab.cc.register("changing", Slow)
+    other = lab.run(experiment("changing"), out=tmp_path)
+    assert other.computed
+    assert other.flows["goodput_mbit_s"][0] < first.flows["goodput_mbit_s"][0]
+
+
+def test_a_run_that_was_planned_with_another_class_is_refused() -> None:
+    lab.cc.register("planned", Reno)
+    (plan,) = experiment("planned").plans()
+    lab.cc.register("planned", Reno, version="another")
+    with pytest.raises(lab.RunError, match="registered anew"):
+        lab._core.run(plan, lab._core.Watch())
+
+
+def test_names_and_classes_that_cannot_be_are_refused() -> None:
+    with pytest.raises(lab.ConfigError, match="one of tcplab's own"):
+        lab.cc.register("cubic", Reno)
+
+    class Half:
+        def on_ack(self) -> None: ...
+
+    with pytest.raises(lab.ConfigError, match="the class has no on_congestion and no control"):
+        lab.cc.register("half", Half)  # type: ignore[type-var]
