@@ -4,7 +4,7 @@
 use crate::sendbuf::{Push, SendBuffer, Sizes};
 use crate::sender::Sender;
 use crate::settings::Settings;
-use tcplab_units::{Duration, Time};
+use tcplab_units::{Duration, Rate, Time};
 
 /// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`), and the fewest segments (`tcp_min_tso_segs`).
 const MOST_BYTES: u64 = 65_536;
@@ -42,6 +42,12 @@ impl Bursts {
         self.rate
     }
 
+    /// The controller has decided on it.
+    #[inline]
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate.bits_per_second() / 8;
+    }
+
     /// Whether the segment that is leaving is not the first of its burst.
     #[inline]
     pub fn is_going_on(&self) -> bool {
@@ -70,14 +76,10 @@ impl Bursts {
 
 impl Sender {
     /// Computes the rate by which bursts are sized, after the window has changed
-    /// (`tcp_update_pacing_rate`).
+    /// (`tcp_update_pacing_rate`), unless the controller decides on it.
     #[inline]
     pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        if !settings.tso && !settings.pacing {
-            return;
-        }
-        if let Some(rate) = self.control.pacing {
-            self.flight.bursts.rate = rate.bits_per_second() / 8;
+        if (!settings.tso && !settings.pacing) || self.control.pacing.is_some() {
             return;
         }
         let cwnd = self.cwnd();
@@ -93,7 +95,8 @@ impl Sender {
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
-        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(FEWEST)
+        let fewest = self.control.least_burst.unwrap_or(FEWEST);
+        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
     }
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
@@ -112,13 +115,14 @@ impl Sender {
     pub(crate) fn write_as_linux(&mut self, bytes: u64, settings: &Settings) -> u64 {
         let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
         let packet = self.packet_bytes();
+        let windows = self.buffered_windows();
         let sizes = Sizes { packet, half_window: self.largest_window / 2 };
         if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
             self.check_app_limited();
         }
         let buffer = self
             .buffer
-            .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd)));
+            .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows)));
         buffer.make_room(cwnd, has_window);
         let taken = buffer.write(bytes, sizes);
         self.written += taken;
