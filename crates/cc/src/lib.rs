@@ -6,17 +6,23 @@
 //! | `table` | what is said of an algorithm: its kind, presets, parameters, its page |
 //! | `window` | the arithmetic that ack-clocked algorithms share |
 //! | `hystart` | when slow start should end, for any algorithm to hold |
+//! | `kernel` | the kernel's units |
+//! | `windowed`, `random` | the greatest of late; random numbers |
 //! | `params` | how an algorithm's parameters are read and refused |
-//! | `newreno`, `cubic` | one algorithm each |
+//! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
 //!
 //! A new algorithm is one file and two lines here: its `pub mod` and its place in [`ALGORITHMS`].
 //! `tests/battery.rs` then covers it.
 
+mod kernel;
 mod params;
+mod random;
 mod seam;
 mod table;
+mod windowed;
 
+pub mod bbr;
 pub mod cubic;
 pub mod hystart;
 pub mod newreno;
@@ -32,7 +38,7 @@ pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
-pub const ALGORITHMS: &[Algorithm] = &[cubic::ALGORITHM, newreno::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] = &[bbr::ALGORITHM, cubic::ALGORITHM, newreno::ALGORITHM];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
 ///

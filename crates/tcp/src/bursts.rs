@@ -33,6 +33,8 @@ pub(crate) struct Bursts {
     ends_pushed: bool,
     /// Fewer were held back, for want of window.
     deferred: bool,
+    /// The burst of repairs that is leaving: when, where its next segment begins, and where it ends.
+    repairs: Option<(Time, u64, u64)>,
 }
 
 impl Bursts {
@@ -52,6 +54,12 @@ impl Bursts {
     #[inline]
     pub fn is_going_on(&self) -> bool {
         self.left + 1 < self.size
+    }
+
+    /// Whether the repair that begins here goes on with a burst that is leaving.
+    #[inline]
+    pub fn repairs_on(&self, now: Time, start: u64) -> bool {
+        self.repairs.is_some_and(|(at, next, end)| (at, next) == (now, start) && start < end)
     }
 
     /// Whether a burst has begun and not ended.
@@ -109,6 +117,21 @@ impl Sender {
         let may = self.flight.bursts.left > 0;
         self.flight.bursts.left -= u64::from(may);
         may
+    }
+
+    /// A repair leaves. Linux sends again as much as left together, as far as the window and the size of
+    /// bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`).
+    pub(crate) fn note_repair(&mut self, now: Time, start: u64, end: u64) {
+        let Some(buffer) = &self.buffer else { return };
+        let burst_end = match self.flight.bursts.repairs {
+            Some((_, _, end)) if self.flight.bursts.repairs_on(now, start) => end,
+            _ => {
+                let room = self.cwnd().saturating_sub(self.in_flight()).max(1);
+                let segments = room.min(self.burst_size());
+                buffer.packet_end(start).min(start + segments * u64::from(self.mss))
+            }
+        };
+        self.flight.bursts.repairs = Some((now, end, burst_end));
     }
 
     /// Writes into the send buffer up to the next moment at which something is sent.
@@ -179,7 +202,9 @@ impl Sender {
         most: u64,
     ) -> bool {
         let mss = u64::from(self.mss);
-        if self.flight.recovery.is_repairing() || now.since(self.last_sent) > PATIENCE {
+        // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
+        let last_sent = self.last_sent.max(self.flight.pacing.next());
+        if self.flight.recovery.is_repairing() || now.since(last_sent) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);

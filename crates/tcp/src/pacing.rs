@@ -82,7 +82,9 @@ impl Sender {
             return;
         }
         let Flight { pacing, bursts, .. } = &mut *self.flight;
-        if data.again || !bursts.is_going_on() {
+        let goes_on =
+            if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() };
+        if !goes_on {
             pacing.began = pacing.next.max(now);
             pacing.credit = pacing.began.since(pacing.next);
             pacing.bytes = 0;

@@ -287,6 +287,11 @@ impl SendBuffer {
         self.cut = self.cut_at(range.end).then_some((now, range.end));
     }
 
+    /// Where the packet ends that this place is part of; there, if it has not left.
+    pub fn packet_end(&self, place: u64) -> u64 {
+        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.0)
+    }
+
     /// The packet, by number, that ends behind this place.
     fn ending_behind(&self, place: u64) -> usize {
         self.sent.partition_point(|&(end, _)| end <= place)

@@ -8,8 +8,9 @@
 
 use super::Config;
 use crate::hystart::Classic;
+use crate::kernel::{jiffies, micros};
 use crate::{Ack, Cause, Congestion, CongestionControl, Control, FlowState, Init, Window};
-use tcplab_units::{Duration, Time};
+use tcplab_units::Duration;
 
 /// Shares are in 1/1024.
 const SCALE: u64 = 1024;
@@ -56,14 +57,6 @@ struct Curve {
 }
 
 /// The kernel's clock of milliseconds.
-fn jiffies(time: Time) -> u64 {
-    time.since(Time::ZERO).as_picos() / (1_000_000_000_000 / HZ)
-}
-
-fn micros(time: Duration) -> u64 {
-    time.as_picos() / 1_000_000
-}
-
 impl KernelCubic {
     pub fn new(init: &Init, config: &Config) -> Self {
         // The module takes them as whole numbers: 0.7 is 717 / 1024, 0.4 is 41 * 10 / 1024.
