@@ -23,6 +23,7 @@ mod table;
 mod windowed;
 
 pub mod bbr;
+pub mod bbr3;
 pub mod cubic;
 pub mod hystart;
 pub mod newreno;
@@ -38,7 +39,8 @@ pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
-pub const ALGORITHMS: &[Algorithm] = &[bbr::ALGORITHM, cubic::ALGORITHM, newreno::ALGORITHM];
+pub const ALGORITHMS: &[Algorithm] =
+    &[bbr::ALGORITHM, bbr3::ALGORITHM, cubic::ALGORITHM, newreno::ALGORITHM];
 
 /// Starts the algorithm called `name` for one flow: `cubic`, or with a preset, `cubic/2008`.
 ///

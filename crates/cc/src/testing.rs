@@ -103,9 +103,12 @@ impl<'a> Path<'a> {
     pub fn round(&mut self) -> u64 {
         let segments = self.cwnd();
         let start = self.flow.now;
+        // Those that follow the rate of the path are held to what it can do: the rest is a queue.
+        let filled = if self.cc.samples_rate() { segments.div_ceil(MOST_A_ROUND) } else { 1 };
+        let time = self.rtt * filled;
         for number in 1..=segments {
             self.flow.now = start
-                + Duration::from_secs_f64(self.rtt.as_secs_f64() * number as f64 / segments as f64);
+                + Duration::from_secs_f64(time.as_secs_f64() * number as f64 / segments as f64);
             self.flow.delivered += 1;
             self.flow.una = self.flow.delivered * self.flow.mss;
             self.flow.in_flight = self.cwnd() - 1;

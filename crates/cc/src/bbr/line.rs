@@ -1,5 +1,5 @@
 //! A bottleneck with an endless queue in front of it, to drive controllers that pace: one segment a
-//! millisecond, a round trip of 100 ms, an ACK for each segment, nothing lost.
+//! millisecond, a round trip of 100 ms, an ACK for each segment, nothing lost but in `flow.lost`.
 
 use crate::testing::{FLOW, INIT, probe};
 use crate::{Ack, CongestionControl, FlowState, RateSample};
@@ -20,6 +20,7 @@ struct Sent {
     delivered_at: Time,
     sending_since: Time,
     in_flight: u64,
+    lost: u64,
 }
 
 pub(crate) struct Line<'a> {
@@ -93,6 +94,7 @@ impl<'a> Line<'a> {
             delivered_at: self.delivered_at,
             sending_since: self.sending_since,
             in_flight: self.under_way.len() as u64 + 1,
+            lost: self.flow.lost,
         });
         self.flow.nxt += self.flow.mss;
         self.flow.in_flight = self.under_way.len() as u64;
@@ -120,7 +122,7 @@ impl<'a> Line<'a> {
             is_ack_delayed: false,
             app_limited: false,
             in_flight_at_send: sent.in_flight,
-            lost: 0,
+            lost: self.flow.lost - sent.lost,
         };
         let ack = Ack {
             acked: 1,
