@@ -9,7 +9,7 @@
 //! | `kernel` | the kernel's units |
 //! | `registered` | algorithms from elsewhere, known by name in a process |
 //! | `params` | how an algorithm's parameters are read and refused |
-//! | `random` | random numbers |
+//! | `windowed`, `random` | the greatest of late; random numbers |
 //! | `delays` | RTTs as the kernel's Vegas and its kin keep them |
 //! | `newreno`, `cubic`, ... | one algorithm each |
 //! | `testing` | a path of constant delay, to drive a controller by hand |
@@ -24,7 +24,10 @@ mod random;
 mod registered;
 mod seam;
 mod table;
+mod windowed;
 
+pub mod bbr;
+pub mod bbr3;
 pub mod cdg;
 pub mod compound;
 pub mod copa;
@@ -54,6 +57,8 @@ pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
 pub const ALGORITHMS: &[Algorithm] = &[
+    bbr::ALGORITHM,
+    bbr3::ALGORITHM,
     cdg::ALGORITHM,
     compound::ALGORITHM,
     copa::ALGORITHM,

@@ -19,6 +19,11 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Evenly from all numbers below `limit`, which is small.
+    pub fn below(&mut self, limit: u64) -> u64 {
+        ((u128::from(self.bits()) * u128::from(limit)) >> 64) as u64
+    }
+
     /// Any 32 bits (`get_random_u32`).
     pub fn word(&mut self) -> u32 {
         (self.bits() >> 32) as u32
@@ -40,5 +45,15 @@ mod tests {
         let mut random = Random::new(1_234_567);
         assert_eq!(random.bits(), 6_457_827_717_110_365_317);
         assert_eq!(random.bits(), 3_203_168_211_198_807_973);
+    }
+    #[test]
+    fn every_number_comes_about_as_often() {
+        let mut random = Random::new(7);
+        let mut counts = [0_u32; 7];
+        for _ in 0..7_000 {
+            counts[random.below(7) as usize] += 1;
+        }
+        // A thousand of each, give or take 29 (the root of 7000 * 1/7 * 6/7); five of these are rare.
+        assert!(counts.iter().all(|count| count.abs_diff(1_000) < 150), "{counts:?}");
     }
 }

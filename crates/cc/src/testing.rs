@@ -4,9 +4,10 @@
 //! window, not how an algorithm fares on a network.
 
 use crate::{
-    Ack, Cause, Congestion, CongestionControl, CutBase, Flavour, FlowState, Init, Phase, Round,
+    Ack, Cause, Congestion, CongestionControl, CutBase, Flavour, FlowState, Init, Phase,
+    RateSample, Round,
 };
-use tcplab_units::{Duration, Time};
+use tcplab_units::{Duration, Rate, Time};
 
 /// A connection of 1460-byte segments that starts with ten, on the rules of the RFCs.
 pub const INIT: Init = Init {
@@ -38,6 +39,10 @@ pub const FLOW: FlowState = FlowState {
     phase: Phase::Open,
 };
 
+/// Segments that the path delivers in a round trip, as samples of its rate tell: without an end to it,
+/// those that follow the rate would double for ever.
+pub const MOST_A_ROUND: u64 = 100;
+
 /// A controller whose window is always full, on a path of constant delay.
 #[derive(Debug)]
 pub struct Path<'a> {
@@ -67,6 +72,8 @@ impl<'a> Path<'a> {
 
     /// Hands the controller an ACK.
     pub fn ack(&mut self, ack: &Ack) {
+        let ack = Ack { rate: self.rate(ack.delivered), ..*ack };
+        let ack = &ack;
         if self.cc.hears_arrivals() {
             let before = FlowState { delivered: self.flow.delivered - ack.delivered, ..self.flow };
             self.cc.on_arrival(&before, &Ack { lost: 0, round: None, ..*ack });
@@ -74,13 +81,34 @@ impl<'a> Path<'a> {
         self.cc.on_ack(&self.flow, ack);
     }
 
+    /// The sample of an ACK of so many: the path delivers what is in flight in a round trip, as far as it
+    /// can.
+    fn rate(&self, acked: u64) -> Option<RateSample> {
+        let delivered = self.flow.in_flight.saturating_add(acked).clamp(1, MOST_A_ROUND);
+        let wanted = self.cc.samples_rate() && acked > 0 && !self.rtt.is_zero();
+        let bits = delivered as f64 * self.flow.mss as f64 * 8.0 / self.rtt.as_secs_f64();
+        wanted.then(|| RateSample {
+            rate: Rate::from_bits_per_second(bits as u64),
+            delivered,
+            interval: self.rtt,
+            delivered_at_send: self.flow.delivered.saturating_sub(delivered),
+            is_ack_delayed: false,
+            app_limited: false,
+            in_flight_at_send: delivered,
+            lost: 0,
+        })
+    }
+
     /// Delivers the window in one round trip, its ACKs evenly spread. Returns the next window.
     pub fn round(&mut self) -> u64 {
         let segments = self.cwnd();
         let start = self.flow.now;
+        // Those that follow the rate of the path are held to what it can do: the rest is a queue.
+        let filled = if self.cc.samples_rate() { segments.div_ceil(MOST_A_ROUND) } else { 1 };
+        let time = self.rtt * filled;
         for number in 1..=segments {
             self.flow.now = start
-                + Duration::from_secs_f64(self.rtt.as_secs_f64() * number as f64 / segments as f64);
+                + Duration::from_secs_f64(time.as_secs_f64() * number as f64 / segments as f64);
             self.flow.delivered += 1;
             self.flow.una = self.flow.delivered * self.flow.mss;
             let in_flight_before = self.cwnd();

@@ -60,6 +60,11 @@ fn undo_restores_what_a_false_alarm_took() {
     for algorithm in ALGORITHMS {
         for cause in CAUSES {
             let mut cc = start(algorithm, &INIT);
+            if cc.samples_rate() {
+                // To a model of the path a loss is no alarm that could be false: what is held back for
+                // the repair comes back with its end, and the model goes on in between.
+                continue;
+            }
             windows(cc.as_mut(), 12, &[80]);
             let before = cc.control();
             let mut path = Path::new(cc.as_mut(), Duration::from_millis(100));

@@ -4,7 +4,7 @@
 use crate::sendbuf::{Push, SendBuffer, Sizes};
 use crate::sender::Sender;
 use crate::settings::Settings;
-use tcplab_units::{Duration, Time};
+use tcplab_units::{Duration, Rate, Time};
 
 /// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`), and the fewest segments (`tcp_min_tso_segs`).
 const MOST_BYTES: u64 = 65_536;
@@ -33,6 +33,8 @@ pub(crate) struct Bursts {
     ends_pushed: bool,
     /// Fewer were held back, for want of window.
     deferred: bool,
+    /// The burst of repairs that is leaving: when, where its next segment begins, and where it ends.
+    repairs: Option<(Time, u64, u64)>,
 }
 
 impl Bursts {
@@ -42,10 +44,22 @@ impl Bursts {
         self.rate
     }
 
+    /// The controller has decided on it.
+    #[inline]
+    pub fn set_rate(&mut self, rate: Rate) {
+        self.rate = rate.bits_per_second() / 8;
+    }
+
     /// Whether the segment that is leaving is not the first of its burst.
     #[inline]
     pub fn is_going_on(&self) -> bool {
         self.left + 1 < self.size
+    }
+
+    /// Whether the repair that begins here goes on with a burst that is leaving.
+    #[inline]
+    pub fn repairs_on(&self, now: Time, start: u64) -> bool {
+        self.repairs.is_some_and(|(at, next, end)| (at, next) == (now, start) && start < end)
     }
 
     /// Whether a burst has begun and not ended.
@@ -70,14 +84,10 @@ impl Bursts {
 
 impl Sender {
     /// Computes the rate by which bursts are sized, after the window has changed
-    /// (`tcp_update_pacing_rate`).
+    /// (`tcp_update_pacing_rate`), unless the controller decides on it.
     #[inline]
     pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        if !settings.tso && !settings.pacing {
-            return;
-        }
-        if let Some(rate) = self.control.pacing {
-            self.flight.bursts.rate = rate.bits_per_second() / 8;
+        if (!settings.tso && !settings.pacing) || self.control.pacing.is_some() {
             return;
         }
         let cwnd = self.cwnd();
@@ -93,7 +103,8 @@ impl Sender {
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
-        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(FEWEST)
+        let fewest = self.control.least_burst.unwrap_or(FEWEST);
+        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
     }
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
@@ -108,17 +119,33 @@ impl Sender {
         may
     }
 
+    /// A repair leaves. Linux sends again as much as left together, as far as the window and the size of
+    /// bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`).
+    pub(crate) fn note_repair(&mut self, now: Time, start: u64, end: u64) {
+        let Some(buffer) = &self.buffer else { return };
+        let burst_end = match self.flight.bursts.repairs {
+            Some((_, _, end)) if self.flight.bursts.repairs_on(now, start) => end,
+            _ => {
+                let room = self.cwnd().saturating_sub(self.in_flight()).max(1);
+                let segments = room.min(self.burst_size());
+                buffer.packet_end(start).min(start + segments * u64::from(self.mss))
+            }
+        };
+        self.flight.bursts.repairs = Some((now, end, burst_end));
+    }
+
     /// Writes into the send buffer up to the next moment at which something is sent.
     pub(crate) fn write_as_linux(&mut self, bytes: u64, settings: &Settings) -> u64 {
         let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
         let packet = self.packet_bytes();
+        let windows = self.buffered_windows();
         let sizes = Sizes { packet, half_window: self.largest_window / 2 };
         if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
             self.check_app_limited();
         }
         let buffer = self
             .buffer
-            .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd)));
+            .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows)));
         buffer.make_room(cwnd, has_window);
         let taken = buffer.write(bytes, sizes);
         self.written += taken;
@@ -175,7 +202,9 @@ impl Sender {
         most: u64,
     ) -> bool {
         let mss = u64::from(self.mss);
-        if self.flight.recovery.is_repairing() || now.since(self.last_sent) > PATIENCE {
+        // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
+        let last_sent = self.last_sent.max(self.flight.pacing.next());
+        if self.flight.recovery.is_repairing() || now.since(last_sent) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);

@@ -63,6 +63,9 @@ impl Sender {
             self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
         }
         self.pace(now, data, settings);
+        if data.again && !data.is_probe {
+            self.note_repair(now, data.start, data.end());
+        }
         self.last_sent = now;
         self.overrides_silly_window = false;
         if let Some(reduction) = &mut self.flight.reduction {
@@ -140,10 +143,13 @@ impl Sender {
         let has_room = in_flight < self.cwnd();
         let may_repair = self.flight.recovery.is_repairing()
             && (has_room || self.flight.recovery.owes_retransmission);
+        let is_owed = self.flight.recovery.owes_retransmission;
         if may_repair
-            && (self.flight.recovery.owes_retransmission || !self.is_held_back(now, settings))
-            && (self.flight.recovery.owes_retransmission || self.flight.recovery.may_repair(true))
+            && (is_owed || self.flight.recovery.may_repair(true))
             && let Some(lost) = self.flight.board.next_lost()
+            && (is_owed
+                || self.flight.bursts.repairs_on(now, lost.start)
+                || !self.is_held_back(now, settings))
         {
             return Some(self.again(lost.start, lost.end()));
         }

@@ -1,5 +1,6 @@
 //! Pacing: bursts leave as far apart as the rate says that they take, as Linux paces by itself
-//! (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`, `tcp_pacing_check`).
+//! (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`, `tcp_pacing_check`). A sender paces if it is
+//! set so, or if its controller decides on a rate (`SK_PACING_NEEDED`).
 
 use crate::output::Data;
 use crate::sender::{Flight, Sender};
@@ -50,10 +51,26 @@ impl Pacing {
 }
 
 impl Sender {
+    #[inline]
+    fn is_paced(&self, settings: &Settings) -> bool {
+        settings.pacing || self.control.pacing.is_some()
+    }
+
+    /// By how much Linux lets its timers run longer because what they wait for has yet to leave, in
+    /// whole ticks (`tcp_pacing_delay`).
+    #[inline]
+    pub(crate) fn pacing_delay(&self, now: Time, settings: &Settings) -> Duration {
+        if !settings.is_linux() || !self.is_paced(settings) {
+            return Duration::ZERO;
+        }
+        let delay = self.flight.pacing.next.max(now).since(now);
+        Duration::from_millis(delay.as_millis())
+    }
+
     /// Whether it is too early for another burst.
     #[inline]
     pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
-        self.flight.pacing.holds = settings.pacing && self.flight.pacing.next > now;
+        self.flight.pacing.holds = self.is_paced(settings) && self.flight.pacing.next > now;
         self.flight.pacing.holds
     }
 
@@ -61,11 +78,13 @@ impl Sender {
     /// might have makes up for that, by half of its time at the most.
     #[inline]
     pub(crate) fn pace(&mut self, now: Time, data: Data, settings: &Settings) {
-        if !settings.pacing {
+        if !self.is_paced(settings) {
             return;
         }
         let Flight { pacing, bursts, .. } = &mut *self.flight;
-        if data.again || !bursts.is_going_on() {
+        let goes_on =
+            if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() };
+        if !goes_on {
             pacing.began = pacing.next.max(now);
             pacing.credit = pacing.began.since(pacing.next);
             pacing.bytes = 0;

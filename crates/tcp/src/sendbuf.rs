@@ -11,8 +11,7 @@ const OVERHEAD: u64 = 960;
 /// What a segment is thought to take: with its headers more than 2048, so 4096, and a description
 /// (`tcp_sndbuf_expand`).
 const PER_SEGMENT: u64 = 4352;
-/// Windows for which the buffer has room, and the fewest segments of one.
-const WINDOWS: u64 = 2;
+/// The fewest segments of a window for which the buffer has room.
 const FEWEST: u64 = 10;
 /// `tcp_wmem[1]`: what buffers begin with.
 const FIRST: u64 = 16_384;
@@ -46,6 +45,8 @@ struct Packet {
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
+    /// Windows for which there is room.
+    windows: u64,
     used: u64,
     /// What has not left.
     unsent: VecDeque<Packet>,
@@ -78,10 +79,11 @@ pub(crate) struct Sizes {
 }
 
 impl SendBuffer {
-    pub fn new(most: u64, cwnd: u64) -> Self {
+    pub fn new(most: u64, cwnd: u64, windows: u64) -> Self {
         let mut buffer = Self {
             limit: FIRST.min(most),
             most,
+            windows,
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
@@ -98,8 +100,14 @@ impl SendBuffer {
         buffer
     }
 
+    /// From now on there is room for so many windows.
+    pub fn widen(&mut self, cwnd: u64, windows: u64) {
+        self.windows = windows;
+        self.expand(cwnd);
+    }
+
     fn expand(&mut self, cwnd: u64) {
-        let wanted = WINDOWS * cwnd.max(FEWEST) * PER_SEGMENT;
+        let wanted = self.windows * cwnd.max(FEWEST) * PER_SEGMENT;
         self.limit = self.limit.max(wanted.min(self.most));
     }
 
@@ -279,6 +287,11 @@ impl SendBuffer {
         self.cut = self.cut_at(range.end).then_some((now, range.end));
     }
 
+    /// Where the packet ends that this place is part of; there, if it has not left.
+    pub fn packet_end(&self, place: u64) -> u64 {
+        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.0)
+    }
+
     /// The packet, by number, that ends behind this place.
     fn ending_behind(&self, place: u64) -> usize {
         self.sent.partition_point(|&(end, _)| end <= place)
@@ -318,7 +331,7 @@ mod tests {
 
     /// Ten packets of two segments have left, from offset 1 on.
     fn ten_packets() -> SendBuffer {
-        let mut buffer = SendBuffer::new(1 << 20, 10);
+        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
         for _ in 0..10 {
             buffer.sent.push_back((buffer.reached + 2 * MSS, 2 * MSS + OVERHEAD));
             buffer.reached += 2 * MSS;
@@ -351,7 +364,7 @@ mod tests {
 
     #[test]
     fn packets_grow_together_up_to_seventeen_pages() {
-        let mut buffer = SendBuffer::new(1 << 20, 10);
+        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
         for _ in 0..60 {
             buffer.sent.push_back((buffer.reached + MSS, MSS + OVERHEAD));
             buffer.reached += MSS;
@@ -368,7 +381,7 @@ mod tests {
     #[test]
     fn segments_that_leave_again_at_once_are_one_packet() {
         let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
-        let mut buffer = SendBuffer::new(1 << 20, 10);
+        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
         buffer.sent.push_back((1 + 4 * MSS, 4 * MSS + OVERHEAD));
         buffer.used = 4 * MSS + OVERHEAD;
         let packets = |buffer: &SendBuffer| buffer.sent.len();

@@ -82,6 +82,9 @@ pub(crate) struct Flight {
 #[derive(Debug, Default)]
 pub(crate) struct OnDemand(Option<Box<Flight>>);
 
+/// Windows for which a send buffer has room before there is a controller that says it.
+const DEFAULT_WINDOWS: u64 = 2;
+
 static NOTHING: LazyLock<Flight> = LazyLock::new(Flight::default);
 
 impl Deref for OnDemand {
@@ -221,6 +224,10 @@ impl Sender {
             self.mark_app_limited();
         }
         self.consult(now, |cc, flow| cc.on_start(flow));
+        let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
+        if let Some(buffer) = &mut self.buffer {
+            buffer.widen(cwnd, windows);
+        }
     }
 
     /// Segments believed to be in the network.
@@ -279,7 +286,15 @@ impl Sender {
         if let Some(steering) = &mut self.steering {
             event(&mut *steering.cc, &flow);
             self.control = steering.cc.control();
+            if let Some(rate) = self.control.pacing {
+                self.flight.bursts.set_rate(rate);
+            }
         }
+    }
+
+    /// Windows of data for which a send buffer that grows has room.
+    pub fn buffered_windows(&self) -> u64 {
+        self.cc().map_or(DEFAULT_WINDOWS, CongestionControl::buffered_windows)
     }
 
     /// Takes an acknowledgment of `ack`, which is not beyond `nxt`. Says whether new data was

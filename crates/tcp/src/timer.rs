@@ -43,7 +43,7 @@ impl Sender {
     #[inline]
     pub(crate) fn wait_for_answer(&mut self, now: Time, settings: &Settings) {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
-        let rto = self.rtt.rto(settings).min(left);
+        let rto = (self.rtt.rto(settings) + self.pacing_delay(now, settings)).min(left);
         self.timer.set(Kind::Retransmit, settings.runs_out(now, rto));
     }
 
@@ -59,6 +59,7 @@ impl Sender {
         } else {
             self.left_of_rto(now, settings).max(Duration::from_micros(1))
         };
+        let rto = rto + self.pacing_delay(now, settings);
         self.timer.set(Kind::Retransmit, settings.runs_out(now, rto));
     }
 

@@ -53,6 +53,7 @@ impl Sender {
         if !rto.is_zero() {
             wait = wait.min(rto);
         }
+        let wait = wait + self.pacing_delay(now, settings);
         self.timer.set(Kind::Probe, settings.runs_out(now, wait));
         true
     }

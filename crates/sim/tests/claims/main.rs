@@ -2,6 +2,7 @@
 //! results from equal experiments.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod bbr;
 mod compound;
 mod delay_based;
 mod digests;

@@ -1,7 +1,11 @@
-//! Pacing as Linux does it by itself: bursts leave as far apart as they take at the rate of the window.
+//! Pacing as Linux does it by itself, where bursts leave as far apart as they take at the rate of the
+//! window, and as a controller decides.
 
 use crate::peer::*;
-use tcplab_tcp::{Settings, WindowReduction};
+use std::sync::Arc;
+use tcplab_cc::{Ack, Congestion, CongestionControl, Control, FlowState};
+use tcplab_tcp::{BuildControl, Settings, Start, WindowReduction};
+use tcplab_units::{Duration, Rate};
 
 const RTT: u64 = ms(100);
 
@@ -101,4 +105,94 @@ fn repairs_are_paced() {
     peer.gets_near(112_500, data(2001..3001));
     peer.gets_near(120_833, data(3001..4001));
     peer.ignores(ms(121));
+}
+
+/// Twenty segments at 100 kB/s, of which each takes 10 ms.
+#[derive(Debug)]
+struct Steady {
+    least_burst: Option<u64>,
+}
+
+impl CongestionControl for Steady {
+    fn on_ack(&mut self, _flow: &FlowState, _ack: &Ack) {}
+
+    fn on_congestion(&mut self, _flow: &FlowState, _event: Congestion) {}
+
+    fn control(&self) -> Control {
+        Control {
+            cwnd: 20,
+            ssthresh: None,
+            pacing: Some(Rate::from_bits_per_second(800_000)),
+            prr: false,
+            least_burst: self.least_burst,
+        }
+    }
+
+    fn buffered_windows(&self) -> u64 {
+        3
+    }
+}
+
+fn steady(settings: Settings, least_burst: Option<u64>) -> Peer {
+    let control: BuildControl = Arc::new(move |_: Start| Box::new(Steady { least_burst }));
+    Peer::steered(settings, RTT, control)
+}
+
+#[test]
+fn a_controller_that_names_a_rate_is_paced_without_the_option() {
+    for (settings, least_burst, size) in [
+        (rfc(), None, 1),
+        // Without its own wish, two at least go in a burst (tcp_min_tso_segs).
+        (linux(), None, 2),
+        (linux(), Some(1), 1),
+    ] {
+        assert!(!settings.pacing);
+        let mut peer = steady(settings, least_burst);
+        peer.writes(0, 60 * MSS);
+        // 100 ms make bursts larger on short paths no more. The first ten are free, but for the burst
+        // that ends with the tenth.
+        let free = 10 - size;
+        peer.gets(0, data(1..free * MSS + 1));
+        let mut start = free * MSS + 1;
+        for burst in 0..4 {
+            let at = ms(burst * size * 10);
+            peer.gets(at, data(start..start + size * MSS));
+            start += size * MSS;
+        }
+        let rate = peer.end.snapshot().pacing.expect("it paces");
+        assert_eq!(rate.bits_per_second(), 800_000);
+        peer.ignores(ms(99));
+    }
+}
+
+#[test]
+fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
+    let written = |mut peer: Peer| {
+        peer.writes(0, 1000 * MSS);
+        peer.ignores(0);
+        peer.end.unsent() + 10 * MSS
+    };
+    let (three, two) = (steady(linux(), None), Peer::connected(linux(), RTT));
+    // tcp_sndbuf_expand: 4352 bytes for each segment of three windows of twenty, or two of ten; what is
+    // written beyond it is the rest of a packet of 65,000 bytes, and memory beside data takes 960 of
+    // each.
+    for (peer, limit) in [(three, 3 * 20 * 4352), (two, 2 * 10 * 4352)] {
+        let written = written(peer);
+        assert!((limit - 10_000..limit + 66_000).contains(&written), "{written}: {limit}");
+    }
+}
+
+#[test]
+fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
+    let rto = Duration::from_millis(40);
+    let settings = Settings { tlp: false, tso: false, min_rto: rto, max_rto: rto, ..linux() };
+    let mut peer = steady(settings, None);
+    peer.writes(0, 12 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.gets(ms(10), data(10_001..11_001));
+    peer.gets(ms(20), data(11_001..12_001));
+    // tcp_pacing_delay: at 25 ms the next may leave in 5 ms, so that the 40 ms begin at 30. A timer runs
+    // out a tick late rather than early.
+    peer.sends(ms(25), ack(10_001));
+    peer.gets(ms(71), data(10_001..11_001));
 }
