@@ -23,12 +23,17 @@ mod registered;
 mod seam;
 mod table;
 
+pub mod bic;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod highspeed;
+pub mod htcp;
+pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
 pub mod newreno;
+pub mod scalable;
 pub mod slow_start;
 pub mod testing;
 pub mod vegas;
@@ -36,7 +41,9 @@ pub mod veno;
 pub mod window;
 pub mod yeah;
 
-pub use params::{BuildError, Params, above_zero, defaults, share, whole, whole_above_zero};
+pub use params::{
+    BuildError, Params, above_zero, defaults, share, share_of_1024, whole, whole_above_zero,
+};
 pub use registered::{Factory, Origin, register, registered_names};
 pub use seam::{
     Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
@@ -47,12 +54,17 @@ pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.
 pub const ALGORITHMS: &[Algorithm] = &[
+    bic::ALGORITHM,
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    highspeed::ALGORITHM,
+    htcp::ALGORITHM,
+    hybla::ALGORITHM,
     illinois::ALGORITHM,
     ledbat::ALGORITHM,
     newreno::ALGORITHM,
+    scalable::ALGORITHM,
     vegas::ALGORITHM,
     veno::ALGORITHM,
     yeah::ALGORITHM,

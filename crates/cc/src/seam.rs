@@ -13,6 +13,9 @@ use tcplab_units::{Duration, Rate, Time};
 ///
 /// Three methods are required; the rest do nothing unless overridden.
 pub trait CongestionControl: Debug + Send {
+    /// Data may leave from now on. The handshake has timed the path, unless a SYN was repeated.
+    fn on_begin(&mut self, _flow: &FlowState) {}
+
     /// An ACK changed the scoreboard: data was delivered or marked lost. Once per ACK, after loss
     /// detection.
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack);

@@ -355,7 +355,7 @@ impl Endpoint {
                     let mss = u64::from(self.send.mss);
                     let initial_window = self.send.control.cwnd;
                     let start = Start { mss, initial_window, seed: self.seed };
-                    self.send.begin((self.build_control)(start));
+                    self.send.begin(now, (self.build_control)(start));
                     self.send.update_rate(&self.settings);
                 }
                 if std::mem::take(&mut self.owes_ack_first) {

@@ -197,10 +197,11 @@ impl Sender {
 
     /// Data begins, under this controller.
     #[cold]
-    pub fn begin(&mut self, cc: Box<dyn CongestionControl>) {
+    pub fn begin(&mut self, now: Time, cc: Box<dyn CongestionControl>) {
         self.control = cc.control();
         let hears_arrivals = cc.hears_arrivals();
         self.steering = Some(Box::new(Steering { cc, hears_arrivals, rounds: Rounds::default() }));
+        self.consult(now, |cc, flow| cc.on_begin(flow));
     }
 
     /// Segments believed to be in the network.
