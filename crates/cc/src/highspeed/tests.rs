@@ -8,22 +8,21 @@ fn avoiding(cwnd: u64) -> HighSpeed {
     cc
 }
 
-/// RFC 3649 §5: the share that a loss takes, from a half at 38 to a tenth at 83,000 segments, evenly
-/// in the logarithm.
-fn b(w: f64) -> f64 {
-    let (low, high) = (libm::log(38.0), libm::log(83_000.0));
-    (0.1 - 0.5) * (libm::log(w) - low) / (high - low) + 0.5
-}
+/// Appendix B counts with 1 / 12.8 for 0.078, and its line goes on.
+mod appendix_b {
+    pub fn b(w: f64) -> f64 {
+        let (low, high) = (libm::log(38.0), libm::log(83_000.0));
+        (0.1 - 0.5) * (libm::log(w) - low) / (high - low) + 0.5
+    }
 
-/// RFC 3649 §5: what a round trip adds, so that at p(w) = 0.078 / w^1.2 as much comes as goes. Its
-/// appendix B counts with 1 / 12.8 for 0.078.
-fn a(w: f64) -> f64 {
-    let p = 1.0 / (12.8 * libm::pow(w, 1.2));
-    w * w * p * 2.0 * b(w) / (2.0 - b(w))
+    pub fn a(w: f64) -> f64 {
+        w * w * 2.0 * b(w) / ((2.0 - b(w)) * libm::pow(w, 1.2) * 12.8)
+    }
 }
 
 #[test]
 fn the_table_follows_from_the_formulas_of_rfc_3649() {
+    use appendix_b::{a, b};
     // Appendix B: a step wherever a(w) is more than one above that of the last.
     let mut steps = vec![(38, 128)];
     let mut last = 1.0;
@@ -67,8 +66,8 @@ fn adds_a_and_takes_b() {
 }
 
 #[test]
-fn what_slow_start_loses_goes_by_the_step_before_it() {
-    let mut cc = HighSpeed::new(&INIT, Config::default());
+fn what_slow_start_loses_in_linux_goes_by_the_step_before_it() {
+    let mut cc = HighSpeed::new(&LINUX, Config::default());
     assert_eq!(windows(&mut cc, 9, &[1280]), [10, 20, 40, 80, 160, 320, 640, 1280, 640]);
 }
 
@@ -79,4 +78,23 @@ fn the_cut_starts_from_the_base_of_the_stack() {
     let flow = Path::new(&mut cc, Duration::from_millis(100)).flow;
     cc.on_congestion(&flow, Congestion { cause: Cause::Loss, flight: 8, again: false });
     assert_eq!(cc.control().cwnd, 4);
+}
+
+#[test]
+fn the_rfc_goes_by_its_formulas() {
+    // From the table of appendix B, which is rounded: w, a(w), b(w).
+    for (w, grows, takes) in
+        [(38.0, 1.0, 0.5), (118.0, 2.0, 0.44), (1058.0, 8.0, 0.33), (10661.0, 30.0, 0.21)]
+    {
+        assert!((a(w) - grows).abs() < 0.1, "{w}: {}", a(w));
+        assert!((b(w) - takes).abs() < 0.005, "{w}: {}", b(w));
+    }
+    assert!((b(1e9) - 0.1).abs() < 1e-9);
+    let mut cc = HighSpeed::new(&Init { initial_window: 1058, ..INIT }, Config::default());
+    cc.window.leave_slow_start();
+    // a is 8.01 there, less what the window grows meanwhile.
+    assert!((1065..=1066).contains(&windows(&mut cc, 2, &[])[1]));
+    cc.window.set(1058);
+    // b is 0.327 there: of 1058 that leaves 712.1.
+    assert_eq!(windows(&mut cc, 2, &[1058])[1], 712);
 }
