@@ -151,8 +151,10 @@ class Cell:
         return (self.traffic.is_short or self.path.has_listed_loss) and self.cc not in RANDOM
 
     def is_called(self, part: str) -> bool:
-        """Whether its name contains this; that of an algorithm is meant to be whole."""
-        return self.cc == part if part in (*BOTH, *OTHERS) else part in self.name
+        """Whether its name contains this, from the beginning of a word on (`cubic` is not `bic`); that
+        of an algorithm is meant to be whole.
+        """
+        return self.cc == part if part in (*BOTH, *OTHERS) else f" {part}" in f" {self.name}"
 
 
 CELLS = tuple(

@@ -17,10 +17,12 @@
 //! | far above Wmax | `max_increment` |
 //!
 //! Before the first loss it is a twentieth of the window at least. All this is multiplied by the
-//! segments per ACK, which are measured, from a time when ACKs were counted and not segments; the
-//! mean begins at two and is rounded so that it stays near two even if every segment has its ACK. A loss leaves `beta` of
-//! the window, and Wmax is where it happened; if that is below the last Wmax, others need room, and
-//! Wmax is halfway between the window before and after (fast convergence). A timeout forgets all.
+//! segments per ACK, which are measured, from a time when ACKs were counted and not segments. The
+//! mean begins at two, and is rounded so that it stays near two even if every segment has its ACK.
+//!
+//! A loss leaves `beta` of the window, and Wmax is where it happened; if that is below the last Wmax,
+//! others need room, and Wmax is halfway between the window before and after (fast convergence). A
+//! timeout forgets all.
 //!
 //! It fills long fat paths and holds near the window that fits. It is harsh on Reno, and on flows of
 //! long round trips; CUBIC, which was made for that, took its place in Linux 2.6.19.
