@@ -151,8 +151,8 @@ class Cell:
         return (self.traffic.is_short or self.path.has_listed_loss) and self.cc not in RANDOM
 
     def is_called(self, part: str) -> bool:
-        """Whether its name contains this, from the beginning of a word on (`cubic` is not `bic`); that
-        of an algorithm is meant to be whole.
+        """Whether its name contains this, from where a word begins: `cubic` is not `bic`. The
+        name of an algorithm is meant to be whole.
         """
         return self.cc == part if part in (*BOTH, *OTHERS) else f" {part}" in f" {self.name}"
 
