@@ -151,10 +151,9 @@ class Cell:
         return (self.traffic.is_short or self.path.has_listed_loss) and self.cc not in RANDOM
 
     def is_called(self, part: str) -> bool:
-        """Whether its name contains this, from where a word begins: `cubic` is not `bic`. The
-        name of an algorithm is meant to be whole.
-        """
-        return self.cc == part if part in (*BOTH, *OTHERS) else f" {part}" in f" {self.name}"
+        """Whether its name contains this; that of an algorithm is meant to be whole."""
+        cc = part.split(" / ")[0]
+        return part in self.name and (self.cc == cc or cc not in (*BOTH, *OTHERS))
 
 
 CELLS = tuple(
