@@ -152,7 +152,8 @@ class Cell:
 
     def is_called(self, part: str) -> bool:
         """Whether its name contains this; that of an algorithm is meant to be whole."""
-        return self.cc == part if part in (*BOTH, *OTHERS) else part in self.name
+        cc = part.split(" / ", maxsplit=1)[0]
+        return part in self.name and (self.cc == cc or cc not in (*BOTH, *OTHERS))
 
 
 CELLS = tuple(

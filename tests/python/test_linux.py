@@ -211,6 +211,36 @@ def test_options_reach_the_kernel() -> None:
 
 
 @pytest.mark.parametrize(
+    "cc",
+    [
+        {"name": "bic", "beta": 512, "fast_convergence": False},
+        {"name": "hybla", "rtt0": 100},
+        {"name": "htcp", "use_rtt_scaling": False},
+    ],
+    ids=lambda cc: cc["name"],
+)
+def test_parameters_of_kernel_modules_mean_the_same_on_both_backends(
+    cc: dict[str, object],
+) -> None:
+    def windows(backend: str, cc: dict[str, object]) -> list[int]:
+        experiment = lab.Experiment(
+            duration="5 s",
+            network=lab.Network(
+                dumbbell=lab.Dumbbell(rate="10 Mbit/s", delay="18 ms", queue="1 BDP")
+            ),
+            flows=[lab.Flow(from_="left1", to="right1")],
+            stack=lab.Stack(profile="linux-6.12", cc=cc),
+            record=lab.Record(samples="ack"),
+        )
+        samples: pl.DataFrame = lab.run(experiment, backend=backend).samples
+        # Through slow start, the first losses, and on.
+        return samples["cwnd_segments"].head(2000).to_list()
+
+    assert windows("sim", cc) == windows("linux", cc)
+    assert windows("sim", cc) != windows("sim", {"name": cc["name"]})
+
+
+@pytest.mark.parametrize(
     ("options", "times"),
     [
         # Timers of a SYN run out at a multiple of 64 ms, 16 ms after it (INITIAL_JIFFIES); the last

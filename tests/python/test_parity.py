@@ -54,6 +54,7 @@ def test_the_grid_is_complete() -> None:
 
 def test_the_name_of_an_algorithm_is_meant_to_be_whole() -> None:
     assert {cell.cc for cell in cells("bic")} == {"bic"}
+    assert {cell.cc for cell in cells("bic / 10 Mbit/s")} == {"bic"}
     assert {cell.cc for cell in cells("ubic")} == {"cubic"}
 
 

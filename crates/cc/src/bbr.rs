@@ -514,7 +514,7 @@ impl Bbr {
 }
 
 impl CongestionControl for Bbr {
-    fn on_start(&mut self, flow: &FlowState) {
+    fn on_begin(&mut self, flow: &FlowState) {
         self.mss = flow.mss;
         self.min_rtt = (flow.min_rtt < Duration::MAX).then(|| micros(flow.min_rtt));
         self.min_rtt_at = jiffies(flow.now);

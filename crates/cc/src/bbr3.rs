@@ -466,7 +466,7 @@ impl Bbr3 {
 }
 
 impl CongestionControl for Bbr3 {
-    fn on_start(&mut self, flow: &FlowState) {
+    fn on_begin(&mut self, flow: &FlowState) {
         self.mss = flow.mss;
         self.min_rtt = (flow.min_rtt < Duration::MAX).then_some(flow.min_rtt);
         self.min_rtt_at = flow.now;

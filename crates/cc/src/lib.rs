@@ -28,15 +28,20 @@ mod windowed;
 
 pub mod bbr;
 pub mod bbr3;
+pub mod bic;
 pub mod cdg;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod highspeed;
+pub mod htcp;
+pub mod hybla;
 pub mod illinois;
 pub mod ledbat;
 pub mod lp;
 pub mod newreno;
 pub mod nv;
+pub mod scalable;
 pub mod slow_start;
 pub mod testing;
 pub mod vegas;
@@ -46,7 +51,9 @@ pub mod westwood_plus;
 pub mod window;
 pub mod yeah;
 
-pub use params::{BuildError, Params, above_zero, defaults, share, whole, whole_above_zero};
+pub use params::{
+    BuildError, Params, above_zero, defaults, share, share_of_1024, whole, whole_above_zero,
+};
 pub use registered::{Factory, Origin, register, registered_names};
 pub use seam::{
     Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
@@ -59,15 +66,20 @@ pub use window::Window;
 pub const ALGORITHMS: &[Algorithm] = &[
     bbr::ALGORITHM,
     bbr3::ALGORITHM,
+    bic::ALGORITHM,
     cdg::ALGORITHM,
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    highspeed::ALGORITHM,
+    htcp::ALGORITHM,
+    hybla::ALGORITHM,
     illinois::ALGORITHM,
     ledbat::ALGORITHM,
     lp::ALGORITHM,
     newreno::ALGORITHM,
     nv::ALGORITHM,
+    scalable::ALGORITHM,
     vegas::ALGORITHM,
     veno::ALGORITHM,
     westwood::ALGORITHM,

@@ -38,7 +38,7 @@ pub enum BuildError {
         found: String,
     },
     /// The algorithm has no parameter of this name.
-    #[error("`{name}` is not a parameter; there are {}", .known.join(", "))]
+    #[error("`{name}` is not a parameter; there are {}", listed(.known))]
     UnknownParameter {
         /// What was given.
         name: String,
@@ -61,6 +61,10 @@ fn said(name: &str, known: &[&str]) -> String {
         [only] => format!(" `{name}`; there is {only}"),
         _ => format!(" `{name}`; there are {}", known.join(", ")),
     }
+}
+
+fn listed(known: &[String]) -> String {
+    if known.is_empty() { "none".into() } else { known.join(", ") }
 }
 
 impl Params {
@@ -155,7 +159,7 @@ pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
 ///
 /// The value is not a whole number, negative or beyond 32 bits.
 pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    deserializer.deserialize_u64(Whole { least: 0, expected: "a whole number" })
+    deserializer.deserialize_u64(Whole { least: 0, most: MOST, expected: "a whole number" })
 }
 
 /// For `serde(deserialize_with)`: a whole number greater than zero.
@@ -164,7 +168,7 @@ pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error
 ///
 /// The value is not a whole number, less than one or beyond 32 bits.
 pub fn whole_above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    deserializer.deserialize_u64(Whole { least: 1, expected: "a whole number above 0" })
+    deserializer.deserialize_u64(Whole { least: 1, most: MOST, expected: "a whole number above 0" })
 }
 
 /// For `serde(deserialize_with)`, with what is allowed: a whole number.
@@ -177,15 +181,29 @@ pub(crate) fn whole_where<'de, D: Deserializer<'de>>(
     allowed: fn(u64) -> bool,
     expected: &'static str,
 ) -> Result<u64, D::Error> {
-    let number = deserializer.deserialize_u64(Whole { least: 0, expected })?;
+    let number = deserializer.deserialize_u64(Whole { least: 0, most: u64::MAX, expected })?;
     if allowed(number) {
         return Ok(number);
     }
     Err(D::Error::invalid_value(Unexpected::Unsigned(number), &expected))
 }
 
+/// For `serde(deserialize_with)`: a part of a whole in 1/1024, as the kernel's modules take shares.
+///
+/// # Errors
+///
+/// The value is not a whole number or not in that range.
+pub fn share_of_1024<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let expected = "a whole number between 0 and 1024";
+    deserializer.deserialize_u64(Whole { least: 1, most: 1023, expected })
+}
+
+/// The kernel's modules take 32 bits.
+const MOST: u64 = u32::MAX as u64;
+
 struct Whole {
     least: u64,
+    most: u64,
     expected: &'static str,
 }
 
@@ -197,7 +215,7 @@ impl Visitor<'_> for Whole {
     }
 
     fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
-        if (self.least..=u64::from(u32::MAX)).contains(&number) {
+        if (self.least..=self.most).contains(&number) {
             return Ok(number);
         }
         Err(E::invalid_value(Unexpected::Unsigned(number), &self))

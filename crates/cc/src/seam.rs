@@ -17,8 +17,9 @@ pub trait CongestionControl: Debug + Send {
     /// detection.
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack);
 
-    /// Data is about to leave for the first time. Before anything else.
-    fn on_start(&mut self, _flow: &FlowState) {}
+    /// Data is about to leave for the first time. Before anything else; the handshake has timed the
+    /// path, unless a SYN was repeated.
+    fn on_begin(&mut self, _flow: &FlowState) {}
 
     /// An ACK arrived, and losses have not been looked for yet: `ack.lost` is zero, there is no
     /// `ack.round`, and `flow.delivered` does not count what it delivers. Told to those alone that

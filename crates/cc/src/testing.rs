@@ -139,6 +139,29 @@ impl<'a> Path<'a> {
         self.cwnd()
     }
 
+    /// Delivers so many segments one after the other, each a part of a round trip after the one before:
+    /// the window, as it is then, fills one. Returns how long that took.
+    pub fn stream(&mut self, segments: u64) -> Duration {
+        let start = self.flow.now;
+        for _ in 0..segments {
+            self.flow.now += self.rtt / self.cwnd();
+            self.flow.delivered += 1;
+            self.flow.una = self.flow.delivered * self.flow.mss;
+            self.flow.in_flight = self.cwnd() - 1;
+            self.flow.nxt = self.flow.una + self.flow.in_flight * self.flow.mss;
+            let (acked, rtt) = (1, Some(self.rtt));
+            self.ack(&Ack { acked, credit: 1, delivered: 1, rtt, ..Ack::default() });
+        }
+        self.flow.now.since(start)
+    }
+
+    /// Signals a loss that is repaired in no time.
+    pub fn loss(&mut self) {
+        let event = Congestion { cause: Cause::Loss, flight: self.cwnd(), again: false };
+        self.cc.on_congestion(&self.flow, event);
+        self.cc.on_recovered(&self.flow);
+    }
+
     /// Signals congestion with a full window in flight, and recovers from it in one round trip.
     pub fn congestion(&mut self, cause: Cause) {
         let flight = self.cwnd();

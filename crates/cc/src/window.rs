@@ -71,6 +71,14 @@ impl Window {
         self.credit = credit;
     }
 
+    /// What a decrease starts from: the window or the flight, as the stack is set.
+    pub fn cut_from(&self, event: Congestion) -> u64 {
+        match self.cut_base {
+            CutBase::Cwnd => self.cwnd,
+            CutBase::FlightSize => event.flight,
+        }
+    }
+
     /// The decision of an algorithm that has only a window.
     pub fn control(&self) -> Control {
         Control {
@@ -164,11 +172,7 @@ impl Window {
     ///
     /// Where the flight was larger than the window, RFC 5681 would widen the window. This does not.
     pub fn shrink(&mut self, flow: &FlowState, event: Congestion, kept: f64) {
-        let kept = match self.cut_base {
-            CutBase::Cwnd => share_of(self.cwnd, kept),
-            CutBase::FlightSize => share_of(event.flight, kept),
-        };
-        self.shrink_to(flow, event, kept);
+        self.shrink_to(flow, event, share_of(self.cut_from(event), kept));
     }
 
     /// The same, to a threshold of `kept` segments that the algorithm computed; at least two.

@@ -137,6 +137,7 @@ fn is_described() {
 /// One call of the seam.
 #[derive(Clone, Debug)]
 enum Event {
+    Begin,
     Arrival(Ack),
     Ack(Ack),
     Congestion(Congestion),
@@ -150,6 +151,7 @@ enum Event {
 
 fn apply(cc: &mut dyn CongestionControl, flow: &FlowState, event: &Event) {
     match event {
+        Event::Begin => cc.on_begin(flow),
         Event::Arrival(ack) => cc.on_arrival(flow, ack),
         Event::Ack(ack) => cc.on_ack(flow, ack),
         Event::Congestion(congestion) => cc.on_congestion(flow, *congestion),
@@ -293,6 +295,7 @@ fn event() -> impl Strategy<Value = Event> {
         },
     );
     prop_oneof![
+        1 => Just(Event::Begin),
         4 => ack().prop_map(Event::Arrival),
         8 => ack().prop_map(Event::Ack),
         2 => congestion,

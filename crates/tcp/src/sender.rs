@@ -223,7 +223,7 @@ impl Sender {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
-        self.consult(now, |cc, flow| cc.on_start(flow));
+        self.consult(now, |cc, flow| cc.on_begin(flow));
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.widen(cwnd, windows);

@@ -37,7 +37,7 @@ pub(crate) struct Line<'a> {
 impl<'a> Line<'a> {
     pub fn new(cc: &'a mut dyn CongestionControl) -> Self {
         let flow = FlowState { srtt: RTT, min_rtt: RTT, ..FLOW };
-        cc.on_start(&flow);
+        cc.on_begin(&flow);
         let (under_way, delay) = (VecDeque::new(), Duration::ZERO);
         let zero = Time::ZERO;
         Self { cc, flow, delay, under_way, free_at: zero, sending_since: zero, delivered_at: zero }

@@ -7,7 +7,7 @@ use line::{BDP, Line, MBIT_S, RTT};
 
 fn bbr(seed: u64) -> Bbr {
     let mut bbr = Bbr::new(&Init { seed, ..LINUX }, &Config::default());
-    bbr.on_start(&FlowState { srtt: RTT, min_rtt: RTT, ..FLOW });
+    bbr.on_begin(&FlowState { srtt: RTT, min_rtt: RTT, ..FLOW });
     bbr
 }
 

@@ -164,7 +164,8 @@ impl<'a> Hosts<'a> {
         let Some(params) = stack.cc.params.as_object() else { return };
         for (name, value) in params {
             let place = format!("{}.cc.{name}", flow.place);
-            let Some(value) = value.as_i64() else {
+            // Modules say yes and no as 1 and 0.
+            let Some(value) = value.as_i64().or_else(|| value.as_bool().map(i64::from)) else {
                 let reason = "is a parameter of a kernel module here, and these are whole numbers: see \
                               /sys/module/tcp_*/parameters of your machine";
                 found.push(Problem::Invalid(reason.into()).at(place));

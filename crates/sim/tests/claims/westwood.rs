@@ -39,7 +39,7 @@ fn losses(tables: &Tables) -> Vec<f64> {
 }
 
 /// The least of a column within the second after each of these times.
-fn least_after(times: &[f64], rows: impl Iterator<Item = (f64, f64)> + Clone) -> Vec<f64> {
+fn least_after(times: &[f64], rows: &(impl Iterator<Item = (f64, f64)> + Clone)) -> Vec<f64> {
     let least = |&from: &f64| {
         let within = rows.clone().filter(|(time, _)| (from..from + 1.0).contains(time));
         within.map(|(_, value)| value).fold(f64::INFINITY, f64::min)
@@ -54,14 +54,14 @@ fn least_queue(tables: &Tables) -> Vec<f64> {
     let rows = (0..names.len())
         .filter(|&row| names[row] == Some("a>b"))
         .map(|row| (times[row].unwrap(), queues[row].unwrap() as f64));
-    least_after(&losses(tables), rows)
+    least_after(&losses(tables), &rows)
 }
 
 fn least_window(tables: &Tables) -> Vec<f64> {
     let times = tables.samples.numbers("time_s").unwrap();
     let windows = tables.samples.integers("cwnd_segments").unwrap();
     let rows = (0..times.len()).map(|row| (times[row].unwrap(), windows[row].unwrap() as f64));
-    least_after(&losses(tables), rows)
+    least_after(&losses(tables), &rows)
 }
 
 #[test]

@@ -27,6 +27,7 @@ const SLACK: Duration = Duration::from_micros(100);
 pub(super) struct LinuxAcks {
     /// Delay of lone segments, in milliseconds; 0 before there was any.
     ato: u64,
+    /// When data came in order, or the connection began, in milliseconds of the clock.
     last_arrival: u64,
     /// Segments still to be acknowledged at once.
     quick: u32,
@@ -84,8 +85,10 @@ fn clock(now: Time) -> u64 {
 }
 
 impl LinuxAcks {
-    pub fn new(settings: &Settings) -> Self {
-        Self { largest: 536.min(u64::from(settings.mss)), ..Self::default() }
+    /// Of a connection that stands since then.
+    pub fn new(begun: Time, settings: &Settings) -> Self {
+        let largest = 536.min(u64::from(settings.mss));
+        Self { largest, last_arrival: clock(begun), ..Self::default() }
     }
 
     /// A segment arrived.
@@ -101,8 +104,8 @@ impl LinuxAcks {
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
+        self.measure(arrived.payload, arrived.pushed);
         if arrived.in_order {
-            self.measure(arrived.payload, arrived.pushed);
             self.adapt(now, arrived, settings);
         }
         if arrived.said.marked {

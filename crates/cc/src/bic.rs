@@ -1,0 +1,286 @@
+//! BIC: after a loss, search for the old window as in a telephone book: in steps that become smaller
+//! the nearer it is; then on past it in steps that become larger.
+//!
+//! Reno adds a segment a round trip, which takes an hour where windows are of tens of thousands. BIC
+//! takes a loss for an answer: the window before it was too large, the one after it is not. What is
+//! right lies between, and is found by halving what is in question.
+//!
+//! With W the window, Wmax the one of the last loss and B the divisor of the search, a round trip adds
+//!
+//! | where | segments |
+//! |---|---|
+//! | W up to `low_window` | 1, as Reno |
+//! | far below Wmax | `max_increment` |
+//! | below Wmax | (Wmax - W) / B |
+//! | less than 2 B below Wmax, or than B above | B / `smooth_part` |
+//! | above Wmax | (W - Wmax) / (B - 1) |
+//! | far above Wmax | `max_increment` |
+//!
+//! Before the first loss it is a twentieth of the window at least. All this is multiplied by the
+//! segments per ACK, which are measured, from a time when ACKs were counted and not segments. The
+//! mean begins at two, and is rounded so that it stays near two even if every segment has its ACK.
+//!
+//! A loss leaves `beta` of the window, and Wmax is where it happened; if that is below the last Wmax,
+//! others need room, and Wmax is halfway between the window before and after (fast convergence). A
+//! timeout forgets all.
+//!
+//! It fills long fat paths and holds near the window that fits. It is harsh on Reno, and on flows of
+//! long round trips; CUBIC, which was made for that, took its place in Linux 2.6.19.
+//!
+//! - Xu, Harfoush, Rhee: Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks,
+//!   INFOCOM 2004.
+//! - Linux, `tcp_bic.c`: this is what it computes, to the integer. B is a constant there.
+
+use crate::kernel::jiffies;
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
+    Phase, Preset, Window, defaults, share_of_1024, whole_above_zero,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+/// BIC in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "bic",
+    kind: Kind::Loss,
+    summary: "a binary search for the window between the last loss and what it left",
+    reference: "Xu, Harfoush, Rhee 2004",
+    year: 2004,
+    marks: Marks::AsSet,
+    source: include_str!("bic.rs"),
+    presets: &[
+        Preset {
+            name: "2004",
+            summary: "the published algorithm: it halves what is in question, and keeps seven eighths",
+            // smooth_part by its own definition: log(B / (B * Smin)) / log(B / (B - 1)) + B round
+            // trips, with B = 2 and Smin = 0.01: 6.6 + 2.
+            source: "Xu, Harfoush, Rhee 2004: Smax = 32, Smin = 0.01, low_window = 14, beta = 0.125",
+            params: r#"{ "max_increment": 32, "smooth_part": 9, "search_divisor": 2, "beta": 896 }"#,
+        },
+        Preset {
+            name: "linux-2.6.20",
+            summary: "Linux of 2007: slow start ends at 100 segments",
+            source: "Linux 2.6.20, tcp_bic.c: initial_ssthresh = 100",
+            params: r#"{ "initial_ssthresh": 100 }"#,
+        },
+        Preset {
+            name: "ns-3",
+            summary: "the defaults of ns-3: steeper near the old window",
+            source: "ns-3.33, tcp-bic.cc: MaxIncr 16, LowWnd 14, SmoothPart 5, Beta 0.8",
+            params: r#"{ "smooth_part": 5 }"#,
+        },
+    ],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(Bic::new(init, params.parse()?))),
+};
+
+/// Parameters of BIC: names, units and defaults are those of the kernel's module.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Share kept after a loss, in 1/1024.
+    #[serde(deserialize_with = "share_of_1024")]
+    pub beta: u64,
+    /// Whether a flow that shrinks twice in a row makes room for others.
+    pub fast_convergence: bool,
+    /// Segments at which slow start ends the first time; 0 for no such end.
+    pub initial_ssthresh: u32,
+    /// Up to this window, in segments, it grows and halves as Reno.
+    pub low_window: u32,
+    /// The most segments that a round trip adds (Smax).
+    #[serde(deserialize_with = "whole_above_zero")]
+    pub max_increment: u64,
+    /// What the distance to the old window is divided by (B of the kernel, where it cannot be set).
+    #[serde(deserialize_with = "whole_above_zero")]
+    pub search_divisor: u64,
+    /// Round trips from B segments below the old window to that window.
+    #[serde(deserialize_with = "whole_above_zero")]
+    pub smooth_part: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            beta: 819,
+            fast_convergence: true,
+            initial_ssthresh: 0,
+            low_window: 14,
+            max_increment: 16,
+            search_divisor: 4,
+            smooth_part: 20,
+        }
+    }
+}
+
+/// Shares are in 1/1024.
+const SCALE: u64 = 1024;
+/// The price is computed anew after so many milliseconds, even if the window is the same.
+const FRESH: u64 = 1000 / 32;
+/// With no old window, a segment costs no more than this.
+const MOST_WITHOUT_MAX: u64 = 20;
+/// Segments per ACK are in 1/16.
+const ACK_RATIO_SHIFT: u32 = 4;
+
+/// The BIC controller of one flow.
+#[derive(Clone, Debug)]
+pub struct Bic {
+    config: Config,
+    window: Window,
+    search: Search,
+}
+
+/// What a timeout forgets.
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    /// Acknowledged segments that buy one.
+    cnt: u64,
+    /// `Wmax`; 0 until there is one.
+    last_max_cwnd: u64,
+    /// For which window `cnt` was computed, and when.
+    last_cwnd: u64,
+    last_time: u64,
+    /// Segments per ACK.
+    delayed_ack: u64,
+}
+
+impl Search {
+    const NEW: Self = Self {
+        cnt: 0,
+        last_max_cwnd: 0,
+        last_cwnd: 0,
+        last_time: 0,
+        delayed_ack: 2 << ACK_RATIO_SHIFT,
+    };
+}
+
+impl Bic {
+    /// BIC at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        let mut window = Window::new(init);
+        if config.initial_ssthresh > 0 {
+            window.set_threshold(config.initial_ssthresh.into());
+        }
+        Self { config, window, search: Search::NEW }
+    }
+
+    /// Computes what a segment costs (`bictcp_update`).
+    fn update(&mut self, now: u64) {
+        let cwnd = self.window.cwnd();
+        let search = &self.search;
+        if search.last_cwnd == cwnd && now.saturating_sub(search.last_time) <= FRESH {
+            return;
+        }
+        let cnt = if cwnd <= self.config.low_window.into() {
+            cwnd
+        } else {
+            let ratio = search.delayed_ack;
+            (self.price(cwnd).saturating_mul(1 << ACK_RATIO_SHIFT) / ratio).max(1)
+        };
+        self.search = Search { cnt, last_cwnd: cwnd, last_time: now, ..self.search };
+    }
+
+    /// Segments that buy one, if each has an ACK: the window over what a round trip is to add.
+    fn price(&self, cwnd: u64) -> u64 {
+        let Config { max_increment, search_divisor, smooth_part, .. } = self.config;
+        let (most, divisor) = (max_increment, search_divisor);
+        let smooth = cwnd.saturating_mul(smooth_part) / divisor;
+        let max = self.search.last_max_cwnd;
+        let price = if cwnd < max {
+            match (max - cwnd) / divisor {
+                0..=1 => smooth,
+                step if step > most => cwnd / most,
+                step => cwnd / step,
+            }
+        } else {
+            let beyond = cwnd - max;
+            if beyond < divisor {
+                smooth
+            } else if beyond < most * (divisor - 1) {
+                cwnd.saturating_mul(divisor - 1) / beyond
+            } else {
+                cwnd / most
+            }
+        };
+        if max == 0 { price.min(MOST_WITHOUT_MAX) } else { price }
+    }
+
+    /// Where a loss leads, and what it says of the path (`bictcp_recalc_ssthresh`).
+    fn threshold(&mut self, event: Congestion) -> u64 {
+        let (cwnd, beta) = (self.window.cwnd(), self.config.beta);
+        let returns = cwnd < self.search.last_max_cwnd;
+        self.search.last_max_cwnd = if returns && self.config.fast_convergence {
+            part(cwnd, SCALE + beta, 2 * SCALE)
+        } else {
+            cwnd
+        };
+        let base = self.window.cut_from(event);
+        if cwnd <= self.config.low_window.into() { base / 2 } else { part(base, beta, SCALE) }
+    }
+}
+
+/// A part of `segments`, rounded down.
+fn part(segments: u64, of: u64, whole: u64) -> u64 {
+    (u128::from(segments) * u128::from(of) / u128::from(whole)) as u64
+}
+
+impl CongestionControl for Bic {
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.phase == Phase::Open {
+            let ratio = &mut self.search.delayed_ack;
+            *ratio = (*ratio - (*ratio >> ACK_RATIO_SHIFT)).saturating_add(ack.acked);
+        }
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.is_recovering() || !flow.cwnd_limited || ack.credit == 0 {
+            return;
+        }
+        let rest = self.window.slow_start(ack.credit);
+        if rest > 0 {
+            self.update(jiffies(flow.now));
+            self.window.grow(self.search.cnt as f64, rest);
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        let kept = if event.again { 0 } else { self.threshold(event) };
+        self.window.shrink_to(flow, event, kept);
+        if event.cause == Cause::Timeout {
+            self.search = Search::NEW;
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    /// `w_max` is 0 until there is one.
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("w_max", self.search.last_max_cwnd as f64);
+        record("cnt", self.search.cnt as f64);
+        record("segments_per_ack", self.search.delayed_ack as f64 / 16.0);
+    }
+}
+
+#[cfg(test)]
+mod tests;

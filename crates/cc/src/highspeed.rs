@@ -1,0 +1,255 @@
+//! `HighSpeed` TCP: Reno in small windows; the larger the window, the more it grows and the less it
+//! shrinks.
+//!
+//! Reno's window is 1.2 / sqrt(p), with p the share of segments that are lost: for 83,000 segments
+//! no more than one in five billion may be. `HighSpeed` TCP asks for no more than one in ten million. On
+//! the line from there to Reno's own 38 segments at one in a thousand, in logarithms, its window is
+//!
+//! w = 0.12 / p^0.835.
+//!
+//! From that line follow the growth a(w), in segments a round trip, and the share b(w) that a loss
+//! takes:
+//!
+//! - b(w) falls from 0.5 at 38 segments to 0.1 at 83,000, evenly in the logarithm of w;
+//! - a(w) = w^2 p(w) 2 b(w) / (2 - b(w)), with p(w) = 0.078 / w^1.2: 1 at 38, 70 at 83,000.
+//!
+//! Up to 38 segments it is Reno. Beyond 83,000, of which the RFC says nothing, b stays 0.1.
+//!
+//! Linux has a and b as a table, with a step where a(w) becomes a segment more; above a step, the
+//! next one counts. So it is the more aggressive the smaller the window: between 39 and 118 segments it
+//! grows by two a round trip, where the RFC says 1.01 to 2. At one loss in a thousand its window is
+//! 59 instead of 38, at one in a hundred thousand 6 % larger than the line. It adds a / w for each ACK,
+//! however many segments that acknowledges, and what a loss takes in slow start is what it was before.
+//!
+//! It is simple, and below 38 segments it is Reno. Two flows of it converge slowly, because the larger
+//! one grows faster; and it leaves Reno little where windows are large.
+//!
+//! - RFC 3649: the response function (§5), a(w) and b(w) (§5), the table (appendix B).
+//! - Linux, `tcp_highspeed.c`: what stacks of the kernel's flavour compute, to the integer.
+
+use crate::{
+    Ack, Algorithm, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind, Marks,
+    Window, defaults,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+/// `HighSpeed` TCP in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "highspeed",
+    kind: Kind::Loss,
+    summary: "Reno that grows more and shrinks less, the larger the window is",
+    reference: "RFC 3649",
+    year: 2003,
+    marks: Marks::AsSet,
+    source: include_str!("highspeed.rs"),
+    presets: &[],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(HighSpeed::new(init, params.parse()?))),
+};
+
+/// `HighSpeed` TCP has no parameters; neither has the kernel's module.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {}
+
+/// Where the response function leaves Reno's (RFC 3649 §5).
+const LOW_WINDOW: f64 = 38.0;
+/// The other end of its line, and what a loss takes there.
+const HIGH_WINDOW: f64 = 83_000.0;
+const HIGH_DECREASE: f64 = 0.1;
+
+/// Up to which window a step counts, and what a loss takes there in 1/256. The number of the step,
+/// from 1, is how much a round trip adds. RFC 3649, appendix B.
+const STEPS: [(u64, u64); 72] = [
+    (38, 128),
+    (118, 112),
+    (221, 104),
+    (347, 98),
+    (495, 93),
+    (663, 89),
+    (851, 86),
+    (1058, 83),
+    (1284, 81),
+    (1529, 78),
+    (1793, 76),
+    (2076, 74),
+    (2378, 72),
+    (2699, 71),
+    (3039, 69),
+    (3399, 68),
+    (3778, 66),
+    (4177, 65),
+    (4596, 64),
+    (5036, 62),
+    (5497, 61),
+    (5979, 60),
+    (6483, 59),
+    (7009, 58),
+    (7558, 57),
+    (8130, 56),
+    (8726, 55),
+    (9346, 54),
+    (9991, 53),
+    (10661, 52),
+    (11358, 52),
+    (12082, 51),
+    (12834, 50),
+    (13614, 49),
+    (14424, 48),
+    (15265, 48),
+    (16137, 47),
+    (17042, 46),
+    (17981, 45),
+    (18955, 45),
+    (19965, 44),
+    (21013, 43),
+    (22101, 43),
+    (23230, 42),
+    (24402, 41),
+    (25618, 41),
+    (26881, 40),
+    (28193, 39),
+    (29557, 39),
+    (30975, 38),
+    (32450, 38),
+    (33986, 37),
+    (35586, 36),
+    (37253, 36),
+    (38992, 35),
+    (40808, 35),
+    (42707, 34),
+    (44694, 33),
+    (46776, 33),
+    (48961, 32),
+    (51258, 32),
+    (53677, 31),
+    (56230, 30),
+    (58932, 30),
+    (61799, 29),
+    (64851, 28),
+    (68113, 28),
+    (71617, 27),
+    (75401, 26),
+    (79517, 26),
+    (84035, 25),
+    (89053, 24),
+];
+
+/// The kernel's windows go no further (`snd_cwnd_clamp`).
+const MOST: u64 = u32::MAX as u64 / 128;
+
+/// The `HighSpeed` controller of one flow.
+#[derive(Clone, Debug)]
+pub struct HighSpeed {
+    flavour: Flavour,
+    window: Window,
+    /// Linux: the step of the window, in `STEPS`, as of the last growth outside slow start.
+    step: usize,
+}
+
+impl HighSpeed {
+    /// `HighSpeed` TCP at the start of a connection.
+    pub fn new(init: &Init, _config: Config) -> Self {
+        Self { flavour: init.flavour, window: Window::new(init), step: 0 }
+    }
+
+    /// The step for a window: the first that reaches up to it.
+    fn step_of(cwnd: u64) -> usize {
+        STEPS.partition_point(|(up_to, _)| *up_to < cwnd).min(STEPS.len() - 1)
+    }
+
+    /// Congestion avoidance.
+    fn grow(&mut self, credit: u64) {
+        let cwnd = self.window.cwnd();
+        match self.flavour {
+            Flavour::Rfc => self.window.grow(cwnd as f64 / a(cwnd as f64), credit),
+            Flavour::Linux => {
+                self.step = Self::step_of(cwnd);
+                if cwnd < MOST {
+                    self.window.grow(cwnd as f64, self.step as u64 + 1);
+                }
+            }
+        }
+    }
+
+    /// `a` and `b` of the window.
+    fn rules(&self) -> (f64, f64) {
+        let cwnd = self.window.cwnd() as f64;
+        match self.flavour {
+            Flavour::Rfc => (a(cwnd), b(cwnd)),
+            Flavour::Linux => (self.step as f64 + 1.0, STEPS[self.step].1 as f64 / 256.0),
+        }
+    }
+}
+
+/// RFC 3649 §5: the share that a loss takes.
+fn b(w: f64) -> f64 {
+    let (low, high) = (libm::log(LOW_WINDOW), libm::log(HIGH_WINDOW));
+    let w = libm::log(w.clamp(LOW_WINDOW, HIGH_WINDOW));
+    (HIGH_DECREASE - 0.5) * (w - low) / (high - low) + 0.5
+}
+
+/// RFC 3649 §5: what a round trip adds, so that with p(w) as much comes as goes.
+fn a(w: f64) -> f64 {
+    let (p, b) = (0.078 / libm::pow(w, 1.2), b(w));
+    if w > LOW_WINDOW { (w * w * p * 2.0 * b / (2.0 - b)).max(1.0) } else { 1.0 }
+}
+
+impl CongestionControl for HighSpeed {
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.is_recovering() || !flow.cwnd_limited || ack.credit == 0 {
+            return;
+        }
+        let was_in_slow_start = self.window.in_slow_start();
+        let rest = self.window.slow_start(ack.credit);
+        if was_in_slow_start && self.flavour == Flavour::Linux {
+            // What slow start leaves over is lost.
+            self.window.cap(MOST);
+        } else if rest > 0 {
+            self.grow(rest);
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        let base = self.window.cut_from(event);
+        match self.flavour {
+            Flavour::Rfc => self.window.shrink(flow, event, 1.0 - self.rules().1),
+            Flavour::Linux => {
+                let taken = (u128::from(base) * u128::from(STEPS[self.step].1)) >> 8;
+                self.window.shrink_to(flow, event, base - taken as u64);
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    /// `a` in segments a round trip, `b` the share that a loss takes.
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        let (a, b) = self.rules();
+        record("a", a);
+        record("b", b);
+        record("credit", self.window.credit());
+    }
+}
+
+#[cfg(test)]
+mod tests;

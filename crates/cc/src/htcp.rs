@@ -1,0 +1,368 @@
+//! H-TCP: Reno for a second after each loss; the longer no loss comes, the faster it grows.
+//!
+//! With D the seconds since the last loss, a round trip adds
+//!
+//! a(D) = 1 up to D = 1, then 1 + 10 (D - 1) + ((D - 1) / 2)^2
+//!
+//! segments, times 2 (1 - b): what b, the share kept after a loss, gives back to others that have
+//! another. `use_rtt_scaling` multiplies by RTT / 100 ms, between a tenth and two, so that flows of
+//! different round trips grow alike in time.
+//!
+//! A loss keeps b = `RTTmin` / `RTTmax`, between 0.5 and 0.8: as much as empties the queue that caused it,
+//! and no more. The first loss keeps a half. With `use_bandwidth_switch`, so does one before which the
+//! flow got more than a fifth more or less than before the one before: then the path has changed, or
+//! others have come. `RTTmin` does not forget; `RTTmax` comes 5 % nearer to it with each loss, and follows
+//! RTTs up by no more than 20 ms a sample.
+//!
+//! Growth is by time and not by window, so flows that lose together become equal, large windows are
+//! refilled soon, and on short paths, where losses come within a second, it is Reno with a better b.
+//! Growth does not slow down near the old window: what it loses at once is much.
+//!
+//! - Leith, Shorten: H-TCP: TCP for high-speed and long-distance networks, `PFLDnet` 2004.
+//! - draft-leith-tcp-htcp-06, 2008.
+//! - Linux, `tcp_htcp.c`: this is what it computes, to the integer, in 32 bits and milliseconds.
+
+use crate::kernel::{jiffies, micros};
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
+    Phase, Window, defaults,
+};
+use serde::{Deserialize, Serialize};
+use tcplab_units::{Duration, Time};
+
+/// H-TCP in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "htcp",
+    kind: Kind::Loss,
+    summary: "grows faster the longer no loss came, and keeps what empties the queue",
+    reference: "Leith, Shorten 2004",
+    year: 2004,
+    marks: Marks::AsSet,
+    source: include_str!("htcp.rs"),
+    presets: &[],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(HTcp::new(init, params.parse()?))),
+};
+
+/// Parameters of H-TCP: names and defaults are those of the kernel's module.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// Whether to halve the window if the flow's throughput changed by more than a fifth.
+    pub use_bandwidth_switch: bool,
+    /// Whether to grow alike in time, not in round trips.
+    pub use_rtt_scaling: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { use_bandwidth_switch: true, use_rtt_scaling: true }
+    }
+}
+
+/// One, where shares are in 1/128.
+const ONE: u32 = 1 << 7;
+/// The least and the most that a loss leaves.
+const LEAST_KEPT: u32 = 1 << 6;
+const MOST_KEPT: u32 = 102;
+/// Jiffies a second.
+const HZ: u32 = 1000;
+/// `RTTmax` follows RTTs that are no more than so many milliseconds beyond it.
+const RTT_STEP: u32 = 20;
+
+/// The H-TCP controller of one flow.
+#[derive(Clone, Debug)]
+pub struct HTcp {
+    config: Config,
+    window: Window,
+    /// Segments a round trip, in 1/128.
+    alpha: u32,
+    /// Share that a loss leaves, in 1/128.
+    beta: u32,
+    /// `beta` is to be computed from the next loss on.
+    is_adaptive: bool,
+    /// What the last ACK acknowledged; one once that is counted.
+    pkts_acked: u16,
+    /// Milliseconds; 0 until there is one.
+    min_rtt: u32,
+    history: History,
+    /// What it was before the last loss, until all is well again.
+    before: Option<History>,
+    throughput: Throughput,
+    /// Where the sender stood when it was last seen.
+    phase: Phase,
+}
+
+/// What is taken back if a loss was a false alarm.
+#[derive(Clone, Copy, Debug, Default)]
+struct History {
+    /// When the last loss was over, in milliseconds.
+    last_cong: u32,
+    max_rtt: u32,
+    /// Throughput before the last loss, in segments a second.
+    old_max: u32,
+}
+
+/// What the flow gets, in segments a second.
+#[derive(Clone, Copy, Debug, Default)]
+struct Throughput {
+    /// Segments since the last sample.
+    packets: u32,
+    /// When that was. The kernel begins with its clock's zero, long ago.
+    since: Option<u32>,
+    smoothed: u32,
+    max: u32,
+}
+
+/// The kernel's clock, in 32 bits.
+fn clock(time: Time) -> u32 {
+    jiffies(time) as u32
+}
+
+impl HTcp {
+    /// H-TCP at the start of a connection.
+    pub fn new(init: &Init, config: Config) -> Self {
+        Self {
+            config,
+            window: Window::new(init),
+            alpha: ONE,
+            beta: LEAST_KEPT,
+            is_adaptive: false,
+            pkts_acked: 1,
+            min_rtt: 0,
+            history: History::default(),
+            before: None,
+            throughput: Throughput::default(),
+            phase: Phase::Open,
+        }
+    }
+
+    /// Takes an RTT (`measure_rtt`).
+    fn take_rtt(&mut self, flow: &FlowState, rtt: Duration) {
+        let rtt = u32::try_from(micros(rtt).div_ceil(1000)).unwrap_or(u32::MAX);
+        if self.min_rtt > rtt || self.min_rtt == 0 {
+            self.min_rtt = rtt;
+        }
+        if flow.phase == Phase::Open {
+            let max = &mut self.history.max_rtt;
+            *max = (*max).max(self.min_rtt);
+            if rtt <= max.saturating_add(RTT_STEP) {
+                *max = (*max).max(rtt);
+            }
+        }
+    }
+
+    /// Takes what was acknowledged, for the throughput (`measure_achieved_throughput`).
+    fn take_packets(&mut self, flow: &FlowState, acked: u64) {
+        let now = clock(flow.now);
+        let sample = &mut self.throughput;
+        if flow.phase > Phase::Disorder {
+            sample.packets = 0;
+            sample.since = Some(now);
+            return;
+        }
+        sample.packets = sample.packets.wrapping_add(acked as u32);
+        let step = u64::from((self.alpha >> 7).max(1));
+        // A window of data, less what it grew by; where that is more than the window, no data is enough.
+        let Some(enough) = self.window.cwnd().checked_sub(step) else { return };
+        let passed = sample.since.map_or(u32::MAX, |since| now.wrapping_sub(since));
+        if u64::from(sample.packets) < enough || passed < self.min_rtt || self.min_rtt == 0 {
+            return;
+        }
+        let found = sample.packets.wrapping_mul(HZ) / passed;
+        if now.wrapping_sub(self.history.last_cong) / self.min_rtt <= 3 {
+            // Just after a loss.
+            sample.smoothed = found;
+            sample.max = found;
+        } else {
+            sample.smoothed = sample.smoothed.wrapping_mul(3).wrapping_add(found) / 4;
+            sample.max = sample.max.max(sample.smoothed);
+        }
+        sample.packets = 0;
+        sample.since = Some(now);
+    }
+
+    /// What the next loss leaves (`htcp_beta_update`).
+    fn update_beta(&mut self) {
+        if self.config.use_bandwidth_switch {
+            let (new, old) = (self.throughput.max, self.history.old_max);
+            self.history.old_max = new;
+            let [low, high] = [4, 6].map(|fifths| old.wrapping_mul(fifths));
+            if high.wrapping_sub(low) < new.wrapping_mul(5).wrapping_sub(low) {
+                self.beta = LEAST_KEPT;
+                self.is_adaptive = false;
+                return;
+            }
+        }
+        let (min, max) = (self.min_rtt, self.history.max_rtt);
+        if self.is_adaptive && min > 10 && max > 0 {
+            let share = (u64::from(min) << 7) / u64::from(max);
+            self.beta = share.clamp(LEAST_KEPT.into(), MOST_KEPT.into()) as u32;
+        } else {
+            self.beta = LEAST_KEPT;
+            self.is_adaptive = true;
+        }
+    }
+
+    /// How much a round trip adds (`htcp_alpha_update`).
+    fn update_alpha(&mut self, now: u32) {
+        let mut factor: u32 = 1;
+        let passed = now.wrapping_sub(self.history.last_cong);
+        if let Some(longer) = passed.checked_sub(HZ).filter(|longer| *longer > 0) {
+            let half = longer / 2;
+            let square = half.wrapping_mul(half) / HZ;
+            factor = 1_u32.wrapping_add(longer.wrapping_mul(10).wrapping_add(square) / HZ);
+        }
+        if self.config.use_rtt_scaling && self.min_rtt > 0 {
+            // 100 ms over the RTT, in eighths, between a half and ten.
+            let scale = ((HZ << 3) / self.min_rtt.saturating_mul(10)).clamp(1 << 2, 10 << 3);
+            factor = ((factor << 3) / scale).max(1);
+        }
+        self.alpha = factor.wrapping_mul(2).wrapping_mul(ONE - self.beta);
+        if self.alpha == 0 {
+            self.alpha = ONE;
+        }
+    }
+
+    /// A loss: what to keep, how to grow from now on (`htcp_param_update`).
+    fn update(&mut self, now: u32) {
+        let (min, max) = (self.min_rtt, self.history.max_rtt);
+        self.update_beta();
+        self.update_alpha(now);
+        if min > 0 && max > min {
+            self.history.max_rtt = min + (u64::from(max - min) * 95 / 100) as u32;
+        }
+    }
+
+    /// The time since the last loss begins (`htcp_reset`).
+    fn reset(&mut self, now: u32) {
+        self.before = Some(self.history);
+        self.history.last_cong = now;
+    }
+
+    /// Follows the sender from phase to phase (`htcp_state`).
+    fn look(&mut self, flow: &FlowState) {
+        if std::mem::replace(&mut self.phase, flow.phase) == flow.phase {
+            return;
+        }
+        match flow.phase {
+            Phase::Open => {
+                if self.before.take().is_some() {
+                    self.history.last_cong = clock(flow.now);
+                }
+            }
+            Phase::Disorder => {}
+            Phase::Reduced | Phase::Recovery | Phase::Loss => self.reset(clock(flow.now)),
+        }
+    }
+
+    /// Congestion avoidance.
+    fn grow(&mut self, now: u32) {
+        let credit = self.window.credit() as u32;
+        let cwnd = self.window.cwnd();
+        if u64::from(credit.wrapping_mul(self.alpha) >> 7) >= cwnd {
+            self.window.set(cwnd.saturating_add(1));
+            self.window.set_credit(0.0);
+            self.update_alpha(now);
+        } else {
+            self.window.set_credit(f64::from(credit.wrapping_add(self.pkts_acked.into())));
+        }
+        self.pkts_acked = 1;
+    }
+}
+
+impl CongestionControl for HTcp {
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_begin(&mut self, flow: &FlowState) {
+        self.history.last_cong = clock(flow.now);
+    }
+
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.phase == Phase::Open {
+            self.pkts_acked = ack.acked as u16;
+        }
+        if let Some(rtt) = ack.rtt.filter(|rtt| micros(*rtt) > 0) {
+            self.take_rtt(flow, rtt);
+        }
+        if self.config.use_bandwidth_switch {
+            self.take_packets(flow, ack.acked);
+        }
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        self.look(flow);
+        if flow.is_recovering() || !flow.cwnd_limited || ack.credit == 0 {
+            return;
+        }
+        if self.window.in_slow_start() {
+            // What slow start leaves over is lost.
+            self.window.slow_start(ack.credit);
+        } else {
+            self.grow(clock(flow.now));
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        let now = clock(flow.now);
+        let kept = if event.again {
+            0
+        } else {
+            self.update(now);
+            (u128::from(self.window.cut_from(event)) * u128::from(self.beta)) >> 7
+        };
+        self.window.shrink_to(flow, event, kept as u64);
+        self.reset(now);
+        self.phase = match event.cause {
+            Cause::Loss => Phase::Recovery,
+            Cause::Ecn => Phase::Reduced,
+            Cause::Timeout => Phase::Loss,
+        };
+    }
+
+    fn on_recovered(&mut self, flow: &FlowState) {
+        if flow.phase == Phase::Open {
+            self.look(flow);
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        if let Some(before) = self.before.take() {
+            self.history = before;
+        }
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    /// Throughputs are in segments a second; what is not known is 0.
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("alpha", f64::from(self.alpha) / f64::from(ONE));
+        record("beta", f64::from(self.beta) / f64::from(ONE));
+        record("min_rtt_ms", self.min_rtt.into());
+        record("max_rtt_ms", self.history.max_rtt.into());
+        record("throughput", self.throughput.smoothed.into());
+        record("max_throughput", self.throughput.max.into());
+        record("old_max_throughput", self.history.old_max.into());
+        record("last_congestion_s", f64::from(self.history.last_cong) / f64::from(HZ));
+    }
+}
+
+#[cfg(test)]
+mod tests;
