@@ -224,7 +224,7 @@ impl Sender {
         if !self.flight.bursts.has_begun() && self.is_held_back(now, settings) {
             return None;
         }
-        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight)) {
+        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
             return None;
         }
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
@@ -240,11 +240,13 @@ impl Sender {
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
     #[inline]
     fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
-        if self.overrides_silly_window {
+        if self.overrides_silly_window || self.ends_burst(payload) {
             return true;
         }
         if payload == self.unsent() {
-            return !settings.nagle || !self.has_outstanding();
+            return !settings.nagle
+                || !self.has_outstanding()
+                || (self.buffer.is_some() && self.may_end_small(settings));
         }
         payload * 2 >= self.largest_window
     }

@@ -32,6 +32,17 @@ pub(crate) enum Push {
     Done,
 }
 
+/// Whether what is behind the last full segment of a packet may leave with it (`tcp_nagle_check`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Small {
+    /// While no other small segment is under way.
+    Alone,
+    /// No: the program is about to write more (`MSG_MORE`).
+    Never,
+    /// Yes: the program could not wait, or not write more.
+    Always,
+}
+
 /// A packet that has not left.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
@@ -67,6 +78,7 @@ pub(crate) struct SendBuffer {
     /// A call of the application is not done: it goes on with what is left of it.
     is_in_call: bool,
     pub push: Push,
+    pub small: Small,
 }
 
 /// What limits packets as they are written.
@@ -95,6 +107,7 @@ impl SendBuffer {
             is_full: false,
             is_in_call: false,
             push: Push::Pending,
+            small: Small::Alone,
         };
         buffer.expand(cwnd);
         buffer
@@ -126,6 +139,7 @@ impl SendBuffer {
                     self.is_full = true;
                     if self.chunk > 0 {
                         self.push_tail();
+                        self.small = Small::Always;
                     }
                     break;
                 }
@@ -142,6 +156,13 @@ impl SendBuffer {
             self.chunk += copied;
             self.unpushed += copied;
             let is_forced = self.unpushed > sizes.half_window;
+            self.small = if taken == bytes {
+                Small::Alone
+            } else if self.chunk == CHUNK {
+                Small::Never
+            } else {
+                Small::Always
+            };
             if taken == bytes || (is_forced && (copied == room || self.chunk == CHUNK)) {
                 self.push_tail();
             }
@@ -172,6 +193,12 @@ impl SendBuffer {
         if let Some(tail) = self.unsent.back_mut() {
             tail.push = true;
         }
+    }
+
+    /// An ACK came: what waits is looked at again.
+    pub fn look_again(&mut self) {
+        self.push = Push::Pending;
+        self.small = Small::Alone;
     }
 
     /// An ACK has been dealt with: there may be room. `has_window`: the sender could send more.

@@ -10,7 +10,7 @@ use crate::rounds::Rounds;
 use crate::rtt::{Progressed, Rtt};
 use crate::scoreboard::{Arrival, Progress, Scoreboard};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
-use crate::sendbuf::{Push, SendBuffer};
+use crate::sendbuf::SendBuffer;
 use crate::seq::Origin;
 use crate::settings::{AckCounting, Settings};
 use crate::timer::{Kind, Timer};
@@ -308,7 +308,7 @@ impl Sender {
         settings: &Settings,
     ) -> bool {
         if let Some(buffer) = &mut self.buffer {
-            buffer.push = Push::Pending;
+            buffer.look_again();
         }
         let Answer { echoed, marked } = answer;
         let in_flight_before = self.in_flight();

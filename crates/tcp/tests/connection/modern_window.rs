@@ -190,3 +190,21 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
     peer.sends(ms(361), data(next..next + 1448));
     peer.gets(ms(361), ack(next + 1448).window(earned.next_multiple_of(128)));
 }
+
+#[test]
+fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
+    // tcp_mss_split_point: what the peer's window cuts off leaves with its last part, if Nagle's rule
+    // lets it, and that is the one of Minshall: tcp_nagle_check has nothing against one small segment.
+    let settings = Settings { nagle: true, initial_window: 20, ..linux() };
+    let mut peer = Peer::answering(settings, RTT, syn().acking(1).window(13_500));
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..13_501));
+    // To 4,001 + 84 * 128 = 14,753: 252 bytes more would be the second small segment under way.
+    peer.sends(ms(101), ack(4_001).window(84 * 128));
+    peer.gets(ms(101), data(13_501..14_501));
+    // The first has arrived; to 13,501 + 20 * 128 = 16,061.
+    peer.sends(ms(103), ack(13_501).window(20 * 128));
+    peer.gets(ms(103), data(14_501..15_501));
+    peer.gets(ms(103), data(15_501..16_061).pushed());
+}
+
