@@ -101,7 +101,7 @@ impl Sender {
     }
 
     /// The most segments of a burst.
-    fn burst_size(&self) -> u64 {
+    pub(crate) fn burst_size(&self) -> u64 {
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);

@@ -51,6 +51,14 @@ struct Packet {
     push: bool,
 }
 
+/// A packet that has left, as what is not acknowledged of it.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    end: u64,
+    memory: u64,
+    push: bool,
+}
+
 /// What was written and is not acknowledged, as memory.
 #[derive(Clone, Debug)]
 pub(crate) struct SendBuffer {
@@ -61,8 +69,7 @@ pub(crate) struct SendBuffer {
     used: u64,
     /// What has not left.
     unsent: VecDeque<Packet>,
-    /// Where each packet that has left ends, and the memory it takes.
-    sent: VecDeque<(u64, u64)>,
+    sent: VecDeque<Sent>,
     /// When a packet was cut last to send a part of it again, and where.
     cut: Option<(Time, u64)>,
     /// Where the last of these ends.
@@ -254,20 +261,20 @@ impl SendBuffer {
         let bytes = bytes.min(first.bytes);
         self.reached += bytes;
         let is_all = bytes >= first.bytes;
-        let pushed = is_all && first.push;
+        let push = is_all && first.push;
         if is_all {
             self.unsent.pop_front();
         } else {
             first.bytes -= bytes;
             self.used += OVERHEAD;
         }
-        self.sent.push_back((self.reached, bytes + OVERHEAD));
-        pushed
+        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push });
+        push
     }
 
     /// What comes before `una` is acknowledged.
     pub fn acknowledge(&mut self, una: u64) {
-        while let Some(&mut (end, ref mut memory)) = self.sent.front_mut() {
+        while let Some(&mut Sent { end, ref mut memory, .. }) = self.sent.front_mut() {
             if end > una {
                 // The beginning of a packet is given back at once.
                 let left = (end - una) + OVERHEAD;
@@ -287,64 +294,81 @@ impl SendBuffer {
         self.cut_at(range.end);
         let mut at = self.ending_behind(range.start);
         let mut start = range.start;
-        while let (Some(&(middle, first)), Some(&(end, second))) =
-            (self.sent.get(at), self.sent.get(at + 1))
-            && end <= range.end
+        while let (Some(&first), Some(&second)) = (self.sent.get(at), self.sent.get(at + 1))
+            && second.end <= range.end
         {
             // Offsets begin with 1.
-            let pages = (end - 2) / PAGE - (start - 1) / PAGE + 1;
+            let pages = (second.end - 2) / PAGE - (start - 1) / PAGE + 1;
             if pages > MOST_PAGES {
                 at += 1;
-                start = middle;
+                start = first.end;
                 continue;
             }
-            self.sent.remove(at);
-            self.sent[at] = (end, first + second - OVERHEAD);
-            self.used -= OVERHEAD;
+            self.join(at);
         }
     }
 
-    /// A part of what has left leaves again, as a packet by itself with what leaves at the same time
-    /// (`__tcp_retransmit_skb`).
-    pub fn again(&mut self, now: Time, range: &Range<u64>) {
+    /// A part of what has left leaves again, as a packet by itself with what leaves at the same time,
+    /// `most` bytes of it (`__tcp_retransmit_skb`). Says whether the receiver's application is to hear
+    /// of its end: several segments end there, or what was pushed.
+    pub fn again(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
         self.cut_at(range.start);
-        if self.cut == Some((now, range.start)) {
+        let follows = self.cut == Some((now, range.start));
+        if follows {
             self.join_at(range.start);
         }
-        self.cut = self.cut_at(range.end).then_some((now, range.end));
+        let is_cut = self.cut_at(range.end);
+        let at = self.ending_behind(range.start);
+        let Some(packet) = self.sent.get(at) else { return false };
+        let is_end = !is_cut || packet.memory - OVERHEAD >= most;
+        self.cut = (!is_end).then_some((now, range.end));
+        is_end && (follows || packet.push)
+    }
+
+    /// Whether what was pushed ends here.
+    pub fn is_pushed(&self, end: u64) -> bool {
+        let at = self.sent.partition_point(|packet| packet.end < end);
+        self.sent.get(at).is_some_and(|packet| packet.end == end && packet.push)
     }
 
     /// Where the packet ends that this place is part of; there, if it has not left.
     pub fn packet_end(&self, place: u64) -> u64 {
-        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.0)
+        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.end)
     }
 
     /// The packet, by number, that ends behind this place.
     fn ending_behind(&self, place: u64) -> usize {
-        self.sent.partition_point(|&(end, _)| end <= place)
+        self.sent.partition_point(|packet| packet.end <= place)
     }
 
     /// No packet reaches over this place. Says whether one did (`tcp_fragment`).
     fn cut_at(&mut self, place: u64) -> bool {
         let at = self.ending_behind(place);
-        let Some(&(end, memory)) = self.sent.get(at) else { return false };
-        let rest = end - place + OVERHEAD;
+        let Some(packet) = self.sent.get_mut(at) else { return false };
+        let memory = packet.memory;
+        let rest = packet.end - place + OVERHEAD;
         // A packet begins here, or behind here if what is here is acknowledged.
         if memory <= rest {
             return false;
         }
-        self.sent[at].1 = rest;
-        self.sent.insert(at, (place, memory - (end - place)));
+        packet.memory = rest;
+        let first = memory - (rest - OVERHEAD);
+        self.sent.insert(at, Sent { end: place, memory: first, push: false });
         self.used += OVERHEAD;
         true
     }
 
     fn join_at(&mut self, place: u64) {
         let at = self.ending_behind(place);
-        if at > 0 && at < self.sent.len() && self.sent[at - 1].0 == place {
-            let (_, memory) = self.sent[at - 1];
-            self.sent[at].1 += memory - OVERHEAD;
-            self.sent.remove(at - 1);
+        if at > 0 && at < self.sent.len() && self.sent[at - 1].end == place {
+            self.join(at - 1);
+        }
+    }
+
+    /// This packet and the one behind it become one.
+    fn join(&mut self, at: usize) {
+        if let Some(first) = self.sent.remove(at) {
+            self.sent[at].memory += first.memory - OVERHEAD;
             self.used -= OVERHEAD;
         }
     }
@@ -356,13 +380,13 @@ mod tests {
 
     const MSS: u64 = 1448;
 
-    /// Ten packets of two segments have left, from offset 1 on.
-    fn ten_packets() -> SendBuffer {
+    /// So many packets of so many segments have left, from offset 1 on.
+    fn having_sent(packets: u64, segments: u64) -> SendBuffer {
         let mut buffer = SendBuffer::new(1 << 20, 10, 2);
-        for _ in 0..10 {
-            buffer.sent.push_back((buffer.reached + 2 * MSS, 2 * MSS + OVERHEAD));
-            buffer.reached += 2 * MSS;
-            buffer.used += 2 * MSS + OVERHEAD;
+        for _ in 0..packets {
+            buffer.unsent.push_back(Packet { bytes: segments * MSS, push: false });
+            buffer.used += segments * MSS + OVERHEAD;
+            buffer.send(segments * MSS);
         }
         buffer
     }
@@ -374,7 +398,7 @@ mod tests {
 
     #[test]
     fn what_arrives_in_the_middle_of_a_packet_is_cut_off_and_joins_its_neighbours() {
-        let mut buffer = ten_packets();
+        let mut buffer = having_sent(10, 2);
         assert_eq!(buffer.used, memory(10));
         // The second segment of the first packet: tcp_fragment makes two of it.
         buffer.arrived(&(1 + MSS..1 + 2 * MSS));
@@ -391,32 +415,23 @@ mod tests {
 
     #[test]
     fn packets_grow_together_up_to_seventeen_pages() {
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
-        for _ in 0..60 {
-            buffer.sent.push_back((buffer.reached + MSS, MSS + OVERHEAD));
-            buffer.reached += MSS;
-            buffer.used += MSS + OVERHEAD;
-        }
+        let mut buffer = having_sent(60, 1);
         buffer.arrived(&(1..buffer.reached));
         // 17 pages of 4096 bytes hold 48 segments of 1448 (69,504 of 69,632); 12 are left.
-        assert_eq!(
-            buffer.sent.iter().map(|&(end, _)| (end - 1) / MSS).collect::<Vec<_>>(),
-            [48, 60]
-        );
+        let ends = buffer.sent.iter().map(|packet| (packet.end - 1) / MSS);
+        assert_eq!(ends.collect::<Vec<_>>(), [48, 60]);
     }
 
     #[test]
     fn segments_that_leave_again_at_once_are_one_packet() {
         let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
-        buffer.sent.push_back((1 + 4 * MSS, 4 * MSS + OVERHEAD));
-        buffer.used = 4 * MSS + OVERHEAD;
+        let mut buffer = having_sent(1, 4);
         let packets = |buffer: &SendBuffer| buffer.sent.len();
-        buffer.again(at(1), &(1..1 + MSS));
+        buffer.again(at(1), &(1..1 + MSS), u64::MAX);
         assert_eq!(packets(&buffer), 2);
-        buffer.again(at(1), &(1 + MSS..1 + 2 * MSS));
+        buffer.again(at(1), &(1 + MSS..1 + 2 * MSS), u64::MAX);
         assert_eq!(packets(&buffer), 2);
-        buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS));
+        buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS), u64::MAX);
         assert_eq!((packets(&buffer), buffer.used), (3, 4 * MSS + 3 * OVERHEAD));
     }
 }

@@ -3,7 +3,7 @@
 //! Round trips take 100 ms: the handshake makes that SRTT and `min_RTT`.
 
 use crate::peer::*;
-use tcplab_tcp::{Settings, WindowReduction};
+use tcplab_tcp::{Flags, Settings, WindowReduction};
 
 const RTT: u64 = ms(100);
 
@@ -319,4 +319,18 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
     peer.gets(ms(203), data(5_001..7_001));
     peer.sends(ms(204), ack(2001).sack(15_001..22_001));
     peer.gets(ms(204), data(7_001..9_001));
+}
+
+#[test]
+fn linux_pushes_several_segments_that_leave_again_together() {
+    // __tcp_transmit_skb: PSH on the last of several, and not on one alone, be it the last of a packet.
+    for (lost, pushed) in [(1..2_001, true), (1_001..2_001, false)] {
+        let mut peer = Peer::connected(linux(), RTT);
+        peer.writes(0, 10 * MSS);
+        peer.gets(0, data(1..10_001));
+        peer.sends(ms(100), ack(lost.start).sack(2_001..10_001));
+        let again = data(lost);
+        peer.gets(ms(100), if pushed { again.pushed() } else { again.without(Flags::PUSH) });
+        peer.ignores(ms(100));
+    }
 }
