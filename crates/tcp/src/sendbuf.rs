@@ -157,6 +157,8 @@ impl SendBuffer {
             let copied = room.min(bytes - taken).min(CHUNK - self.chunk);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
+                // With a new chunk there is more behind what was pushed.
+                tail.push &= self.chunk > 0;
             }
             self.used += copied;
             taken += copied;
@@ -433,5 +435,18 @@ mod tests {
         assert_eq!(packets(&buffer), 2);
         buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS), u64::MAX);
         assert_eq!((packets(&buffer), buffer.used), (3, 4 * MSS + 3 * OVERHEAD));
+    }
+
+    #[test]
+    fn what_was_pushed_goes_on_with_the_next_chunk() {
+        // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
+        let mut buffer = SendBuffer::new(1 << 20, 100);
+        let forced = Sizes { packet: 45 * MSS, half_window: 100 };
+        // 65,160 bytes, and the rest of the program's 65,536.
+        assert_eq!(buffer.write(u64::MAX, forced), 45 * MSS);
+        assert_eq!(buffer.write(u64::MAX, forced), CHUNK - 45 * MSS);
+        assert!(buffer.unsent[1].push);
+        buffer.write(u64::MAX, Sizes { half_window: u64::MAX, ..forced });
+        assert!(!buffer.unsent[1].push);
     }
 }
