@@ -232,7 +232,9 @@ impl Endpoint {
         let end = start + payload;
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
-        let opened = self.receive.tune(now, Sized { payload, in_order, echoed });
+        let window_end = end + self.receive.offered(self.last_ack_sent);
+        let sized = Sized { payload, in_order, echoed, end, window_end };
+        let opened = self.receive.tune(now, sized);
         let arrived = Arrived {
             payload,
             pushed: segment.flags.has(Flags::PUSH),

@@ -102,6 +102,25 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
 }
 
 #[test]
+fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
+    // tcp_rcv_rtt_measure: rcv_nxt + rcv_wnd, where rcv_nxt has moved over the segment and rcv_wnd is what
+    // was offered before it. The window is 65 segments, so that is the end of the 66th.
+    let mut peer = Peer::connected(small_buffer(), ms(10));
+    for number in 1..=65 {
+        peer.sends(100 * number, data(segment(number)));
+        peer.ignores(100 * number);
+    }
+    peer.sends(8_100, data(segment(66)));
+    for number in 68..=71 {
+        peer.sends(8_200, data(segment(number)));
+        peer.ignores(8_200);
+    }
+    // 8 ms: duplicates wait for 5 % of that, and 100 us.
+    peer.sends(8_300, data(segment(72)));
+    peer.gets(8_800, ack(66_001).sack(67_001..72_001));
+}
+
+#[test]
 fn an_old_segment_brings_quick_acks_back() {
     // tcp_data_queue: tcp_enter_quickack_mode: its sender did not get our ACKs.
     let mut peer = after_quick_acks();
