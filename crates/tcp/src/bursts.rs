@@ -1,6 +1,7 @@
 //! Bursts: Linux hands several segments to the network at once, for segmentation offload, and waits
 //! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
 
+use crate::rtt::EIGHTH;
 use crate::sendbuf::{Push, SendBuffer, Sizes, Small};
 use crate::sender::Sender;
 use crate::settings::Settings;
@@ -95,9 +96,9 @@ impl Sender {
         let cwnd = self.cwnd();
         let is_starting = self.control.ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
-        let srtt = (self.rtt.srtt().as_picos() / 1_000_000).max(1);
+        let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
         let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
-        self.flight.bursts.rate = bytes.saturating_mul(10_000 * percent) / srtt;
+        self.flight.bursts.rate = bytes.saturating_mul(80_000 * percent) / eighths;
     }
 
     /// The most segments of a burst.
@@ -251,7 +252,7 @@ impl Sender {
         }
         // When the next ACK is far away, waiting for it would leave the path idle.
         let Some(oldest) = self.flight.board.front() else { return false };
-        let srtt = self.rtt.srtt();
+        let srtt = self.rtt.exact_srtt();
         if oldest.left_at + srtt > now + PATIENCE.min(srtt / 2) {
             return false;
         }

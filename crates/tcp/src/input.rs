@@ -249,10 +249,16 @@ impl Endpoint {
             window: self.receive.offered(self.last_ack_sent),
             holds: self.receive.can_hold_window(self.last_ack_sent),
             opened,
-            rtt: self.receive.rtt().unwrap_or(self.send.rtt.srtt()).min(self.send.rtt.srtt()),
+            rtt: self.least_rtt(),
             rto: self.send.rtt.rto(&self.settings),
         };
         self.acks.on_arrival(now, arrived, &self.settings);
+    }
+
+    /// The RTT as that half sees it for which it is shorter.
+    fn least_rtt(&self) -> Duration {
+        let sent = self.send.rtt.exact_srtt();
+        self.receive.rtt().unwrap_or(sent).min(sent)
     }
 
     /// Our FIN is acknowledged.

@@ -4,6 +4,7 @@
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
 use super::packets::OVERHEAD;
+use crate::rtt::EIGHTH;
 use crate::segment::clock;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
@@ -218,7 +219,7 @@ impl Autotune {
 
     /// The round-trip time as the receiver sees it.
     pub fn rtt(&self) -> Option<Duration> {
-        (self.rtt_eighths > 0).then(|| Duration::from_micros(self.rtt_eighths >> 3))
+        (self.rtt_eighths > 0).then(|| EIGHTH * self.rtt_eighths)
     }
 
     /// The application has read up to this offset, of all that comes before `next`.

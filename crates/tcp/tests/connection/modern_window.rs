@@ -208,3 +208,17 @@ fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
     peer.gets(ms(103), data(15_501..16_061).pushed());
 }
 
+#[test]
+fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
+    // tcp_tso_should_defer: 1 ms and 1/8 us until the next ACK are too long to wait for it. The RTTs are
+    // 100,000 and 100,001 us, and the mean of that is 100,000 1/8.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2_001));
+    peer.writes(1_001, 30 * MSS);
+    peer.gets(1_001, data(2_001..10_001));
+    // To 2,001 + 86 * 128 = 13,009, behind the burst of two no more than half of one.
+    peer.sends(100_001, ack(2_001).window(86 * 128));
+    peer.gets(100_001, data(10_001..12_001).pushed());
+    peer.gets(100_001, data(12_001..13_009).pushed());
+}
