@@ -74,7 +74,8 @@ pub(crate) struct Arrived {
     pub window: u64,
     pub holds: bool,
     pub opened: bool,
-    /// The RTT as both halves see it, and the timeout.
+    /// The RTT as the sending half sees it, the least that any half sees, and the timeout.
+    pub srtt: Duration,
     pub rtt: Duration,
     pub rto: Duration,
 }
@@ -184,8 +185,8 @@ impl LinuxAcks {
         let mut ato = self.ato;
         if ato > ATO_MIN {
             let mut most = if self.pushed > 0 { DELAY_MAX } else { ATO_MAX };
-            if !arrived.rtt.is_zero() {
-                most = most.min(arrived.rtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
+            if !arrived.srtt.is_zero() {
+                most = most.min(arrived.srtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
             }
             ato = ato.min(most);
         }

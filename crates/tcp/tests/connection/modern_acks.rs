@@ -60,6 +60,29 @@ fn linux_waits_longer_for_segments_that_come_slowly() {
     peer.gets(ms(192), ack(19_001));
 }
 
+/// One that has got a window's worth, one segment each half millisecond: that is a round trip as the
+/// receiver sees it (`tcp_rcv_rtt_measure`), of the 65 segments behind the first.
+fn after_a_window(rtt: u64) -> Peer {
+    let mut peer = Peer::connected(small_buffer(), rtt);
+    for number in 1..=67 {
+        peer.sends(500 * number, data(segment(number)));
+        peer.ignores(500 * number);
+    }
+    peer
+}
+
+#[test]
+fn linux_delays_by_the_rtt_of_what_it_sends() {
+    // tcp_send_delayed_ack: at most the smoothed RTT of the sending half, 100 ms of the handshake, and
+    // not the 32.5 ms that the receiving half saw.
+    let mut peer = after_a_window(RTT);
+    peer.sends(40_300, data(segment(68)));
+    peer.gets(ms(81), ack(68_001));
+    // 80 / 2 + 70 = 110 ms; from tick 110 to 210, in eights 216.
+    peer.sends(110_300, data(segment(69)));
+    peer.gets(ms(216), ack(69_001));
+}
+
 #[test]
 fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
     let mut peer = after_quick_acks();
