@@ -48,6 +48,8 @@ pub(super) struct LinuxAcks {
     last_segment: Option<Time>,
     /// When the timer of delayed ACKs runs out. An ACK that leaves earlier does not stop it.
     timer: Option<Time>,
+    /// The tick it was set for.
+    timer_tick: u64,
 }
 
 /// A segment with data that arrived.
@@ -199,8 +201,16 @@ impl LinuxAcks {
             timeout = timeout.min(earlier);
         }
         self.timeout = Some(timeout);
-        let due = settings.runs_out(now, Duration::from_millis(timeout - clock(now)));
-        self.timer = Some(due);
+        self.set_timer(now, timeout, settings)
+    }
+
+    /// A timer that is set again for the same tick keeps its place, however coarse that was when the tick
+    /// was further away (`__mod_timer`).
+    fn set_timer(&mut self, now: Time, tick: u64, settings: &Settings) -> Time {
+        let kept = self.timer.filter(|&timer| timer > now && self.timer_tick == tick);
+        let wait = Duration::from_millis(tick - clock(now));
+        let due = kept.unwrap_or_else(|| settings.runs_out(now, wait));
+        (self.timer, self.timer_tick) = (Some(due), tick);
         due
     }
 

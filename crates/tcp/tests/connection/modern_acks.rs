@@ -84,6 +84,25 @@ fn linux_delays_by_the_rtt_of_what_it_sends() {
 }
 
 #[test]
+fn a_delay_that_ends_at_the_same_tick_keeps_its_place_in_the_wheel() {
+    let mut peer = Peer::connected(small_buffer(), ms(77));
+    for number in 1..=17 {
+        peer.sends(ms(number), data(segment(number)));
+        peer.gets(ms(number), ack(number * MSS + 1));
+    }
+    peer.sends(20_300, data(segment(18)));
+    peer.gets(ms(61), ack(18_001));
+    // 80 / 2 + 71 = 111 ms, at most the RTT of 77: from tick 91 to 168, in eights 176.
+    peer.sends(91_300, data(segment(19)));
+    // The second is acknowledged at once, which leaves the timer where it is: 111 / 2 + 20 = 75 ms.
+    peer.sends(101_300, data(segment(20)));
+    peer.gets(101_300, ack(20_001));
+    // 75 / 2 + 20 = 57 ms: from tick 111 to 168 again, for which __mod_timer does nothing.
+    peer.sends(111_300, data(segment(21)));
+    peer.gets(ms(176), ack(21_001));
+}
+
+#[test]
 fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
     let mut peer = after_quick_acks();
     // Segment 18 is missing. The one behind it takes no memory of the buffer yet, so tcp_grow_window
