@@ -370,6 +370,9 @@ impl Sender {
             }
             self.flight.rack.adapt(self.una, self.nxt);
         }
+        if self.counts_by_rack(settings) && progress.delivered > 0 {
+            self.rtt.note(self.flight.rack.rtt);
+        }
         brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
@@ -475,9 +478,17 @@ impl Sender {
         }
         if let Some(rtt) = newest {
             self.min_rtt = self.min_rtt.min(rtt);
-            self.rtt.note(rtt);
+            if !self.counts_by_rack(settings) {
+                self.rtt.note(rtt);
+            }
         }
         newest
+    }
+
+    /// Whether RTTs are reported as they are seen in Linux: RACK's, one for each ACK that delivers
+    /// something, and the one before where that was sent again and may be of either time.
+    fn counts_by_rack(&self, settings: &Settings) -> bool {
+        settings.is_linux() && settings.rack && self.sack
     }
 
     /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).
