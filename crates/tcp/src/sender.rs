@@ -394,7 +394,7 @@ impl Sender {
         if !is_plain || dsack.found || marked || self.flight.recovery.phase != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
-        let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;
+        let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != had_timer.sets;
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
         }

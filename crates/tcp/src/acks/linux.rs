@@ -6,6 +6,7 @@
 
 use crate::ecn::Said;
 use crate::settings::Settings;
+use crate::timer::Place;
 use tcplab_units::{Duration, Time};
 
 /// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
@@ -47,9 +48,7 @@ pub(super) struct LinuxAcks {
     /// When the last segment came.
     last_segment: Option<Time>,
     /// When the timer of delayed ACKs runs out. An ACK that leaves earlier does not stop it.
-    timer: Option<Time>,
-    /// The tick it was set for.
-    timer_tick: u64,
+    timer: Place,
 }
 
 /// A segment with data that arrived.
@@ -201,17 +200,7 @@ impl LinuxAcks {
             timeout = timeout.min(earlier);
         }
         self.timeout = Some(timeout);
-        self.set_timer(now, timeout, settings)
-    }
-
-    /// A timer that is set again for the same tick keeps its place, however coarse that was when the tick
-    /// was further away (`__mod_timer`).
-    fn set_timer(&mut self, now: Time, tick: u64, settings: &Settings) -> Time {
-        let kept = self.timer.filter(|&timer| timer > now && self.timer_tick == tick);
-        let wait = Duration::from_millis(tick - clock(now));
-        let due = kept.unwrap_or_else(|| settings.runs_out(now, wait));
-        (self.timer, self.timer_tick) = (Some(due), tick);
-        due
+        self.timer.set(now, Duration::from_millis(timeout - clock(now)), settings)
     }
 
     /// Several duplicates become one ACK.
@@ -230,7 +219,7 @@ impl LinuxAcks {
         self.compressed += 1;
         let due = now + PATIENCE.min(arrived.rtt / 20) + SLACK;
         // The timer of delayed ACKs lets go what is held back, whatever it was set for.
-        self.timer.filter(|&timer| timer > now).map_or(due, |timer| timer.min(due))
+        if self.timer.is_ahead(now) { self.timer.out().min(due) } else { due }
     }
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
@@ -240,7 +229,7 @@ impl LinuxAcks {
 
     /// The time that an ACK says it is: one that was held back, when the last segment came.
     pub fn stamp(&self, now: Time) -> Time {
-        let is_late = self.compressed > 0 && self.timer != Some(now);
+        let is_late = self.compressed > 0 && self.timer.out() != now;
         self.last_segment.filter(|_| is_late).unwrap_or(now)
     }
 
