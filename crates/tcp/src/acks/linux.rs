@@ -103,8 +103,8 @@ impl LinuxAcks {
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
+        self.measure(arrived.payload, arrived.pushed);
         if arrived.in_order {
-            self.measure(arrived.payload, arrived.pushed);
             self.adapt(now, arrived, settings);
         }
         if arrived.said.marked {

@@ -145,13 +145,13 @@ impl Autotune {
                 self.take_rtt(passed, false);
             }
         }
-        if sized.in_order {
-            if sized.payload >= self.largest {
-                if sized.payload != self.largest {
-                    self.measure(sized.payload);
-                }
-                self.largest = sized.payload.min(self.mss);
+        if sized.payload >= self.largest {
+            if sized.payload != self.largest {
+                self.measure(sized.payload);
             }
+            self.largest = sized.payload.min(self.mss);
+        }
+        if sized.in_order {
             self.time_by_window(now, sized);
         }
         sized.payload >= SMALL && self.earn(sized.payload, used)

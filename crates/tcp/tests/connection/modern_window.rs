@@ -222,3 +222,12 @@ fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
     peer.gets(100_001, data(10_001..12_001).pushed());
     peer.gets(100_001, data(12_001..13_009).pushed());
 }
+
+#[test]
+fn linux_measures_segments_that_come_out_of_order() {
+    // tcp_data_queue_ofo: 1000 bytes take 1960 of memory, so 130/256 of the buffer may be window
+    // (tcp_measure_rcv_mss), and of the 131,072 bytes 1960 are taken: 129,112 * 130 / 256 = 65,564.
+    let mut peer = Peer::connected(Settings { receive_buffer: 131_072, ..linux() }, RTT);
+    peer.sends(ms(1), data(1_001..2_001));
+    peer.gets(ms(1), ack(1).sack(1_001..2_001).window(65_564));
+}
