@@ -53,7 +53,8 @@ impl Acks {
     /// Data arrived, and the kernel's rules say when that is acknowledged.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
-        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings)));
+        let linux =
+            self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings, arrived.since)));
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 
@@ -68,8 +69,9 @@ impl Acks {
 
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
-        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings)));
-        linux.on_old(recent, window, settings);
+        if let Some(linux) = &mut self.linux {
+            linux.on_old(recent, window, settings);
+        }
         self.hurry();
     }
 

@@ -249,6 +249,7 @@ impl Endpoint {
             window: self.receive.offered(self.last_ack_sent),
             holds: self.receive.can_hold_window(self.last_ack_sent),
             opened,
+            since: self.receive.since(),
             srtt: self.send.rtt.srtt(),
             rtt: self.least_rtt(),
             rto: self.send.rtt.rto(&self.settings),

@@ -135,6 +135,11 @@ impl Receiver {
         }
     }
 
+    /// Since when the connection stands, where that is of interest.
+    pub fn since(&self) -> Time {
+        self.begins_as_linux.map_or(Time::ZERO, |(_, begun)| begun)
+    }
+
     /// The first data has come.
     #[inline]
     pub fn prepare(&mut self, settings: &Settings) {

@@ -75,6 +75,8 @@ pub(crate) struct Arrived {
     pub window: u64,
     pub holds: bool,
     pub opened: bool,
+    /// Since when the connection stands.
+    pub since: Time,
     /// The RTT as the sending half sees it, the least that any half sees, and the timeout.
     pub srtt: Duration,
     pub rtt: Duration,
@@ -86,8 +88,10 @@ fn clock(now: Time) -> u64 {
 }
 
 impl LinuxAcks {
-    pub fn new(settings: &Settings) -> Self {
-        Self { largest: 536.min(u64::from(settings.mss)), ..Self::default() }
+    /// For a connection that stands since then: pauses count from there (`tcp_create_openreq_child`).
+    pub fn new(settings: &Settings, since: Time) -> Self {
+        let largest = 536.min(u64::from(settings.mss));
+        Self { largest, last_arrival: clock(since), ..Self::default() }
     }
 
     /// A segment arrived.

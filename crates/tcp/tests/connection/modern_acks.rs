@@ -40,6 +40,21 @@ fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
 }
 
 #[test]
+fn linux_counts_the_first_pause_from_the_handshake() {
+    // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order, quick because the window
+    // opens, leaves an ATO of 40 ms behind; so the first in order is no beginning (tcp_event_data_recv),
+    // and 10 ms are no pause either.
+    let mut peer = Peer::connected(small_buffer(), RTT);
+    peer.sends(ms(1), data(segment(2)));
+    peer.gets(ms(1), ack(1).sack(1_001..2_001));
+    peer.sends(ms(10), data(segment(1)));
+    peer.gets(ms(10), ack(2_001));
+    peer.sends(ms(11), data(segment(3)));
+    peer.sends(ms(12), data(segment(4)));
+    peer.gets(ms(12), ack(4_001));
+}
+
+#[test]
 fn linux_acknowledges_a_lone_segment_after_forty_ticks() {
     // tcp_send_delayed_ack: ato is TCP_ATO_MIN after quick ACKs. From tick 20 on, and one more so as
     // not to be early.
