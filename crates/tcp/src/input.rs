@@ -204,7 +204,8 @@ impl Endpoint {
             self.acks.on_data(now, reception, &self.settings);
         }
         if self.receive.is_finished() {
-            if !self.settings.is_linux() {
+            // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
+            if !self.settings.is_linux() || self.state != State::Established {
                 self.acks.hurry();
             }
             self.state = match self.state {

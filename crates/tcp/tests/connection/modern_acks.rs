@@ -3,7 +3,7 @@
 //! Round trips take 100 ms.
 
 use crate::peer::*;
-use tcplab_tcp::Settings;
+use tcplab_tcp::{Flags, Settings};
 
 const RTT: u64 = ms(100);
 
@@ -279,4 +279,18 @@ fn nothing_is_reported_twice_unless_it_is_asked_for() {
     peer.gets(ms(1), ack(1001));
     peer.sends(ms(2), data(1..1001));
     peer.gets(ms(2), ack(1001));
+}
+
+#[test]
+fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
+    // tcp_fin: in FIN-WAIT-2 tcp_send_ack, and not the delay that there is while it could send itself.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, MSS);
+    peer.gets(0, data(1..1_001));
+    peer.end.close();
+    peer.writes(ms(1), 0);
+    peer.gets(ms(1), ack(1).with(Flags::FIN));
+    peer.sends(ms(101), ack(1_002));
+    peer.sends(ms(102), ack(1_002).with(Flags::FIN));
+    peer.gets(ms(102), ack(2));
 }
