@@ -364,14 +364,7 @@ impl Sender {
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
-            self.flight.rack.advance(now, &progress);
-            if let Some(lowest) = progress.overtaken {
-                self.note_reordering(lowest, settings);
-            }
-            self.flight.rack.adapt(self.una, self.nxt);
-        }
-        if self.counts_by_rack(settings) && progress.delivered > 0 {
-            self.rtt.note(self.flight.rack.rtt);
+            self.follow_order(now, &progress, settings);
         }
         brought = Ack {
             acked: progress.acked,
@@ -483,6 +476,19 @@ impl Sender {
             }
         }
         newest
+    }
+
+    /// Learns from the order in which segments arrived (RFC 8985 §6.2).
+    #[inline]
+    fn follow_order(&mut self, now: Time, progress: &Progress, settings: &Settings) {
+        self.flight.rack.advance(now, progress);
+        if let Some(lowest) = progress.overtaken {
+            self.note_reordering(lowest, settings);
+        }
+        self.flight.rack.adapt(self.una, self.nxt);
+        if self.counts_by_rack(settings) && progress.delivered > 0 {
+            self.rtt.note(self.flight.rack.rtt);
+        }
     }
 
     /// Whether RTTs are reported as they are seen in Linux: RACK's, one for each ACK that delivers
