@@ -18,26 +18,13 @@ pub(crate) struct Acks {
     pending: u32,
     /// Segments still to be acknowledged at once.
     quick: u32,
-    /// When the connection was established.
-    begun: Time,
     /// How Linux decides, once there is data to acknowledge.
     linux: Option<Box<LinuxAcks>>,
 }
 
 impl Acks {
     pub fn new(settings: &Settings) -> Self {
-        Self {
-            due: Time::NEVER,
-            pending: 0,
-            quick: settings.quick_ack,
-            begun: Time::ZERO,
-            linux: None,
-        }
-    }
-
-    /// The connection stands.
-    pub fn begin(&mut self, now: Time) {
-        self.begun = now;
+        Self { due: Time::NEVER, pending: 0, quick: settings.quick_ack, linux: None }
     }
 
     /// An ACK must leave now.
@@ -66,8 +53,8 @@ impl Acks {
     /// Data arrived, and the kernel's rules say when that is acknowledged.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
-        let begun = self.begun;
-        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(begun, settings)));
+        let linux =
+            self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings, arrived.since)));
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 
@@ -82,9 +69,9 @@ impl Acks {
 
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
-        let begun = self.begun;
-        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(begun, settings)));
-        linux.on_old(recent, window, settings);
+        if let Some(linux) = &mut self.linux {
+            linux.on_old(recent, window, settings);
+        }
         self.hurry();
     }
 

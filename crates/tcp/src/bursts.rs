@@ -1,7 +1,8 @@
 //! Bursts: Linux hands several segments to the network at once, for segmentation offload, and waits
 //! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
 
-use crate::sendbuf::{Push, SendBuffer, Sizes};
+use crate::rtt::EIGHTH;
+use crate::sendbuf::{Push, SendBuffer, Sizes, Small};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Rate, Time};
@@ -35,6 +36,8 @@ pub(crate) struct Bursts {
     deferred: bool,
     /// The burst of repairs that is leaving: when, where its next segment begins, and where it ends.
     repairs: Option<(Time, u64, u64)>,
+    /// Where the last burst ended that did not fill its last segment (`snd_sml`).
+    small_end: u64,
 }
 
 impl Bursts {
@@ -93,13 +96,13 @@ impl Sender {
         let cwnd = self.cwnd();
         let is_starting = self.control.ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
-        let srtt = (self.rtt.srtt().as_picos() / 1_000_000).max(1);
+        let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
         let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
-        self.flight.bursts.rate = bytes.saturating_mul(10_000 * percent) / srtt;
+        self.flight.bursts.rate = bytes.saturating_mul(80_000 * percent) / eighths;
     }
 
     /// The most segments of a burst.
-    fn burst_size(&self) -> u64 {
+    pub(crate) fn burst_size(&self) -> u64 {
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
@@ -109,9 +112,14 @@ impl Sender {
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
     #[inline]
-    pub(crate) fn may_go_in_burst(&mut self, now: Time, in_flight: u64) -> bool {
+    pub(crate) fn may_go_in_burst(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+    ) -> bool {
         if self.flight.bursts.left == 0 {
-            self.flight.bursts.size = self.next_burst(now, in_flight);
+            self.flight.bursts.size = self.next_burst(now, in_flight, settings);
             self.flight.bursts.left = self.flight.bursts.size;
         }
         let may = self.flight.bursts.left > 0;
@@ -153,7 +161,7 @@ impl Sender {
     }
 
     /// Segments of the next burst; none to wait.
-    fn next_burst(&mut self, now: Time, in_flight: u64) -> u64 {
+    fn next_burst(&mut self, now: Time, in_flight: u64, settings: &Settings) -> u64 {
         let (cwnd, mss, most) = (self.cwnd(), u64::from(self.mss), self.burst_size());
         let room = cwnd - in_flight;
         let quota = room.min((cwnd / 2).max(1)).min(most);
@@ -176,8 +184,10 @@ impl Sender {
         if waits {
             return 0;
         }
-        let by_peer = (self.una + self.window).saturating_sub(self.nxt);
-        let bytes = packet.min(by_peer).min(quota * mss);
+        let bytes = self.cut(packet, quota * mss, settings);
+        if !bytes.is_multiple_of(mss) {
+            self.flight.bursts.small_end = self.nxt + bytes;
+        }
         if let Some(buffer) = &mut self.buffer {
             self.flight.bursts.ends_pushed = buffer.send(bytes);
             buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd);
@@ -186,6 +196,32 @@ impl Sender {
             }
         }
         bytes.div_ceil(mss)
+    }
+
+    /// What may leave of a packet: whole segments, and a small one at its end or at the edge of the
+    /// peer's window if Nagle's rule lets it (`tcp_mss_split_point`).
+    fn cut(&self, packet: u64, most: u64, settings: &Settings) -> u64 {
+        let by_peer = (self.una + self.window).saturating_sub(self.nxt);
+        let bytes = packet.min(by_peer).min(most);
+        let small = bytes % u64::from(self.mss);
+        if bytes > small && !self.may_end_small(settings) { bytes - small } else { bytes }
+    }
+
+    /// Whether Nagle's rule lets a small segment leave: the one of Minshall, for which only another small
+    /// one must not be under way (`tcp_nagle_check`).
+    pub(crate) fn may_end_small(&self, settings: &Settings) -> bool {
+        match self.buffer.as_ref().map_or(Small::Alone, |buffer| buffer.small) {
+            Small::Alone => !settings.nagle || self.flight.bursts.small_end <= self.una,
+            Small::Never => false,
+            Small::Always => true,
+        }
+    }
+
+    /// Whether the burst that has begun ends with a segment of so many bytes.
+    #[inline]
+    pub(crate) fn ends_burst(&self, payload: u64) -> bool {
+        let end = self.nxt + payload;
+        self.flight.bursts.has_begun() && self.flight.bursts.small_end == end
     }
 
     /// The largest packet that is filled with data written (`tcp_bound_to_half_wnd`).
@@ -216,7 +252,7 @@ impl Sender {
         }
         // When the next ACK is far away, waiting for it would leave the path idle.
         let Some(oldest) = self.flight.board.front() else { return false };
-        let srtt = self.rtt.srtt();
+        let srtt = self.rtt.exact_srtt();
         if oldest.left_at + srtt > now + PATIENCE.min(srtt / 2) {
             return false;
         }

@@ -324,7 +324,7 @@ impl Endpoint {
             self.send.overrides_silly_window = true;
             let wait = self.send.rtt.backed_off(self.probes, &self.settings);
             let wait = self.within_user_timeout(now, wait);
-            self.send.timer.set(Kind::Retransmit, self.settings.runs_out(now, wait));
+            self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
         }
     }
 

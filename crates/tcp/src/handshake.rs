@@ -125,7 +125,6 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
         self.receive.begin(now);
-        self.acks.begin(now);
         self.alive = Alive::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
         let rtt = self.time_handshake(now, segment);

@@ -204,7 +204,8 @@ impl Endpoint {
             self.acks.on_data(now, reception, &self.settings);
         }
         if self.receive.is_finished() {
-            if !self.settings.is_linux() {
+            // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
+            if !self.settings.is_linux() || self.state != State::Established {
                 self.acks.hurry();
             }
             self.state = match self.state {
@@ -232,7 +233,9 @@ impl Endpoint {
         let end = start + payload;
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
-        let opened = self.receive.tune(now, Sized { payload, in_order, echoed });
+        let window_end = end + self.receive.offered(self.last_ack_sent);
+        let sized = Sized { payload, in_order, echoed, end, window_end };
+        let opened = self.receive.tune(now, sized);
         let arrived = Arrived {
             payload,
             pushed: segment.flags.has(Flags::PUSH),
@@ -247,10 +250,18 @@ impl Endpoint {
             window: self.receive.offered(self.last_ack_sent),
             holds: self.receive.can_hold_window(self.last_ack_sent),
             opened,
-            rtt: self.receive.rtt().unwrap_or(self.send.rtt.srtt()).min(self.send.rtt.srtt()),
+            since: self.receive.since(),
+            srtt: self.send.rtt.srtt(),
+            rtt: self.least_rtt(),
             rto: self.send.rtt.rto(&self.settings),
         };
         self.acks.on_arrival(now, arrived, &self.settings);
+    }
+
+    /// The RTT as that half sees it for which it is shorter.
+    fn least_rtt(&self) -> Duration {
+        let sent = self.send.rtt.exact_srtt();
+        self.receive.rtt().unwrap_or(sent).min(sent)
     }
 
     /// Our FIN is acknowledged.

@@ -46,7 +46,7 @@ impl Sender {
             return None;
         }
         let in_flight = self.in_flight();
-        let Some(data) = self.choose(now, in_flight, settings, options) else {
+        let Some(mut data) = self.choose(now, in_flight, settings, options) else {
             if !settings.buffers_as_linux() {
                 self.check_app_limited();
             }
@@ -77,7 +77,7 @@ impl Sender {
                 let last = self.flight.board.outstanding() as usize - 1;
                 self.note_departure(now, last, false);
             } else {
-                self.note_again(now, data, settings);
+                data.push = self.note_again(now, data, in_flight, settings);
             }
         } else {
             self.note_new(now, data, settings);
@@ -85,15 +85,17 @@ impl Sender {
         Some(data)
     }
 
-    fn note_again(&mut self, now: Time, data: Data, settings: &Settings) {
+    /// Says whether the receiver's application is to hear of its end at once.
+    fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
         let is_oldest = data.start == self.una;
         let begins = self.flight.recovery.begins_repair();
         self.flight.recovery.owes_retransmission = false;
         let place = self.flight.board.resend(now, data.start);
         self.note_departure(now, place, false);
-        if let Some(buffer) = &mut self.buffer {
-            buffer.again(now, &(data.start..data.start + u64::from(data.payload)));
-        }
+        let is_last = in_flight + 1 >= self.cwnd();
+        let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
+        let range = data.start..data.start + u64::from(data.payload);
+        let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
         self.flight.undo.on_again(now);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
@@ -105,6 +107,7 @@ impl Sender {
         if restarts {
             self.wait_for_answer(now, settings);
         }
+        push
     }
 
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
@@ -175,7 +178,8 @@ impl Sender {
     pub(crate) fn again(&self, start: u64, end: u64) -> Data {
         let fin = end > self.written;
         let payload = (end - start - u64::from(fin)) as u16;
-        Data { start, payload, fin, again: true, is_probe: false, push: false }
+        let push = self.buffer.as_ref().is_some_and(|buffer| buffer.is_pushed(end));
+        Data { start, payload, fin, again: true, is_probe: false, push }
     }
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
@@ -224,7 +228,7 @@ impl Sender {
         if !self.flight.bursts.has_begun() && self.is_held_back(now, settings) {
             return None;
         }
-        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight)) {
+        if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
             return None;
         }
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
@@ -240,11 +244,13 @@ impl Sender {
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
     #[inline]
     fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
-        if self.overrides_silly_window {
+        if self.overrides_silly_window || self.ends_burst(payload) {
             return true;
         }
         if payload == self.unsent() {
-            return !settings.nagle || !self.has_outstanding();
+            return !settings.nagle
+                || !self.has_outstanding()
+                || (self.buffer.is_some() && self.may_end_small(settings));
         }
         payload * 2 >= self.largest_window
     }

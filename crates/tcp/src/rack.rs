@@ -120,7 +120,7 @@ impl Sender {
         if let Some(wait) = found.wait {
             let wait = if settings.is_linux() { wait + LEAST_WAIT } else { wait };
             let wait = wait.min(self.rtt.rto(settings));
-            self.timer.set(Kind::Reorder, settings.runs_out(now, wait));
+            self.timer.set(Kind::Reorder, now, wait, settings);
         }
         found
     }

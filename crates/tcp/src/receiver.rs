@@ -125,8 +125,7 @@ impl Receiver {
     /// A segment was taken: the window may open further for it. Says whether it does.
     #[inline]
     pub fn tune(&mut self, now: Time, sized: Sized) -> bool {
-        let (next, edge) = (self.next, self.edge);
-        self.linux.as_mut().is_some_and(|linux| linux.earn(now, sized, next, edge))
+        self.linux.as_mut().is_some_and(|linux| linux.earn(now, sized))
     }
 
     /// The connection stands.
@@ -134,6 +133,11 @@ impl Receiver {
         if let Some((_, begun)) = &mut self.begins_as_linux {
             *begun = now;
         }
+    }
+
+    /// Since when the connection stands, where that is of interest.
+    pub fn since(&self) -> Time {
+        self.begins_as_linux.map_or(Time::ZERO, |(_, begun)| begun)
     }
 
     /// The first data has come.

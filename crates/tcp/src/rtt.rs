@@ -3,6 +3,9 @@
 use crate::settings::Settings;
 use tcplab_units::Duration;
 
+/// Of a microsecond.
+pub(crate) const EIGHTH: Duration = Duration::from_nanos(125);
+
 /// Round-trip times of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
@@ -154,6 +157,15 @@ impl Rtt {
     #[inline]
     pub fn srtt(&self) -> Duration {
         self.srtt
+    }
+
+    /// The same to the eighth of a microsecond, as Linux keeps it.
+    #[inline]
+    pub fn exact_srtt(&self) -> Duration {
+        match self.estimate {
+            Estimate::Linux(_) => EIGHTH * u64::from(self.srtt_eighths),
+            _ => self.srtt,
+        }
     }
 
     /// The retransmission timeout in force.

@@ -2,9 +2,11 @@
 //! grows with the window, and the application sleeps while it is full (`tcp_sendmsg_locked`,
 //! `tcp_sndbuf_expand`, `sk_stream_write_space`).
 
+use sent::Sent;
 use std::collections::VecDeque;
-use std::ops::Range;
 use tcplab_units::Time;
+
+mod sent;
 
 /// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
 const OVERHEAD: u64 = 960;
@@ -32,6 +34,17 @@ pub(crate) enum Push {
     Done,
 }
 
+/// Whether what is behind the last full segment of a packet may leave with it (`tcp_nagle_check`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Small {
+    /// While no other small segment is under way.
+    Alone,
+    /// No: the program is about to write more (`MSG_MORE`).
+    Never,
+    /// Yes: the program could not wait, or not write more.
+    Always,
+}
+
 /// A packet that has not left.
 #[derive(Clone, Copy, Debug, Default)]
 struct Packet {
@@ -50,8 +63,7 @@ pub(crate) struct SendBuffer {
     used: u64,
     /// What has not left.
     unsent: VecDeque<Packet>,
-    /// Where each packet that has left ends, and the memory it takes.
-    sent: VecDeque<(u64, u64)>,
+    sent: VecDeque<Sent>,
     /// When a packet was cut last to send a part of it again, and where.
     cut: Option<(Time, u64)>,
     /// Where the last of these ends.
@@ -67,6 +79,7 @@ pub(crate) struct SendBuffer {
     /// A call of the application is not done: it goes on with what is left of it.
     is_in_call: bool,
     pub push: Push,
+    pub small: Small,
 }
 
 /// What limits packets as they are written.
@@ -95,6 +108,7 @@ impl SendBuffer {
             is_full: false,
             is_in_call: false,
             push: Push::Pending,
+            small: Small::Alone,
         };
         buffer.expand(cwnd);
         buffer
@@ -126,6 +140,7 @@ impl SendBuffer {
                     self.is_full = true;
                     if self.chunk > 0 {
                         self.push_tail();
+                        self.small = Small::Always;
                     }
                     break;
                 }
@@ -136,12 +151,21 @@ impl SendBuffer {
             let copied = room.min(bytes - taken).min(CHUNK - self.chunk);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
+                // With a new chunk there is more behind what was pushed.
+                tail.push &= self.chunk > 0;
             }
             self.used += copied;
             taken += copied;
             self.chunk += copied;
             self.unpushed += copied;
             let is_forced = self.unpushed > sizes.half_window;
+            self.small = if taken == bytes {
+                Small::Alone
+            } else if self.chunk == CHUNK {
+                Small::Never
+            } else {
+                Small::Always
+            };
             if taken == bytes || (is_forced && (copied == room || self.chunk == CHUNK)) {
                 self.push_tail();
             }
@@ -172,6 +196,12 @@ impl SendBuffer {
         if let Some(tail) = self.unsent.back_mut() {
             tail.push = true;
         }
+    }
+
+    /// An ACK came: what waits is looked at again.
+    pub fn look_again(&mut self) {
+        self.push = Push::Pending;
+        self.small = Small::Alone;
     }
 
     /// An ACK has been dealt with: there may be room. `has_window`: the sender could send more.
@@ -227,99 +257,15 @@ impl SendBuffer {
         let bytes = bytes.min(first.bytes);
         self.reached += bytes;
         let is_all = bytes >= first.bytes;
-        let pushed = is_all && first.push;
+        let push = is_all && first.push;
         if is_all {
             self.unsent.pop_front();
         } else {
             first.bytes -= bytes;
             self.used += OVERHEAD;
         }
-        self.sent.push_back((self.reached, bytes + OVERHEAD));
-        pushed
-    }
-
-    /// What comes before `una` is acknowledged.
-    pub fn acknowledge(&mut self, una: u64) {
-        while let Some(&mut (end, ref mut memory)) = self.sent.front_mut() {
-            if end > una {
-                // The beginning of a packet is given back at once.
-                let left = (end - una) + OVERHEAD;
-                self.used -= memory.saturating_sub(left);
-                *memory = left.min(*memory);
-                break;
-            }
-            self.used -= *memory;
-            self.sent.pop_front();
-        }
-    }
-
-    /// A part of what has left arrived: what was cut off at its ends is a packet by itself, and the
-    /// packets within become one (`tcp_match_skb_to_sack`, `tcp_shift_skb_data`).
-    pub fn arrived(&mut self, range: &Range<u64>) {
-        self.cut_at(range.start);
-        self.cut_at(range.end);
-        let mut at = self.ending_behind(range.start);
-        let mut start = range.start;
-        while let (Some(&(middle, first)), Some(&(end, second))) =
-            (self.sent.get(at), self.sent.get(at + 1))
-            && end <= range.end
-        {
-            // Offsets begin with 1.
-            let pages = (end - 2) / PAGE - (start - 1) / PAGE + 1;
-            if pages > MOST_PAGES {
-                at += 1;
-                start = middle;
-                continue;
-            }
-            self.sent.remove(at);
-            self.sent[at] = (end, first + second - OVERHEAD);
-            self.used -= OVERHEAD;
-        }
-    }
-
-    /// A part of what has left leaves again, as a packet by itself with what leaves at the same time
-    /// (`__tcp_retransmit_skb`).
-    pub fn again(&mut self, now: Time, range: &Range<u64>) {
-        self.cut_at(range.start);
-        if self.cut == Some((now, range.start)) {
-            self.join_at(range.start);
-        }
-        self.cut = self.cut_at(range.end).then_some((now, range.end));
-    }
-
-    /// Where the packet ends that this place is part of; there, if it has not left.
-    pub fn packet_end(&self, place: u64) -> u64 {
-        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.0)
-    }
-
-    /// The packet, by number, that ends behind this place.
-    fn ending_behind(&self, place: u64) -> usize {
-        self.sent.partition_point(|&(end, _)| end <= place)
-    }
-
-    /// No packet reaches over this place. Says whether one did (`tcp_fragment`).
-    fn cut_at(&mut self, place: u64) -> bool {
-        let at = self.ending_behind(place);
-        let Some(&(end, memory)) = self.sent.get(at) else { return false };
-        let rest = end - place + OVERHEAD;
-        // A packet begins here, or behind here if what is here is acknowledged.
-        if memory <= rest {
-            return false;
-        }
-        self.sent[at].1 = rest;
-        self.sent.insert(at, (place, memory - (end - place)));
-        self.used += OVERHEAD;
-        true
-    }
-
-    fn join_at(&mut self, place: u64) {
-        let at = self.ending_behind(place);
-        if at > 0 && at < self.sent.len() && self.sent[at - 1].0 == place {
-            let (_, memory) = self.sent[at - 1];
-            self.sent[at].1 += memory - OVERHEAD;
-            self.sent.remove(at - 1);
-            self.used -= OVERHEAD;
-        }
+        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push });
+        push
     }
 }
 
@@ -329,67 +275,16 @@ mod tests {
 
     const MSS: u64 = 1448;
 
-    /// Ten packets of two segments have left, from offset 1 on.
-    fn ten_packets() -> SendBuffer {
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
-        for _ in 0..10 {
-            buffer.sent.push_back((buffer.reached + 2 * MSS, 2 * MSS + OVERHEAD));
-            buffer.reached += 2 * MSS;
-            buffer.used += 2 * MSS + OVERHEAD;
-        }
-        buffer
-    }
-
-    /// Memory of 20 segments in so many packets.
-    fn memory(packets: u64) -> u64 {
-        20 * MSS + packets * OVERHEAD
-    }
-
     #[test]
-    fn what_arrives_in_the_middle_of_a_packet_is_cut_off_and_joins_its_neighbours() {
-        let mut buffer = ten_packets();
-        assert_eq!(buffer.used, memory(10));
-        // The second segment of the first packet: tcp_fragment makes two of it.
-        buffer.arrived(&(1 + MSS..1 + 2 * MSS));
-        assert_eq!(buffer.used, memory(11));
-        // The next one moves over to it, and the rest of its packet keeps its own memory.
-        buffer.arrived(&(1 + MSS..1 + 3 * MSS));
-        assert_eq!(buffer.used, memory(11));
-        // That too: a packet less.
-        buffer.arrived(&(1 + MSS..1 + 4 * MSS));
-        assert_eq!(buffer.used, memory(10));
-        buffer.acknowledge(1 + 20 * MSS);
-        assert_eq!(buffer.used, 0);
-    }
-
-    #[test]
-    fn packets_grow_together_up_to_seventeen_pages() {
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
-        for _ in 0..60 {
-            buffer.sent.push_back((buffer.reached + MSS, MSS + OVERHEAD));
-            buffer.reached += MSS;
-            buffer.used += MSS + OVERHEAD;
-        }
-        buffer.arrived(&(1..buffer.reached));
-        // 17 pages of 4096 bytes hold 48 segments of 1448 (69,504 of 69,632); 12 are left.
-        assert_eq!(
-            buffer.sent.iter().map(|&(end, _)| (end - 1) / MSS).collect::<Vec<_>>(),
-            [48, 60]
-        );
-    }
-
-    #[test]
-    fn segments_that_leave_again_at_once_are_one_packet() {
-        let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
-        buffer.sent.push_back((1 + 4 * MSS, 4 * MSS + OVERHEAD));
-        buffer.used = 4 * MSS + OVERHEAD;
-        let packets = |buffer: &SendBuffer| buffer.sent.len();
-        buffer.again(at(1), &(1..1 + MSS));
-        assert_eq!(packets(&buffer), 2);
-        buffer.again(at(1), &(1 + MSS..1 + 2 * MSS));
-        assert_eq!(packets(&buffer), 2);
-        buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS));
-        assert_eq!((packets(&buffer), buffer.used), (3, 4 * MSS + 3 * OVERHEAD));
+    fn what_was_pushed_goes_on_with_the_next_chunk() {
+        // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
+        let mut buffer = SendBuffer::new(1 << 20, 100, 2);
+        let forced = Sizes { packet: 45 * MSS, half_window: 100 };
+        // 65,160 bytes, and the rest of the program's 65,536.
+        assert_eq!(buffer.write(u64::MAX, forced), 45 * MSS);
+        assert_eq!(buffer.write(u64::MAX, forced), CHUNK - 45 * MSS);
+        assert!(buffer.unsent[1].push);
+        buffer.write(u64::MAX, Sizes { half_window: u64::MAX, ..forced });
+        assert!(!buffer.unsent[1].push);
     }
 }

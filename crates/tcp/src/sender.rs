@@ -10,7 +10,7 @@ use crate::rounds::Rounds;
 use crate::rtt::{Progressed, Rtt};
 use crate::scoreboard::{Arrival, Progress, Scoreboard};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
-use crate::sendbuf::{Push, SendBuffer};
+use crate::sendbuf::SendBuffer;
 use crate::seq::Origin;
 use crate::settings::{AckCounting, Settings};
 use crate::timer::{Kind, Timer};
@@ -308,7 +308,7 @@ impl Sender {
         settings: &Settings,
     ) -> bool {
         if let Some(buffer) = &mut self.buffer {
-            buffer.push = Push::Pending;
+            buffer.look_again();
         }
         let Answer { echoed, marked } = answer;
         let in_flight_before = self.in_flight();
@@ -364,11 +364,7 @@ impl Sender {
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
-            self.flight.rack.advance(now, &progress);
-            if let Some(lowest) = progress.overtaken {
-                self.note_reordering(lowest, settings);
-            }
-            self.flight.rack.adapt(self.una, self.nxt);
+            self.follow_order(now, &progress, settings);
         }
         brought = Ack {
             acked: progress.acked,
@@ -391,7 +387,7 @@ impl Sender {
         if !is_plain || dsack.found || marked || self.flight.recovery.phase != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
-        let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.at != had_timer.at;
+        let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != had_timer.sets;
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
         }
@@ -475,9 +471,30 @@ impl Sender {
         }
         if let Some(rtt) = newest {
             self.min_rtt = self.min_rtt.min(rtt);
-            self.rtt.note(rtt);
+            if !self.counts_by_rack(settings) {
+                self.rtt.note(rtt);
+            }
         }
         newest
+    }
+
+    /// Learns from the order in which segments arrived (RFC 8985 §6.2).
+    #[inline]
+    fn follow_order(&mut self, now: Time, progress: &Progress, settings: &Settings) {
+        self.flight.rack.advance(now, progress);
+        if let Some(lowest) = progress.overtaken {
+            self.note_reordering(lowest, settings);
+        }
+        self.flight.rack.adapt(self.una, self.nxt);
+        if self.counts_by_rack(settings) && progress.delivered > 0 {
+            self.rtt.note(self.flight.rack.rtt);
+        }
+    }
+
+    /// Whether RTTs are reported as they are seen in Linux: RACK's, one for each ACK that delivers
+    /// something, and the one before where that was sent again and may be of either time.
+    fn counts_by_rack(&self, settings: &Settings) -> bool {
+        settings.is_linux() && settings.rack && self.sack
     }
 
     /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).

@@ -218,6 +218,12 @@ impl Settings {
         }
     }
 
+    /// The tick for which Linux sets a timer.
+    #[inline]
+    pub(crate) fn tick(&self, now: Time, delay: Duration) -> Option<u64> {
+        self.is_linux().then(|| jiffies::tick(now, delay))
+    }
+
     /// When a timer that is set now for `delay` runs out.
     #[inline]
     pub(crate) fn runs_out(&self, now: Time, delay: Duration) -> Time {
@@ -242,9 +248,14 @@ mod jiffies {
     const AT_BEGINNING: u64 = (1 << 24) - 298_000;
 
     #[inline]
+    pub(super) fn tick(now: Time, delay: Duration) -> u64 {
+        AT_BEGINNING + now.as_picos() / TICK.as_picos() + delay.as_picos().div_ceil(TICK.as_picos())
+    }
+
+    #[inline]
     pub(super) fn runs_out(now: Time, delay: Duration) -> Time {
         let ticks = delay.as_picos().div_ceil(TICK.as_picos());
-        let expires = AT_BEGINNING + now.as_picos() / TICK.as_picos() + ticks;
+        let expires = tick(now, delay);
         let mut shift = 0;
         while ticks >= PLACES << shift && shift < 8 * COARSER {
             shift += COARSER;

@@ -18,23 +18,62 @@ pub(crate) enum Kind {
     Probe,
 }
 
+/// Where a timer was put last in the wheel of Linux, which nobody takes it out of before its time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Place {
+    /// The tick that it was set for, and when it runs out.
+    tick: Option<u64>,
+    out: Time,
+}
+
+impl Place {
+    pub const NONE: Self = Self { tick: None, out: Time::ZERO };
+
+    /// When a timer that is set now runs out. One that is set again for the same tick keeps its place,
+    /// however coarse that was when the tick was further away (`__mod_timer`).
+    #[inline]
+    pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
+        let tick = settings.tick(now, delay);
+        if tick.is_none() || self.tick != tick || !self.is_ahead(now) {
+            *self = Self { tick, out: settings.runs_out(now, delay) };
+        }
+        self.out
+    }
+
+    #[inline]
+    pub fn is_ahead(&self, now: Time) -> bool {
+        self.out > now
+    }
+
+    #[inline]
+    pub fn out(&self) -> Time {
+        self.out
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
     pub kind: Kind,
     pub at: Time,
+    place: Place,
+    /// How often it was set.
+    pub sets: u32,
 }
 
 impl Timer {
-    pub const OFF: Self = Self { kind: Kind::Retransmit, at: Time::NEVER };
+    pub const OFF: Self =
+        Self { kind: Kind::Retransmit, at: Time::NEVER, place: Place::NONE, sets: 0 };
 
     #[inline]
-    pub fn set(&mut self, kind: Kind, at: Time) {
-        *self = Self { kind, at };
+    pub fn set(&mut self, kind: Kind, now: Time, delay: Duration, settings: &Settings) {
+        self.kind = kind;
+        self.sets = self.sets.wrapping_add(1);
+        self.at = self.place.set(now, delay, settings);
     }
 
     #[inline]
     pub fn stop(&mut self) {
-        *self = Self::OFF;
+        (self.kind, self.at) = (Kind::Retransmit, Time::NEVER);
     }
 }
 
@@ -44,7 +83,7 @@ impl Sender {
     pub(crate) fn wait_for_answer(&mut self, now: Time, settings: &Settings) {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
         let rto = (self.rtt.rto(settings) + self.pacing_delay(now, settings)).min(left);
-        self.timer.set(Kind::Retransmit, settings.runs_out(now, rto));
+        self.timer.set(Kind::Retransmit, now, rto, settings);
     }
 
     /// Waits an RTO for what is outstanding: from now, or where another wait was put in between, from
@@ -60,7 +99,7 @@ impl Sender {
             self.left_of_rto(now, settings).max(Duration::from_micros(1))
         };
         let rto = rto + self.pacing_delay(now, settings);
-        self.timer.set(Kind::Retransmit, settings.runs_out(now, rto));
+        self.timer.set(Kind::Retransmit, now, rto, settings);
     }
 
     /// How much of the RTO of the oldest segment is left.

@@ -54,7 +54,7 @@ impl Sender {
             wait = wait.min(rto);
         }
         let wait = wait + self.pacing_delay(now, settings);
-        self.timer.set(Kind::Probe, settings.runs_out(now, wait));
+        self.timer.set(Kind::Probe, now, wait, settings);
         true
     }
 

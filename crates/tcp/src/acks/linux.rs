@@ -6,6 +6,7 @@
 
 use crate::ecn::Said;
 use crate::settings::Settings;
+use crate::timer::Place;
 use tcplab_units::{Duration, Time};
 
 /// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
@@ -27,7 +28,6 @@ const SLACK: Duration = Duration::from_micros(100);
 pub(super) struct LinuxAcks {
     /// Delay of lone segments, in milliseconds; 0 before there was any.
     ato: u64,
-    /// When data came in order, or the connection began, in milliseconds of the clock.
     last_arrival: u64,
     /// Segments still to be acknowledged at once.
     quick: u32,
@@ -48,7 +48,7 @@ pub(super) struct LinuxAcks {
     /// When the last segment came.
     last_segment: Option<Time>,
     /// When the timer of delayed ACKs runs out. An ACK that leaves earlier does not stop it.
-    timer: Option<Time>,
+    timer: Place,
 }
 
 /// A segment with data that arrived.
@@ -75,7 +75,10 @@ pub(crate) struct Arrived {
     pub window: u64,
     pub holds: bool,
     pub opened: bool,
-    /// The RTT as both halves see it, and the timeout.
+    /// Since when the connection stands.
+    pub since: Time,
+    /// The RTT as the sending half sees it, the least that any half sees, and the timeout.
+    pub srtt: Duration,
     pub rtt: Duration,
     pub rto: Duration,
 }
@@ -85,10 +88,10 @@ fn clock(now: Time) -> u64 {
 }
 
 impl LinuxAcks {
-    /// Of a connection that stands since then.
-    pub fn new(begun: Time, settings: &Settings) -> Self {
+    /// For a connection that stands since then: pauses count from there (`tcp_create_openreq_child`).
+    pub fn new(settings: &Settings, since: Time) -> Self {
         let largest = 536.min(u64::from(settings.mss));
-        Self { largest, last_arrival: clock(begun), ..Self::default() }
+        Self { largest, last_arrival: clock(since), ..Self::default() }
     }
 
     /// A segment arrived.
@@ -187,8 +190,8 @@ impl LinuxAcks {
         let mut ato = self.ato;
         if ato > ATO_MIN {
             let mut most = if self.pushed > 0 { DELAY_MAX } else { ATO_MAX };
-            if !arrived.rtt.is_zero() {
-                most = most.min(arrived.rtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
+            if !arrived.srtt.is_zero() {
+                most = most.min(arrived.srtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
             }
             ato = ato.min(most);
         }
@@ -201,9 +204,7 @@ impl LinuxAcks {
             timeout = timeout.min(earlier);
         }
         self.timeout = Some(timeout);
-        let due = settings.runs_out(now, Duration::from_millis(timeout - clock(now)));
-        self.timer = Some(due);
-        due
+        self.timer.set(now, Duration::from_millis(timeout - clock(now)), settings)
     }
 
     /// Several duplicates become one ACK.
@@ -222,7 +223,7 @@ impl LinuxAcks {
         self.compressed += 1;
         let due = now + PATIENCE.min(arrived.rtt / 20) + SLACK;
         // The timer of delayed ACKs lets go what is held back, whatever it was set for.
-        self.timer.filter(|&timer| timer > now).map_or(due, |timer| timer.min(due))
+        if self.timer.is_ahead(now) { self.timer.out().min(due) } else { due }
     }
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
@@ -232,7 +233,7 @@ impl LinuxAcks {
 
     /// The time that an ACK says it is: one that was held back, when the last segment came.
     pub fn stamp(&self, now: Time) -> Time {
-        let is_late = self.compressed > 0 && self.timer != Some(now);
+        let is_late = self.compressed > 0 && self.timer.out() != now;
         self.last_segment.filter(|_| is_late).unwrap_or(now)
     }
 

@@ -4,6 +4,7 @@
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
 use super::packets::OVERHEAD;
+use crate::rtt::EIGHTH;
 use crate::segment::clock;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
@@ -52,6 +53,9 @@ pub(crate) struct Sized {
     pub in_order: bool,
     /// When the segment left that it answers, by our clock of timestamps.
     pub echoed: Option<u64>,
+    /// Where it ends, and as much behind that as the last ACK offered behind itself.
+    pub end: u64,
+    pub window_end: u64,
 }
 
 fn whole_segments(bytes: u64, segment: u64) -> u64 {
@@ -132,9 +136,8 @@ impl Autotune {
         self.clamp
     }
 
-    /// A segment arrived; `next` is the offset expected then, `edge` the end of the window offered.
-    /// Says whether the window may open further for it.
-    pub fn on_segment(&mut self, now: Time, sized: Sized, next: u64, edge: u64, used: u64) -> bool {
+    /// A segment arrived. Says whether the window may open further for it.
+    pub fn on_segment(&mut self, now: Time, sized: Sized, used: u64) -> bool {
         if let Some(echoed) = sized.echoed.filter(|&echoed| echoed != self.last_echo) {
             self.last_echo = echoed;
             let passed = clock(now).saturating_sub(echoed) * 1000;
@@ -149,7 +152,7 @@ impl Autotune {
             self.largest = sized.payload.min(self.mss);
         }
         if sized.in_order {
-            self.time_by_window(now, next, edge);
+            self.time_by_window(now, sized);
         }
         sized.payload >= SMALL && self.earn(sized.payload, used)
     }
@@ -191,16 +194,17 @@ impl Autotune {
         0
     }
 
-    fn time_by_window(&mut self, now: Time, next: u64, edge: u64) {
+    /// `tcp_rcv_rtt_measure`, which comes before data behind a gap moves up.
+    fn time_by_window(&mut self, now: Time, sized: Sized) {
         if let Some(began) = self.window_began {
-            if next < self.window_end {
+            if sized.end < self.window_end {
                 return;
             }
             let passed = now.since(began).as_picos() / 1_000_000;
             self.take_rtt(passed.max(1), true);
         }
         self.window_began = Some(now);
-        self.window_end = edge;
+        self.window_end = sized.window_end;
     }
 
     /// A round trip took so many microseconds; by a whole window, at the most.
@@ -215,7 +219,7 @@ impl Autotune {
 
     /// The round-trip time as the receiver sees it.
     pub fn rtt(&self) -> Option<Duration> {
-        (self.rtt_eighths > 0).then(|| Duration::from_micros(self.rtt_eighths >> 3))
+        (self.rtt_eighths > 0).then(|| EIGHTH * self.rtt_eighths)
     }
 
     /// The application has read up to this offset, of all that comes before `next`.

@@ -57,8 +57,8 @@ impl Linux {
     }
 
     /// Says whether the window opens further for a segment.
-    pub fn earn(&mut self, now: Time, sized: Sized, next: u64, edge: u64) -> bool {
-        self.window.on_segment(now, sized, next, edge, self.memory)
+    pub fn earn(&mut self, now: Time, sized: Sized) -> bool {
+        self.window.on_segment(now, sized, self.memory)
     }
 
     /// The window to offer now.

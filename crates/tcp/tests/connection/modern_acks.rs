@@ -3,7 +3,7 @@
 //! Round trips take 100 ms.
 
 use crate::peer::*;
-use tcplab_tcp::Settings;
+use tcplab_tcp::{Flags, Settings};
 
 const RTT: u64 = ms(100);
 
@@ -40,6 +40,21 @@ fn linux_acknowledges_the_first_seventeen_at_once_and_then_every_second() {
 }
 
 #[test]
+fn linux_counts_the_first_pause_from_the_handshake() {
+    // tcp_create_openreq_child sets lrcvtime. The ACK of a segment out of order, quick because the window
+    // opens, leaves an ATO of 40 ms behind; so the first in order is no beginning (tcp_event_data_recv),
+    // and 10 ms are no pause either.
+    let mut peer = Peer::connected(small_buffer(), RTT);
+    peer.sends(ms(1), data(segment(2)));
+    peer.gets(ms(1), ack(1).sack(1_001..2_001));
+    peer.sends(ms(10), data(segment(1)));
+    peer.gets(ms(10), ack(2_001));
+    peer.sends(ms(11), data(segment(3)));
+    peer.sends(ms(12), data(segment(4)));
+    peer.gets(ms(12), ack(4_001));
+}
+
+#[test]
 fn linux_acknowledges_a_lone_segment_after_forty_ticks() {
     // tcp_send_delayed_ack: ato is TCP_ATO_MIN after quick ACKs. From tick 20 on, and one more so as
     // not to be early.
@@ -58,6 +73,48 @@ fn linux_waits_longer_for_segments_that_come_slowly() {
     // 100 ms. That is more than 63 ticks: from tick 90 to 190, in eights 192.
     peer.sends(90_300, data(segment(19)));
     peer.gets(ms(192), ack(19_001));
+}
+
+/// One that has got a window's worth, one segment each half millisecond: that is a round trip as the
+/// receiver sees it (`tcp_rcv_rtt_measure`), of the 65 segments behind the first.
+fn after_a_window(rtt: u64) -> Peer {
+    let mut peer = Peer::connected(small_buffer(), rtt);
+    for number in 1..=67 {
+        peer.sends(500 * number, data(segment(number)));
+        peer.ignores(500 * number);
+    }
+    peer
+}
+
+#[test]
+fn linux_delays_by_the_rtt_of_what_it_sends() {
+    // tcp_send_delayed_ack: at most the smoothed RTT of the sending half, 100 ms of the handshake, and
+    // not the 32.5 ms that the receiving half saw.
+    let mut peer = after_a_window(RTT);
+    peer.sends(40_300, data(segment(68)));
+    peer.gets(ms(81), ack(68_001));
+    // 80 / 2 + 70 = 110 ms; from tick 110 to 210, in eights 216.
+    peer.sends(110_300, data(segment(69)));
+    peer.gets(ms(216), ack(69_001));
+}
+
+#[test]
+fn a_delay_that_ends_at_the_same_tick_keeps_its_place_in_the_wheel() {
+    let mut peer = Peer::connected(small_buffer(), ms(77));
+    for number in 1..=17 {
+        peer.sends(ms(number), data(segment(number)));
+        peer.gets(ms(number), ack(number * MSS + 1));
+    }
+    peer.sends(20_300, data(segment(18)));
+    peer.gets(ms(61), ack(18_001));
+    // 80 / 2 + 71 = 111 ms, at most the RTT of 77: from tick 91 to 168, in eights 176.
+    peer.sends(91_300, data(segment(19)));
+    // The second is acknowledged at once, which leaves the timer where it is: 111 / 2 + 20 = 75 ms.
+    peer.sends(101_300, data(segment(20)));
+    peer.gets(101_300, ack(20_001));
+    // 75 / 2 + 20 = 57 ms: from tick 111 to 168 again, for which __mod_timer does nothing.
+    peer.sends(111_300, data(segment(21)));
+    peer.gets(ms(176), ack(21_001));
 }
 
 #[test]
@@ -99,6 +156,25 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
     // Not a millisecond and the slack after it, but after the next.
     peer.sends(23_000, data(segment(27)));
     peer.gets(24_100, ack(17_001).sack(25_001..27_001).sack(23_001..24_001).sack(18_001..22_001));
+}
+
+#[test]
+fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
+    // tcp_rcv_rtt_measure: rcv_nxt + rcv_wnd, where rcv_nxt has moved over the segment and rcv_wnd is what
+    // was offered before it. The window is 65 segments, so that is the end of the 66th.
+    let mut peer = Peer::connected(small_buffer(), ms(10));
+    for number in 1..=65 {
+        peer.sends(100 * number, data(segment(number)));
+        peer.ignores(100 * number);
+    }
+    peer.sends(8_100, data(segment(66)));
+    for number in 68..=71 {
+        peer.sends(8_200, data(segment(number)));
+        peer.ignores(8_200);
+    }
+    // 8 ms: duplicates wait for 5 % of that, and 100 us.
+    peer.sends(8_300, data(segment(72)));
+    peer.gets(8_800, ack(66_001).sack(67_001..72_001));
 }
 
 #[test]
@@ -203,4 +279,18 @@ fn nothing_is_reported_twice_unless_it_is_asked_for() {
     peer.gets(ms(1), ack(1001));
     peer.sends(ms(2), data(1..1001));
     peer.gets(ms(2), ack(1001));
+}
+
+#[test]
+fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
+    // tcp_fin: in FIN-WAIT-2 tcp_send_ack, and not the delay that there is while it could send itself.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, MSS);
+    peer.gets(0, data(1..1_001));
+    peer.end.close();
+    peer.writes(ms(1), 0);
+    peer.gets(ms(1), ack(1).with(Flags::FIN));
+    peer.sends(ms(101), ack(1_002));
+    peer.sends(ms(102), ack(1_002).with(Flags::FIN));
+    peer.gets(ms(102), ack(2));
 }

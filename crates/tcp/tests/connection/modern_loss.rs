@@ -3,7 +3,8 @@
 //! Round trips take 100 ms: the handshake makes that SRTT and `min_RTT`.
 
 use crate::peer::*;
-use tcplab_tcp::{Settings, WindowReduction};
+use tcplab_tcp::{Flags, Settings, WindowReduction};
+use tcplab_units::Duration;
 
 const RTT: u64 = ms(100);
 
@@ -319,4 +320,34 @@ fn many_losses_are_repaired_one_for_one_and_faster_while_it_goes_well() {
     peer.gets(ms(203), data(5_001..7_001));
     peer.sends(ms(204), ack(2001).sack(15_001..22_001));
     peer.gets(ms(204), data(7_001..9_001));
+}
+
+#[test]
+fn linux_pushes_several_segments_that_leave_again_together() {
+    // __tcp_transmit_skb: PSH on the last of several, and not on one alone, be it the last of a packet.
+    for (lost, pushed) in [(1..2_001, true), (1_001..2_001, false)] {
+        let mut peer = Peer::connected(linux(), RTT);
+        peer.writes(0, 10 * MSS);
+        peer.gets(0, data(1..10_001));
+        peer.sends(ms(100), ack(lost.start).sack(2_001..10_001));
+        let again = data(lost);
+        peer.gets(ms(100), if pushed { again.pushed() } else { again.without(Flags::PUSH) });
+        peer.ignores(ms(100));
+    }
+}
+
+#[test]
+fn linux_reports_the_rtt_of_rack_for_each_ack_that_delivers() {
+    // tcp_rack_advance. The nine behind the loss took 100 ms. What was
+    // sent again counts too, with 120 ms: 110 on average; but one of 50 ms may have answered the first
+    // time, and the 100 ms before it count once more.
+    for (answered, mean) in [(220, 110), (150, 100)] {
+        let mut peer = Peer::connected(linux(), RTT);
+        peer.writes(0, 10 * MSS);
+        peer.gets(0, data(1..10_001));
+        peer.sends(ms(100), ack(1).sack(1_001..10_001));
+        peer.gets(ms(100), data(1..1_001));
+        peer.sends(ms(answered), ack(10_001));
+        assert_eq!(peer.end.rtt().map(|rtt| rtt.mean), Some(Duration::from_millis(mean)));
+    }
 }

@@ -172,3 +172,16 @@ fn linux_waits_longer_for_a_repair_while_what_left_before_it_arrives() {
     peer.gets(wheel(ms(150), 307), data(1..1001));
     assert_eq!(peer.end.counters().timeouts, 1);
 }
+
+#[test]
+fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
+    // The probe of the tail is due after two RTTs and 2 ms: at tick 82, in eights 88. At 70 ms the
+    // reordering window, a quarter of the least RTT, and 2 ms more lead to tick 82 as well, for which
+    // __mod_timer does nothing.
+    let mut peer = Peer::connected(linux(), ms(40));
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.sends(ms(70), ack(1).sack(1_001..2_001));
+    peer.gets(ms(88), data(1..1_001));
+    peer.ignores(ms(88));
+}

@@ -190,3 +190,44 @@ fn linux_sizes_its_buffer_by_what_is_read_in_a_round_trip() {
     peer.sends(ms(361), data(next..next + 1448));
     peer.gets(ms(361), ack(next + 1448).window(earned.next_multiple_of(128)));
 }
+
+#[test]
+fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
+    // tcp_mss_split_point: what the peer's window cuts off leaves with its last part, if Nagle's rule
+    // lets it, and that is the one of Minshall: tcp_nagle_check has nothing against one small segment.
+    let settings = Settings { nagle: true, initial_window: 20, ..linux() };
+    let mut peer = Peer::answering(settings, RTT, syn().acking(1).window(13_500));
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..13_501));
+    // To 4,001 + 84 * 128 = 14,753: 252 bytes more would be the second small segment under way.
+    peer.sends(ms(101), ack(4_001).window(84 * 128));
+    peer.gets(ms(101), data(13_501..14_501));
+    // The first has arrived; to 13,501 + 20 * 128 = 16,061.
+    peer.sends(ms(103), ack(13_501).window(20 * 128));
+    peer.gets(ms(103), data(14_501..15_501));
+    peer.gets(ms(103), data(15_501..16_061).pushed());
+}
+
+#[test]
+fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
+    // tcp_tso_should_defer: 1 ms and 1/8 us until the next ACK are too long to wait for it. The RTTs are
+    // 100,000 and 100,001 us, and the mean of that is 100,000 1/8.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2_001));
+    peer.writes(1_001, 30 * MSS);
+    peer.gets(1_001, data(2_001..10_001));
+    // To 2,001 + 86 * 128 = 13,009, behind the burst of two no more than half of one.
+    peer.sends(100_001, ack(2_001).window(86 * 128));
+    peer.gets(100_001, data(10_001..12_001).pushed());
+    peer.gets(100_001, data(12_001..13_009).pushed());
+}
+
+#[test]
+fn linux_measures_segments_that_come_out_of_order() {
+    // tcp_data_queue_ofo: 1000 bytes take 1960 of memory, so 130/256 of the buffer may be window
+    // (tcp_measure_rcv_mss), and of the 131,072 bytes 1960 are taken: 129,112 * 130 / 256 = 65,564.
+    let mut peer = Peer::connected(Settings { receive_buffer: 131_072, ..linux() }, RTT);
+    peer.sends(ms(1), data(1_001..2_001));
+    peer.gets(ms(1), ack(1).sack(1_001..2_001).window(65_564));
+}

@@ -1,0 +1,180 @@
+//! What has left of the send buffer, in packets that are cut and joined as parts of it arrive or leave
+//! again (`tcp_fragment`, `tcp_shift_skb_data`).
+
+use super::{MOST_PAGES, OVERHEAD, PAGE, SendBuffer};
+use std::ops::Range;
+use tcplab_units::Time;
+
+/// A packet that has left, as what is not acknowledged of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    pub end: u64,
+    pub memory: u64,
+    pub push: bool,
+}
+
+impl SendBuffer {
+    /// What comes before `una` is acknowledged.
+    pub fn acknowledge(&mut self, una: u64) {
+        while let Some(&mut Sent { end, ref mut memory, .. }) = self.sent.front_mut() {
+            if end > una {
+                // The beginning of a packet is given back at once.
+                let left = (end - una) + OVERHEAD;
+                self.used -= memory.saturating_sub(left);
+                *memory = left.min(*memory);
+                break;
+            }
+            self.used -= *memory;
+            self.sent.pop_front();
+        }
+    }
+
+    /// A part of what has left arrived: what was cut off at its ends is a packet by itself, and the
+    /// packets within become one (`tcp_match_skb_to_sack`, `tcp_shift_skb_data`).
+    pub fn arrived(&mut self, range: &Range<u64>) {
+        self.cut_at(range.start);
+        self.cut_at(range.end);
+        let mut at = self.ending_behind(range.start);
+        let mut start = range.start;
+        while let (Some(&first), Some(&second)) = (self.sent.get(at), self.sent.get(at + 1))
+            && second.end <= range.end
+        {
+            // Offsets begin with 1.
+            let pages = (second.end - 2) / PAGE - (start - 1) / PAGE + 1;
+            if pages > MOST_PAGES {
+                at += 1;
+                start = first.end;
+                continue;
+            }
+            self.join(at);
+        }
+    }
+
+    /// A part of what has left leaves again, as a packet by itself with what leaves at the same time,
+    /// `most` bytes of it (`__tcp_retransmit_skb`). Says whether the receiver's application is to hear
+    /// of its end: several segments end there, or what was pushed.
+    pub fn again(&mut self, now: Time, range: &Range<u64>, most: u64) -> bool {
+        self.cut_at(range.start);
+        let follows = self.cut == Some((now, range.start));
+        if follows {
+            self.join_at(range.start);
+        }
+        let is_cut = self.cut_at(range.end);
+        let at = self.ending_behind(range.start);
+        let Some(packet) = self.sent.get(at) else { return false };
+        let is_end = !is_cut || packet.memory - OVERHEAD >= most;
+        self.cut = (!is_end).then_some((now, range.end));
+        is_end && (follows || packet.push)
+    }
+
+    /// Whether what was pushed ends here.
+    pub fn is_pushed(&self, end: u64) -> bool {
+        let at = self.sent.partition_point(|packet| packet.end < end);
+        self.sent.get(at).is_some_and(|packet| packet.end == end && packet.push)
+    }
+
+    /// Where the packet ends that this place is part of; there, if it has not left.
+    pub fn packet_end(&self, place: u64) -> u64 {
+        self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.end)
+    }
+
+    /// The packet, by number, that ends behind this place.
+    fn ending_behind(&self, place: u64) -> usize {
+        self.sent.partition_point(|packet| packet.end <= place)
+    }
+
+    /// No packet reaches over this place. Says whether one did (`tcp_fragment`).
+    fn cut_at(&mut self, place: u64) -> bool {
+        let at = self.ending_behind(place);
+        let Some(packet) = self.sent.get_mut(at) else { return false };
+        let memory = packet.memory;
+        let rest = packet.end - place + OVERHEAD;
+        // A packet begins here, or behind here if what is here is acknowledged.
+        if memory <= rest {
+            return false;
+        }
+        packet.memory = rest;
+        let first = memory - (rest - OVERHEAD);
+        self.sent.insert(at, Sent { end: place, memory: first, push: false });
+        self.used += OVERHEAD;
+        true
+    }
+
+    fn join_at(&mut self, place: u64) {
+        let at = self.ending_behind(place);
+        if at > 0 && at < self.sent.len() && self.sent[at - 1].end == place {
+            self.join(at - 1);
+        }
+    }
+
+    /// This packet and the one behind it become one.
+    fn join(&mut self, at: usize) {
+        if let Some(first) = self.sent.remove(at) {
+            self.sent[at].memory += first.memory - OVERHEAD;
+            self.used -= OVERHEAD;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Packet;
+    use super::*;
+
+    const MSS: u64 = 1448;
+
+    /// So many packets of so many segments have left, from offset 1 on.
+    fn having_sent(packets: u64, segments: u64) -> SendBuffer {
+        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
+        for _ in 0..packets {
+            buffer.unsent.push_back(Packet { bytes: segments * MSS, push: false });
+            buffer.used += segments * MSS + OVERHEAD;
+            buffer.send(segments * MSS);
+        }
+        buffer
+    }
+
+    /// Memory of 20 segments in so many packets.
+    fn memory(packets: u64) -> u64 {
+        20 * MSS + packets * OVERHEAD
+    }
+
+    #[test]
+    fn what_arrives_in_the_middle_of_a_packet_is_cut_off_and_joins_its_neighbours() {
+        let mut buffer = having_sent(10, 2);
+        assert_eq!(buffer.used, memory(10));
+        // The second segment of the first packet: tcp_fragment makes two of it.
+        buffer.arrived(&(1 + MSS..1 + 2 * MSS));
+        assert_eq!(buffer.used, memory(11));
+        // The next one moves over to it, and the rest of its packet keeps its own memory.
+        buffer.arrived(&(1 + MSS..1 + 3 * MSS));
+        assert_eq!(buffer.used, memory(11));
+        // That too: a packet less.
+        buffer.arrived(&(1 + MSS..1 + 4 * MSS));
+        assert_eq!(buffer.used, memory(10));
+        buffer.acknowledge(1 + 20 * MSS);
+        assert_eq!(buffer.used, 0);
+    }
+
+    #[test]
+    fn packets_grow_together_up_to_seventeen_pages() {
+        let mut buffer = having_sent(60, 1);
+        buffer.arrived(&(1..buffer.reached));
+        // 17 pages of 4096 bytes hold 48 segments of 1448 (69,504 of 69,632); 12 are left.
+        let ends = buffer.sent.iter().map(|packet| (packet.end - 1) / MSS);
+        assert_eq!(ends.collect::<Vec<_>>(), [48, 60]);
+    }
+
+    #[test]
+    fn segments_that_leave_again_at_once_are_one_packet() {
+        let at = |millis| Time::ZERO + tcplab_units::Duration::from_millis(millis);
+        let mut buffer = having_sent(1, 4);
+        let packets = |buffer: &SendBuffer| buffer.sent.len();
+        buffer.again(at(1), &(1..1 + MSS), u64::MAX);
+        assert_eq!(packets(&buffer), 2);
+        buffer.again(at(1), &(1 + MSS..1 + 2 * MSS), u64::MAX);
+        assert_eq!(packets(&buffer), 2);
+        buffer.again(at(2), &(1 + 2 * MSS..1 + 3 * MSS), u64::MAX);
+        assert_eq!((packets(&buffer), buffer.used), (3, 4 * MSS + 3 * OVERHEAD));
+    }
+}
