@@ -32,6 +32,7 @@ pub mod cdg;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod dctcp;
 pub mod illinois;
 pub mod ledbat;
 pub mod lp;
@@ -63,6 +64,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    dctcp::ALGORITHM,
     illinois::ALGORITHM,
     ledbat::ALGORITHM,
     lp::ALGORITHM,
