@@ -38,6 +38,7 @@ pub mod ledbat;
 pub mod lp;
 pub mod newreno;
 pub mod nv;
+pub mod prague;
 pub mod slow_start;
 pub mod testing;
 pub mod vegas;
@@ -70,6 +71,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     lp::ALGORITHM,
     newreno::ALGORITHM,
     nv::ALGORITHM,
+    prague::ALGORITHM,
     vegas::ALGORITHM,
     veno::ALGORITHM,
     westwood::ALGORITHM,
