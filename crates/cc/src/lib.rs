@@ -33,6 +33,7 @@ pub mod cdg;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod dctcp;
 pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
@@ -41,6 +42,7 @@ pub mod ledbat;
 pub mod lp;
 pub mod newreno;
 pub mod nv;
+pub mod prague;
 pub mod scalable;
 pub mod slow_start;
 pub mod testing;
@@ -71,6 +73,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    dctcp::ALGORITHM,
     highspeed::ALGORITHM,
     htcp::ALGORITHM,
     hybla::ALGORITHM,
@@ -79,6 +82,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     lp::ALGORITHM,
     newreno::ALGORITHM,
     nv::ALGORITHM,
+    prague::ALGORITHM,
     scalable::ALGORITHM,
     vegas::ALGORITHM,
     veno::ALGORITHM,

@@ -1,6 +1,7 @@
 //! The sending half: what may be sent, and what an ACK means for it.
 
 use crate::bursts::Bursts;
+use crate::ecn::{Marks, Report};
 use crate::pacing::Pacing;
 use crate::rack::Rack;
 use crate::rate::{Delivery, Rates};
@@ -38,12 +39,13 @@ pub struct SenderCounters {
 }
 
 /// What an acknowledgment answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
     /// When the segment left, by our clock of timestamps.
     pub echoed: Option<u64>,
-    /// Congestion was marked on the way (RFC 3168).
-    pub marked: bool,
+    /// What it says of marks, and what is known of them.
+    pub report: Report,
+    pub marks: &'a mut Marks,
 }
 
 /// A report of something that came twice.
@@ -156,12 +158,12 @@ fn said(timestamps: segment::Timestamps) -> Timestamps {
 }
 
 /// What an ACK says for itself.
-fn in_words(segment: &Segment, answer: Answer) -> Ack {
-    let timestamps = answer.echoed.and(segment.timestamps()).map(said);
+fn in_words(segment: &Segment, echoed: Option<u64>) -> Ack {
+    let timestamps = echoed.and(segment.timestamps()).map(said);
     Ack {
         one_way_delay: timestamps.map(Timestamps::one_way_delay),
         timestamps,
-        is_predicted: !answer.marked && segment.sack().is_empty(),
+        is_predicted: segment.sack().is_empty(),
         ..Ack::default()
     }
 }
@@ -304,13 +306,13 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (seq, ack): (u64, u64),
-        answer: Answer,
+        answer: Answer<'_>,
         settings: &Settings,
     ) -> bool {
         if let Some(buffer) = &mut self.buffer {
             buffer.look_again();
         }
-        let Answer { echoed, marked } = answer;
+        let Answer { echoed, report, marks } = answer;
         let in_flight_before = self.in_flight();
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
@@ -346,10 +348,12 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
+        let counted = marks.newly_marked(report, progress.delivered);
+        let marked = counted > 0 || report == Report::Echo(true);
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        let mut brought = Ack { in_flight_before, ..in_words(segment, answer) };
-        brought.is_predicted &= !window_changed;
+        let mut brought = Ack { in_flight_before, ..in_words(segment, echoed) };
+        brought.is_predicted &= !(window_changed || marked);
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
             self.announce(now, &brought);
             self.pass_on_nothing(now, in_flight_before, settings);
@@ -369,7 +373,7 @@ impl Sender {
         brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
-            ce: if marked { progress.delivered } else { 0 },
+            ce: if report == Report::Echo(true) { progress.delivered } else { counted },
             rtt,
             ..brought
         };

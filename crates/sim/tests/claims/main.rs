@@ -4,11 +4,14 @@
 
 mod bbr;
 mod compound;
+mod dctcp;
 mod delay_based;
 mod digests;
 mod fairness;
 mod goodput;
 mod loss_law;
+mod marking;
+mod prague;
 mod refusals;
 mod sawtooth;
 mod traffic;
