@@ -1,10 +1,13 @@
-//! One direction of a link: a drop-tail queue, transmission at a rate, loss, propagation.
+//! One direction of a link: a queue, transmission at a rate, loss, propagation.
 //!
-//! All that happens to a packet on a lane is known when it is offered: whether the queue has room,
-//! when its transmission begins and ends, whether it is lost, when it arrives. The queue keeps only
-//! the times at which its packets leave it; they are taken out when the next packet looks.
+//! With a drop-tail queue, all that happens to a packet on a lane is known when it is offered: whether
+//! the queue has room, when its transmission begins and ends, whether it is lost, when it arrives. The
+//! queue keeps only the times at which its packets leave it; they are taken out when the next packet
+//! looks. Other queues are `managed`.
 
 use crate::loss::{Loss, LossState};
+use crate::managed::{Discipline, Managed};
+use crate::network::Packet;
 use crate::random::Random;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
@@ -31,6 +34,8 @@ pub struct LaneConfig {
     pub jitter: Duration,
     /// Room for waiting packets.
     pub queue: QueueLimit,
+    /// What manages the queue; without anything, what does not fit is dropped.
+    pub discipline: Option<Discipline>,
     /// What else is lost.
     pub loss: Option<Loss>,
 }
@@ -38,8 +43,10 @@ pub struct LaneConfig {
 /// What a lane has done since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LaneCounters {
-    /// Packets the queue had no room for.
+    /// Packets the queue had no room for, or its discipline dropped.
     pub dropped_packets: u64,
+    /// Packets marked and not dropped.
+    pub marked_packets: u64,
     /// Packets lost on the wire.
     pub lost_packets: u64,
     /// Packets accepted.
@@ -68,6 +75,8 @@ pub(crate) enum Fate {
     Dropped,
     /// It is lost on the wire, which it enters then.
     Lost(Time),
+    /// Nothing yet: the queue is managed.
+    Open,
 }
 
 /// A packet that waits: when its transmission begins, and its size.
@@ -82,31 +91,46 @@ struct Waiting {
 pub struct Lane<P> {
     rate: Rate,
     delay: Duration,
-    queue: QueueLimit,
+    pub(crate) queue: QueueLimit,
     // Boxed, because few lanes have them and all are walked through.
-    jitter: Option<Box<(Duration, Random)>>,
+    jitter: Option<Box<Jitter>>,
     loss: Option<Box<LossState>>,
+    pub(crate) managed: Option<Box<Managed<P>>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
-    /// When all that was accepted will have been transmitted.
-    free_at: Time,
+    /// When all that was accepted will have been transmitted; of a managed queue, all that has left it.
+    pub(crate) free_at: Time,
     /// Time spent transmitting, up to `free_at`.
     busy: Duration,
     /// The size last transmitted and how long that takes: nearly always the next one's too.
     last_size: (u32, Duration),
     in_transit: VecDeque<Transit<P>>,
-    counters: LaneCounters,
+    pub(crate) counters: LaneCounters,
 }
 
-impl<P: Copy> Lane<P> {
+/// Delays that vary.
+#[derive(Debug)]
+struct Jitter {
+    most: Duration,
+    /// When the last packet arrives: others keep their order.
+    last: Time,
+    random: Random,
+}
+
+impl<P: Packet> Lane<P> {
     pub(crate) fn new(config: LaneConfig, seed: u64) -> Self {
-        let random = |element| Random::new(seed, &format!("{element} {}", config.name));
+        let random = |element: &str| Random::new(seed, &format!("{element} {}", config.name));
         Self {
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
-            jitter: (!config.jitter.is_zero()).then(|| Box::new((config.jitter, random("jitter")))),
+            jitter: (!config.jitter.is_zero()).then(|| {
+                Box::new(Jitter { most: config.jitter, last: Time::ZERO, random: random("jitter") })
+            }),
             loss: config.loss.map(|loss| Box::new(LossState::new(loss, random("loss")))),
+            managed: config
+                .discipline
+                .map(|discipline| Box::new(Managed::new(&discipline, random))),
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             free_at: Time::ZERO,
@@ -126,6 +150,9 @@ impl<P: Copy> Lane<P> {
         has_payload: bool,
         transit: impl FnOnce(Time) -> Transit<P>,
     ) -> Fate {
+        if self.managed.is_some() {
+            return Fate::Open;
+        }
         let begins = if self.free_at > now {
             self.settle(now);
             if self.is_full(bytes) {
@@ -138,6 +165,17 @@ impl<P: Copy> Lane<P> {
         } else {
             now
         };
+        let Some(arrives) = self.transmit(begins, bytes, has_payload) else {
+            return Fate::Lost(begins);
+        };
+        let first = self.in_transit.is_empty();
+        self.in_transit.push_back(transit(arrives));
+        if first { Fate::Heads(arrives) } else { Fate::Follows }
+    }
+
+    /// Transmits a packet. Says when it arrives, if it does.
+    #[inline]
+    pub(crate) fn transmit(&mut self, begins: Time, bytes: u32, has_payload: bool) -> Option<Time> {
         if self.last_size.0 != bytes {
             self.last_size = (bytes, self.rate.time_for(u64::from(bytes)));
         }
@@ -147,20 +185,18 @@ impl<P: Copy> Lane<P> {
         self.counters.sent_bytes += u64::from(bytes);
 
         let mut arrives = self.free_at + self.delay;
-        if let Some(jitter) = &mut self.jitter {
-            let (most, random) = &mut **jitter;
+        if let Some(Jitter { most, last, random }) = self.jitter.as_deref_mut() {
             arrives += Duration::from_picos(random.up_to(most.as_picos()));
-            if let Some(ahead) = self.in_transit.back() {
-                arrives = arrives.max(ahead.arrives);
-            }
+            arrives = arrives.max(*last);
         }
         if self.loss.as_mut().is_some_and(|loss| loss.takes(has_payload)) {
             self.counters.lost_packets += 1;
-            return Fate::Lost(begins);
+            return None;
         }
-        let first = self.in_transit.is_empty();
-        self.in_transit.push_back(transit(arrives));
-        if first { Fate::Heads(arrives) } else { Fate::Follows }
+        if let Some(jitter) = &mut self.jitter {
+            jitter.last = arrives;
+        }
+        Some(arrives)
     }
 
     /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.
@@ -178,6 +214,10 @@ impl<P: Copy> Lane<P> {
 
     /// Packets and bytes that wait for transmission.
     pub fn queued(&mut self, now: Time) -> (u64, u64) {
+        self.catch_up(now);
+        if let Some(managed) = &self.managed {
+            return managed.queued();
+        }
         self.settle(now);
         (self.waiting.len() as u64, self.waiting_bytes)
     }

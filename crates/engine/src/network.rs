@@ -13,6 +13,14 @@ pub trait Packet: Copy {
     ///
     /// [`Loss::Listed`]: crate::Loss::Listed
     fn has_payload(&self) -> bool;
+    /// Whether it carries a mark of congestion.
+    fn is_marked(&self) -> bool {
+        false
+    }
+    /// Marks it, if it can be marked. Says whether it carries a mark then.
+    fn mark(&mut self) -> bool {
+        false
+    }
 }
 
 /// A lane, by its number.
@@ -44,16 +52,27 @@ pub enum Event<P> {
 /// A packet that did not arrive.
 #[derive(Clone, Copy, Debug)]
 pub struct Drop<P> {
-    /// When it came to the queue, or entered the wire.
+    /// When it came to the queue, or left it.
     pub at: Time,
     /// The lane.
     pub lane: LaneId,
-    /// Whether the wire lost it; otherwise the queue had no room.
-    pub is_lost: bool,
+    /// Why.
+    pub reason: Reason,
     /// Where it was to go.
     pub to: EndpointId,
     /// What it was.
     pub packet: P,
+}
+
+/// Why a packet did not arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// The queue had no room.
+    Full,
+    /// The discipline of the queue dropped it.
+    Discipline,
+    /// The wire lost it.
+    Lost,
 }
 
 /// One step of a route: a lane, or with the top bit set an endpoint.
@@ -137,13 +156,17 @@ impl<P: Packet> Network<P> {
                 }
                 continue;
             }
-            let (arrived, behind) = self.lanes[subject as usize]
-                .take()
-                .expect("a lane stands on the agenda while packets are on it");
+            let taken = self.lanes[subject as usize].take();
             self.agenda.remove_first();
-            if let Some(at) = behind {
-                self.agenda.push(at, subject);
-            }
+            let arrived = if let Some((arrived, behind)) = taken {
+                if let Some(at) = behind {
+                    self.agenda.push(at, subject);
+                }
+                arrived
+            } else {
+                let Some(arrived) = self.look_at_managed(subject) else { continue };
+                arrived
+            };
             self.packet_hops += 1;
             let Hop(end) = self.hops[arrived.hop as usize + 1];
             if end & TOP != 0 {
@@ -170,21 +193,50 @@ impl<P: Packet> Network<P> {
         match fate {
             Fate::Heads(arrives) => self.agenda.push(arrives, lane),
             Fate::Follows => {}
-            Fate::Dropped => self.drop(self.now, hop, false, packet),
-            Fate::Lost(begins) => self.drop(begins, hop, true, packet),
+            Fate::Dropped => self.drop(self.now, hop, Reason::Full, packet),
+            Fate::Lost(begins) => self.drop(begins, hop, Reason::Lost, packet),
+            Fate::Open => {
+                self.lanes[lane as usize].enter(self.now, hop, packet);
+                self.follow_managed(lane);
+            }
+        }
+    }
+
+    /// A lane whose queue is managed is due; a packet may have arrived.
+    fn look_at_managed(&mut self, lane: u32) -> Option<Transit<P>> {
+        let arrived = self.lanes[lane as usize].arrive(self.now);
+        self.follow_managed(lane);
+        arrived
+    }
+
+    /// Something has changed on such a lane.
+    fn follow_managed(&mut self, lane: u32) {
+        if let Some(at) = self.lanes[lane as usize].next_look() {
+            self.agenda.push(at, lane);
+        }
+        self.collect_gone(lane);
+    }
+
+    fn collect_gone(&mut self, lane: u32) {
+        let gone: Vec<_> = self.lanes[lane as usize].collect_gone().collect();
+        for (at, reason, hop, packet) in gone {
+            self.drop(at, hop, reason, packet);
         }
     }
 
     #[cold]
-    fn drop(&mut self, at: Time, hop: u32, is_lost: bool, packet: P) {
+    fn drop(&mut self, at: Time, hop: u32, reason: Reason, packet: P) {
         let lane = LaneId(self.hops[hop as usize].0);
         let end = self.hops[hop as usize..].iter().find(|hop| hop.0 & TOP != 0);
         let to = EndpointId(end.expect("a route ends at an endpoint").0 & !TOP);
-        self.drops.push(Drop { at, lane, is_lost, to, packet });
+        self.drops.push(Drop { at, lane, reason, to, packet });
     }
 
     /// The packets that did not arrive, in the order of events.
     pub fn take_drops(&mut self) -> Vec<Drop<P>> {
+        for lane in 0..self.lanes.len() as u32 {
+            self.collect_gone(lane);
+        }
         std::mem::take(&mut self.drops)
     }
 

@@ -2,7 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use tcplab_engine::{
-    EndpointId, Event, LaneConfig, LaneId, Loss, Network, Packet, QueueLimit, RouteId,
+    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Packet,
+    QueueLimit, Reason, RedConfig, RouteId,
 };
 use tcplab_units::{Duration, Time};
 
@@ -28,6 +29,7 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         delay: delay.parse().unwrap(),
         jitter: Duration::ZERO,
         queue,
+        discipline: None,
         loss: None,
     }
 }
@@ -146,4 +148,110 @@ fn packets_and_timers_come_in_the_order_of_time() {
     }
     assert_eq!(seen, [1, 100, 2]);
     assert_eq!(network.now(), Time::ZERO + Duration::from_secs(1));
+}
+
+/// What arrives of a burst every 10 ms, and how many are dropped, over a lane with this discipline.
+fn bursts(discipline: Option<Discipline>, loss: Option<Loss>) -> (Vec<(u64, u32)>, u64) {
+    let mut config = lane("a>b", "12 Mbit/s", "3 ms", QueueLimit::Packets(8));
+    (config.discipline, config.loss) = (discipline, loss);
+    config.jitter = Duration::from_millis(2);
+    let (mut network, route) =
+        world(vec![config, lane("b>c", "1 Gbit/s", "0 ms", QueueLimit::Packets(9))]);
+    let mut seen = Vec::new();
+    for burst in 0..50 {
+        let until = Time::ZERO + Duration::from_millis(10 * burst);
+        while let Some(Event::Delivered { packet, .. }) = network.next(until) {
+            seen.push((network.now().since(Time::ZERO).as_nanos(), packet.number));
+        }
+        // Between 0 and 12 packets, of different sizes.
+        for number in 0..burst * 7 % 13 {
+            network.send(
+                route,
+                Parcel {
+                    number: (burst * 100 + number) as u32,
+                    bytes: 700 + 100 * (number as u32 % 9),
+                },
+            );
+        }
+    }
+    while let Some(Event::Delivered { packet, .. }) =
+        network.next(Time::ZERO + Duration::from_secs(1))
+    {
+        seen.push((network.now().since(Time::ZERO).as_nanos(), packet.number));
+    }
+    let counters = network.lane(LaneId(0)).counters();
+    let gone = network.take_drops().len() as u64;
+    assert_eq!(gone, counters.dropped_packets + counters.lost_packets);
+    (seen, counters.dropped_packets)
+}
+
+#[test]
+fn a_discipline_that_never_signals_is_drop_tail() {
+    let never = || {
+        let (target, interval) = (Duration::from_secs(100), Duration::from_secs(100));
+        Some(Discipline::CoDel(CoDelConfig { target, interval, mtu: 1500, ecn: false }))
+    };
+    let losses = [
+        None,
+        Some(Loss::Independent { probability: 0.3 }),
+        Some(Loss::Independent { probability: 1.0 }),
+    ];
+    for loss in losses {
+        let plain = bursts(None, loss.clone());
+        assert!(plain.1 > 20, "the queue is too long for this test");
+        assert_eq!(bursts(never(), loss), plain);
+    }
+}
+
+/// A packet that can be marked.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Letter {
+    can_be: bool,
+    is: bool,
+}
+
+impl Packet for Letter {
+    fn wire_bytes(&self) -> u32 {
+        1500
+    }
+    fn has_payload(&self) -> bool {
+        true
+    }
+    fn is_marked(&self) -> bool {
+        self.is
+    }
+    fn mark(&mut self) -> bool {
+        self.is |= self.can_be;
+        self.is
+    }
+}
+
+#[test]
+fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
+    let mut config = lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(6));
+    let (min, packet_time) = (4_500, Duration::from_millis(1));
+    let red =
+        RedConfig { min, max: min, probability: 1.0, weight: 1.0, gentle: false, packet_time };
+    config.discipline = Some(Discipline::Red { config: red, ecn: true });
+    let mut network = Network::new([config], 1);
+    let route = network.add_route(&[LaneId(0)], EndpointId(0));
+    // One is transmitted and three find less than 4500 bytes. The next three find that or more; there is
+    // no room for the eighth.
+    for can_be in [true, true, true, true, true, false, true, true, true] {
+        network.send(route, Letter { can_be, is: false });
+    }
+    let mut marked = Vec::new();
+    while let Some(Event::Delivered { packet, .. }) =
+        network.next(Time::ZERO + Duration::from_secs(1))
+    {
+        marked.push(packet.is);
+    }
+    assert_eq!(marked, [false, false, false, false, true, true, true]);
+    let reasons: Vec<Reason> = network.take_drops().iter().map(|drop| drop.reason).collect();
+    assert_eq!(reasons, [Reason::Discipline, Reason::Full]);
+    let counters = network.lane(LaneId(0)).counters();
+    assert_eq!(
+        (counters.marked_packets, counters.dropped_packets, counters.sent_packets),
+        (3, 2, 7)
+    );
 }

@@ -1,7 +1,7 @@
 //! What the network carries.
 
 use tcplab_engine::Packet;
-use tcplab_tcp::Segment;
+use tcplab_tcp::{Flags, Segment};
 
 /// A segment on the network.
 #[derive(Clone, Copy, Debug)]
@@ -16,5 +16,17 @@ impl Packet for OnWire {
     #[inline]
     fn has_payload(&self) -> bool {
         self.0.payload > 0
+    }
+
+    #[inline]
+    fn is_marked(&self) -> bool {
+        self.0.flags.has(Flags::CE)
+    }
+
+    fn mark(&mut self) -> bool {
+        if self.0.flags.has(Flags::ECT) {
+            self.0.flags = self.0.flags.with(Flags::CE);
+        }
+        self.is_marked()
     }
 }

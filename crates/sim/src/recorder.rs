@@ -2,7 +2,7 @@
 
 use crate::packet::OnWire;
 use crate::traffic::Flow;
-use tcplab_engine::{Drop, LaneId, Network, Packet};
+use tcplab_engine::{Drop, LaneId, Network, Packet, Reason};
 use tcplab_model::{OrOff, Plan, Samples};
 use tcplab_tables::{DropRow, FlowRow, Kind, Label, LinkRow, Run, SampleRow, Tables};
 use tcplab_tcp::{Ended, Endpoint};
@@ -115,7 +115,7 @@ impl Recorder {
                 queue_bytes,
                 dropped_packets: counters.dropped_packets,
                 lost_packets: counters.lost_packets,
-                marked_packets: 0,
+                marked_packets: counters.marked_packets,
                 sent_packets: counters.sent_packets,
                 sent_bytes: counters.sent_bytes,
                 utilisation: (busy - link.busy).as_secs_f64() / interval,
@@ -196,10 +196,19 @@ impl Recorder {
                 link: Some(table.label(&plan.lanes[drop.lane.0 as usize].name)),
                 flow: Some(table.label(&plan.flows[drop.to.0 as usize / 2].name)),
                 bytes: drop.packet.wire_bytes().into(),
-                reason: table.label(if drop.is_lost { "LOST_ON_THE_WIRE" } else { "QUEUE_FULL" }),
+                reason: table.label(reason(drop.reason)),
             };
             table.push(row);
         }
+    }
+}
+
+/// As the backend `linux` says it.
+fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Full => "QUEUE_FULL",
+        Reason::Discipline => "QDISC_DROP",
+        Reason::Lost => "LOST_ON_THE_WIRE",
     }
 }
 

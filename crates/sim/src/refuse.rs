@@ -37,7 +37,10 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
 /// What tells the two directions of a link apart as far as refusing goes.
 fn lane_kind(lane: &LanePlan) -> [bool; 5] {
     [
-        matches!(lane.queue.discipline, Discipline::DropTail),
+        matches!(
+            lane.queue.discipline,
+            Discipline::DropTail | Discipline::Red { .. } | Discipline::CoDel { .. }
+        ),
         matches!(lane.loss, None | Some(Loss::Independent(_) | Loss::Listed(_))),
         lane.reordering.is_none(),
         lane.rate_changes.is_none(),
@@ -52,7 +55,7 @@ fn refuse_lane(lane: &LanePlan, mistakes: &mut Vec<Mistake>) {
             mistakes.push(problem.at(format!("{}.{key}", lane.place)));
         }
     };
-    add(queue, "queue", instead("this queue discipline", &["droptail"]));
+    add(queue, "queue", instead("this queue discipline", &["droptail", "red", "codel"]));
     add(loss, "loss", instead("this kind of loss", &["independent", "listed"]));
     add(reordering, "reordering", not_yet("reordering"));
     add(rate, "rate_changes", not_yet("a changing rate"));
@@ -76,14 +79,6 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
     };
     if let Err(error) = try_build(stack, &init) {
         mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
-    }
-    for stack in [stack, &flow.peer_stack] {
-        for (on, name) in [(stack.ecn, "ecn")] {
-            if on {
-                let place = format!("{}.stack.{name}", flow.place);
-                mistakes.push(not_yet(&format!("the option `{name}`")).at(place));
-            }
-        }
     }
 }
 

@@ -5,11 +5,12 @@ use crate::recorder::Recorder;
 use crate::stack::Stacks;
 use crate::traffic::{Flow, Source};
 use tcplab_engine::{
-    EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit, Random, RouteId, TimerId,
+    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit,
+    Random, RedConfig, RouteId, TimerId,
 };
 use tcplab_model::{
-    FlowPlan, LanePlan, Loss as PlannedLoss, Plan, QueueLimit as PlannedLimit, Samples, Stopped,
-    Watch,
+    Discipline as PlannedDiscipline, FlowPlan, LanePlan, Loss as PlannedLoss, Plan,
+    QueueLimit as PlannedLimit, Samples, Stopped, Watch,
 };
 use tcplab_tables::Tables;
 use tcplab_tcp::{Endpoint, Identity, Segment, State};
@@ -269,13 +270,42 @@ fn lane(lane: &LanePlan) -> LaneConfig {
         delay: lane.delay,
         jitter: lane.jitter,
         queue: match lane.queue.limit {
+            // Like its thresholds, RED's limit counts bytes.
+            limit if matches!(lane.queue.discipline, PlannedDiscipline::Red { .. }) => {
+                QueueLimit::Bytes(in_bytes(limit, lane))
+            }
             PlannedLimit::Packets(packets) => QueueLimit::Packets(packets),
             PlannedLimit::Bytes(bytes) => QueueLimit::Bytes(bytes),
         },
+        discipline: discipline(lane),
         loss: lane.loss.as_ref().map(|loss| match loss {
             PlannedLoss::Independent(loss) => Loss::Independent { probability: loss.probability.0 },
             PlannedLoss::Listed(loss) => Loss::Listed { packets: loss.packets.clone() },
             _ => unreachable!("a plan with other losses is refused"),
         }),
+    }
+}
+
+fn discipline(lane: &LanePlan) -> Option<Discipline> {
+    Some(match lane.queue.discipline {
+        PlannedDiscipline::DropTail => return None,
+        PlannedDiscipline::Red { min, max, probability, weight, gentle, ecn } => {
+            let packet_time = lane.rate.time_for(lane.mtu);
+            let (min, max) = (in_bytes(min, lane), in_bytes(max, lane));
+            let config = RedConfig { min, max, probability, weight, gentle, packet_time };
+            Discipline::Red { config, ecn }
+        }
+        PlannedDiscipline::CoDel { target, interval, ecn } => {
+            Discipline::CoDel(CoDelConfig { target, interval, mtu: lane.mtu, ecn })
+        }
+        _ => unreachable!("a plan with another discipline is refused"),
+    })
+}
+
+/// A packet counts as one of full size.
+fn in_bytes(limit: PlannedLimit, lane: &LanePlan) -> u64 {
+    match limit {
+        PlannedLimit::Packets(packets) => packets.saturating_mul(lane.mtu),
+        PlannedLimit::Bytes(bytes) => bytes,
     }
 }

@@ -113,7 +113,7 @@ rows! {
         queue_packets: u64,
         /// Their bytes.
         queue_bytes: u64,
-        /// Packets the queue had no room for.
+        /// Packets the queue had no room for, or its discipline dropped.
         dropped_packets: u64,
         /// Packets lost on the wire.
         lost_packets: u64,
@@ -139,7 +139,8 @@ rows! {
         flow: Option<Label>,
         /// The packet's size.
         bytes: u64,
-        /// Why: `QUEUE_FULL` (no room in the queue), `LOST_ON_THE_WIRE`, or the kernel's own reason.
+        /// Why: `QUEUE_FULL` (no room in the queue), `QDISC_DROP` (the queue's discipline dropped it),
+        /// `LOST_ON_THE_WIRE`, or the kernel's own reason.
         reason: Label,
     }
 }

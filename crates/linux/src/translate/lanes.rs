@@ -1,7 +1,7 @@
 //! Links: a pair of devices, each with a lane of `kernel/net/lane.c` as the way out of it.
 
 use super::attributes::Attributes;
-use tcplab_engine::Random;
+use tcplab_engine::{Averaging, Random};
 use tcplab_guest::job;
 use tcplab_model::{
     Discipline, LanePlan, Loss, Mistake, Plan, Probability, Problem, QueueLimit, RateChanges,
@@ -210,7 +210,7 @@ fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem> {
                 probability: *probability,
                 weight: *weight,
                 ecn: *ecn,
-                packet_us: lane.rate.time_for(lane.mtu).as_picos() as f64 / 1e6,
+                packet_time: lane.rate.time_for(lane.mtu),
             };
             ("red", red.options()?)
         }
@@ -264,29 +264,19 @@ struct Red {
     weight: f64,
     ecn: bool,
     /// How long a packet of full size takes.
-    packet_us: f64,
+    packet_time: Duration,
 }
 
 impl Red {
     fn options(&self) -> Result<Attributes, Problem> {
-        let weight_log = (-libm::log2(self.weight)).round().clamp(1.0, 31.0);
-        if self.max >= 1 << 32 || self.min << weight_log as u32 >= 1 << 32 {
+        let Averaging { weight_log, cell_log, table } =
+            Averaging::new(self.weight, self.packet_time);
+        if self.max >= 1 << 32 || self.min << weight_log >= 1 << 32 {
             return Err(Problem::Invalid("is larger than RED of Linux can count".into()));
         }
-        if self.min >= self.max {
-            return Err(Problem::Invalid("has a `min` that is not below its `max`".into()));
+        if self.min > self.max {
+            return Err(Problem::Invalid("has a `min` that is above its `max`".into()));
         }
-        // While a queue is idle its average falls as if packets had passed: by a factor of (1 - W)
-        // for each, as shifts to the right, from a table by idle time.
-        let kept = 1.0 - 1.0 / f64::from(1_u32 << weight_log as u32);
-        let shift_per_us = -libm::log2(kept) / self.packet_us;
-        let longest_us = 31.0 / shift_per_us;
-        let cell_log =
-            (0..31).find(|&log| 256.0 * f64::from(1_u32 << log) >= longest_us).unwrap_or(31);
-        let cell_us = f64::from(1_u32 << cell_log);
-        let table: Vec<u8> = (0..256)
-            .map(|i| (f64::from(i) * cell_us * shift_per_us).round().min(31.0) as u8)
-            .collect();
         let mut parameters = Vec::new();
         for value in [self.limit, self.min, self.max] {
             parameters.extend((value.min(u64::from(u32::MAX)) as u32).to_le_bytes());

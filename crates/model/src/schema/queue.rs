@@ -37,7 +37,8 @@ table! {
 }
 
 table! {
-    /// Drops at random, the more the longer the queue has been.
+    /// Drops at random, the more the longer the queue has been. With `ecn`, a `weight` of 1 and `min`
+    /// equal to `max` it is a threshold: a packet that finds so much waiting is marked (DCTCP).
     pub struct Red {
         /// How much it holds: "250 packets".
         pub limit: Limit = Limit::Bdp(1.0),

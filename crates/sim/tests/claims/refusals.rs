@@ -41,7 +41,7 @@ fn an_unknown_parameter_of_an_algorithm() {
 #[test]
 fn what_is_not_there_yet() {
     for (link, flow, rest, place, what) in [
-        ("queue = \"codel\"", "", "", "network.links[0].queue", "queue discipline"),
+        ("queue = \"pie\"", "", "", "network.links[0].queue", "queue discipline"),
         ("loss = { kind = \"gilbert\", to_bad = 0.1, to_good = 0.5 }", "", "", ".loss", "loss"),
         (
             "",
@@ -50,7 +50,6 @@ fn what_is_not_there_yet() {
             "flows[0].traffic",
             "traffic",
         ),
-        ("", "stack = { ecn = true }", "", "flows[0].stack.ecn", "ecn"),
         ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "captures"),
     ] {
         let message = refusal(link, flow, rest);
@@ -61,7 +60,8 @@ fn what_is_not_there_yet() {
 
 #[test]
 fn several_at_once() {
-    let message = refusal("queue = \"pie\"", "cc = \"vegass\"\nstack = { ecn = true }", "");
+    let message =
+        refusal("queue = \"pie\"", "cc = \"vegass\"", "record = { captures = [\"a>b\"] }");
     assert_eq!(message.lines().count(), 3, "{message}");
 }
 

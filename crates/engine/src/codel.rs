@@ -1,0 +1,235 @@
+//! Controlled Delay (RFC 8289), in the integers of Linux (`codel_impl.h`): a clock of 1024 ns, and the
+//! reciprocal of the square root in 16 bits, improved by one step of Newton's method at a time.
+
+use crate::managed::{Queued, Waiting};
+use crate::network::Packet;
+use tcplab_units::{Duration, Time};
+
+/// Bits that the reciprocal of the square root lacks to 32.
+const SHIFT: u32 = 16;
+
+/// What `CoDel` is told.
+#[derive(Clone, Debug)]
+pub struct CoDelConfig {
+    /// The waiting time that is acceptable.
+    pub target: Duration,
+    /// How long it may be exceeded.
+    pub interval: Duration,
+    /// With no more than this left in the queue, nothing is signalled: the largest packet, in bytes.
+    pub mtu: u64,
+    /// Packets that can be are marked, not dropped.
+    pub ecn: bool,
+}
+
+/// The running state of `CoDel`. Times are in units of 1024 ns.
+#[derive(Clone, Debug)]
+pub(crate) struct CoDel {
+    target: u64,
+    interval: u64,
+    mtu: u64,
+    ecn: bool,
+    /// When packets will have waited too long for too long; none while they do not.
+    first_above: Option<u64>,
+    is_dropping: bool,
+    drop_next: u64,
+    /// Signals since the state was entered, and what they were then.
+    count: u64,
+    last_count: u64,
+    /// 2^16 / sqrt(count).
+    reciprocal: u16,
+}
+
+fn clock(time: Time) -> u64 {
+    units(time.since(Time::ZERO))
+}
+
+fn units(time: Duration) -> u64 {
+    time.as_picos() / 1_024_000
+}
+
+impl CoDel {
+    pub fn new(config: &CoDelConfig) -> Self {
+        Self {
+            target: units(config.target),
+            interval: units(config.interval),
+            mtu: config.mtu,
+            ecn: config.ecn,
+            first_above: None,
+            is_dropping: false,
+            drop_next: 0,
+            count: 0,
+            last_count: 0,
+            reciprocal: 0,
+        }
+    }
+
+    /// The packet to be transmitted from now on, if any is left (RFC 8289 §5.6).
+    pub fn next<P: Packet>(&mut self, now: Time, waiting: &mut Waiting<P>) -> Option<Queued<P>> {
+        let (mut next, mut is_late) = self.take(now, waiting);
+        if next.is_none() {
+            self.is_dropping = false;
+            return None;
+        }
+        let now_units = clock(now);
+        if !self.is_dropping {
+            if is_late {
+                if !self.mark(&mut next) {
+                    waiting.dropped.extend(next);
+                    (next, _) = self.take(now, waiting);
+                }
+                self.begin(now_units);
+            }
+            return next;
+        }
+        self.is_dropping = is_late;
+        // At a high rate several signals may be due.
+        while self.is_dropping && now_units >= self.drop_next {
+            self.count += 1;
+            self.improve();
+            if self.mark(&mut next) {
+                self.drop_next = self.after(self.drop_next);
+                break;
+            }
+            waiting.dropped.extend(next);
+            (next, is_late) = self.take(now, waiting);
+            if is_late {
+                self.drop_next = self.after(self.drop_next);
+            } else {
+                self.is_dropping = false;
+            }
+        }
+        next
+    }
+
+    /// Marks a packet, if that is wanted and it can be.
+    fn mark<P: Packet>(&self, queued: &mut Option<Queued<P>>) -> bool {
+        self.ecn && queued.as_mut().is_some_and(|queued| queued.packet.mark())
+    }
+
+    /// The first packet, and whether packets have waited too long for too long (§5.5).
+    fn take<P: Packet>(
+        &mut self,
+        now: Time,
+        waiting: &mut Waiting<P>,
+    ) -> (Option<Queued<P>>, bool) {
+        let Some(first) = waiting.pop() else {
+            self.first_above = None;
+            return (None, false);
+        };
+        let now = clock(now);
+        if now - clock(first.entered) < self.target || waiting.bytes() <= self.mtu {
+            self.first_above = None;
+            return (Some(first), false);
+        }
+        let until = *self.first_above.get_or_insert(now + self.interval);
+        (Some(first), now > until)
+    }
+
+    /// Signals begin. Soon after the last time they go on at nearly the rate that was needed then
+    /// (§5.6).
+    fn begin(&mut self, now: u64) {
+        self.is_dropping = true;
+        let grown = self.count - self.last_count;
+        if grown > 1 && now < self.drop_next + 16 * self.interval {
+            self.count = grown;
+            self.improve();
+        } else {
+            self.count = 1;
+            self.reciprocal = u16::MAX;
+        }
+        self.last_count = self.count;
+        self.drop_next = self.after(now);
+    }
+
+    /// The control law: the next signal comes an interval over the square root of their number later
+    /// (§5.3).
+    fn after(&self, time: u64) -> u64 {
+        time + ((self.interval * (u64::from(self.reciprocal) << SHIFT)) >> 32)
+    }
+
+    /// A step of Newton's method: x (3 - count x^2) / 2.
+    fn improve(&mut self) {
+        let x = u64::from(self.reciprocal) << SHIFT;
+        let rest = (3_u64 << 32).wrapping_sub(self.count.wrapping_mul((x * x) >> 32));
+        self.reciprocal = (((rest >> 2).wrapping_mul(x) >> 31) >> SHIFT) as u16;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::managed::tests::{Parcel, queued};
+
+    const MTU: u64 = 1500;
+
+    fn codel(ecn: bool) -> CoDel {
+        let (target, interval) = (Duration::from_millis(5), Duration::from_millis(100));
+        CoDel::new(&CoDelConfig { target, interval, mtu: MTU, ecn })
+    }
+
+    /// Takes a packet every millisecond from a queue in which all have waited for `wait`; the times in
+    /// milliseconds of signals.
+    fn signals(codel: &mut CoDel, wait: u64, millis: u64, ect: bool) -> Vec<u64> {
+        let mut signals = Vec::new();
+        for now in wait..wait + millis {
+            let at = |millis| Time::ZERO + Duration::from_millis(millis);
+            let mut waiting = Waiting::default();
+            while waiting.bytes() < 4 * MTU {
+                let packet = Parcel { ect, ..Parcel::default() };
+                waiting.push(queued(at(now - wait), packet));
+            }
+            let next = codel.next(at(now), &mut waiting).unwrap();
+            let is_dropped = !waiting.dropped.is_empty();
+            if is_dropped || next.packet.ce {
+                signals.push(now - wait);
+            }
+        }
+        signals
+    }
+
+    #[test]
+    fn signals_come_faster_by_the_square_root_of_their_number() {
+        // RFC 8289 §3.3, §5.3: the first when an interval of 100 ms has passed, the others after
+        // 100 / sqrt(n) ms. Newton's steps x (3 - n x^2) / 2 from x = 1 make that 100, 50 (for 70.7),
+        // 56.3 (57.7), 48.8 (50), 44.2 (44.7), 40.4 (40.8). Packets leave each millisecond.
+        for (ecn, ect) in [(false, false), (false, true), (true, false), (true, true)] {
+            let seen = signals(&mut codel(ecn), 10, 450, ect);
+            let expected = [100.0, 200.0, 250.0, 306.3, 355.0, 399.2, 439.7];
+            assert_eq!(seen.len(), expected.len(), "{seen:?}");
+            for (seen, expected) in seen.iter().zip(expected) {
+                let late = *seen as f64 - expected;
+                assert!((0.0..=2.0).contains(&late), "{seen} for {expected}");
+            }
+        }
+    }
+
+    #[test]
+    fn short_waits_and_short_queues_are_never_signalled() {
+        assert!(signals(&mut codel(false), 4, 1000, false).is_empty());
+        // §5.5: no more than a packet is left behind it.
+        let (mut codel, mut waiting) = (codel(false), Waiting::default());
+        for millis in 0..1000 {
+            let at = |millis| Time::ZERO + Duration::from_millis(millis);
+            waiting.push(queued(at(millis), Parcel::default()));
+            waiting.push(queued(at(millis), Parcel::default()));
+            codel.next(at(millis + 50), &mut waiting).unwrap();
+            waiting.pop();
+        }
+        assert!(waiting.dropped.is_empty());
+    }
+
+    #[test]
+    fn the_reciprocal_of_the_square_root_is_good_from_three_on() {
+        let mut codel = codel(false);
+        (codel.count, codel.reciprocal) = (1, u16::MAX);
+        for count in 2..=1000_u32 {
+            codel.count = count.into();
+            codel.improve();
+            let exact = 65_536.0 / libm::sqrt(f64::from(count));
+            let off = f64::from(codel.reciprocal) / exact - 1.0;
+            // One step is from 1 to 0.5 for 0.707, the next to 0.5625 for 0.5774.
+            let most = if count == 2 { 0.30 } else { 0.03 };
+            assert!(off.abs() < most, "{count}: {off}");
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Random Early Detection (Floyd & Jacobson 1993), in the integers of Linux (`sch_red`, `net/red.h`):
+//! lengths in bytes, the weight of the average a power of two, its decay while idle from a table.
+//!
+//! With a weight of 1 and `min` equal to `max` it is a step: a packet that finds so many bytes waiting
+//! is marked, and others are not (Alizadeh et al. 2010, §3.1).
+
+use crate::random::Random;
+use tcplab_units::Duration;
+
+/// A probability of one.
+const ONE: u64 = 1 << 32;
+
+/// What RED is told. Lengths are in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct RedConfig {
+    /// The average length from which packets are signalled.
+    pub min: u64,
+    /// The average length at which the probability has reached `probability`.
+    pub max: u64,
+    /// The probability at `max`.
+    pub probability: f64,
+    /// The weight of the newest length in the average.
+    pub weight: f64,
+    /// The probability climbs on to 1 between `max` and twice `max`, not at once (Floyd 2000).
+    pub gentle: bool,
+    /// How long a full packet takes: so the average falls while the queue is idle.
+    pub packet_time: Duration,
+}
+
+/// How an average of lengths moves.
+#[derive(Clone, Debug)]
+pub struct Averaging {
+    /// The weight of the newest length is 2 to the power of minus this.
+    pub weight_log: u32,
+    /// A place of the table stands for 2 to the power of so many microseconds of idle time.
+    pub cell_log: u32,
+    /// By how many bits the average is shifted down after such a time.
+    pub table: [u8; 256],
+}
+
+impl Averaging {
+    /// With this weight, for packets that take so long: while a queue is idle its average falls as if
+    /// packets had passed, by a factor of 1 - weight for each.
+    pub fn new(weight: f64, packet_time: Duration) -> Self {
+        let weight_log = libm::round(-libm::log2(weight)).clamp(0.0, 31.0) as u32;
+        if weight_log == 0 {
+            // The average is the newest length: an idle queue has none.
+            return Self { weight_log, cell_log: 0, table: [31; 256] };
+        }
+        let kept = 1.0 - 1.0 / f64::from(1_u32 << weight_log);
+        let packet_us = packet_time.as_picos() as f64 / 1e6;
+        let shift_per_us = -libm::log2(kept) / packet_us;
+        let longest_us = 31.0 / shift_per_us;
+        let reaches = |log: &u32| 256.0 * f64::from(1_u32 << log) >= longest_us;
+        let cell_log = (0..31).find(reaches).unwrap_or(31);
+        let cell_us = f64::from(1_u32 << cell_log);
+        let shift = |cell: usize| libm::round(cell as f64 * cell_us * shift_per_us).min(31.0) as u8;
+        Self { weight_log, cell_log, table: std::array::from_fn(shift) }
+    }
+
+    /// The average, scaled by the weight, after an idle time.
+    fn after_idle(&self, average: u64, idle: Duration) -> u64 {
+        let micros = (idle.as_picos() / 1_000_000).min(255 << self.cell_log);
+        match self.table[(micros >> self.cell_log) as usize] {
+            // The beginning of an exponential is nearly a line.
+            0 => average - ((average * micros) >> self.cell_log).min(average / 2),
+            shift => average >> shift,
+        }
+    }
+}
+
+/// The running state of RED.
+#[derive(Clone, Debug)]
+pub(crate) struct Red {
+    averaging: Averaging,
+    min: u64,
+    max: u64,
+    /// The probability at `max`, in 2^-32.
+    most: u64,
+    /// What each byte above `min` adds to it.
+    per_byte: u64,
+    gentle: bool,
+    /// The average length, scaled by the weight.
+    average: u64,
+    /// Packets since the last that was signalled, once the average is above `min`.
+    count: Option<u64>,
+    /// The random number that the next signal waits for, below 2^32.
+    drawn: u64,
+    random: Random,
+}
+
+impl Red {
+    pub fn new(config: RedConfig, random: Random) -> Self {
+        let averaging = Averaging::new(config.weight, config.packet_time);
+        let most = ((config.probability.clamp(0.0, 1.0) * ONE as f64) as u64).min(ONE - 1);
+        let max = config.max.max(config.min);
+        Self {
+            min: config.min,
+            max,
+            most,
+            per_byte: (most / (max - config.min).max(1)).max(1),
+            gentle: config.gentle,
+            averaging,
+            average: 0,
+            count: None,
+            drawn: 0,
+            random,
+        }
+    }
+
+    /// A packet arrives. Says whether it is to be signalled: marked or dropped.
+    pub fn signals(&mut self, waiting_bytes: u64, idle: Option<Duration>) -> bool {
+        let log = self.averaging.weight_log;
+        self.average = match idle {
+            None => (self.average + waiting_bytes).saturating_sub(self.average >> log),
+            Some(idle) => self.averaging.after_idle(self.average, idle),
+        };
+        let length = self.average >> log;
+        if self.average < self.min << log {
+            self.count = None;
+            return false;
+        }
+        let is_above = self.average >= self.max << log;
+        if is_above && (!self.gentle || length >= 2 * self.max) {
+            self.count = None;
+            return true;
+        }
+        let Some(count) = self.count else {
+            self.count = Some(0);
+            self.draw();
+            return false;
+        };
+        let count = count + 1;
+        self.count = Some(count);
+        // Signals are spread evenly and not by a coin for each packet (Floyd & Jacobson 1993, §7).
+        let is_due = if is_above {
+            let above = u128::from(ONE - self.most) * u128::from(length - self.max);
+            let chance = u128::from(self.most) + above / u128::from(self.max.max(1));
+            chance * u128::from(count) >= u128::from(self.drawn)
+        } else {
+            (length - self.min).saturating_mul(count) >= self.drawn / self.per_byte
+        };
+        if is_due {
+            self.count = Some(0);
+            self.draw();
+        }
+        is_due
+    }
+
+    fn draw(&mut self) {
+        self.drawn = self.random.bits() >> 32;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn red(config: RedConfig) -> Red {
+        Red::new(config, Random::new(1, "test"))
+    }
+
+    fn config(weight: f64) -> RedConfig {
+        let packet_time = Duration::from_micros(1200);
+        RedConfig { min: 15_000, max: 45_000, probability: 0.1, weight, gentle: false, packet_time }
+    }
+
+    #[test]
+    fn the_average_follows_the_queue_by_its_weight() {
+        let mut red = red(config(0.25));
+        // A quarter of what is missing each time: 4000, 7000, 9250 of 16,000.
+        for expected in [4_000, 7_000, 9_250] {
+            red.signals(16_000, None);
+            assert_eq!(red.average >> 2, expected);
+        }
+    }
+
+    #[test]
+    fn an_idle_queue_forgets_as_if_packets_had_passed() {
+        // Floyd & Jacobson 1993, §4: by (1 - w)^m. 0.75^10 = 0.056; a shift is a power of two, so what
+        // is left lies within a factor of the square root of two.
+        let averaging = Averaging::new(0.25, Duration::from_micros(1200));
+        let left = averaging.after_idle(1 << 20, Duration::from_millis(12)) as f64;
+        let expected = libm::pow(0.75, 10.0) * libm::exp2(20.0);
+        assert!((0.7..=1.42).contains(&(left / expected)), "{left} for {expected}");
+        assert_eq!(averaging.after_idle(1 << 20, Duration::from_secs(10)), 0);
+        assert_eq!(averaging.after_idle(1 << 20, Duration::ZERO), 1 << 20);
+    }
+
+    #[test]
+    fn below_min_nothing_is_signalled_and_from_max_everything() {
+        let mut red = red(config(1.0));
+        assert!((0..1000).all(|_| !red.signals(14_999, None)));
+        assert!((0..1000).all(|_| red.signals(45_000, None)));
+    }
+
+    #[test]
+    fn in_between_a_share_is_signalled_that_grows_with_the_length() {
+        // At half the way the chance p is 0.05 by itself. Signals that wait for a number of packets
+        // spread evenly over 1..=1/p are (1/p + 1) / 2 = 10.5 packets apart (§7), and the first of all
+        // only draws. 20,000 packets hold 1,905 of them; a distance has the standard deviation
+        // 20 / sqrt(12) = 5.8, so five deviations of their number are 5 * 5.8 * sqrt(1905) / 10.5 = 120.
+        let mut red = red(config(1.0));
+        let signals = (0..20_000).filter(|_| red.signals(30_000, None)).count();
+        assert!(signals.abs_diff(1_905) < 120, "{signals}");
+    }
+
+    #[test]
+    fn a_gentle_one_climbs_on_to_twice_max() {
+        let mut red = red(RedConfig { gentle: true, ..config(1.0) });
+        // At 1.5 max: 0.1 + 0.9 / 2 = 0.55, so after (1 / 0.55 + 1) / 2 = 1.4 packets: with one random
+        // number for each distance that is 1 with 0.55 and 2 else, 1.45 on average.
+        let signals = (0..14_500).filter(|_| red.signals(67_500, None)).count();
+        // Standard deviation of a distance 0.5: of their number 0.5 * sqrt(10000) / 1.45 = 34; five.
+        assert!(signals.abs_diff(10_000) < 172, "{signals}");
+        assert!((0..100).all(|_| red.signals(90_000, None)));
+    }
+
+    #[test]
+    fn with_a_weight_of_one_and_equal_thresholds_it_is_a_step() {
+        let mut red = red(RedConfig { max: 15_000, ..config(1.0) });
+        for (length, expected) in [(14_999, false), (15_000, true), (14_000, false), (99_000, true)]
+        {
+            assert_eq!(red.signals(length, None), expected, "{length}");
+        }
+        assert!(!red.signals(0, Some(Duration::ZERO)));
+    }
+}
