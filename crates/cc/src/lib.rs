@@ -33,6 +33,7 @@ pub mod cdg;
 pub mod compound;
 pub mod copa;
 pub mod cubic;
+pub mod dctcp;
 pub mod highspeed;
 pub mod htcp;
 pub mod hybla;
@@ -71,6 +72,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     compound::ALGORITHM,
     copa::ALGORITHM,
     cubic::ALGORITHM,
+    dctcp::ALGORITHM,
     highspeed::ALGORITHM,
     htcp::ALGORITHM,
     hybla::ALGORITHM,

@@ -62,6 +62,9 @@ pub trait CongestionControl: Debug + Send {
     /// in flight.
     fn on_unused(&mut self, _flow: &FlowState, _used: u64) {}
 
+    /// A loss was found while the window was led to a smaller one for a mark, and `cwnd` is left of it.
+    fn on_deepened(&mut self, _cwnd: u64) {}
+
     /// The sender has led the window to `cwnd`, less than it had to (rate halving): it goes on from
     /// there.
     fn on_moderated(&mut self, _cwnd: u64) {}

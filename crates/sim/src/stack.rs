@@ -3,35 +3,51 @@
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tcplab_cc::{BuildError, CongestionControl, CutBase, Flavour, Init, Origin, Params, resolve};
+use tcplab_cc::{
+    BuildError, CongestionControl, CutBase, Flavour, Init, Marks, Origin, Params, resolve,
+};
 use tcplab_model::{
     AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff,
     Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
-    AckCounting as Counting, BuildControl, Ecn, Keepalive, LossRecovery, Settings, Start,
-    WindowReduction,
+    AckCounting as Counting, BuildControl, Capable, Ecn, Feedback, Keepalive, LossRecovery,
+    Settings, Start, WindowReduction,
 };
 
 /// What endpoints with equal stacks share.
 #[derive(Default)]
 pub(crate) struct Stacks {
-    known: BTreeMap<(*const StackPlan, u64), (Arc<Settings>, BuildControl)>,
+    known: BTreeMap<(*const StackPlan, u64, u8), (Arc<Settings>, BuildControl)>,
 }
 
 impl Stacks {
     /// The settings and the congestion control of an endpoint with this stack on a path that carries
-    /// segments of `mss_limit`.
-    pub fn get(&mut self, stack: &Arc<StackPlan>, mss_limit: u64) -> (Arc<Settings>, BuildControl) {
-        let make = || (Arc::new(settings(stack, mss_limit)), build_control(stack));
+    /// segments of `mss_limit`, in a flow whose sender uses marks so.
+    pub fn get(
+        &mut self,
+        stack: &Arc<StackPlan>,
+        mss_limit: u64,
+        marks: Marks,
+    ) -> (Arc<Settings>, BuildControl) {
+        let make = || (Arc::new(settings(stack, mss_limit, marks)), build_control(stack));
         let (settings, control) =
-            self.known.entry((Arc::as_ptr(stack), mss_limit)).or_insert_with(make);
+            self.known.entry((Arc::as_ptr(stack), mss_limit, marks as u8)).or_insert_with(make);
         (Arc::clone(settings), Arc::clone(control))
     }
 }
 
-/// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`.
-pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
+/// What the congestion control of this stack asks of marks.
+pub(crate) fn marks(stack: &StackPlan) -> Marks {
+    match resolve(&stack.cc.name, &Params::default()) {
+        Ok((Origin::Table(algorithm), _)) => algorithm.marks,
+        _ => Marks::AsSet,
+    }
+}
+
+/// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`, in a flow
+/// whose sender uses marks so.
+pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
     Settings {
         flavour: flavour(stack),
         mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
@@ -39,11 +55,19 @@ pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
         dsack: stack.dsack,
         timestamps: stack.timestamps,
         window_scaling: stack.window_scaling,
-        ecn: match (stack.ecn, stack.flavour) {
+        ecn: match (stack.ecn || marks != Marks::AsSet, stack.flavour) {
             (true, _) => Ecn::Asks,
             // `tcp_ecn` = 2.
             (false, PlannedFlavour::Linux) => Ecn::Answers,
             (false, PlannedFlavour::Rfc) => Ecn::Off,
+        },
+        feedback: match marks {
+            Marks::AsSet | Marks::Counted => Feedback::Classic,
+            Marks::Echoed => Feedback::Changes,
+        },
+        capable: match marks {
+            Marks::AsSet => Capable::NewData,
+            Marks::Echoed | Marks::Counted => Capable::All,
         },
         nagle: stack.nagle,
         limited_transmit: stack.limited_transmit,

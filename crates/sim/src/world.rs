@@ -2,7 +2,7 @@
 
 use crate::packet::OnWire;
 use crate::recorder::Recorder;
-use crate::stack::Stacks;
+use crate::stack::{Stacks, marks};
 use crate::traffic::{Flow, Source};
 use tcplab_engine::{
     CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit,
@@ -227,7 +227,7 @@ fn ends_of(
         let mut random = Random::new(seed, &format!("{} {}", side.name(), flow.name));
         let identity = Identity { initial_sequence: random.bits() as u32, seed: random.bits() };
         let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
-        let (settings, control) = stacks.get(stack, flow.mss_limit);
+        let (settings, control) = stacks.get(stack, flow.mss_limit, marks(&flow.stack));
         End {
             endpoint: Endpoint::new(settings, control, identity),
             route: network.add_route(&lanes, EndpointId(2 * number + side.peer())),

@@ -6,13 +6,14 @@
 mod world;
 
 use proptest::prelude::*;
+use tcplab_cc::Marks;
 use tcplab_model::{CongestionControl, Profile, StackPlan};
 use tcplab_tcp::{BuildControl, Settings, State};
 use world::{CLIENT, Fate, SERVER, World, millis};
 
 /// An endpoint with the options of a profile, which does not give up while the wire is bad.
 fn end(stack: &StackPlan) -> (Settings, BuildControl) {
-    let settings = tcplab_sim::settings(stack, 1460);
+    let settings = tcplab_sim::settings(stack, 1460, Marks::AsSet);
     let patient = Settings { syn_retries: 100, syn_ack_retries: 100, retries: 100, ..settings };
     (patient, tcplab_sim::build_control(stack))
 }

@@ -83,6 +83,15 @@ impl Acks {
         }
     }
 
+    /// Data waits for its acknowledgment.
+    #[inline]
+    pub fn is_waiting(&self) -> bool {
+        match &self.linux {
+            Some(linux) => linux.is_waiting(),
+            None => self.pending > 0,
+        }
+    }
+
     /// Time has passed.
     #[inline]
     pub fn on_timer(&mut self, now: Time, rto: Duration) {

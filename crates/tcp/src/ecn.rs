@@ -1,8 +1,9 @@
 //! Explicit congestion notification (RFC 3168): agreed on in the handshake, marks echoed until the
-//! sender says that it has made its window smaller. What a mark means for the window is `recovery`.
+//! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). What a mark means
+//! for the window is `recovery`.
 
 use crate::segment::{Flags, Segment};
-use crate::settings::Ecn;
+use crate::settings::{Capable, Ecn, Feedback, Settings};
 
 /// What the two ends know of marks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -22,6 +23,8 @@ pub(crate) struct Said {
     pub marked: bool,
     /// The window was made smaller.
     pub reduced: bool,
+    /// Marks begin or end, and that is to be told at once.
+    pub changed: bool,
 }
 
 impl Marks {
@@ -38,13 +41,17 @@ impl Marks {
 
     /// The flags of our SYN after so many of them. One that is repeated does not ask: what drops those
     /// that do would drop it, too (§6.1.1.1).
-    pub fn of_syn(setting: Ecn, sent: u32) -> Flags {
-        if setting == Ecn::Asks && sent == 0 { Flags::ECE.with(Flags::CWR) } else { Flags::NONE }
+    pub fn of_syn(settings: &Settings, sent: u32) -> Flags {
+        if settings.ecn == Ecn::Asks && sent == 0 {
+            Flags::ECE.with(Flags::CWR).with(capable(settings))
+        } else {
+            Flags::NONE
+        }
     }
 
     /// The flags of our SYN-ACK.
-    pub fn of_answer(self) -> Flags {
-        if self.agreed { Flags::ECE } else { Flags::NONE }
+    pub fn of_answer(self, settings: &Settings) -> Flags {
+        if self.agreed { Flags::ECE.with(capable(settings)) } else { Flags::NONE }
     }
 
     /// Whether the peer says that its data was marked (§6.1.2).
@@ -56,11 +63,16 @@ impl Marks {
     /// Takes a segment, of which data counts (§6.1.3). A mark on the one that says that the window is smaller is a
     /// new one.
     #[inline]
-    pub fn on_segment(&mut self, segment: &Segment) -> Said {
+    pub fn on_segment(&mut self, segment: &Segment, settings: &Settings) -> Said {
         if !self.agreed || segment.payload == 0 {
             return Said::default();
         }
         let reduced = segment.flags.has(Flags::CWR);
+        if settings.feedback == Feedback::Changes {
+            let changed = self.changes(segment, settings);
+            self.echoes ^= changed;
+            return Said { changed, reduced, marked: false };
+        }
         self.echoes &= !reduced;
         // What could not be marked was probably sent again (`__tcp_ecn_check_ce`).
         let mut marked = self.seen && !segment.flags.has(Flags::ECT);
@@ -69,13 +81,24 @@ impl Marks {
             self.echoes = true;
         }
         self.seen |= segment.flags.has(Flags::ECT);
-        Said { marked, reduced }
+        Said { marked, reduced, changed: false }
     }
 
-    /// The flag of all that is sent while a mark is echoed (§6.1.3).
+    /// Whether this segment begins or ends marks, and that is to be told (RFC 8257 §3.2).
     #[inline]
-    pub fn echo(self) -> Flags {
-        if self.echoes { Flags::ECE } else { Flags::NONE }
+    pub fn changes(self, segment: &Segment, settings: &Settings) -> bool {
+        settings.feedback == Feedback::Changes
+            && self.agreed
+            && segment.payload > 0
+            && segment.flags.has(Flags::ECT)
+            && segment.flags.has(Flags::CE) != self.echoes
+    }
+
+    /// The flags of all that is sent: while a mark is echoed (§6.1.3), and where all can be marked.
+    #[inline]
+    pub fn of_any(self, settings: &Settings) -> Flags {
+        let echo = if self.echoes { Flags::ECE } else { Flags::NONE };
+        if self.agreed { echo.with(capable(settings)) } else { echo }
     }
 
     /// The flags of data that leaves for the first time: it can be marked, and it tells that the window
@@ -87,5 +110,14 @@ impl Marks {
             (true, false) => Flags::ECT,
             (true, true) => Flags::ECT.with(Flags::CWR),
         }
+    }
+}
+
+/// What any packet is that is sent where all can be marked.
+#[inline]
+fn capable(settings: &Settings) -> Flags {
+    match settings.capable {
+        Capable::NewData => Flags::NONE,
+        Capable::All => Flags::ECT,
     }
 }

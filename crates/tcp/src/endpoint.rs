@@ -394,8 +394,8 @@ impl Endpoint {
 
     /// A segment without data.
     #[inline]
-    fn bare(&mut self, now: Time, start: u64) -> Segment {
-        let flags = Flags::ACK.with(self.marks.echo());
+    pub(crate) fn bare(&mut self, now: Time, start: u64) -> Segment {
+        let flags = Flags::ACK.with(self.marks.of_any(&self.settings));
         self.dress(now, flags, start, 0)
     }
 
@@ -404,7 +404,7 @@ impl Endpoint {
     }
 
     fn data_segment(&mut self, now: Time, data: Data) -> Segment {
-        let mut flags = Flags::ACK.with(self.marks.echo());
+        let mut flags = Flags::ACK.with(self.marks.of_any(&self.settings));
         if !data.again && data.payload > 0 {
             flags = flags.with(self.marks.of_new_data(&mut self.send.owes_cwr));
         }

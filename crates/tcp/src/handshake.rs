@@ -15,9 +15,9 @@ impl Endpoint {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
         let flags = flags.with(if is_answer {
-            self.marks.of_answer()
+            self.marks.of_answer(&self.settings)
         } else {
-            Marks::of_syn(self.settings.ecn, self.syns_sent)
+            Marks::of_syn(&self.settings, self.syns_sent)
         });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);

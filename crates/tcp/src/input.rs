@@ -194,14 +194,21 @@ impl Endpoint {
             // What waited is told as it was. What arrived has asked for its ACK before: that was it.
             let ack = self.dress(now, Flags::ACK, self.send.nxt, 0);
             self.owes_ack = Some(Box::new(ack));
+        } else if self.acks.is_waiting() && self.marks.changes(segment, &self.settings) {
+            // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
+            let ack = self.bare(now, self.send.nxt);
+            self.owes_ack = Some(Box::new(ack));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
         if self.settings.is_linux() {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap), told);
         } else {
-            self.marks.on_segment(segment);
+            let said = self.marks.on_segment(segment, &self.settings);
             self.acks.on_data(now, reception, &self.settings);
+            if said.changed {
+                self.acks.hurry();
+            }
         }
         if self.receive.is_finished() {
             // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
@@ -240,7 +247,7 @@ impl Endpoint {
             payload,
             pushed: segment.flags.has(Flags::PUSH),
             in_order,
-            said: self.marks.on_segment(segment),
+            said: self.marks.on_segment(segment, &self.settings),
             has_gap: self.receive.has_gap(),
             told,
             filled: had_gap && !self.receive.has_gap(),

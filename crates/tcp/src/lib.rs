@@ -61,5 +61,7 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, Ecn, Keepalive, LossRecovery, Settings, WindowReduction};
+pub use settings::{
+    AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, Settings, WindowReduction,
+};
 pub use view::{RttSummary, Snapshot};

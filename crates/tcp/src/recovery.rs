@@ -388,6 +388,18 @@ impl Sender {
         self.flight.recovery.partial_acks = 0;
         if reduces {
             self.begin_reduction(now, Cause::Loss, flight, settings);
+        } else {
+            self.deepen_reduction(now);
+        }
+    }
+
+    /// A loss was found while the window gets smaller for a mark: a controller may go further down.
+    fn deepen_reduction(&mut self, now: Time) {
+        let cwnd = self.cwnd();
+        self.consult(now, |cc, _| cc.on_deepened(cwnd));
+        let target = self.control.ssthresh.unwrap_or(self.control.cwnd);
+        if let Some(reduction) = &mut self.flight.reduction {
+            reduction.aim_at(target);
         }
     }
 
@@ -431,8 +443,8 @@ impl Sender {
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
         // What was outstanding when the loss showed itself; since then all of it was acknowledged.
         let flight = self.flight.tail.flight;
-        self.begin_reduction(now, Cause::Loss, flight, settings);
         self.set_phase(Phase::Reduced);
+        self.begin_reduction(now, Cause::Loss, flight, settings);
         self.flight.reduction = None;
         self.consult(now, |cc, flow| cc.on_recovered(flow));
         self.settle();

@@ -79,6 +79,11 @@ impl Reduction {
         }
     }
 
+    /// Leads to this window from now on.
+    pub fn aim_at(&mut self, target: u64) {
+        self.target = target;
+    }
+
     pub fn on_sent(&mut self) {
         if let Way::Proportional { sent, .. } = &mut self.way {
             *sent += 1;

@@ -55,6 +55,24 @@ pub enum Ecn {
     Asks,
 }
 
+/// How the receiver of marks tells of them, where both ends agree on marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Feedback {
+    /// That there was one, until the sender says that it knows (RFC 3168 §6.1.3).
+    Classic,
+    /// Every change, at once: what is acknowledged together was marked or not (RFC 8257 §3.2).
+    Changes,
+}
+
+/// Which packets can be marked, where both ends agree on marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capable {
+    /// Data that leaves for the first time (RFC 3168 §6.1.4, §6.1.5).
+    NewData,
+    /// All: nothing would be dropped in their place (RFC 8257 §3.5).
+    All,
+}
+
 /// Probes of a peer that has not been heard (RFC 9293 §3.8.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
@@ -85,6 +103,10 @@ pub struct Settings {
     pub window_scaling: bool,
     /// Explicit congestion notification.
     pub ecn: Ecn,
+    /// How marks are told of.
+    pub feedback: Feedback,
+    /// Which packets can be marked.
+    pub capable: Capable,
     /// Hold back small segments while data is outstanding (RFC 9293 §3.7.4).
     pub nagle: bool,
     /// Send new data on the first two duplicate ACKs (RFC 3042).
@@ -161,6 +183,8 @@ impl Default for Settings {
             timestamps: true,
             window_scaling: true,
             ecn: Ecn::Off,
+            feedback: Feedback::Classic,
+            capable: Capable::NewData,
             nagle: true,
             limited_transmit: true,
             rack: false,

@@ -50,13 +50,16 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let to = way(planned.to, &planned.forward, &sender.route);
         let from = way(planned.from, &planned.back, &receiver.route);
         let mut socket = sender.socket;
+        let mut peer_socket = receiver.socket;
+        // Its receiver answers marks in its own way, and listens for that.
+        peer_socket.congestion_control = (cc == "dctcp").then(|| cc.clone());
         socket.congestion_control = Some(cc);
         // With questions and programs, the one that sends the data is the one that is asked.
         let asks = traffic::asks(&planned.traffic);
         let (connections, server_port) = (traffic.connections(), ports.server());
         let client_port = ports.clients(connections, planned, &mut mistakes);
         let sending = Side { host: planned.from, address: from, port: 0, socket };
-        let receiving = Side { host: planned.to, address: to, port: 0, socket: receiver.socket };
+        let receiving = Side { host: planned.to, address: to, port: 0, socket: peer_socket };
         let (mut client, mut server) =
             if asks { (receiving, sending) } else { (sending, receiving) };
         (client.port, server.port) = (client_port, server_port);

@@ -104,6 +104,11 @@ impl LinuxAcks {
         self.compressed > 0
     }
 
+    /// Whether the timer of delayed ACKs runs (`ICSK_ACK_TIMER`).
+    pub fn is_waiting(&self) -> bool {
+        self.timeout.is_some()
+    }
+
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
@@ -123,7 +128,8 @@ impl LinuxAcks {
         }
         let is_quick = self.quick > 0 && !self.awaits_answer;
         let is_much = arrived.next - arrived.acked > self.largest && arrived.holds;
-        if is_much || is_quick || arrived.filled || arrived.said.reduced {
+        let is_told_at_once = arrived.said.reduced || arrived.said.changed;
+        if is_much || is_quick || arrived.filled || is_told_at_once {
             return Time::ZERO;
         }
         if settings.delayed_ack.is_none() || settings.ack_every == 1 {

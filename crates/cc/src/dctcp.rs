@@ -1,0 +1,323 @@
+//! DCTCP: cut the window by the share of marked packets.
+//!
+//! A classic sender halves its window for one mark, so a queue that is to keep the link busy must be
+//! long. DCTCP asks how many packets were marked: few marks are a small cut. Queues can then mark as
+//! soon as a few packets wait, and stay that short. It was made for data centres, where all hosts and
+//! queues belong to one owner; beside classic flows on such a queue it takes nearly everything.
+//!
+//! - A switch marks every packet that finds more than K waiting. The receiver echoes the marks as
+//!   they come: it acknowledges at once when they begin or end (RFC 8257 §3.2).
+//! - Once a window, `alpha` moves towards the share F of marked packets: `alpha += g (F - alpha)`,
+//!   with g = 2 to the power of minus `dctcp_shift_g`.
+//! - The first mark in a window makes the window smaller: `cwnd *= 1 - alpha / 2`. All marked, it is
+//!   halved, as Reno does; it grows like Reno's. A loss halves it, whatever alpha is.
+//!
+//! N flows of equal windows keep a queue that marks at K between K + N and K + N less the amplitude
+//! `sqrt(2 N (C RTT + K)) / 2` (Alizadeh et al. 2010, §3.3), so that K = C RTT / 7 is enough for a full
+//! link. Flows converge more slowly than Reno's.
+//!
+//! Both ends use ECN and the echo without being asked to, and all their packets can be marked. This is
+//! the kernel's arithmetic (`tcp_dctcp.c`), in both flavours: alpha in 1/1024, and at first 1. There, a
+//! loss at the end of a flight that a probe has repaired counts like a mark.
+//!
+//! - RFC 8257.
+//! - Alizadeh, Greenberg, Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan: Data Center TCP
+//!   (DCTCP), SIGCOMM 2010.
+
+use crate::{
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
+    Marks, Phase, Window, defaults,
+};
+use serde::de::{Deserializer, Error};
+use serde::{Deserialize, Serialize};
+use tcplab_units::Duration;
+
+/// An alpha of one.
+const ONE: u64 = 1 << LOG;
+const LOG: u32 = 10;
+
+/// DCTCP in the table.
+pub const ALGORITHM: Algorithm = Algorithm {
+    name: "dctcp",
+    kind: Kind::Marks,
+    summary: "cut by the share of marked packets, for queues that mark at a threshold",
+    reference: "RFC 8257; Alizadeh et al. 2010",
+    year: 2010,
+    marks: Marks::Echoed,
+    source: include_str!("dctcp.rs"),
+    presets: &[],
+    defaults: defaults::<Config>,
+    build: |init, params| Ok(Box::new(Dctcp::new(init, &params.parse()?))),
+};
+
+/// Parameters of DCTCP, which are the kernel module's.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The weight of a window in alpha is 2 to the power of minus this (RFC 8257 §4.2: g = 1/16).
+    #[serde(deserialize_with = "shift")]
+    pub dctcp_shift_g: u32,
+    /// Alpha at the beginning, in 1/1024. Careful is 1024: the first mark halves the window.
+    #[serde(deserialize_with = "alpha")]
+    pub dctcp_alpha_on_init: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { dctcp_shift_g: 4, dctcp_alpha_on_init: ONE }
+    }
+}
+
+fn up_to<'de, D: Deserializer<'de>>(deserializer: D, most: u64) -> Result<u64, D::Error> {
+    let number = u64::deserialize(deserializer)?;
+    if number > most {
+        return Err(D::Error::custom(format!("{number}, expected a whole number up to {most}")));
+    }
+    Ok(number)
+}
+
+fn shift<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u32, D::Error> {
+    up_to(deserializer, LOG.into()).map(|number| number as u32)
+}
+
+fn alpha<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    up_to(deserializer, ONE)
+}
+
+/// The DCTCP controller of one flow.
+#[derive(Clone, Debug)]
+pub struct Dctcp {
+    shift: u32,
+    flavour: Flavour,
+    window: Window,
+    /// The share of marked packets, in 1/1024.
+    alpha: u64,
+    /// Acknowledging this ends the window that is counted.
+    end: u64,
+    /// Segments delivered before it began.
+    delivered: u64,
+    /// Segments of it that were marked.
+    marked: u64,
+}
+
+impl Dctcp {
+    /// DCTCP at the start of a connection.
+    pub fn new(init: &Init, config: &Config) -> Self {
+        Self {
+            shift: config.dctcp_shift_g,
+            flavour: init.flavour,
+            window: Window::new(init),
+            alpha: config.dctcp_alpha_on_init,
+            end: 0,
+            delivered: 0,
+            marked: 0,
+        }
+    }
+
+    /// Moves alpha at the end of a window in which so many segments arrived (RFC 8257 §3.3 step 6).
+    fn update(&mut self, delivered: u64) {
+        let less = match self.alpha >> self.shift {
+            // What is too little to be shifted is forgotten.
+            0 => self.alpha,
+            less => less,
+        };
+        let more = (self.marked.saturating_mul(ONE >> self.shift)) / delivered.max(1);
+        self.alpha = (self.alpha - less).saturating_add(more).min(ONE);
+    }
+}
+
+impl CongestionControl for Dctcp {
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        self.marked = self.marked.saturating_add(ack.ce);
+        if flow.una < self.end {
+            return;
+        }
+        let delivered = flow.delivered.saturating_add(ack.delivered);
+        self.update(delivered.saturating_sub(self.delivered));
+        (self.end, self.delivered, self.marked) = (flow.nxt, delivered, 0);
+    }
+
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.is_recovering() || !flow.cwnd_limited {
+            return;
+        }
+        let rest = self.window.slow_start(ack.credit);
+        if rest > 0 {
+            self.window.grow(self.window.cwnd() as f64, rest);
+        }
+    }
+
+    fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        // In the kernel a loss that a probe repaired is no state of loss, and `ssthresh` alone is asked.
+        let is_probed = flow.phase == Phase::Reduced && self.flavour == Flavour::Linux;
+        if event.cause == Cause::Ecn || (event.cause == Cause::Loss && is_probed) {
+            let cwnd = self.window.cwnd();
+            let cut = cwnd.saturating_mul(self.alpha) >> (LOG + 1);
+            self.window.shrink_to(flow, event, cwnd - cut);
+        } else {
+            self.window.shrink(flow, event, 0.5);
+        }
+    }
+
+    fn on_deepened(&mut self, cwnd: u64) {
+        self.window.set_threshold((cwnd / 2).max(2));
+        self.window.cap(cwnd / 2);
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+    }
+
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        self.window.restart(flow, idle);
+    }
+
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        self.window.narrow(used);
+    }
+
+    fn on_moderated(&mut self, cwnd: u64) {
+        self.window.cap(cwnd);
+    }
+
+    fn control(&self) -> Control {
+        self.window.control()
+    }
+
+    fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        record("alpha", self.alpha as f64 / ONE as f64);
+        // Whether the last data it received was marked: a sender receives none.
+        record("ce_state", 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{INIT, LINUX, Path, windows};
+    use crate::{Params, build};
+
+    fn dctcp(init: &Init) -> Dctcp {
+        Dctcp::new(init, &Config::default())
+    }
+
+    /// Windows of so many segments, of which so many are marked.
+    fn after(cc: &mut Dctcp, rounds: usize, segments: u64, marked: u64) {
+        let mut flow = crate::testing::FLOW;
+        flow.delivered = cc.delivered;
+        flow.una = cc.end;
+        for _ in 0..rounds {
+            flow.nxt = flow.una + 1;
+            let ack = Ack { delivered: segments, ce: marked, ..Ack::default() };
+            cc.on_arrival(&flow, &ack);
+            flow.delivered += segments;
+            flow.una = flow.nxt;
+        }
+    }
+
+    #[test]
+    fn alpha_begins_at_one_and_follows_the_share_of_marks() {
+        let mut cc = dctcp(&INIT);
+        assert_eq!(cc.alpha, 1024);
+        // RFC 8257 §3.3: 15/16 of it and a 16th of F. 1024 -> 960 -> 900, with 14.06 a window of fresh
+        // marks for F = 1/4: 64 / 4 = 16.
+        after(&mut cc, 1, 40, 0);
+        assert_eq!(cc.alpha, 960);
+        after(&mut cc, 1, 40, 10);
+        assert_eq!(cc.alpha, 960 - 60 + 16);
+        // In the end it is F, but for what the shift drops: the last step of alpha >> 4 that is 16 is
+        // that of 256..=271.
+        after(&mut cc, 400, 40, 10);
+        assert!((256..=271).contains(&cc.alpha), "{}", cc.alpha);
+        // And nothing at all is left of it without marks.
+        after(&mut cc, 400, 40, 0);
+        assert_eq!(cc.alpha, 0);
+    }
+
+    #[test]
+    fn a_window_is_counted_once_its_last_data_is_acknowledged() {
+        let mut cc = dctcp(&INIT);
+        let mut flow = crate::testing::FLOW;
+        (flow.una, flow.nxt) = (1, 1001);
+        let ack = Ack { delivered: 1, ..Ack::default() };
+        cc.on_arrival(&flow, &ack);
+        assert_eq!((cc.alpha, cc.end), (960, 1001));
+        for una in [500, 1000] {
+            flow.una = una;
+            cc.on_arrival(&flow, &ack);
+            assert_eq!(cc.alpha, 960);
+        }
+        flow.una = 1001;
+        cc.on_arrival(&flow, &ack);
+        assert_eq!(cc.alpha, 900);
+    }
+
+    #[test]
+    fn a_mark_cuts_by_half_of_alpha_and_a_loss_by_half() {
+        for init in [INIT, LINUX] {
+            for (cause, alpha, expected) in [
+                (Cause::Ecn, 1024, 50),
+                // 100 - 100 * 256 / 2048 = 87.5, and 100 - floor(12.5) = 88.
+                (Cause::Ecn, 256, 88),
+                (Cause::Ecn, 0, 100),
+                (Cause::Loss, 0, 50),
+            ] {
+                let mut cc = dctcp(&init);
+                cc.window.set(100);
+                cc.alpha = alpha;
+                let event = Congestion { cause, flight: 100, again: false };
+                cc.on_congestion(&crate::testing::FLOW, event);
+                assert_eq!(cc.control().cwnd, expected, "{cause:?} {alpha}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_loss_during_a_cut_for_marks_halves_what_is_there() {
+        let mut cc = dctcp(&LINUX);
+        cc.window.set(100);
+        cc.alpha = 128;
+        let event = Congestion { cause: Cause::Ecn, flight: 100, again: false };
+        cc.on_congestion(&crate::testing::FLOW, event);
+        // 100 - 100 * 128 / 2048 = 93.75, and so 94; by then 97 of it were left.
+        assert_eq!(cc.control().ssthresh, Some(94));
+        cc.on_deepened(97);
+        assert_eq!((cc.control().ssthresh, cc.control().cwnd), (Some(48), 48));
+    }
+
+    #[test]
+    fn grows_like_reno() {
+        let mut newreno = build("newreno", &INIT, &Params::default()).unwrap();
+        let expected = windows(newreno.as_mut(), 20, &[80, 60]);
+        assert_eq!(windows(&mut dctcp(&INIT), 20, &[80, 60]), expected);
+    }
+
+    #[test]
+    fn a_gentle_mark_leaves_most_of_the_window() {
+        let mut cc = dctcp(&INIT);
+        let mut path = Path::new(&mut cc, Duration::from_millis(100));
+        for _ in 0..3 {
+            path.round();
+        }
+        // 10, 20, 40, 80: by then 70 segments are acknowledged. The first ACK ends a window, then those of
+        // 10, 28 (with 18 in flight behind that one) and 64 (36): 1024, 960, 900, 844, 792. And
+        // 80 - 80 * 792 / 2048 = 49.06.
+        let alpha = path.probe("alpha") * 1024.0;
+        assert!((alpha - 792.0).abs() < 0.5, "{alpha}");
+        path.congestion(Cause::Ecn);
+        assert_eq!(path.cwnd(), 50);
+    }
+
+    #[test]
+    fn refuses_what_the_kernel_would() {
+        for (name, value) in [("dctcp_shift_g", 11), ("dctcp_alpha_on_init", 1025)] {
+            let given = Params(serde_json::json!({ name: value }));
+            let error = build("dctcp", &INIT, &given).unwrap_err().to_string();
+            assert!(error.contains("expected a whole number up to"), "{error}");
+        }
+    }
+}
