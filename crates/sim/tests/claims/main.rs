@@ -5,6 +5,7 @@
 mod bbr;
 mod compound;
 mod delay_based;
+mod dctcp;
 mod digests;
 mod fairness;
 mod goodput;

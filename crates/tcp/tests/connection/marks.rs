@@ -3,7 +3,8 @@
 //! Round trips take 100 ms.
 
 use crate::peer::*;
-use tcplab_tcp::{Ecn, Flags, Settings, WindowReduction};
+use tcplab_tcp::{Capable, Ecn, Feedback, Flags, Settings, WindowReduction};
+use tcplab_units::Duration;
 
 const RTT: u64 = ms(100);
 const ECE: Flags = Flags::ECE;
@@ -186,4 +187,77 @@ fn linux_acknowledges_marks_and_the_answer_to_them_at_once() {
     peer.gets(ms(31), ack(22_001));
     peer.sends(ms(32), segment(23));
     peer.gets(ms(32), ack(23_001));
+}
+
+/// Marks are echoed as they come, and everything can be marked.
+fn echoing(settings: Settings) -> Settings {
+    Settings { feedback: Feedback::Changes, capable: Capable::All, ..asks(settings) }
+}
+
+#[test]
+fn marks_are_echoed_as_they_come() {
+    // RFC 8257 §3.2: ECE is set exactly while what is acknowledged was marked, whatever CWR says.
+    for settings in [echoing(rfc()), Settings { quick_ack: 0, ..echoing(linux()) }] {
+        let mut peer = agreed(Settings { delayed_ack: None, ..settings });
+        for (number, marked) in [false, true, true, false, true].into_iter().enumerate() {
+            let (number, at) = (number as u64, ms(1 + number as u64));
+            let line = data(number * MSS + 1..(number + 1) * MSS + 1).with(ECT).with(CWR);
+            let answer = ack((number + 1) * MSS + 1);
+            peer.sends(at, if marked { line.with(CE) } else { line });
+            peer.gets(at, if marked { answer.with(ECE) } else { answer.without(ECE) });
+        }
+    }
+}
+
+#[test]
+fn what_waits_when_marks_begin_or_end_is_acknowledged_for_itself() {
+    // RFC 8257 §3.2: two ACKs, so that each tells of what it acknowledges.
+    let delayed = Settings { delayed_ack: Some(Duration::from_millis(40)), ..echoing(rfc()) };
+    let mut peer = agreed(delayed);
+    peer.sends(ms(1), data(1..1001).with(ECT));
+    peer.sends(ms(2), data(1001..2001).with(ECT).with(CE));
+    peer.gets(ms(2), ack(1001).without(ECE));
+    peer.gets(ms(2), ack(2001).with(ECE));
+    // While they go on, ACKs wait as usual.
+    peer.sends(ms(3), data(2001..3001).with(ECT).with(CE));
+    peer.sends(ms(4), data(3001..4001).with(ECT).with(CE));
+    peer.gets(ms(4), ack(4001).with(ECE));
+    peer.sends(ms(5), data(4001..5001).with(ECT).with(CE));
+    peer.sends(ms(6), data(5001..6001).with(ECT));
+    peer.gets(ms(6), ack(5001).with(ECE));
+    peer.gets(ms(6), ack(6001).without(ECE));
+}
+
+#[test]
+fn linux_does_the_same_with_its_delayed_acks() {
+    // dctcp_ece_ack_update: ICSK_ACK_TIMER and ICSK_ACK_NOW.
+    let mut peer = agreed(Settings { receive_buffer: 131_072, ..echoing(linux()) });
+    let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
+    for number in 1..=17 {
+        peer.sends(ms(number), segment(number));
+        peer.gets(ms(number), ack(number * MSS + 1));
+    }
+    peer.sends(ms(20), segment(18));
+    peer.sends(ms(21), segment(19).with(CE));
+    peer.gets(ms(21), ack(18_001).without(ECE));
+    peer.gets(ms(21), ack(19_001).with(ECE));
+    // No quick ACKs follow: the marks are known.
+    peer.sends(ms(22), segment(20).with(CE));
+    peer.sends(ms(23), segment(21).with(CE));
+    peer.gets(ms(23), ack(21_001).with(ECE));
+}
+
+#[test]
+fn where_all_can_be_marked_all_say_so() {
+    // RFC 8257 §3.5, tcp_ecn_send: SYNs, ACKs and what is sent again.
+    let mut peer = Peer::connecting(echoing(rfc()));
+    peer.gets(0, syn().with(ECE).with(CWR).with(ECT));
+    peer.sends(ms(100), syn().acking(1).with(ECE));
+    peer.gets(ms(100), ack(1).with(ECT));
+    peer.writes(ms(100), 4 * MSS);
+    peer.gets(ms(100), data(1..4001).with(ECT));
+    peer.sends(ms(200), ack(1).sack(1001..4001));
+    peer.gets(ms(200), data(1..1001).with(ECT));
+    let mut peer = Peer::listening(echoing(rfc()), syn().with(ECE).with(CWR));
+    peer.gets(0, syn().with(Flags::ACK).with(ECE).with(ECT));
 }
