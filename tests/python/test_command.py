@@ -51,7 +51,7 @@ MISTAKES = {
     "not TOML": ("duration = \n", r"line 1: this is not TOML"),
     "not TOML at all": ("<html>", r"line 1: this is not TOML"),
     "nothing": ("", r"duration: is missing"),
-    "not there yet": (GOOD + "stack.ecn = true\n", r"stack\.ecn: .*not available yet"),
+    "not there yet": (bad('"20 packets"', '"pie"'), r"line 5: .*queue: .*not available yet"),
     "unreachable": (
         GOOD + '[[network.links]]\nbetween = ["x", "y"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n'
         '[[flows]]\nfrom = "x"\nto = "server"\n',

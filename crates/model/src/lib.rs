@@ -56,7 +56,7 @@ pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
 pub use profile::Setting;
 pub use schema::{
-    AckCounting, CongestionControl, CutBase, Experiment, Flavour, Keepalive, Loss, OrOff,
+    AckCounting, CongestionControl, CutBase, Ecn, Experiment, Flavour, Keepalive, Loss, OrOff,
     Probability, Profile, RateChanges, Recovery, Reduction, Reordering, Samples, StackPlan,
     Traffic, schema,
 };

@@ -7,7 +7,7 @@
 //! | `simulators` | `ns2`, `ns3` |
 
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Profile, Recovery, Reduction,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, OrOff, Profile, Recovery, Reduction,
     StackPlan,
 };
 use serde_json::{Map, Value};
@@ -119,7 +119,7 @@ fn rfc() -> Table {
         quick_ack: 0, "no standard has it";
         timestamps: true, "RFC 7323 §3";
         window_scaling: true, "RFC 7323 §2";
-        ecn: false, "RFC 3168 §6.1.1 leaves it to both ends to ask for it";
+        ecn: Ecn::Off, "RFC 3168 §6.1.1 leaves it to both ends to ask for it";
         initial_window: 10, "RFC 6928 §2";
         min_rto: Duration::from_secs(1), "RFC 6298 §2.4";
         max_rto: Duration::from_secs(60), "RFC 6298 §2.5: at least 60 s";
@@ -173,7 +173,7 @@ fn linux() -> Table {
             "TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms";
         ack_every: 2, "__tcp_ack_snd_check: at once for more than one segment";
         quick_ack: 16, "TCP_MAX_QUICKACKS";
-        ecn: false, "sysctl tcp_ecn = 2: it answers, and does not ask";
+        ecn: Ecn::Off, "sysctl tcp_ecn = 2: it answers, and does not ask";
         initial_window: 10, "TCP_INIT_CWND";
         min_rto: Duration::from_millis(200), "TCP_RTO_MIN";
         max_rto: Duration::from_secs(120), "TCP_RTO_MAX";

@@ -7,7 +7,7 @@ use tcplab_cc::{
     BuildError, CongestionControl, CutBase, Flavour, Init, Marks, Origin, Params, resolve,
 };
 use tcplab_model::{
-    AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff,
+    AckCounting, CutBase as PlannedBase, Ecn as PlannedEcn, Flavour as PlannedFlavour, OrOff,
     Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
@@ -55,19 +55,21 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         dsack: stack.dsack,
         timestamps: stack.timestamps,
         window_scaling: stack.window_scaling,
-        ecn: match (stack.ecn || marks != Marks::AsSet, stack.flavour) {
+        ecn: match (stack.ecn != PlannedEcn::Off || marks != Marks::AsSet, stack.flavour) {
             (true, _) => Ecn::Asks,
             // `tcp_ecn` = 2.
             (false, PlannedFlavour::Linux) => Ecn::Answers,
             (false, PlannedFlavour::Rfc) => Ecn::Off,
         },
-        feedback: match marks {
-            Marks::AsSet | Marks::Counted => Feedback::Classic,
-            Marks::Echoed => Feedback::Changes,
+        feedback: match (marks, stack.ecn) {
+            (Marks::Echoed, _) => Feedback::Changes,
+            (Marks::Counted, _) | (Marks::AsSet, PlannedEcn::Accurate) => Feedback::Accurate,
+            (Marks::AsSet, PlannedEcn::Off | PlannedEcn::Classic) => Feedback::Classic,
         },
         capable: match marks {
             Marks::AsSet => Capable::NewData,
-            Marks::Echoed | Marks::Counted => Capable::All,
+            Marks::Echoed => Capable::All,
+            Marks::Counted => Capable::AllScalable,
         },
         nagle: stack.nagle,
         limited_transmit: stack.limited_transmit,

@@ -1,7 +1,8 @@
 //! Explicit congestion notification (RFC 3168): agreed on in the handshake, marks echoed until the
 //! sender says that it has made its window smaller, or as they come (RFC 8257 §3.2). What a mark means
-//! for the window is `recovery`.
+//! for the window is `recovery`. Feedback that counts them (RFC 9768) is `accurate`.
 
+use crate::accurate::{Counts, bits_of};
 use crate::segment::{Flags, Segment};
 use crate::settings::{Capable, Ecn, Feedback, Settings};
 
@@ -14,6 +15,17 @@ pub(crate) struct Marks {
     echoes: bool,
     /// Some packet could have been marked.
     seen: bool,
+    /// Where both ends count.
+    counts: Option<Counts>,
+}
+
+/// What an ACK says of marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// What it acknowledges was marked, or was not.
+    Echo(bool),
+    /// So many packets were marked, in three bits.
+    Count(u8),
 }
 
 /// What a segment with data says that is to be acknowledged soon.
@@ -29,8 +41,21 @@ pub(crate) struct Said {
 
 impl Marks {
     /// Takes the peer's SYN or SYN-ACK (§6.1.1).
-    pub fn on_syn(&mut self, segment: &Segment, setting: Ecn) {
-        let flags = segment.flags;
+    pub fn on_syn(&mut self, segment: &Segment, settings: &Settings) {
+        let (flags, setting) = (segment.flags, settings.ecn);
+        if settings.feedback == Feedback::Accurate && setting != Ecn::Off {
+            // RFC 9768 §3.1.1, table 2, and §3.1.3: nothing, a classic peer, and flags that came back as
+            // they were sent are known; all else means that both count.
+            let has_asked = flags.has(Flags::ACK);
+            let others = if has_asked { [0, 0b001, 0b111] } else { [0, 0b011, 0b011] };
+            let both_count =
+                !others.contains(&bits_of(flags)) && (!has_asked || setting == Ecn::Asks);
+            if both_count {
+                self.counts = Some(Counts::new(segment));
+                self.agreed = true;
+                return;
+            }
+        }
         let is_setup = flags.has(Flags::ECE) && !flags.has(Flags::CWR);
         self.agreed = if flags.has(Flags::ACK) {
             setting == Ecn::Asks && is_setup
@@ -42,22 +67,68 @@ impl Marks {
     /// The flags of our SYN after so many of them. One that is repeated does not ask: what drops those
     /// that do would drop it, too (§6.1.1.1).
     pub fn of_syn(settings: &Settings, sent: u32) -> Flags {
-        if settings.ecn == Ecn::Asks && sent == 0 {
-            Flags::ECE.with(Flags::CWR).with(capable(settings))
-        } else {
-            Flags::NONE
+        let flags = Flags::ECE.with(Flags::CWR).with(capable(settings));
+        match (settings.ecn, settings.feedback) {
+            // RFC 9768 §3.1.4.1: it asks once more.
+            (Ecn::Asks, Feedback::Accurate) if sent <= 1 => flags.with(Flags::AE),
+            (Ecn::Asks, Feedback::Classic | Feedback::Changes) if sent == 0 => flags,
+            _ => Flags::NONE,
         }
     }
 
     /// The flags of our SYN-ACK.
-    pub fn of_answer(self, settings: &Settings) -> Flags {
-        if self.agreed { Flags::ECE.with(capable(settings)) } else { Flags::NONE }
+    pub fn of_answer(&self, settings: &Settings) -> Flags {
+        let flags = match self.counts {
+            Some(counts) => counts.of_answer(),
+            None => Flags::ECE,
+        };
+        if self.agreed { flags.with(capable(settings)) } else { Flags::NONE }
     }
 
-    /// Whether the peer says that its data was marked (§6.1.2).
+    /// What the peer says of our data (§6.1.2).
     #[inline]
-    pub fn is_echo(self, segment: &Segment) -> bool {
-        self.agreed && segment.flags.has(Flags::ECE) && !segment.flags.has(Flags::SYN)
+    pub fn report(&self, segment: &Segment) -> Report {
+        if !self.agreed || segment.flags.has(Flags::SYN) {
+            Report::Echo(false)
+        } else if self.counts.is_some() {
+            Report::Count(bits_of(segment.flags))
+        } else {
+            Report::Echo(segment.flags.has(Flags::ECE))
+        }
+    }
+
+    /// What the peer says of our SYN-ACK, which the segment acknowledges.
+    pub fn on_first_ack(&mut self, segment: &Segment) {
+        if let Some(counts) = &mut self.counts {
+            counts.on_first_ack(segment);
+        }
+    }
+
+    /// How many of the segments that an ACK delivers were marked.
+    #[inline]
+    pub fn newly_marked(&mut self, report: Report, delivered: u64) -> u64 {
+        match (report, &mut self.counts) {
+            (Report::Echo(true), _) => delivered,
+            // An ACK that brings no news may be older than the last (RFC 9768 §3.2.2.2).
+            (Report::Count(bits), Some(counts)) if delivered > 0 => {
+                counts.newly_known(bits, delivered)
+            }
+            _ => 0,
+        }
+    }
+
+    /// A packet arrived after the handshake. Says whether its marks are to be told at once.
+    #[inline]
+    pub fn on_packet(&mut self, segment: &Segment) -> bool {
+        self.counts.as_mut().is_some_and(|counts| counts.on_packet(segment))
+    }
+
+    /// A segment left.
+    #[inline]
+    pub fn on_sent(&mut self) {
+        if let Some(counts) = &mut self.counts {
+            counts.on_sent();
+        }
     }
 
     /// Takes a segment, of which data counts (§6.1.3). A mark on the one that says that the window is smaller is a
@@ -66,6 +137,9 @@ impl Marks {
     pub fn on_segment(&mut self, segment: &Segment, settings: &Settings) -> Said {
         if !self.agreed || segment.payload == 0 {
             return Said::default();
+        }
+        if let Some(counts) = &self.counts {
+            return Said { changed: counts.tells_at_once(), ..Said::default() };
         }
         let reduced = segment.flags.has(Flags::CWR);
         if settings.feedback == Feedback::Changes {
@@ -86,7 +160,7 @@ impl Marks {
 
     /// Whether this segment begins or ends marks, and that is to be told (RFC 8257 §3.2).
     #[inline]
-    pub fn changes(self, segment: &Segment, settings: &Settings) -> bool {
+    pub fn changes(&self, segment: &Segment, settings: &Settings) -> bool {
         settings.feedback == Feedback::Changes
             && self.agreed
             && segment.payload > 0
@@ -96,16 +170,30 @@ impl Marks {
 
     /// The flags of all that is sent: while a mark is echoed (§6.1.3), and where all can be marked.
     #[inline]
-    pub fn of_any(self, settings: &Settings) -> Flags {
-        let echo = if self.echoes { Flags::ECE } else { Flags::NONE };
+    pub fn of_any(&self, settings: &Settings) -> Flags {
+        let echo = match self.counts {
+            Some(counts) => counts.of_segment(),
+            None if self.echoes => Flags::ECE,
+            None => Flags::NONE,
+        };
         if self.agreed { echo.with(capable(settings)) } else { echo }
+    }
+
+    /// The flags of an ACK without data.
+    #[inline]
+    pub fn of_ack(&self, settings: &Settings) -> Flags {
+        match self.counts {
+            Some(counts) => counts.of_ack().with(capable(settings)),
+            None => self.of_any(settings),
+        }
     }
 
     /// The flags of data that leaves for the first time: it can be marked, and it tells that the window
     /// was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4, §6.1.5).
     #[inline]
-    pub fn of_new_data(self, owes_cwr: &mut bool) -> Flags {
-        match (self.agreed, std::mem::take(owes_cwr)) {
+    pub fn of_new_data(&self, owes_cwr: &mut bool) -> Flags {
+        let owes_cwr = std::mem::take(owes_cwr) && self.counts.is_none();
+        match (self.agreed, owes_cwr) {
             (false, _) => Flags::NONE,
             (true, false) => Flags::ECT,
             (true, true) => Flags::ECT.with(Flags::CWR),
@@ -119,5 +207,6 @@ fn capable(settings: &Settings) -> Flags {
     match settings.capable {
         Capable::NewData => Flags::NONE,
         Capable::All => Flags::ECT,
+        Capable::AllScalable => Flags::ECT.with(Flags::ECT1),
     }
 }

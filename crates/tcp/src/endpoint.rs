@@ -395,7 +395,7 @@ impl Endpoint {
     /// A segment without data.
     #[inline]
     pub(crate) fn bare(&mut self, now: Time, start: u64) -> Segment {
-        let flags = Flags::ACK.with(self.marks.of_any(&self.settings));
+        let flags = Flags::ACK.with(self.marks.of_ack(&self.settings));
         self.dress(now, flags, start, 0)
     }
 
@@ -441,6 +441,7 @@ impl Endpoint {
         }
         self.last_ack_sent = self.receive.next;
         self.acks.on_sent();
+        self.marks.on_sent();
         segment
     }
 

@@ -98,7 +98,7 @@ impl Endpoint {
         if let Some(timestamps) = segment.timestamps() {
             self.recent_timestamp = (timestamps.value, now);
         }
-        self.marks.on_syn(segment, self.settings.ecn);
+        self.marks.on_syn(segment, &self.settings);
         self.send.sack = self.settings.sack && offered.sack_permitted;
         match offered.window_scale.filter(|_| self.settings.window_scaling) {
             // RFC 7323 §2.3: a scale above 14 counts as 14.

@@ -1,6 +1,7 @@
 //! What a segment does to a connection (RFC 9293 §3.10.7), and how connections close.
 
 use crate::acks::Arrived;
+use crate::ecn::Report;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::Sized;
 use crate::segment::{Flags, Segment, clock};
@@ -75,6 +76,9 @@ impl Endpoint {
         {
             self.recent_timestamp = (timestamps.value, now);
         }
+        if self.marks.on_packet(segment) {
+            self.acks.hurry();
+        }
         if self.take_ack(now, segment, start) {
             self.take_data(now, segment, start);
         }
@@ -137,6 +141,7 @@ impl Endpoint {
     #[inline]
     fn take_ack(&mut self, now: Time, segment: &Segment, start: u64) -> bool {
         let ack = self.send.origin.offset(segment.ack, self.send.una);
+        let mut is_first = false;
         if self.state == State::SynReceived {
             if ack != Some(1) {
                 self.owes_reset =
@@ -144,6 +149,8 @@ impl Endpoint {
                 return false;
             }
             self.establish(now, segment);
+            self.marks.on_first_ack(segment);
+            is_first = segment.payload == 0;
         }
         // RFC 5961 §5: neither beyond what was sent nor older than the peer's windows can explain.
         let oldest = self.send.una.saturating_sub(self.send.largest_window);
@@ -158,8 +165,9 @@ impl Endpoint {
             // An answer to a probe: the peer lives (RFC 9293 §3.8.6.1).
             self.attempts = 0;
         }
-        let marked = self.marks.is_echo(segment);
-        let answer = Answer { echoed: self.echoed(now, segment), marked };
+        // The first ACK tells of the SYN-ACK alone.
+        let report = if is_first { Report::Echo(false) } else { self.marks.report(segment) };
+        let answer = Answer { echoed: self.echoed(now, segment), report, marks: &mut self.marks };
         if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
             self.attempts = 0;
             self.send.deadline = Time::NEVER;
@@ -190,12 +198,10 @@ impl Endpoint {
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.payload);
         let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
-        if told {
-            // What waited is told as it was. What arrived has asked for its ACK before: that was it.
-            let ack = self.dress(now, Flags::ACK, self.send.nxt, 0);
-            self.owes_ack = Some(Box::new(ack));
-        } else if self.acks.is_waiting() && self.marks.changes(segment, &self.settings) {
-            // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
+        let changes = self.acks.is_waiting() && self.marks.changes(segment, &self.settings);
+        if told || changes {
+            // What waited is told as it was. What arrived has asked for its ACK before: that was it. Or
+            // what came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
             let ack = self.bare(now, self.send.nxt);
             self.owes_ack = Some(Box::new(ack));
         }

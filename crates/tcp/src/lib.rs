@@ -14,7 +14,7 @@
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
-//! | congestion marks | `ecn` |
+//! | congestion marks | `ecn`, `accurate` |
 //! | keepalives, user timeout | `alive` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
@@ -26,6 +26,7 @@
 //!
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
 
+mod accurate;
 mod acks;
 mod alive;
 mod bursts;

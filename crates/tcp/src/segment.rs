@@ -44,6 +44,11 @@ impl Flags {
     pub const ECT: Self = Self(1024);
     /// It was marked (congestion experienced). Beside `ECT`, which a marked packet was.
     pub const CE: Self = Self(2048);
+    /// The third flag of accurate feedback (RFC 9768).
+    pub const AE: Self = Self(4096);
+    /// Of those that may be marked, it belongs to a flow that answers each mark (ECT(1), RFC 9331).
+    /// Beside `ECT`.
+    pub const ECT1: Self = Self(8192);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.

@@ -1,6 +1,7 @@
 //! The sending half: what may be sent, and what an ACK means for it.
 
 use crate::bursts::Bursts;
+use crate::ecn::{Marks, Report};
 use crate::pacing::Pacing;
 use crate::rack::Rack;
 use crate::rate::{Delivery, Rates};
@@ -38,12 +39,13 @@ pub struct SenderCounters {
 }
 
 /// What an acknowledgment answers.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Answer {
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
     /// When the segment left, by our clock of timestamps.
     pub echoed: Option<u64>,
-    /// Congestion was marked on the way (RFC 3168).
-    pub marked: bool,
+    /// What it says of marks, and what is known of them.
+    pub report: Report,
+    pub marks: &'a mut Marks,
 }
 
 /// A report of something that came twice.
@@ -304,13 +306,13 @@ impl Sender {
         now: Time,
         segment: &Segment,
         (seq, ack): (u64, u64),
-        answer: Answer,
+        answer: Answer<'_>,
         settings: &Settings,
     ) -> bool {
         if let Some(buffer) = &mut self.buffer {
             buffer.look_again();
         }
-        let Answer { echoed, marked } = answer;
+        let Answer { echoed, report, marks } = answer;
         let in_flight_before = self.in_flight();
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
@@ -346,6 +348,8 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
+        let mut ce = marks.newly_marked(report, progress.delivered);
+        let marked = ce > 0 || report == Report::Echo(true);
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         let mut brought = Ack { in_flight_before, ..in_words(segment, answer) };
@@ -362,6 +366,9 @@ impl Sender {
         let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress);
+        if report == Report::Echo(true) {
+            ce = progress.delivered;
+        }
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
             self.follow_order(now, &progress, settings);
@@ -369,7 +376,7 @@ impl Sender {
         brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
-            ce: if marked { progress.delivered } else { 0 },
+            ce,
             rtt,
             ..brought
         };

@@ -60,6 +60,9 @@ pub enum Ecn {
 pub enum Feedback {
     /// That there was one, until the sender says that it knows (RFC 3168 §6.1.3).
     Classic,
+    /// How many there were: every segment tells (RFC 9768). With a peer that does not know of it, as
+    /// `Classic`.
+    Accurate,
     /// Every change, at once: what is acknowledged together was marked or not (RFC 8257 §3.2).
     Changes,
 }
@@ -71,6 +74,8 @@ pub enum Capable {
     NewData,
     /// All: nothing would be dropped in their place (RFC 8257 §3.5).
     All,
+    /// All, and they say that each mark is answered (ECT(1), RFC 9331 §4.1).
+    AllScalable,
 }
 
 /// Probes of a peer that has not been heard (RFC 9293 §3.8.4).

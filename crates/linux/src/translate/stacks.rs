@@ -5,7 +5,7 @@
 use super::only_in_sim;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
-use tcplab_model::{AckCounting, FlowPlan, Mistake, OrOff, Plan, Problem, Profile, StackPlan};
+use tcplab_model::{AckCounting, Ecn, FlowPlan, Mistake, OrOff, Plan, Problem, Profile, StackPlan};
 use tcplab_units::Duration;
 
 /// Options that Linux keeps with the route to the peer.
@@ -64,7 +64,7 @@ const FILES: [(&str, &str, Value); 18] = [
     ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
     ("window_scaling", "net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
     // 1: ask for it and answer; 2: answer, as is usual.
-    ("ecn", "net/ipv4/tcp_ecn", |stack| if stack.ecn { "1" } else { "2" }.into()),
+    ("ecn", "net/ipv4/tcp_ecn", |stack| if stack.ecn == Ecn::Off { "2" } else { "1" }.into()),
     ("rmem", "net/ipv4/tcp_rmem", |stack| buffer(stack.rmem.0, 131_072)),
     ("wmem", "net/ipv4/tcp_wmem", |stack| buffer(stack.wmem.0, 16_384)),
     ("app_win", "net/ipv4/tcp_app_win", |stack| stack.app_win.to_string()),
@@ -249,6 +249,7 @@ fn impossible(
     let checks = [
         ("fack", !stack.fack, "FACK (gone from Linux since 4.15)"),
         ("recovery", is_recovery_usual, "another recovery without SACK than \"newreno-steady\""),
+        ("ecn", stack.ecn != Ecn::Accurate, "feedback that counts marks (RFC 9768)"),
         ("abc", stack.abc == AckCounting::Segment, "another way of counting ACKs than by segment"),
         ("delayed_ack", is_delay_usual, "another delay of ACKs than 40 ms or \"off\""),
         ("ack_every", matches!(stack.ack_every, 1 | 2), "an ACK for every so many segments"),

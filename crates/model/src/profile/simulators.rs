@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Recovery, Reduction, StackPlan,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, OrOff, Recovery, Reduction, StackPlan,
 };
 use tcplab_units::{Bytes, Duration};
 
@@ -22,7 +22,7 @@ pub(super) fn ns2() -> Table {
         quick_ack: 0, "Agent/TCPSink has nothing like it";
         timestamps: false, "timestamps_ = false";
         window_scaling: true, "windows are numbers of packets, without a limit";
-        ecn: false, "ecn_ = 0";
+        ecn: Ecn::Off, "ecn_ = 0";
         initial_window: 2, "windowInit_ = 2, windowInitOption_ = 1";
         min_rto: Duration::from_millis(200), "minrto_ = 0.2";
         max_rto: Duration::from_secs(60), "maxrto_ = 60";
@@ -69,7 +69,7 @@ pub(super) fn ns3() -> Table {
         quick_ack: 0, "there is nothing like it";
         timestamps: true, "TcpSocketBase::Timestamp";
         window_scaling: true, "TcpSocketBase::WindowScaling";
-        ecn: false, "TcpSocketBase::UseEcn";
+        ecn: Ecn::Off, "TcpSocketBase::UseEcn";
         initial_window: 10, "TcpSocket::InitialCwnd";
         min_rto: Duration::from_secs(1), "TcpSocketBase::MinRto";
         max_rto: Duration::from_secs(60), "TcpSocketBase::ReTxTimeout: at most 60 s when doubled";

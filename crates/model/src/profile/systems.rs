@@ -2,7 +2,7 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, Keepalive, OrOff, Recovery, Reduction,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, OrOff, Recovery, Reduction,
     StackPlan,
 };
 use serde_json::json;
@@ -25,7 +25,7 @@ pub(super) fn linux_2_6_26() -> Table {
         quick_ack: 16, "TCP_MAX_QUICKACKS";
         timestamps: true, "sysctl tcp_timestamps = 1";
         window_scaling: true, "sysctl tcp_window_scaling = 1";
-        ecn: false, "sysctl tcp_ecn = 0";
+        ecn: Ecn::Off, "sysctl tcp_ecn = 0";
         initial_window: 3, "tcp_init_cwnd: RFC 3390, for segments of 1096 to 1460 bytes";
         min_rto: Duration::from_millis(200), "TCP_RTO_MIN";
         max_rto: Duration::from_secs(120), "TCP_RTO_MAX";
@@ -92,7 +92,7 @@ pub(super) fn freebsd_9_2() -> Table {
         quick_ack: 0, "tcp_input.c has nothing like it";
         timestamps: true, "net.inet.tcp.rfc1323 = 1";
         window_scaling: true, "net.inet.tcp.rfc1323 = 1";
-        ecn: false, "net.inet.tcp.ecn.enable = 0";
+        ecn: Ecn::Off, "net.inet.tcp.ecn.enable = 0";
         initial_window: 10,
             "net.inet.tcp.experimental.initcwnd10 = 1 (since October 2012; read in 9.3)";
         min_rto: Duration::from_millis(230),
@@ -149,7 +149,7 @@ pub(super) fn windows_7() -> Table {
         quick_ack: 0, "not documented; as in `rfc`";
         timestamps: false, "netsh int tcp show global: RFC 1323 timestamps disabled";
         window_scaling: true, "netsh int tcp show global: receive window auto-tuning normal";
-        ecn: false, "netsh int tcp show global: ECN capability disabled";
+        ecn: Ecn::Off, "netsh int tcp show global: ECN capability disabled";
         initial_window: 2,
             "netsh int tcp show supplemental (2008 R2, KB2472264): Initial Congestion Window 2";
         min_rto: Duration::from_millis(300),

@@ -24,7 +24,7 @@ pub use probability::Probability;
 pub use queue::{CoDel, DropTail, Fq, FqCoDel, Pie, Queue, Red};
 pub use record::{Record, Samples};
 pub use stack::{
-    AckCounting, CongestionControl, CutBase, Flavour, Keepalive, Profile, Recovery, Reduction,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, Profile, Recovery, Reduction,
     Stack, StackPlan,
 };
 pub use traffic::{

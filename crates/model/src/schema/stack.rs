@@ -73,8 +73,9 @@ options! {
     pub timestamps: bool,
     /// Whether windows can be larger than 64 KiB (RFC 7323).
     pub window_scaling: bool,
-    /// Whether congestion can be signalled by marks (RFC 3168).
-    pub ecn: bool,
+    /// Whether congestion can be signalled by marks: true (RFC 3168), false, or "accurate" if the two
+    /// ends count them (RFC 9768). Congestion controls that need marks use them without this.
+    pub ecn: Ecn,
     /// The first window, in segments: 10.
     pub initial_window: u64 [1..=65_535],
     /// The least retransmission timeout: "200 ms".
@@ -276,6 +277,48 @@ impl Read for AckCounting {
                 ],
             })
         })
+    }
+}
+
+/// Whether congestion can be signalled by marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// No: `false`.
+    Off,
+    /// Once a round trip (RFC 3168): `true`.
+    Classic,
+    /// As many as there are (RFC 9768): `"accurate"`.
+    Accurate,
+}
+
+impl Serialize for Ecn {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Off => serializer.serialize_bool(false),
+            Self::Classic => serializer.serialize_bool(true),
+            Self::Accurate => serializer.serialize_str("accurate"),
+        }
+    }
+}
+
+impl Read for Ecn {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        match (value.as_bool(), value.as_str()) {
+            (Some(false), _) => return Some(Self::Off),
+            (Some(true), _) => return Some(Self::Classic),
+            (_, Some("accurate")) => return Some(Self::Accurate),
+            _ => {}
+        }
+        mistakes.push(wrong_type(value, "true, false or \"accurate\"").at(at));
+        None
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        define(
+            "Ecn",
+            definitions,
+            |_| json!({ "anyOf": [{ "type": "boolean" }, { "enum": ["accurate"] }] }),
+        )
     }
 }
 

@@ -1,5 +1,6 @@
 //! Whole connections over a wire that the test controls.
 
+mod accurate;
 mod acks;
 mod alive;
 mod classics;

@@ -190,8 +190,9 @@ fn linux_acknowledges_marks_and_the_answer_to_them_at_once() {
 }
 
 /// Marks are echoed as they come, and everything can be marked.
-fn echoing(settings: Settings) -> Settings {
-    Settings { feedback: Feedback::Changes, capable: Capable::All, ..asks(settings) }
+fn echoing(mut settings: Settings) -> Settings {
+    (settings.feedback, settings.capable) = (Feedback::Changes, Capable::All);
+    asks(settings)
 }
 
 #[test]

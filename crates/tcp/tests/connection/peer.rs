@@ -423,7 +423,16 @@ impl Drop for Peer {
     }
 }
 
-const FLAGS: [Flags; 6] = [Flags::PUSH, Flags::FIN, Flags::ECE, Flags::CWR, Flags::ECT, Flags::CE];
+const FLAGS: [Flags; 8] = [
+    Flags::PUSH,
+    Flags::FIN,
+    Flags::ECE,
+    Flags::CWR,
+    Flags::AE,
+    Flags::ECT,
+    Flags::ECT1,
+    Flags::CE,
+];
 
 fn describe(at: u64, segment: &Segment) -> String {
     let start = segment.seq.0.wrapping_sub(OURS);
