@@ -42,6 +42,7 @@ pub mod ledbat;
 pub mod lp;
 pub mod newreno;
 pub mod nv;
+pub mod prague;
 pub mod scalable;
 pub mod slow_start;
 pub mod testing;
@@ -81,6 +82,7 @@ pub const ALGORITHMS: &[Algorithm] = &[
     lp::ALGORITHM,
     newreno::ALGORITHM,
     nv::ALGORITHM,
+    prague::ALGORITHM,
     scalable::ALGORITHM,
     vegas::ALGORITHM,
     veno::ALGORITHM,

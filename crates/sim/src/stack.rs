@@ -90,7 +90,8 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         frto: stack.frto,
         undo: stack.undo,
         tso: stack.tso,
-        pacing: stack.pacing,
+        // RFC 9331 §4.3: bursts would be marked.
+        pacing: stack.pacing || marks == Marks::Counted,
         restart_after_idle: stack.restart_after_idle,
         delayed_ack: match stack.delayed_ack {
             OrOff::On(delay) => Some(delay),

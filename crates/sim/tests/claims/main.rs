@@ -11,6 +11,7 @@ mod fairness;
 mod goodput;
 mod loss_law;
 mod marking;
+mod prague;
 mod refusals;
 mod sawtooth;
 mod traffic;
