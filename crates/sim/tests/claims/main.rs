@@ -4,8 +4,8 @@
 
 mod bbr;
 mod compound;
-mod delay_based;
 mod dctcp;
+mod delay_based;
 mod digests;
 mod fairness;
 mod goodput;
