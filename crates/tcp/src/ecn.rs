@@ -104,11 +104,10 @@ impl Marks {
         }
     }
 
-    /// How many of the segments that an ACK delivers were marked.
+    /// How many of the segments that an ACK delivers were marked, where both ends count.
     #[inline]
     pub fn newly_marked(&mut self, report: Report, delivered: u64) -> u64 {
         match (report, &mut self.counts) {
-            (Report::Echo(true), _) => delivered,
             // An ACK that brings no news may be older than the last (RFC 9768 §3.2.2.2).
             (Report::Count(bits), Some(counts)) if delivered > 0 => {
                 counts.newly_known(bits, delivered)

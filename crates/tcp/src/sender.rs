@@ -348,8 +348,8 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
-        let mut ce = marks.newly_marked(report, progress.delivered);
-        let marked = ce > 0 || report == Report::Echo(true);
+        let counted = marks.newly_marked(report, progress.delivered);
+        let marked = counted > 0 || report == Report::Echo(true);
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         let mut brought = Ack { in_flight_before, ..in_words(segment, answer) };
@@ -366,9 +366,6 @@ impl Sender {
         let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress);
-        if report == Report::Echo(true) {
-            ce = progress.delivered;
-        }
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
             self.follow_order(now, &progress, settings);
@@ -376,7 +373,7 @@ impl Sender {
         brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
-            ce,
+            ce: if report == Report::Echo(true) { progress.delivered } else { counted },
             rtt,
             ..brought
         };
