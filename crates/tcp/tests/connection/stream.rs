@@ -6,15 +6,15 @@ use proptest::prelude::*;
 use std::sync::Arc;
 use tcplab_cc::Flavour;
 use tcplab_tcp::{
-    AckCounting, Ecn, Endpoint, Flags, Identity, Keepalive, LossRecovery, Segment, SeqNumber,
-    Settings, SynOptions, Timestamps, WindowReduction,
+    AckCounting, Capable, Ecn, Endpoint, Feedback, Flags, Identity, Keepalive, LossRecovery,
+    Segment, SeqNumber, Settings, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::Time;
 
 /// The parts of modern senders and receivers, in any combination.
 fn any_modern(settings: impl Strategy<Value = Settings>) -> impl Strategy<Value = Settings> {
     let keepalive = || Keepalive { idle: millis(3_000), interval: millis(1_000), probes: u32::MAX };
-    (settings, any::<[bool; 11]>(), any::<bool>()).prop_map(move |(settings, parts, keeps)| {
+    (settings, any::<[bool; 13]>(), any::<bool>()).prop_map(move |(settings, parts, keeps)| {
         Settings {
             flavour: if parts[0] { Flavour::Linux } else { Flavour::Rfc },
             dsack: parts[1],
@@ -30,6 +30,12 @@ fn any_modern(settings: impl Strategy<Value = Settings>) -> impl Strategy<Value 
                 (false, true) => Ecn::Answers,
                 (false, false) => Ecn::Off,
             },
+            feedback: match (parts[11], parts[12]) {
+                (true, true) => Feedback::Accurate,
+                (true, false) => Feedback::Changes,
+                (false, _) => Feedback::Classic,
+            },
+            capable: if parts[12] { Capable::All } else { Capable::NewData },
             keepalive: keeps.then(keepalive),
             ..settings
         }
@@ -166,6 +172,7 @@ fn any_segment() -> impl Strategy<Value = (u64, Segment)> {
         // SYN, FIN and RST are rare in life and end most of it: an ACK is usual.
         let marks = pick(16, Flags::ECE).with(pick(32, Flags::CWR));
         let marks = marks.with(pick(64, Flags::ECT)).with(pick(128, Flags::CE));
+        let marks = marks.with(if window % 2 == 0 { Flags::AE } else { Flags::NONE });
         let flags = match flags % 16 {
             0..8 => Flags::ACK,
             _ => pick(1, Flags::SYN).with(pick(2, Flags::ACK)).with(pick(4, Flags::FIN)),
