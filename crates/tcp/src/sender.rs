@@ -158,12 +158,12 @@ fn said(timestamps: segment::Timestamps) -> Timestamps {
 }
 
 /// What an ACK says for itself.
-fn in_words(segment: &Segment, answer: Answer) -> Ack {
-    let timestamps = answer.echoed.and(segment.timestamps()).map(said);
+fn in_words(segment: &Segment, echoed: Option<u64>) -> Ack {
+    let timestamps = echoed.and(segment.timestamps()).map(said);
     Ack {
         one_way_delay: timestamps.map(Timestamps::one_way_delay),
         timestamps,
-        is_predicted: !answer.marked && segment.sack().is_empty(),
+        is_predicted: segment.sack().is_empty(),
         ..Ack::default()
     }
 }
@@ -352,8 +352,8 @@ impl Sender {
         let marked = counted > 0 || report == Report::Echo(true);
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        let mut brought = Ack { in_flight_before, ..in_words(segment, answer) };
-        brought.is_predicted &= !window_changed;
+        let mut brought = Ack { in_flight_before, ..in_words(segment, echoed) };
+        brought.is_predicted &= !(window_changed || marked);
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
             self.announce(now, &brought);
             self.pass_on_nothing(now, in_flight_before, settings);
