@@ -48,6 +48,19 @@ pub(crate) struct Answer<'a> {
     pub marks: &'a mut Marks,
 }
 
+impl Answer<'_> {
+    /// Whether it brings marks, and where they are counted how many of the segments that it delivers have
+    /// them; else it is all or none.
+    #[inline]
+    fn newly_marked(self, delivered: u64) -> (bool, Option<u64>) {
+        if let Report::Echo(marked) = self.report {
+            return (marked, None);
+        }
+        let counted = self.marks.newly_marked(self.report, delivered);
+        (counted > 0, Some(counted))
+    }
+}
+
 /// A report of something that came twice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dsack {
@@ -312,8 +325,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             buffer.look_again();
         }
-        let Answer { echoed, report, marks } = answer;
-        let in_flight_before = self.in_flight();
+        let (echoed, in_flight_before) = (answer.echoed, self.in_flight());
         let window_changed = self.update_window(segment, seq, ack);
         let acked_bytes = ack.saturating_sub(self.una);
         if ack < self.una && segment.sack().is_empty() {
@@ -348,8 +360,7 @@ impl Sender {
                 && segment.sequence_length() == 0
                 && !window_changed
         };
-        let counted = marks.newly_marked(report, progress.delivered);
-        let marked = counted > 0 || report == Report::Echo(true);
+        let (marked, counted) = answer.newly_marked(progress.delivered);
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         let mut brought = Ack { in_flight_before, ..in_words(segment, echoed) };
@@ -373,7 +384,7 @@ impl Sender {
         brought = Ack {
             acked: progress.acked,
             delivered: progress.delivered,
-            ce: if report == Report::Echo(true) { progress.delivered } else { counted },
+            ce: counted.unwrap_or(if marked { progress.delivered } else { 0 }),
             rtt,
             ..brought
         };
