@@ -797,6 +797,11 @@ class Stack(Value):
     (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
     """
 
+    fast_open: bool | None = None
+    """Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
+    RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    """
+
     time_wait: str | None = None
     """How long a closed connection waits for stray segments: "60 s"."""
 

@@ -321,6 +321,43 @@ def test_keepalives_are_sent_on_both_backends() -> None:
         assert sent[30.0] - sent[5.0] == 10, backend
 
 
+@pytest.mark.parametrize("lost", [[], [2], [4]])
+def test_fast_open_is_the_same_on_both_backends(lost: list[int]) -> None:
+    # Of the packets with data, the second is the SYN of the second transfer, the fourth the first after
+    # the SYN of the third.
+    sizes = ["1 kB", "1 kB", "30 kB"]
+    experiment = lab.Experiment(
+        duration="12 s",
+        network=link(loss=lab.ListedLoss(packets=lost)),
+        flows=[
+            flow(name=f"t{i}", start=f"{4 * i} s", traffic=lab.BulkTraffic(size=size))
+            for i, size in enumerate(sizes)
+        ],
+        stack=lab.Stack(profile="linux-6.12", fast_open=True),
+    )
+    times = {
+        backend: lab.run(experiment, backend=backend).flows["completion_s"].to_list()
+        for backend in ("sim", "linux")
+    }
+    assert times["sim"] == pytest.approx(times["linux"], abs=1e-6)
+    if 2 not in lost:
+        # One way, and 1000 bytes with 72 of headers: all of it is in the SYN.
+        assert times["sim"][1] == pytest.approx(0.020 + 1072 * 0.8e-6, abs=1e-6)
+
+
+def test_a_server_answers_before_the_handshake_ends() -> None:
+    questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=1)
+    results = on_linux(
+        duration="3 s",
+        network=link(),
+        flows=[flow(name=f"r{i}", start=f"{i} s", traffic=questions) for i in range(2)],
+        stack=lab.Stack(fast_open=True),
+    )
+    # A question in a SYN: 100 bytes and 72 of headers; the answer, behind a SYN-ACK of 60, has 152.
+    expected = 2 * 0.020 + (172 + 60 + 152) * 0.8e-6
+    assert results.flows["completion_s"].to_list()[1] == pytest.approx(expected, abs=1e-6)
+
+
 def test_times_that_the_kernel_cannot_count_are_refused() -> None:
     fine = lab.Stack(keepalive=lab.Keepalive(idle="500 ms"), user_timeout="1 us")
     with pytest.raises(lab.ConfigError, match=r"user_timeout: .*milliseconds") as raised:

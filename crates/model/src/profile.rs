@@ -150,6 +150,7 @@ fn rfc() -> Table {
         user_timeout: OrOff::Off,
             "RFC 9293 §3.9.1.1 has it as an argument of OPEN; without one, `retries` counts";
         keepalive: OrOff::Off, "RFC 9293 §3.8.4: off unless an application asks for it";
+        fast_open: false, "RFC 7413, an experiment beside RFC 9293";
         time_wait: Duration::from_secs(60),
             "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
         mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
@@ -207,6 +208,8 @@ fn linux() -> Table {
         keepalive: OrOff::Off,
             "off unless SO_KEEPALIVE is set; its numbers are sysctl tcp_keepalive_time = 2 h, \
              tcp_keepalive_intvl = 75 s, tcp_keepalive_probes = 9";
+        fast_open: false,
+            "sysctl tcp_fastopen = 1: clients may, but for applications that ask (TCP_FASTOPEN_CONNECT)";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }

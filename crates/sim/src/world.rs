@@ -4,6 +4,7 @@ use crate::packet::OnWire;
 use crate::recorder::Recorder;
 use crate::stack::Stacks;
 use crate::traffic::{Flow, Source};
+use std::collections::BTreeMap;
 use tcplab_engine::{
     EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit, Random, RouteId, TimerId,
 };
@@ -12,7 +13,7 @@ use tcplab_model::{
     Watch,
 };
 use tcplab_tables::Tables;
-use tcplab_tcp::{Endpoint, Identity, Segment, State};
+use tcplab_tcp::{Cookie, Endpoint, Identity, Known, Segment, State};
 use tcplab_units::{Duration, Time};
 
 /// Events between two looks at the watch.
@@ -39,6 +40,8 @@ pub(crate) struct World<'a> {
     /// The sender of flow n is 2n, its receiver 2n + 1.
     ends: Vec<End>,
     flows: Vec<Flow>,
+    /// What clients know of servers, by the nodes of both, if there is Fast Open.
+    known: Option<BTreeMap<(usize, usize), Known>>,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -75,6 +78,7 @@ impl<'a> World<'a> {
             network,
             ends,
             flows,
+            known: plan.flows.iter().any(|flow| flow.stack.fast_open).then(BTreeMap::new),
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -113,6 +117,12 @@ impl<'a> World<'a> {
         // What answers the handshake says nothing of data.
         let has_sent = endpoint.counters().sent_segments > 0;
         endpoint.on_segment(self.network.now(), segment);
+        if let Some(known) = &mut self.known
+            && let Some(learned) = endpoint.take_learned()
+        {
+            let flow = &self.plan.flows[end / 2];
+            known.insert((flow.from, flow.to), learned);
+        }
         self.serve(end);
         if self.samples_every_ack && has_sent && end.is_multiple_of(2) {
             self.sample(end / 2);
@@ -127,11 +137,10 @@ impl<'a> World<'a> {
                 self.serve(end);
             }
             Owner::Flow(number) => {
-                let flow = &mut self.flows[number];
-                if !flow.has_started {
-                    flow.has_started = true;
-                    self.ends[2 * number].endpoint.connect();
+                if !std::mem::replace(&mut self.flows[number].has_started, true) {
+                    self.open(number);
                 }
+                let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
                 self.network.set_timer(flow.timer, next);
                 self.serve(2 * number);
@@ -150,6 +159,18 @@ impl<'a> World<'a> {
                 self.recorder.sample_links(now, &mut self.network);
                 self.arm(timer, self.recorder.link_interval);
             }
+        }
+    }
+
+    /// The sender of a flow connects.
+    fn open(&mut self, number: usize) {
+        let endpoint = &mut self.ends[2 * number].endpoint;
+        let flow = &self.plan.flows[number];
+        match &self.known {
+            Some(known) if flow.stack.fast_open => {
+                endpoint.connect_fast(known.get(&(flow.from, flow.to)).copied());
+            }
+            _ => endpoint.connect(),
         }
     }
 
@@ -235,7 +256,13 @@ fn ends_of(
     };
     let sender = end(&flow.stack, &flow.forward, Side::Sender);
     let mut receiver = end(&flow.peer_stack, &flow.back, Side::Receiver);
-    receiver.endpoint.listen();
+    if flow.peer_stack.fast_open {
+        // Of the client's address and the server's key (RFC 7413 §4.1.2): the same for all connections.
+        let mut random = Random::new(seed, &format!("cookie {} {}", flow.from, flow.to));
+        receiver.endpoint.listen_fast(Cookie(random.bits()));
+    } else {
+        receiver.endpoint.listen();
+    }
     [sender, receiver]
 }
 

@@ -138,7 +138,7 @@ impl Endpoint {
     fn take_ack(&mut self, now: Time, segment: &Segment, start: u64) -> bool {
         let ack = self.send.origin.offset(segment.ack, self.send.una);
         if self.state == State::SynReceived {
-            if ack != Some(1) {
+            if !ack.is_some_and(|ack| (1..=self.send.nxt).contains(&ack)) {
                 self.owes_reset =
                     Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
                 return false;

@@ -7,11 +7,13 @@
 //! |---|---|
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
+//! | data before the handshake ends | `fast_open` |
 //! | segments in, closing | `input` |
 //! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
+//! | what was too large, sent again | `refit` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
 //! | congestion marks | `ecn` |
@@ -31,6 +33,7 @@ mod alive;
 mod bursts;
 mod ecn;
 mod endpoint;
+mod fast_open;
 mod handshake;
 mod input;
 mod output;
@@ -41,6 +44,7 @@ mod rate;
 mod receiver;
 mod recovery;
 mod reduction;
+mod refit;
 mod rounds;
 mod rtt;
 mod scoreboard;
@@ -56,8 +60,10 @@ mod usage;
 mod view;
 
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
+pub use fast_open::Known;
 pub use segment::{
-    Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps,
+    Cookie, FastOpenOption, Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER,
+    TIMESTAMPS_OPTION, Timestamps,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;

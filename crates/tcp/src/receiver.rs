@@ -178,6 +178,15 @@ impl Receiver {
         })
     }
 
+    /// So much came with the SYN. The window that was prepared for its answer is offered beyond it
+    /// (`tcp_fastopen_create_child`).
+    pub fn take_with_syn(&mut self, payload: u64) {
+        self.receive(1, payload, false);
+        if self.linux.is_some() {
+            self.edge += payload;
+        }
+    }
+
     /// These offsets came twice.
     pub fn note_duplicate(&mut self, range: Range<u64>) {
         if self.reports_duplicates && range.start < range.end {

@@ -31,6 +31,11 @@ impl Sent {
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.length)
     }
+
+    /// It was reported.
+    pub fn is_sacked(&self) -> bool {
+        self.sacked
+    }
 }
 
 /// What the sender knows when an ACK comes that helps to tell what the ACK means.
@@ -470,6 +475,47 @@ impl Scoreboard {
         self.judged = self.first + self.outstanding();
         self.next_suspect = self.judged;
         self.unrepaired.saturating_sub(before)
+    }
+
+    /// Segments that are lost and were not sent again since.
+    pub fn unrepaired(&self) -> u64 {
+        self.unrepaired
+    }
+
+    /// Segments for which `size` gives one are lost, and become as many of that size as it takes.
+    pub fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>) {
+        let mut segments = VecDeque::with_capacity(self.segments.len());
+        for mut segment in self.segments.drain(..) {
+            let Some(size) = size(&segment) else {
+                segments.push_back(segment);
+                continue;
+            };
+            (segment.lost, segment.repaired) = (true, false);
+            while segment.length > size {
+                segments.push_back(Sent { length: size, ..segment });
+                segment.start += u64::from(size);
+                segment.length -= size;
+            }
+            segments.push_back(segment);
+        }
+        self.segments = segments;
+        self.count_anew();
+    }
+
+    /// Segments have other numbers now.
+    fn count_anew(&mut self) {
+        let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
+        self.sacked = count(|it| it.sacked);
+        self.lost = count(|it| it.lost);
+        self.repaired = count(|it| it.repaired);
+        self.unrepaired = count(|it| it.lost && !it.repaired);
+        (self.judged, self.next_repair) = (self.first, self.first);
+        (self.next_suspect, self.timed) = (self.first, self.first);
+        let numbers = self.first..;
+        let again = numbers.zip(&self.segments).filter(|(_, it)| it.retransmitted && !it.sacked);
+        let mut resent: Vec<_> = again.map(|(number, it)| (it.left_at, number)).collect();
+        resent.sort_unstable();
+        self.resent = resent.into();
     }
 
     /// Nothing is lost after all.

@@ -44,6 +44,10 @@ impl Flags {
     pub const ECT: Self = Self(1024);
     /// It was marked (congestion experienced). Beside `ECT`, which a marked packet was.
     pub const CE: Self = Self(2048);
+    /// A cookie is asked for (RFC 7413 §2).
+    const COOKIE_REQUEST: Self = Self(4096);
+    /// A cookie is present. It lies where a segment after the handshake has its SACK blocks.
+    const COOKIE: Self = Self(8192);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.
@@ -82,6 +86,19 @@ pub struct SynOptions {
     pub window_scale: Option<u8>,
     /// Whether it understands SACK (RFC 2018).
     pub sack_permitted: bool,
+}
+
+/// By this a server knows a client again: eight bytes, as Linux makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cookie(pub u64);
+
+/// What a SYN says of Fast Open (RFC 7413 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastOpenOption {
+    /// A cookie is asked for.
+    Request,
+    /// The cookie that was given, or is given.
+    Cookie(Cookie),
 }
 
 /// Blocks of data received out of order: each from its first byte to the byte behind its last.
@@ -158,6 +175,30 @@ impl Segment {
         }
         let window_scale = options.window_scale.unwrap_or(0);
         Self { mss: options.mss, window_scale, flags, header, ..self }
+    }
+
+    /// With the option of Fast Open, padded: two bytes, and eight of a cookie.
+    #[must_use]
+    pub fn with_fast_open(mut self, option: FastOpenOption) -> Self {
+        let flag = match option {
+            FastOpenOption::Request => Flags::COOKIE_REQUEST,
+            FastOpenOption::Cookie(Cookie(bits)) => {
+                self.sack[0] = (SeqNumber((bits >> 32) as u32), SeqNumber(bits as u32));
+                self.header += 8;
+                Flags::COOKIE
+            }
+        };
+        Self { flags: self.flags.with(flag), header: self.header + 4, ..self }
+    }
+
+    /// The option of Fast Open, if present.
+    pub fn fast_open(&self) -> Option<FastOpenOption> {
+        if self.flags.has(Flags::COOKIE_REQUEST) {
+            return Some(FastOpenOption::Request);
+        }
+        let (high, low) = self.sack[0];
+        let bits = u64::from(high.0) << 32 | u64::from(low.0);
+        self.flags.has(Flags::COOKIE).then_some(FastOpenOption::Cookie(Cookie(bits)))
     }
 
     /// With timestamps.
@@ -260,5 +301,17 @@ mod tests {
         assert_eq!(full.wire_bytes(), 60);
         assert_eq!(full.syn_options(), Some(options));
         assert_eq!(syn.with_syn_options(options).wire_bytes(), 40 + 4 + 4 + 4);
+    }
+
+    #[test]
+    fn a_cookie_takes_ten_bytes_and_padding() {
+        let syn = Segment::new(Flags::SYN, SeqNumber(1), SeqNumber(0));
+        assert_eq!(syn.fast_open(), None);
+        let cookie = FastOpenOption::Cookie(Cookie(0x0123_4567_89ab_cdef));
+        for (option, bytes) in [(FastOpenOption::Request, 4), (cookie, 12)] {
+            let segment = syn.with_fast_open(option);
+            assert_eq!((segment.fast_open(), segment.wire_bytes()), (Some(option), 40 + bytes));
+            assert!(segment.sack().is_empty());
+        }
     }
 }

@@ -120,6 +120,14 @@ impl SendBuffer {
         self.expand(cwnd);
     }
 
+    /// So many bytes have left with the SYN: a packet, and the beginning of the program's first chunk.
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.used += bytes + OVERHEAD;
+        self.reached += bytes;
+        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push: true });
+        self.chunk = bytes;
+    }
+
     fn expand(&mut self, cwnd: u64) {
         let wanted = self.windows * cwnd.max(FEWEST) * PER_SEGMENT;
         self.limit = self.limit.max(wanted.min(self.most));

@@ -204,10 +204,10 @@ impl Sender {
         }
     }
 
-    /// There is data to send and no controller to say how much of it may leave.
+    /// There is data to send, or sent with the SYN, and no controller to say how much of it may leave.
     #[inline]
     pub fn needs_control(&self) -> bool {
-        self.steering.is_none() && self.is_stuck()
+        self.steering.is_none() && (self.is_stuck() || self.has_outstanding())
     }
 
     /// Data begins, under this controller.

@@ -58,7 +58,7 @@ type Value = fn(&StackPlan) -> String;
 const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
 
 /// The files below `/proc/sys` that set an option for a host as a whole.
-const FILES: [(&str, &str, Value); 18] = [
+const FILES: [(&str, &str, Value); 19] = [
     ("dsack", "net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
     ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
     ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
@@ -79,6 +79,8 @@ const FILES: [(&str, &str, Value); 18] = [
     ("syn_linear_timeouts", LINEAR, |stack| stack.syn_linear_timeouts.to_string()),
     ("syn_ack_retries", "net/ipv4/tcp_synack_retries", |stack| stack.syn_ack_retries.to_string()),
     ("retries", "net/ipv4/tcp_retries2", |stack| stack.retries.to_string()),
+    // Both sides may, and their sockets have to ask.
+    ("", "net/ipv4/tcp_fastopen", |_| "3".into()),
     // Connections do not learn from those before them: each is an experiment of its own.
     ("", "net/ipv4/tcp_no_metrics_save", |_| "1".into()),
 ];
@@ -155,6 +157,7 @@ impl<'a> Hosts<'a> {
                     interval_s: seconds(keepalive.interval),
                     probes: keepalive.probes as u32,
                 }),
+                fast_open: stack.fast_open,
             },
         }
     }

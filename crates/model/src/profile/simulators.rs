@@ -50,6 +50,7 @@ pub(super) fn ns2() -> Table {
         retries: 255, "without end; here the most that can be said";
         user_timeout: OrOff::Off, "there is nothing like it";
         keepalive: OrOff::Off, "there is nothing like it";
+        fast_open: false, "there is nothing like it";
         time_wait: Duration::from_secs(60), "Agent/TCP does not close; as in `rfc`";
         mss: 1000, "packetSize_ = 1000";
     }
@@ -97,6 +98,7 @@ pub(super) fn ns3() -> Table {
         retries: 6, "TcpSocket::DataRetries";
         user_timeout: OrOff::Off, "there is nothing like it";
         keepalive: OrOff::Off, "there is nothing like it";
+        fast_open: false, "there is nothing like it";
         time_wait: Duration::from_secs(240), "twice TcpSocketBase::MaxSegLifetime";
         mss: 536, "TcpSocket::SegmentSize";
     }

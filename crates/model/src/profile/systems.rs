@@ -56,6 +56,7 @@ pub(super) fn linux_2_6_26() -> Table {
         retries: 15, "sysctl tcp_retries2 = TCP_RETR2";
         user_timeout: OrOff::Off, "TCP_USER_TIMEOUT came with 2.6.37";
         keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
+        fast_open: false, "it came with 3.6 for clients and 3.7 for servers";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }
@@ -128,6 +129,7 @@ pub(super) fn freebsd_9_2() -> Table {
             probes: 8,
         }),
             "net.inet.tcp.always_keepalive = 1; TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT";
+        fast_open: false, "it came with 12.0 (and was in 10.3 for kernels built with it)";
         time_wait: Duration::from_secs(60), "twice net.inet.tcp.msl = 30 s";
         mss: 65_495, "tcp_mss: what the path's MTU leaves";
     }
@@ -180,6 +182,7 @@ pub(super) fn windows_7() -> Table {
         retries: 5, "TcpMaxDataRetransmissions = 5";
         user_timeout: OrOff::Off, "off unless TCP_MAXRT is set";
         keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
+        fast_open: false, "it came with Windows 10";
         time_wait: Duration::from_secs(120), "TcpTimedWaitDelay = 120, that of Server 2003";
         mss: 65_495, "what the path's MTU leaves";
     }

@@ -135,6 +135,9 @@ options! {
     /// Probes of a peer that has not been heard, and the end of the connection if it stays silent
     /// (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
     pub keepalive: OrOff<Keepalive>,
+    /// Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
+    /// RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    pub fast_open: bool,
     /// How long a closed connection waits for stray segments: "60 s".
     pub time_wait: Duration,
     /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.

@@ -5,6 +5,7 @@ mod alive;
 mod classics;
 mod closing;
 mod corners;
+mod fast_open;
 mod flow_control;
 mod marks;
 mod modern_acks;

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tcplab_cc::{CutBase, Flavour, Init, Params, build};
 use tcplab_tcp::{
-    AckCounting, BuildControl, Endpoint, Flags, Identity, Segment, SeqNumber, Settings, Start,
-    SynOptions, Timestamps, WindowReduction,
+    AckCounting, BuildControl, Cookie, Endpoint, FastOpenOption, Flags, Identity, Known, Segment,
+    SeqNumber, Settings, Start, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::{Duration, Time};
 
@@ -76,9 +76,11 @@ pub struct Line {
     flags: Flags,
     without: Flags,
     push: Option<bool>,
+    fast_open: Option<FastOpenOption>,
 }
 
-/// A segment with data, or as many full ones as it takes.
+/// A segment with data, or as many full ones as it takes. With a SYN, data begins behind the number of
+/// that: `data(0..500)` has 500 bytes from offset 1 on.
 pub fn data(range: Range<u64>) -> Line {
     Line { data: Some(range), ..Line::default() }
 }
@@ -117,6 +119,16 @@ impl Line {
     /// Echoes the timestamp of what was sent at that time.
     pub fn echoing(self, at: u64) -> Self {
         Self { echo: Some(at), ..self }
+    }
+
+    /// A SYN that asks for a cookie.
+    pub fn asking(self) -> Self {
+        Self { fast_open: Some(FastOpenOption::Request), ..self }
+    }
+
+    /// A SYN with this cookie.
+    pub fn cookie(self, bits: u64) -> Self {
+        Self { fast_open: Some(FastOpenOption::Cookie(Cookie(bits))), ..self }
     }
 
     pub fn with(self, flags: Flags) -> Self {
@@ -185,6 +197,25 @@ impl Peer {
         let mut peer = Self::new(settings, at(0), control);
         peer.end.listen();
         peer.sends(0, syn);
+        peer
+    }
+
+    /// The same with Fast Open, for a client with this cookie.
+    pub fn listening_fast(settings: Settings, cookie: u64, syn: Line) -> Self {
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
+        peer.end.listen_fast(Cookie(cookie));
+        peer.sends(0, syn);
+        peer
+    }
+
+    /// An endpoint that begins to connect at 0 with Fast Open, and may know a cookie.
+    pub fn connecting_fast(settings: Settings, cookie: Option<u64>) -> Self {
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
+        let mss = u16::MAX;
+        peer.end.connect_fast(cookie.map(|bits| Known { cookie: Cookie(bits), mss }));
+        peer.serve();
         peer
     }
 
@@ -340,6 +371,9 @@ impl Peer {
                 sack_permitted: !line.without.has(Flags::PUSH),
             });
         }
+        if let Some(option) = line.fast_open {
+            segment = segment.with_fast_open(option);
+        }
         let number = |offset: u64| SeqNumber(OURS.wrapping_add(offset as u32));
         segment.with_sack(line.sack.iter().map(|block| (number(block.start), number(block.end))))
     }
@@ -379,6 +413,7 @@ impl Peer {
             let has = |one: Flags| flags.has(one) && !line.flags.has(one);
             let unwanted = FLAGS.iter().any(|&one| line.without.has(one) && has(one));
             assert!(flags.has(line.flags) && !unwanted, "{seen} instead of {line:?}");
+            assert_eq!(segment.fast_open(), line.fast_open, "{seen} instead of {line:?}");
             let push = line.push.map(|push| push && number == last);
             let is_pushed = flags.has(Flags::PUSH);
             assert!(push.is_none_or(|push| push == is_pushed), "{seen} instead of {line:?}");
