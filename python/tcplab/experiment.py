@@ -352,6 +352,11 @@ class LinkSettings(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -404,6 +409,11 @@ class Dumbbell(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -451,6 +461,11 @@ class ParkingLot(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -489,6 +504,11 @@ class Chain(Value):
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
@@ -552,6 +572,11 @@ class Link(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -595,6 +620,11 @@ class Lan(Value):
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
@@ -800,6 +830,17 @@ class Stack(Value):
     fast_open: bool | None = None
     """Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
     RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    """
+
+    path_mtu: str | None = None
+    """Whether the largest packet of the whole path is "known" from the beginning, or "discovered":
+    then packets are as large as the first link takes, until a router says that it cannot pass them
+    on (RFC 1191).
+    """
+
+    mtu_probing: str | None = None
+    """Whether larger packets are tried, to find out how large they may be where no router says it
+    (RFC 4821): "off", "on-black-hole" (once nothing is answered for long) or "always".
     """
 
     time_wait: str | None = None

@@ -7,8 +7,8 @@
 //! | `simulators` | `ns2`, `ns3` |
 
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Profile, Recovery, Reduction,
-    StackPlan,
+    AckCounting, CongestionControl, CutBase, Flavour, MtuProbing, OrOff, PathMtu, Profile,
+    Recovery, Reduction, StackPlan,
 };
 use serde_json::{Map, Value};
 use tcplab_units::{Bytes, Duration};
@@ -151,6 +151,8 @@ fn rfc() -> Table {
             "RFC 9293 §3.9.1.1 has it as an argument of OPEN; without one, `retries` counts";
         keepalive: OrOff::Off, "RFC 9293 §3.8.4: off unless an application asks for it";
         fast_open: false, "RFC 7413, an experiment beside RFC 9293";
+        path_mtu: PathMtu::Discovered, "RFC 9293 §3.7.2, by RFC 1191";
+        mtu_probing: MtuProbing::Off, "RFC 4821, optional beside RFC 1191";
         time_wait: Duration::from_secs(60),
             "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
         mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
@@ -210,6 +212,8 @@ fn linux() -> Table {
              tcp_keepalive_intvl = 75 s, tcp_keepalive_probes = 9";
         fast_open: false,
             "sysctl tcp_fastopen = 1: clients may, but for applications that ask (TCP_FASTOPEN_CONNECT)";
+        path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
+        mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }

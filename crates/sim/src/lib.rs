@@ -10,6 +10,7 @@
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `recorder` | writes the tables |
 
+mod gates;
 mod packet;
 mod recorder;
 mod refuse;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_cc::{BuildError, CongestionControl, CutBase, Flavour, Init, Origin, Params, resolve};
 use tcplab_model::{
-    AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, OrOff,
-    Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
+    AckCounting, CutBase as PlannedBase, Flavour as PlannedFlavour, MtuProbing as PlannedProbing,
+    OrOff, Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
-    AckCounting as Counting, BuildControl, Ecn, Keepalive, LossRecovery, Settings, Start,
-    WindowReduction,
+    AckCounting as Counting, BuildControl, Ecn, Keepalive, LossRecovery, MtuProbing, Settings,
+    Start, WindowReduction,
 };
 
 /// What endpoints with equal stacks share.
@@ -95,6 +95,11 @@ pub fn settings(stack: &StackPlan, mss_limit: u64) -> Settings {
             interval: planned.interval,
             probes: planned.probes as u32,
         }),
+        mtu_probing: match stack.mtu_probing {
+            PlannedProbing::Off => MtuProbing::Off,
+            PlannedProbing::OnBlackHole => MtuProbing::OnBlackHole,
+            PlannedProbing::Always => MtuProbing::Always,
+        },
         time_wait: stack.time_wait,
     }
 }

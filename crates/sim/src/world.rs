@@ -1,16 +1,18 @@
 //! Hosts on a network, and the loop over what happens.
 
+use crate::gates::Gates;
 use crate::packet::OnWire;
-use crate::recorder::Recorder;
+use crate::recorder::{Dropped, Recorder};
 use crate::stack::Stacks;
 use crate::traffic::{Flow, Source};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tcplab_engine::{
     EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit, Random, RouteId, TimerId,
 };
 use tcplab_model::{
-    FlowPlan, LanePlan, Loss as PlannedLoss, Plan, QueueLimit as PlannedLimit, Samples, Stopped,
-    Watch,
+    LanePlan, Loss as PlannedLoss, PathMtu, Plan, QueueLimit as PlannedLimit, Samples, StackPlan,
+    Stopped, Watch,
 };
 use tcplab_tables::Tables;
 use tcplab_tcp::{Cookie, Endpoint, Identity, Known, Segment, State};
@@ -42,6 +44,7 @@ pub(crate) struct World<'a> {
     flows: Vec<Flow>,
     /// What clients know of servers, by the nodes of both, if there is Fast Open.
     known: Option<BTreeMap<(usize, usize), Known>>,
+    gates: Gates,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -53,8 +56,9 @@ impl<'a> World<'a> {
         let mut network = Network::new(plan.lanes.iter().map(lane), plan.seed);
         let mut stacks = Stacks::default();
         let mut ends = Vec::with_capacity(plan.flows.len() * 2);
-        for (number, flow) in plan.flows.iter().enumerate() {
-            ends.extend(ends_of(flow, number as u32, plan.seed, &mut stacks, &mut network));
+        let mut gates = Gates::new(plan.flows.len() * 2);
+        for number in 0..plan.flows.len() {
+            ends.extend(ends_of(plan, number, &mut stacks, (&mut network, &mut gates)));
         }
         let flows = plan.flows.iter().map(|flow| {
             let mut random = Random::new(plan.seed, &format!("start {}", flow.name));
@@ -79,6 +83,7 @@ impl<'a> World<'a> {
             ends,
             flows,
             known: plan.flows.iter().any(|flow| flow.stack.fast_open).then(BTreeMap::new),
+            gates,
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -93,8 +98,12 @@ impl<'a> World<'a> {
         let mut events = 0;
         while let Some(event) = self.network.next(end) {
             match event {
-                Event::Delivered { to: EndpointId(end), packet } => {
-                    self.deliver(end as usize, &packet.0);
+                Event::Delivered { to, packet } => {
+                    if (to.0 as usize) < self.ends.len() {
+                        self.deliver(to.0 as usize, &packet.0);
+                    } else {
+                        self.meet_gate(to, packet);
+                    }
                 }
                 Event::Timer(timer) => self.on_timer(timer),
             }
@@ -106,9 +115,31 @@ impl<'a> World<'a> {
         }
         watch.reach(end)?;
         let packet_hops = self.network.packet_hops();
-        let drops = self.network.take_drops();
+        let drops = self.network.take_drops().into_iter().map(|drop| Dropped {
+            at: drop.at,
+            lane: drop.lane,
+            end: self.gates.end_behind(drop.to),
+            packet: drop.packet,
+            reason: if drop.is_lost { "LOST_ON_THE_WIRE" } else { "QUEUE_FULL" },
+        });
+        let drops = drops.chain(self.gates.dropped.iter().copied()).collect();
         let ends = self.ends.iter().step_by(2).map(|end| &end.endpoint);
         Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops, drops))
+    }
+
+    /// A packet came to a router that looks at its size, or its sender hears that it was too large.
+    fn meet_gate(&mut self, to: EndpointId, packet: OnWire) {
+        let Some(end) = self.gates.meet(&mut self.network, to, packet) else { return };
+        if let Some(mtu) = self.ends[end].endpoint.on_too_large(self.network.now(), &packet.0) {
+            self.gates.learn(self.nodes(end), mtu);
+            self.serve(end);
+        }
+    }
+
+    /// The nodes of an end of a flow and of its peer.
+    fn nodes(&self, end: usize) -> (usize, usize) {
+        let flow = &self.plan.flows[end / 2];
+        if end.is_multiple_of(2) { (flow.from, flow.to) } else { (flow.to, flow.from) }
     }
 
     #[inline]
@@ -166,6 +197,11 @@ impl<'a> World<'a> {
     fn open(&mut self, number: usize) {
         let endpoint = &mut self.ends[2 * number].endpoint;
         let flow = &self.plan.flows[number];
+        if let Some(mtu) = self.gates.known((flow.from, flow.to))
+            && flow.stack.path_mtu == PathMtu::Discovered
+        {
+            endpoint.know_mtu(mtu);
+        }
         match &self.known {
             Some(known) if flow.stack.fast_open => {
                 endpoint.connect_fast(known.get(&(flow.from, flow.to)).copied());
@@ -237,20 +273,31 @@ impl<'a> World<'a> {
 
 /// Both ends of a flow: the sender, which connects, and the receiver, which listens.
 fn ends_of(
-    flow: &FlowPlan,
-    number: u32,
-    seed: u64,
+    plan: &Plan,
+    number: usize,
     stacks: &mut Stacks,
-    network: &mut Network<OnWire>,
+    (network, gates): (&mut Network<OnWire>, &mut Gates),
 ) -> [End; 2] {
-    let mut end = |stack, lanes: &[usize], side: Side| {
+    let (flow, seed) = (&plan.flows[number], plan.seed);
+    let mut end = |stack: &Arc<StackPlan>, lanes: &[usize], side: Side| {
         let mut random = Random::new(seed, &format!("{} {}", side.name(), flow.name));
         let identity = Identity { initial_sequence: random.bits() as u32, seed: random.bits() };
-        let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
-        let (settings, control) = stacks.get(stack, flow.mss_limit);
+        let peer = EndpointId((2 * number) as u32 + side.peer());
+        let own = (peer.0 ^ 1) as usize;
+        let (limit, route) = match stack.path_mtu {
+            PathMtu::Known => {
+                let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
+                (flow.mss_limit, network.add_route(&lanes, peer))
+            }
+            PathMtu::Discovered => {
+                let first = lanes.first().map_or(flow.mss_limit, |&lane| plan.lanes[lane].mtu - 40);
+                (first, gates.add_route(network, &plan.lanes, lanes, (own, peer)))
+            }
+        };
+        let (settings, control) = stacks.get(stack, limit);
         End {
             endpoint: Endpoint::new(settings, control, identity),
-            route: network.add_route(&lanes, EndpointId(2 * number + side.peer())),
+            route,
             timer: network.add_timer(),
         }
     };

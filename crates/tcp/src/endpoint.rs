@@ -326,6 +326,9 @@ impl Endpoint {
                 self.send.rtt.back_off();
             }
         } else if self.send.has_outstanding() {
+            if self.send.path.is_some() {
+                self.look_for_black_hole(now);
+            }
             self.send.on_timeout(now, &self.settings);
             self.arm_retransmission(now);
         } else if self.send.is_stuck() {
@@ -460,7 +463,7 @@ impl Endpoint {
         }
         if self.receive.has_report() && self.send.sack {
             // A segment sent again keeps its size: then there may be no room.
-            let most = u32::from(self.settings.mss) + IP_HEADER + TCP_HEADER;
+            let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
             let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
             segment = self.receive.with_sack(segment, room as usize);
         }
@@ -476,9 +479,14 @@ impl Endpoint {
         Timestamps { value: (clock(now) as u32).wrapping_add(1), echo: self.recent_timestamp.0 }
     }
 
+    /// Bytes of options that every segment has.
+    pub(crate) fn options(&self) -> u16 {
+        if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 }
+    }
+
     /// Payload bytes of a full segment to a peer that takes `offered`.
     pub(crate) fn segment_size(&self, offered: u16) -> u16 {
-        let options = if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 };
+        let options = self.options();
         // What fits the largest packet.
         self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }

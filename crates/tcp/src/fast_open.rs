@@ -75,8 +75,9 @@ impl Endpoint {
 
     /// What is written first leaves with the SYN, as far as it has room; the rest waits for the answer.
     pub(crate) fn write_into_syn(&mut self, bytes: u64) -> u64 {
+        let own = self.own_mss();
         let Some(fast) = &mut self.fast_open else { return 0 };
-        let mss = fast.known.map_or(0, |known| known.mss.min(self.settings.mss));
+        let mss = fast.known.map_or(0, |known| known.mss.min(own));
         let taken = bytes.min(mss.saturating_sub(OPTIONS).into());
         fast.is_put_off = false;
         fast.payload = taken as u16;
@@ -110,7 +111,8 @@ impl Endpoint {
         self.send.counters.sent_segments += 1;
         if self.paces_writer() {
             let cwnd = self.send.cwnd();
-            let mut buffer = SendBuffer::new(self.settings.send_buffer, cwnd);
+            let windows = self.send.buffered_windows();
+            let mut buffer = SendBuffer::new(self.settings.send_buffer, cwnd, windows);
             buffer.begin_with(payload);
             self.send.buffer = Some(Box::new(buffer));
         }

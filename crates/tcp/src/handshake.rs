@@ -35,7 +35,7 @@ impl Endpoint {
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         let segment = segment.with_syn_options(SynOptions {
-            mss: self.settings.mss,
+            mss: self.own_mss(),
             window_scale: scaling.then_some(self.receive.window_scale),
             sack_permitted: if is_answer { self.send.sack } else { self.settings.sack },
         });
@@ -115,6 +115,7 @@ impl Endpoint {
         }
         // RFC 9293 §3.7.1: without the option the peer takes 536 bytes.
         self.send.mss = self.segment_size(if offered.mss == 0 { 536 } else { offered.mss });
+        self.send.settle_size(self.options());
         self.send.window = u64::from(segment.window);
         self.send.largest_window = self.send.window;
     }
@@ -132,6 +133,7 @@ impl Endpoint {
         self.receive.begin(now);
         self.alive = Alive::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
+        self.send.begin_search(now, self.options(), &self.settings);
         let rtt = self.time_handshake(now, segment);
         if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: self.send.nxt };

@@ -13,6 +13,7 @@
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
+//! | how large packets may be | `path_mtu` |
 //! | what was too large, sent again | `refit` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
@@ -38,6 +39,7 @@ mod handshake;
 mod input;
 mod output;
 mod pacing;
+mod path_mtu;
 mod rack;
 mod ranges;
 mod rate;
@@ -67,5 +69,7 @@ pub use segment::{
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
-pub use settings::{AckCounting, Ecn, Keepalive, LossRecovery, Settings, WindowReduction};
+pub use settings::{
+    AckCounting, Ecn, Keepalive, LossRecovery, MtuProbing, Settings, WindowReduction,
+};
 pub use view::{RttSummary, Snapshot};

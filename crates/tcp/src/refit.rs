@@ -3,7 +3,7 @@
 //! `tcp_non_congestion_loss_retransmit`; RFC 1191 §6.4).
 
 use crate::recovery::Phase;
-use crate::scoreboard::Scoreboard;
+use crate::scoreboard::{Scoreboard, Sent};
 use crate::sender::Sender;
 
 /// A size of segments that everything is too large for.
@@ -33,6 +33,16 @@ impl Sender {
         self.flight.recovery.repair_lost();
         true
     }
+
+    /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
+    pub fn next_lost(&mut self) -> Option<Sent> {
+        let lost = self.flight.board.next_lost()?;
+        if lost.end().min(self.written) - lost.start <= u64::from(self.mss) {
+            return Some(lost);
+        }
+        self.flight.board.cut_lost(self.mss);
+        self.flight.board.next_lost()
+    }
 }
 
 impl Scoreboard {
@@ -45,5 +55,10 @@ impl Scoreboard {
             (!segment.is_sacked() && payload > u64::from(most)).then_some(size)
         });
         self.unrepaired().saturating_sub(before)
+    }
+
+    /// What waits to be sent again becomes segments of `size`.
+    fn cut_lost(&mut self, size: u16) {
+        self.cut(|segment| segment.waits().then_some(size));
     }
 }

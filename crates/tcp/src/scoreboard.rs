@@ -32,6 +32,11 @@ impl Sent {
         self.start + u64::from(self.length)
     }
 
+    /// It is lost, and was not sent again since.
+    pub fn waits(&self) -> bool {
+        self.lost && !self.repaired
+    }
+
     /// It was reported.
     pub fn is_sacked(&self) -> bool {
         self.sacked
@@ -482,23 +487,38 @@ impl Scoreboard {
         self.unrepaired
     }
 
-    /// Segments for which `size` gives one are lost, and become as many of that size as it takes.
+    /// Segments for which `size` gives one are lost, and those that follow each other become as many of
+    /// that size as it takes.
     pub fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>) {
-        let mut segments = VecDeque::with_capacity(self.segments.len());
-        for mut segment in self.segments.drain(..) {
+        let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
+        // Which one each of these begins in, and how much more the last may take.
+        let (mut places, mut room) = (Vec::new(), 0);
+        for (place, mut segment) in self.segments.drain(..).enumerate() {
             let Some(size) = size(&segment) else {
                 segments.push_back(segment);
+                places.push(place);
+                room = 0;
                 continue;
             };
             (segment.lost, segment.repaired) = (true, false);
-            while segment.length > size {
-                segments.push_back(Sent { length: size, ..segment });
-                segment.start += u64::from(size);
-                segment.length -= size;
+            while segment.length > 0 {
+                let length = if room > 0 { room } else { size }.min(segment.length);
+                match segments.back_mut().filter(|_| room > 0) {
+                    Some(last) => last.length += length,
+                    None => {
+                        segments.push_back(Sent { length, ..segment });
+                        places.push(place);
+                    }
+                }
+                room = if room > 0 { room - length } else { size - length };
+                segment.start += u64::from(length);
+                segment.length -= length;
             }
-            segments.push_back(segment);
         }
         self.segments = segments;
+        if let Some(rates) = &mut self.rates {
+            rates.cut(&places);
+        }
         self.count_anew();
     }
 

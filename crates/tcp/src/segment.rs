@@ -10,6 +10,9 @@ use tcplab_units::Time;
 pub const IP_HEADER: u32 = 20;
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER: u32 = 20;
+/// Bytes of an ICMP header, and the most of a packet that says what became of another.
+const ICMP_HEADER: u32 = 8;
+const LARGEST_NOTICE: u32 = 576;
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_OPTION: u32 = 12;
 
@@ -48,6 +51,8 @@ impl Flags {
     const COOKIE_REQUEST: Self = Self(4096);
     /// A cookie is present. It lies where a segment after the handshake has its SACK blocks.
     const COOKIE: Self = Self(8192);
+    /// It is none, but what a router says of one.
+    const TOO_LARGE: Self = Self(16_384);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.
@@ -225,6 +230,22 @@ impl Segment {
         self
     }
 
+    /// What a router says of this one: packets may have `mtu` bytes (RFC 792, RFC 1191 §4). It quotes as
+    /// much of it as fits 576 bytes (RFC 1812 §4.3.2.3).
+    #[must_use]
+    pub fn notice(&self, mtu: u16) -> Self {
+        let header = IP_HEADER + ICMP_HEADER;
+        let quoted = self.wire_bytes().min(LARGEST_NOTICE - header);
+        let payload = (header + quoted).saturating_sub(IP_HEADER + TCP_HEADER) as u16;
+        Self { mss: mtu, payload, ..Self::new(Flags::TOO_LARGE, self.seq, self.ack) }
+    }
+
+    /// If it is such a notice: the packet that was too large, and the size that is not.
+    #[inline]
+    pub fn too_large(&self) -> Option<(SeqNumber, u16)> {
+        self.flags.has(Flags::TOO_LARGE).then_some((self.seq, self.mss))
+    }
+
     /// The timestamps, if present.
     #[inline]
     pub fn timestamps(&self) -> Option<Timestamps> {
@@ -301,6 +322,17 @@ mod tests {
         assert_eq!(full.wire_bytes(), 60);
         assert_eq!(full.syn_options(), Some(options));
         assert_eq!(syn.with_syn_options(options).wire_bytes(), 40 + 4 + 4 + 4);
+    }
+
+    #[test]
+    fn a_notice_quotes_what_it_has_room_for() {
+        // RFC 1812 §4.3.2.3: 576 bytes at the most. 20 of IP and 8 of ICMP.
+        for (payload, bytes) in [(1460, 576), (100, 20 + 8 + 140)] {
+            let notice = bare().with_payload(payload).notice(1400);
+            assert_eq!(notice.too_large(), Some((SeqNumber(1), 1400)));
+            assert_eq!(notice.wire_bytes(), bytes);
+        }
+        assert_eq!(bare().too_large(), None);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use crate::bursts::Bursts;
 use crate::pacing::Pacing;
+use crate::path_mtu::Path;
 use crate::rack::Rack;
 use crate::rate::{Delivery, Rates};
 use crate::recovery::{Phase, Recovery, Seen};
@@ -140,6 +141,8 @@ pub(crate) struct Sender {
     pub control: Control,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
+    /// What is known of the path's size, if it is not what both ends say.
+    pub path: Option<Box<Path>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -195,6 +198,7 @@ impl Sender {
                 least_burst: None,
             },
             buffer: None,
+            path: None,
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,
@@ -335,6 +339,9 @@ impl Sender {
             self.una = ack;
             if let Some(buffer) = &mut self.buffer {
                 buffer.acknowledge(ack);
+            }
+            if self.path.is_some() {
+                self.judge_size_probe(now);
             }
         }
         let duplicate = if self.sack {

@@ -2,7 +2,8 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, OrOff, Recovery, Reduction, StackPlan,
+    AckCounting, CongestionControl, CutBase, Flavour, MtuProbing, OrOff, PathMtu, Recovery,
+    Reduction, StackPlan,
 };
 use tcplab_units::{Bytes, Duration};
 
@@ -51,6 +52,8 @@ pub(super) fn ns2() -> Table {
         user_timeout: OrOff::Off, "there is nothing like it";
         keepalive: OrOff::Off, "there is nothing like it";
         fast_open: false, "there is nothing like it";
+        path_mtu: PathMtu::Known, "packets have no largest size";
+        mtu_probing: MtuProbing::Off, "there is nothing like it";
         time_wait: Duration::from_secs(60), "Agent/TCP does not close; as in `rfc`";
         mss: 1000, "packetSize_ = 1000";
     }
@@ -99,6 +102,8 @@ pub(super) fn ns3() -> Table {
         user_timeout: OrOff::Off, "there is nothing like it";
         keepalive: OrOff::Off, "there is nothing like it";
         fast_open: false, "there is nothing like it";
+        path_mtu: PathMtu::Known, "there is no discovery for IPv4; its routers divide packets";
+        mtu_probing: MtuProbing::Off, "there is nothing like it";
         time_wait: Duration::from_secs(240), "twice TcpSocketBase::MaxSegLifetime";
         mss: 536, "TcpSocket::SegmentSize";
     }

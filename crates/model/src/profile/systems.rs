@@ -2,8 +2,8 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Flavour, Keepalive, OrOff, Recovery, Reduction,
-    StackPlan,
+    AckCounting, CongestionControl, CutBase, Flavour, Keepalive, MtuProbing, OrOff, PathMtu,
+    Recovery, Reduction, StackPlan,
 };
 use serde_json::json;
 use tcplab_units::{Bytes, Duration};
@@ -57,6 +57,8 @@ pub(super) fn linux_2_6_26() -> Table {
         user_timeout: OrOff::Off, "TCP_USER_TIMEOUT came with 2.6.37";
         keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
         fast_open: false, "it came with 3.6 for clients and 3.7 for servers";
+        path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
+        mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }
@@ -130,6 +132,8 @@ pub(super) fn freebsd_9_2() -> Table {
         }),
             "net.inet.tcp.always_keepalive = 1; TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT";
         fast_open: false, "it came with 12.0 (and was in 10.3 for kernels built with it)";
+        path_mtu: PathMtu::Discovered, "net.inet.tcp.path_mtu_discovery = 1";
+        mtu_probing: MtuProbing::Off, "tcp_timer.c has nothing like it; it came with 10.2";
         time_wait: Duration::from_secs(60), "twice net.inet.tcp.msl = 30 s";
         mss: 65_495, "tcp_mss: what the path's MTU leaves";
     }
@@ -183,6 +187,8 @@ pub(super) fn windows_7() -> Table {
         user_timeout: OrOff::Off, "off unless TCP_MAXRT is set";
         keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
         fast_open: false, "it came with Windows 10";
+        path_mtu: PathMtu::Discovered, "EnablePMTUDiscovery = 1, that of Server 2003";
+        mtu_probing: MtuProbing::Off, "EnablePMTUBHDetect = 0, that of Server 2003";
         time_wait: Duration::from_secs(120), "TcpTimedWaitDelay = 120, that of Server 2003";
         mss: 65_495, "what the path's MTU leaves";
     }

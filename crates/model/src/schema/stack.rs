@@ -138,6 +138,13 @@ options! {
     /// Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
     /// RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
     pub fast_open: bool,
+    /// Whether the largest packet of the whole path is "known" from the beginning, or "discovered": then
+    /// packets are as large as the first link takes, until a router says that it cannot pass them on
+    /// (RFC 1191).
+    pub path_mtu: PathMtu,
+    /// Whether larger packets are tried, to find out how large they may be where no router says it
+    /// (RFC 4821): "off", "on-black-hole" (once nothing is answered for long) or "always".
+    pub mtu_probing: MtuProbing,
     /// How long a closed connection waits for stray segments: "60 s".
     pub time_wait: Duration,
     /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.
@@ -230,6 +237,30 @@ words! {
         "cwnd" => Cwnd,
         /// The data outstanding, as in RFC 5681 §3.1.
         "flight" => FlightSize,
+    }
+}
+
+words! {
+    /// Who says how large a packet may be.
+    #[what("way to know the path's MTU")]
+    pub enum PathMtu {
+        /// It is known from the beginning.
+        "known" => Known,
+        /// Routers say it when a packet is too large for them.
+        "discovered" => Discovered,
+    }
+}
+
+words! {
+    /// When larger packets are tried.
+    #[what("way to probe for the path's MTU")]
+    pub enum MtuProbing {
+        /// Never.
+        "off" => Off,
+        /// Once nothing is answered for long.
+        "on-black-hole" => OnBlackHole,
+        /// From the beginning, with small packets first.
+        "always" => Always,
     }
 }
 

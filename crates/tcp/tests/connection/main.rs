@@ -15,6 +15,7 @@ mod modern_undo;
 mod modern_window;
 mod opening;
 mod pacing;
+mod path_mtu;
 mod peer;
 mod rate;
 mod repair;

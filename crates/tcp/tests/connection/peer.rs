@@ -153,7 +153,8 @@ pub struct Peer {
     sent: VecDeque<(u64, Segment)>,
     /// The timestamps of all that was sent, by time.
     values: Vec<(u64, u32)>,
-    mss: u64,
+    /// Payload of a full segment.
+    pub mss: u64,
     timestamps: bool,
     /// By how much the endpoint scales its window.
     scale: u8,
@@ -217,6 +218,28 @@ impl Peer {
         peer.end.connect_fast(cookie.map(|bits| Known { cookie: Cookie(bits), mss }));
         peer.serve();
         peer
+    }
+
+    /// An endpoint that begins to connect at 0, and knows the largest packet of the path.
+    pub fn connecting_over(settings: Settings, mtu: u16) -> Self {
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
+        peer.end.know_mtu(mtu);
+        peer.end.connect();
+        peer.serve();
+        peer
+    }
+
+    /// A router says that the packet which began there was too large, and how large one may be. Returns
+    /// what the endpoint makes of it.
+    pub fn tells(&mut self, at: u64, offset: u64, mtu: u16) -> Option<u16> {
+        self.run(at);
+        self.expect_nothing();
+        let seq = SeqNumber(OURS.wrapping_add(offset as u32));
+        let notice = Segment::new(Flags::ACK, seq, SeqNumber(THEIRS)).notice(mtu);
+        let taken = self.end.on_too_large(self.now, &notice);
+        self.serve();
+        taken
     }
 
     fn beginning(settings: Settings, now: Time, control: BuildControl) -> Self {
