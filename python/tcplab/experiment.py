@@ -41,6 +41,7 @@ __all__ = [
     "ListedLoss",
     "LognormalSizes",
     "Loss",
+    "Memory",
     "Network",
     "OnOffTraffic",
     "ParetoSizes",
@@ -663,6 +664,22 @@ class Network(Value):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Memory(Value):
+    """Limits to the memory of all connections of a host, from the least to the most."""
+
+    low: str
+    """From here on send buffers do not grow, and pressure ends below it."""
+
+    pressure: str
+    """From here on there is pressure: windows do not grow, and whoever holds more than its share of
+    `high` can write no more.
+    """
+
+    high: str
+    """Nobody can write any more, and data out of order is dropped."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Keepalive(Value):
     """Probes of a peer that has not been heard. Nothing is probed while data is under way."""
 
@@ -754,6 +771,11 @@ class Stack(Value):
     app_win: int | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
+    """
+
+    mem: str | Memory | Mapping[str, Any] | None = None
+    """The limits to the memory that all connections of a host take together, beside those of each:
+    `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
     """
 
     nagle: bool | None = None

@@ -411,6 +411,12 @@ def test_routers_of_the_kernel_say_when_a_packet_is_too_large() -> None:
     on_linux(duration="1 s", network=narrow(mtu=500, icmp=False), flows=[flow()], stack=known)
 
 
+def test_the_kernel_has_one_memory_for_all_hosts() -> None:
+    limits = lab.Memory(low="100 kB", pressure="150 kB", high="200 kB")
+    with pytest.raises(lab.ConfigError, match=r"stack\.mem: .*of the machine"):
+        on_linux(duration="1 s", network=link(), flows=[flow()], stack=lab.Stack(mem=limits))
+
+
 def test_times_that_the_kernel_cannot_count_are_refused() -> None:
     fine = lab.Stack(keepalive=lab.Keepalive(idle="500 ms"), user_timeout="1 us")
     with pytest.raises(lab.ConfigError, match=r"user_timeout: .*milliseconds") as raised:

@@ -127,6 +127,7 @@ fn rfc() -> Table {
         rmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         wmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         app_win: 0, "no standard has it";
+        mem: OrOff::Off, "no standard says";
         nagle: true, "RFC 9293 §3.7.4";
         limited_transmit: true, "RFC 3042";
         restart_after_idle: true, "RFC 5681 §4.1";
@@ -186,6 +187,8 @@ fn linux() -> Table {
         wmem: Bytes(4_194_304),
             "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
         app_win: 31, "sysctl tcp_app_win = 31";
+        mem: OrOff::Off,
+            "tcp_init_mem: sysctl tcp_mem follows the memory of the machine, high at about 9 % of it";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
             "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";

@@ -11,6 +11,7 @@
 //! | `recorder` | writes the tables |
 
 mod gates;
+mod memory;
 mod packet;
 mod recorder;
 mod refuse;

@@ -1,6 +1,7 @@
 //! Hosts on a network, and the loop over what happens.
 
 use crate::gates::Gates;
+use crate::memory::Memories;
 use crate::packet::OnWire;
 use crate::recorder::{Dropped, Recorder};
 use crate::stack::Stacks;
@@ -45,6 +46,8 @@ pub(crate) struct World<'a> {
     /// What clients know of servers, by the nodes of both, if there is Fast Open.
     known: Option<BTreeMap<(usize, usize), Known>>,
     gates: Gates,
+    /// If a host has a limit to it.
+    memory: Option<Memories>,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -84,6 +87,7 @@ impl<'a> World<'a> {
             flows,
             known: plan.flows.iter().any(|flow| flow.stack.fast_open).then(BTreeMap::new),
             gates,
+            memory: Memories::new(plan),
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -131,19 +135,14 @@ impl<'a> World<'a> {
     fn meet_gate(&mut self, to: EndpointId, packet: OnWire) {
         let Some(end) = self.gates.meet(&mut self.network, to, packet) else { return };
         if let Some(mtu) = self.ends[end].endpoint.on_too_large(self.network.now(), &packet.0) {
-            self.gates.learn(self.nodes(end), mtu);
+            self.gates.learn(nodes(self.plan, end), mtu);
             self.serve(end);
         }
     }
 
-    /// The nodes of an end of a flow and of its peer.
-    fn nodes(&self, end: usize) -> (usize, usize) {
-        let flow = &self.plan.flows[end / 2];
-        if end.is_multiple_of(2) { (flow.from, flow.to) } else { (flow.to, flow.from) }
-    }
-
     #[inline]
     fn deliver(&mut self, end: usize, segment: &Segment) {
+        self.tell_memory(end);
         let endpoint = &mut self.ends[end].endpoint;
         // What answers the handshake says nothing of data.
         let has_sent = endpoint.counters().sent_segments > 0;
@@ -164,6 +163,7 @@ impl<'a> World<'a> {
         let now = self.network.now();
         match self.owner(timer) {
             Owner::End(end) => {
+                self.tell_memory(end);
                 self.ends[end].endpoint.on_timer(now);
                 self.serve(end);
             }
@@ -174,6 +174,7 @@ impl<'a> World<'a> {
                 let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
                 self.network.set_timer(flow.timer, next);
+                self.tell_memory(2 * number);
                 self.serve(2 * number);
             }
             Owner::Samples => {
@@ -243,6 +244,29 @@ impl<'a> World<'a> {
             }
         }
         self.network.set_timer(*timer, endpoint.next_timer());
+        if self.memory.is_some() {
+            self.count_memory(end);
+        }
+    }
+
+    /// Something is to happen at this end of a flow, and memory may be short.
+    #[inline]
+    fn tell_memory(&mut self, end: usize) {
+        if let Some(memory) = &self.memory {
+            let (node, _) = nodes(self.plan, end);
+            memory.tell(node, end, &mut self.ends[end].endpoint);
+        }
+    }
+
+    /// It has happened, and others may have more memory now.
+    #[cold]
+    fn count_memory(&mut self, end: usize) {
+        let ((node, _), now) = (nodes(self.plan, end), self.network.now());
+        let Some(memory) = &mut self.memory else { return };
+        let End { endpoint, timer, .. } = &mut self.ends[end];
+        for timer in memory.count(node, (end, *timer), endpoint) {
+            self.network.set_timer(timer, now);
+        }
     }
 
     fn sample(&mut self, flow: usize) {
@@ -269,6 +293,12 @@ impl<'a> World<'a> {
             Owner::Links
         }
     }
+}
+
+/// The nodes of an end of a flow and of its peer.
+fn nodes(plan: &Plan, end: usize) -> (usize, usize) {
+    let flow = &plan.flows[end / 2];
+    if end.is_multiple_of(2) { (flow.from, flow.to) } else { (flow.to, flow.from) }
 }
 
 /// Both ends of a flow: the sender, which connects, and the receiver, which listens.

@@ -8,6 +8,7 @@ use crate::acks::Acks;
 use crate::alive::Alive;
 use crate::ecn::Marks;
 use crate::fast_open::FastOpen;
+use crate::memory::Memory;
 use crate::output::Data;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
@@ -99,6 +100,7 @@ pub struct Endpoint {
     probes: u32,
     pub(crate) alive: Option<Box<Alive>>,
     pub(crate) fast_open: Option<Box<FastOpen>>,
+    pub(crate) memory: Option<Box<Memory>>,
     /// Since when there was no answer, once the timer has run out.
     pub(crate) silent_since: Time,
     pub(crate) syns_sent: u32,
@@ -143,6 +145,7 @@ impl Endpoint {
             probes: 0,
             alive: None,
             fast_open: None,
+            memory: None,
             silent_since: Time::ZERO,
             syns_sent: 0,
             first_syn: 0,
@@ -174,9 +177,11 @@ impl Endpoint {
         if self.state == State::SynSent && self.is_syn_put_off() {
             return self.write_into_syn(bytes);
         }
+        let bytes = if self.memory.is_some() { self.affordable(bytes) } else { bytes };
         if self.settings.buffers_as_linux() {
             return if self.may_send_data() && !self.send.closed {
-                self.send.write_as_linux(bytes, &self.settings)
+                let is_tight = self.is_tight();
+                self.send.write_as_linux(bytes, is_tight, &self.settings)
             } else {
                 0
             };

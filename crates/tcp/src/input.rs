@@ -186,6 +186,13 @@ impl Endpoint {
         if segment.sequence_length() == 0 || !expects_data {
             return;
         }
+        if self.memory.is_some()
+            && start > self.receive.next
+            && self.is_too_costly(segment.payload.into())
+        {
+            // `tcp_data_queue_ofo`: dropped, as if the network had lost it.
+            return;
+        }
         self.receive.prepare(&self.settings);
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.payload);
@@ -233,8 +240,9 @@ impl Endpoint {
         let end = start + payload;
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
+        let may_grow = !self.is_pressed();
         let window_end = end + self.receive.offered(self.last_ack_sent);
-        let sized = Sized { payload, in_order, echoed, end, window_end };
+        let sized = Sized { payload, in_order, echoed, end, window_end, may_grow };
         let opened = self.receive.tune(now, sized);
         let arrived = Arrived {
             payload,

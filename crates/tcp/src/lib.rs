@@ -18,6 +18,7 @@
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
 //! | congestion marks | `ecn` |
+//! | while the memory of a host runs short | `memory` |
 //! | keepalives, user timeout | `alive` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
@@ -37,6 +38,7 @@ mod endpoint;
 mod fast_open;
 mod handshake;
 mod input;
+mod memory;
 mod output;
 mod pacing;
 mod path_mtu;
@@ -63,6 +65,7 @@ mod view;
 
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
+pub use memory::{GUARANTEED, Shortage};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER,
     TIMESTAMPS_OPTION, Timestamps,

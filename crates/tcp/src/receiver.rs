@@ -122,6 +122,19 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
+    /// Bytes of memory that waits for the application, or for what is missing before it.
+    pub fn memory(&self) -> u64 {
+        let early = self.out_of_order.bytes();
+        self.linux.as_ref().map_or(self.readable() + early, |linux| linux.memory())
+    }
+
+    /// Memory is short: where more than half of the buffer is in use, the window becomes small.
+    pub fn press(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.press();
+        }
+    }
+
     /// A segment was taken: the window may open further for it. Says whether it does.
     #[inline]
     pub fn tune(&mut self, now: Time, sized: Sized) -> bool {

@@ -279,6 +279,11 @@ fn impossible(
             stack.reduction == usual.reduction,
             "another reduction than \"proportional\"",
         ),
+        (
+            "mem",
+            stack.mem == OrOff::Off,
+            "a limit to the memory of one host (tcp_mem is that of the machine, and all hosts are one)",
+        ),
         ("undo", stack.undo, "going without undo"),
         ("tso", stack.tso, "going without bursts"),
         ("flavour", stack.flavour == usual.flavour, "another flavour than its own"),

@@ -31,6 +31,7 @@ pub(super) fn ns2() -> Table {
         rmem: Bytes(20_000), "window_ = 20 packets of packetSize_ = 1000 bytes";
         wmem: Bytes(1_000_000_000), "there is no such buffer; large enough to be no limit";
         app_win: 0, "there is nothing like it";
+        mem: OrOff::Off, "there is nothing like it";
         nagle: false, "agents send whole packets";
         limited_transmit: true, "singledup_ = 1";
         restart_after_idle: true, "slow_start_restart_ = true";
@@ -81,6 +82,7 @@ pub(super) fn ns3() -> Table {
         rmem: Bytes(131_072), "TcpSocket::RcvBufSize";
         wmem: Bytes(131_072), "TcpSocket::SndBufSize";
         app_win: 0, "there is nothing like it";
+        mem: OrOff::Off, "there is nothing like it";
         nagle: false, "TcpSocket::TcpNoDelay = true";
         limited_transmit: true, "TcpSocketBase::LimitedTransmit";
         restart_after_idle: false, "there is nothing like it";

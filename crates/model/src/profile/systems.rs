@@ -35,6 +35,7 @@ pub(super) fn linux_2_6_26() -> Table {
         wmem: Bytes(4_194_304),
             "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
         app_win: 31, "sysctl tcp_app_win = 31";
+        mem: OrOff::Off, "tcp_init: sysctl tcp_mem follows the memory of the machine";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
             "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
@@ -105,6 +106,7 @@ pub(super) fn freebsd_9_2() -> Table {
         rmem: Bytes(2_097_152), "net.inet.tcp.recvbuf_max";
         wmem: Bytes(2_097_152), "net.inet.tcp.sendbuf_max";
         app_win: 0, "tcp_input.c has nothing like it";
+        mem: OrOff::Off, "as if kern.ipc.nmbclusters were no limit; it follows the memory of the machine";
         nagle: true, "tcp_output, unless TF_NODELAY is set";
         limited_transmit: true, "net.inet.tcp.rfc3042 = 1";
         restart_after_idle: true, "newreno_after_idle; the window is then that of RFC 3390";
@@ -165,6 +167,7 @@ pub(super) fn windows_7() -> Table {
         rmem: Bytes(16_777_216), "the most of auto-tuning at level normal (fasterdata.es.net)";
         wmem: Bytes(1_000_000_000), "not documented; as in `rfc`";
         app_win: 0, "not documented; as in `rfc`";
+        mem: OrOff::Off, "not documented; as in `rfc`";
         nagle: true, "on unless TCP_NODELAY is set";
         limited_transmit: true, "not documented; as in `rfc`";
         restart_after_idle: true, "not documented; as in `rfc`";

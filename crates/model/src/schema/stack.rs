@@ -90,6 +90,9 @@ options! {
     /// The part of the receive buffer that is kept for the application and not advertised, as in
     /// Linux: `1 / 2^app_win` of it; 0 keeps nothing.
     pub app_win: u64 [0..=31],
+    /// The limits to the memory that all connections of a host take together, beside those of each:
+    /// `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
+    pub mem: OrOff<Memory>,
     /// Whether small writes wait for an ACK to be sent together (Nagle's algorithm).
     pub nagle: bool,
     /// Whether the first two duplicate ACKs send new segments (RFC 3042).
@@ -149,6 +152,20 @@ options! {
     pub time_wait: Duration,
     /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.
     pub mss: u64 [SEGMENT],
+}
+
+table! {
+    /// Limits to the memory of all connections of a host, from the least to the most.
+    #[derive(Copy, Eq)]
+    pub struct Memory {
+        /// From here on send buffers do not grow, and pressure ends below it.
+        pub low: Bytes,
+        /// From here on there is pressure: windows do not grow, and whoever holds more than its share of
+        /// `high` can write no more.
+        pub pressure: Bytes,
+        /// Nobody can write any more, and data out of order is dropped.
+        pub high: Bytes,
+    }
 }
 
 table! {

@@ -9,6 +9,7 @@ mod digests;
 mod fairness;
 mod goodput;
 mod loss_law;
+mod memory;
 mod path_mtu;
 mod refusals;
 mod sawtooth;

@@ -8,6 +8,7 @@ mod corners;
 mod fast_open;
 mod flow_control;
 mod marks;
+mod memory;
 mod modern_acks;
 mod modern_loss;
 mod modern_timers;

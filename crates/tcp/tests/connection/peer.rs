@@ -158,6 +158,8 @@ pub struct Peer {
     timestamps: bool,
     /// By how much the endpoint scales its window.
     scale: u8,
+    /// The window that it offered last.
+    offered: u64,
     /// The end of what the peer has sent.
     next: u64,
     /// The application reads what arrives.
@@ -256,8 +258,21 @@ impl Peer {
         let timestamps = settings.timestamps;
         let end = Endpoint::new(Arc::new(settings), control, identity);
         let (sent, values) = Default::default();
-        let (scale, next, reads, read, to_write) = (0, 0, true, 0, 0);
-        Self { end, now, sent, values, mss, timestamps, scale, next, reads, read, to_write }
+        let (scale, offered, next, reads, read, to_write) = (0, 0, 0, true, 0, 0);
+        Self {
+            end,
+            now,
+            sent,
+            values,
+            mss,
+            timestamps,
+            scale,
+            offered,
+            next,
+            reads,
+            read,
+            to_write,
+        }
     }
 
     /// An endpoint whose connection stands at 0, over a path of this round-trip time.
@@ -317,6 +332,8 @@ impl Peer {
         if let Some(offer) = segment.syn_options() {
             self.scale = offer.window_scale.unwrap_or(0);
         }
+        let is_syn = segment.flags.has(Flags::SYN);
+        self.offered = u64::from(segment.window) << if is_syn { 0 } else { self.scale };
         self.values.extend(segment.timestamps().map(|timestamps| (at, timestamps.value)));
         self.sent.push_back((at, segment));
     }
@@ -462,6 +479,11 @@ impl Peer {
     pub fn ignores(&mut self, until: u64) {
         self.run(until);
         self.sent.clear();
+    }
+
+    /// The window that the endpoint offered last, in bytes.
+    pub fn window(&self) -> u64 {
+        self.offered
     }
 
     pub fn cwnd(&self) -> u64 {
