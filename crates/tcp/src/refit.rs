@@ -3,7 +3,7 @@
 //! `tcp_non_congestion_loss_retransmit`; RFC 1191 §6.4).
 
 use crate::recovery::Phase;
-use crate::scoreboard::{Scoreboard, Sent};
+use crate::scoreboard::Sent;
 use crate::sender::Sender;
 
 /// A size of segments that everything is too large for.
@@ -42,23 +42,5 @@ impl Sender {
         }
         self.flight.board.cut_lost(self.mss);
         self.flight.board.next_lost()
-    }
-}
-
-impl Scoreboard {
-    /// Segments that have not arrived, with more than `most` bytes of data of what comes before
-    /// `written`, are lost, and become segments of `size`. Returns how many were not known to be.
-    pub fn lose_larger(&mut self, written: u64, most: u16, size: u16) -> u64 {
-        let before = self.unrepaired();
-        self.cut(|segment| {
-            let payload = segment.end().min(written).saturating_sub(segment.start);
-            (!segment.is_sacked() && payload > u64::from(most)).then_some(size)
-        });
-        self.unrepaired().saturating_sub(before)
-    }
-
-    /// What waits to be sent again becomes segments of `size`.
-    fn cut_lost(&mut self, size: u16) {
-        self.cut(|segment| segment.waits().then_some(size));
     }
 }

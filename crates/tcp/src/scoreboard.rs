@@ -4,6 +4,8 @@
 //! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
 //! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
 
+mod cut;
+
 use crate::ranges::RangeSet;
 use crate::rate::Rates;
 use crate::segment::clock;
@@ -30,16 +32,6 @@ pub(crate) struct Sent {
 impl Sent {
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.length)
-    }
-
-    /// It is lost, and was not sent again since.
-    pub fn waits(&self) -> bool {
-        self.lost && !self.repaired
-    }
-
-    /// It was reported.
-    pub fn is_sacked(&self) -> bool {
-        self.sacked
     }
 }
 
@@ -480,62 +472,6 @@ impl Scoreboard {
         self.judged = self.first + self.outstanding();
         self.next_suspect = self.judged;
         self.unrepaired.saturating_sub(before)
-    }
-
-    /// Segments that are lost and were not sent again since.
-    pub fn unrepaired(&self) -> u64 {
-        self.unrepaired
-    }
-
-    /// Segments for which `size` gives one are lost, and those that follow each other become as many of
-    /// that size as it takes.
-    pub fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>) {
-        let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
-        // Which one each of these begins in, and how much more the last may take.
-        let (mut places, mut room) = (Vec::new(), 0);
-        for (place, mut segment) in self.segments.drain(..).enumerate() {
-            let Some(size) = size(&segment) else {
-                segments.push_back(segment);
-                places.push(place);
-                room = 0;
-                continue;
-            };
-            (segment.lost, segment.repaired) = (true, false);
-            while segment.length > 0 {
-                let length = if room > 0 { room } else { size }.min(segment.length);
-                match segments.back_mut().filter(|_| room > 0) {
-                    Some(last) => last.length += length,
-                    None => {
-                        segments.push_back(Sent { length, ..segment });
-                        places.push(place);
-                    }
-                }
-                room = if room > 0 { room - length } else { size - length };
-                segment.start += u64::from(length);
-                segment.length -= length;
-            }
-        }
-        self.segments = segments;
-        if let Some(rates) = &mut self.rates {
-            rates.cut(&places);
-        }
-        self.count_anew();
-    }
-
-    /// Segments have other numbers now.
-    fn count_anew(&mut self) {
-        let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
-        self.sacked = count(|it| it.sacked);
-        self.lost = count(|it| it.lost);
-        self.repaired = count(|it| it.repaired);
-        self.unrepaired = count(|it| it.lost && !it.repaired);
-        (self.judged, self.next_repair) = (self.first, self.first);
-        (self.next_suspect, self.timed) = (self.first, self.first);
-        let numbers = self.first..;
-        let again = numbers.zip(&self.segments).filter(|(_, it)| it.retransmitted && !it.sacked);
-        let mut resent: Vec<_> = again.map(|(number, it)| (it.left_at, number)).collect();
-        resent.sort_unstable();
-        self.resent = resent.into();
     }
 
     /// Nothing is lost after all.

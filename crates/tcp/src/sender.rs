@@ -335,14 +335,7 @@ impl Sender {
             dsack = self.take_sack(segment, ack, &mut progress);
         }
         if acked_bytes > 0 {
-            self.flight.board.acknowledge(ack, &mut progress);
-            self.una = ack;
-            if let Some(buffer) = &mut self.buffer {
-                buffer.acknowledge(ack);
-            }
-            if self.path.is_some() {
-                self.judge_size_probe(now);
-            }
+            self.advance(now, ack, &mut progress);
         }
         let duplicate = if self.sack {
             acked_bytes == 0 && progress.delivered > 0
@@ -435,6 +428,19 @@ impl Sender {
         let listens = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
         if listens && self.has_outstanding() {
             self.decide(now, &Ack { in_flight_before, ..Ack::default() }, settings);
+        }
+    }
+
+    /// What comes before `ack` is acknowledged.
+    #[inline]
+    fn advance(&mut self, now: Time, ack: u64, progress: &mut Progress) {
+        self.flight.board.acknowledge(ack, progress);
+        self.una = ack;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.acknowledge(ack);
+        }
+        if self.path.is_some() {
+            self.judge_size_probe(now);
         }
     }
 
