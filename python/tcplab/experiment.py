@@ -41,6 +41,7 @@ __all__ = [
     "ListedLoss",
     "LognormalSizes",
     "Loss",
+    "Memory",
     "Network",
     "OnOffTraffic",
     "ParetoSizes",
@@ -352,6 +353,11 @@ class LinkSettings(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -404,6 +410,11 @@ class Dumbbell(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -451,6 +462,11 @@ class ParkingLot(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -489,6 +505,11 @@ class Chain(Value):
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
 
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
@@ -552,6 +573,11 @@ class Link(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -596,6 +622,11 @@ class Lan(Value):
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
+    icmp: bool | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
     "lte.txt" }`.
@@ -630,6 +661,22 @@ class Network(Value):
 
     lan: Mapping[str, Lan | Mapping[str, Any]] | None = None
     """Shared media of which only one station uses at a time, by name: `[network.lan.office]`."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Memory(Value):
+    """Limits to the memory of all connections of a host, from the least to the most."""
+
+    low: str
+    """From here on send buffers do not grow, and pressure ends below it."""
+
+    pressure: str
+    """From here on there is pressure: windows do not grow, and whoever holds more than its share of
+    `high` can write no more.
+    """
+
+    high: str
+    """Nobody can write any more, and data out of order is dropped."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -726,6 +773,11 @@ class Stack(Value):
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
     """
 
+    mem: str | Memory | Mapping[str, Any] | None = None
+    """The limits to the memory that all connections of a host take together, beside those of each:
+    `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
+    """
+
     nagle: bool | None = None
     """Whether small writes wait for an ACK to be sent together (Nagle's algorithm)."""
 
@@ -795,6 +847,22 @@ class Stack(Value):
     keepalive: str | Keepalive | Mapping[str, Any] | None = None
     """Probes of a peer that has not been heard, and the end of the connection if it stays silent
     (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
+    """
+
+    fast_open: bool | None = None
+    """Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
+    RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    """
+
+    path_mtu: str | None = None
+    """Whether the largest packet of the whole path is "known" from the beginning, or "discovered":
+    then packets are as large as the first link takes, until a router says that it cannot pass them
+    on (RFC 1191).
+    """
+
+    mtu_probing: str | None = None
+    """Whether larger packets are tried, to find out how large they may be where no router says it
+    (RFC 4821): "off", "on-black-hole" (once nothing is answered for long) or "always".
     """
 
     time_wait: str | None = None

@@ -321,6 +321,102 @@ def test_keepalives_are_sent_on_both_backends() -> None:
         assert sent[30.0] - sent[5.0] == 10, backend
 
 
+@pytest.mark.parametrize("lost", [[], [2], [4]])
+def test_fast_open_is_the_same_on_both_backends(lost: list[int]) -> None:
+    # Of the packets with data, the second is the SYN of the second transfer, the fourth the first
+    # after the SYN of the third.
+    sizes = ["1 kB", "1 kB", "30 kB"]
+    experiment = lab.Experiment(
+        duration="12 s",
+        network=link(loss=lab.ListedLoss(packets=lost)),
+        flows=[
+            flow(name=f"t{i}", start=f"{4 * i} s", traffic=lab.BulkTraffic(size=size))
+            for i, size in enumerate(sizes)
+        ],
+        stack=lab.Stack(profile="linux-6.12", fast_open=True),
+    )
+    times = {
+        backend: lab.run(experiment, backend=backend).flows["completion_s"].to_list()
+        for backend in ("sim", "linux")
+    }
+    assert times["sim"] == pytest.approx(times["linux"], abs=1e-6)
+    if 2 not in lost:
+        # One way, and 1000 bytes with 72 of headers: all of it is in the SYN.
+        assert times["sim"][1] == pytest.approx(0.020 + 1072 * 0.8e-6, abs=1e-6)
+
+
+def test_a_server_answers_before_the_handshake_ends() -> None:
+    questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=1)
+    results = on_linux(
+        duration="3 s",
+        network=link(),
+        flows=[flow(name=f"r{i}", start=f"{i} s", traffic=questions) for i in range(2)],
+        stack=lab.Stack(fast_open=True),
+    )
+    # A question in a SYN: 100 bytes and 72 of headers; the answer, behind a SYN-ACK of 60, has 152.
+    expected = 2 * 0.020 + (172 + 60 + 152) * 0.8e-6
+    assert results.flows["completion_s"].to_list()[1] == pytest.approx(expected, abs=1e-6)
+
+
+def narrow(**settings: object) -> lab.Network:
+    """A path whose middle takes smaller packets than its ends."""
+    wide = {"rate": "100 Mbit/s", "delay": "5 ms"}
+    middle = {"rate": "10 Mbit/s", "delay": "15 ms", "mtu": 1000} | settings
+    links = [(("a", "r"), wide), (("r", "q"), middle), (("q", "b"), wide)]
+    return lab.Network(
+        links=[lab.Link(between=ends, **link) for ends, link in links]  # type: ignore[arg-type]
+    )
+
+
+def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
+    experiment = lab.Experiment(
+        duration="10 s",
+        network=narrow(),
+        flows=[
+            flow(name=name, start=start, cc="newreno", traffic=lab.BulkTraffic(size="1 MB"))
+            for name, start in [("first", "0 s"), ("second", "5 s")]
+        ],
+        stack=lab.Stack(profile="linux-6.12"),
+        sweep={"stack.path_mtu": ["known", "discovered"]},
+    )
+    sim, linux = (lab.run(experiment, backend=backend) for backend in ("sim", "linux"))
+    times = zip(sim.flows["completion_s"], linux.flows["completion_s"], strict=True)
+    assert all(mine == pytest.approx(theirs, rel=0.005) for mine, theirs in times)
+    for results in (sim, linux):
+        too_large = results.drops.filter(pl.col("reason") == "PKT_TOO_BIG")
+        # The whole first window, and nothing once the size is known.
+        assert too_large["flow"].to_list() == ["first"] * 10
+
+
+def test_probing_reaches_the_kernel() -> None:
+    # Sizes are searched for from 1024 bytes up.
+    for probing, largest in [("off", 1500), ("always", 1076)]:
+        results = on_linux(
+            duration="1 s",
+            network=link(),
+            flows=[flow(traffic=lab.BulkTraffic(size="10 kB"))],
+            stack=lab.Stack(mtu_probing=probing),
+            record=lab.Record(captures=["a>b"]),
+        )
+        sizes = [struct.unpack_from("!H", packet, 2)[0] for _, packet in captured(results)]
+        assert max(sizes) == largest
+
+
+def test_routers_of_the_kernel_say_when_a_packet_is_too_large() -> None:
+    with pytest.raises(lab.ConfigError, match=r"links\[1\]\.icmp: .*says nothing"):
+        on_linux(duration="1 s", network=narrow(icmp=False), flows=[flow()])
+    with pytest.raises(lab.ConfigError, match=r"links\[1\]\.mtu: .*552"):
+        on_linux(duration="1 s", network=narrow(mtu=500), flows=[flow()])
+    known = lab.Stack(path_mtu="known")
+    on_linux(duration="1 s", network=narrow(mtu=500, icmp=False), flows=[flow()], stack=known)
+
+
+def test_the_kernel_has_one_memory_for_all_hosts() -> None:
+    limits = lab.Memory(low="100 kB", pressure="150 kB", high="200 kB")
+    with pytest.raises(lab.ConfigError, match=r"stack\.mem: .*of the machine"):
+        on_linux(duration="1 s", network=link(), flows=[flow()], stack=lab.Stack(mem=limits))
+
+
 def test_times_that_the_kernel_cannot_count_are_refused() -> None:
     fine = lab.Stack(keepalive=lab.Keepalive(idle="500 ms"), user_timeout="1 us")
     with pytest.raises(lab.ConfigError, match=r"user_timeout: .*milliseconds") as raised:

@@ -128,6 +128,8 @@ pub struct SocketOptions {
     pub user_timeout_ms: Option<u32>,
     /// `SO_KEEPALIVE`.
     pub keepalive: Option<Keepalive>,
+    /// `TCP_FASTOPEN_CONNECT` for those that connect, `TCP_FASTOPEN` for those that listen.
+    pub fast_open: bool,
 }
 
 /// How a socket looks whether its peer is still there.

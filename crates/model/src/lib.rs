@@ -56,8 +56,8 @@ pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
 pub use profile::Setting;
 pub use schema::{
-    AckCounting, CongestionControl, CutBase, Ecn, Experiment, Flavour, Keepalive, Loss, OrOff,
-    Probability, Profile, RateChanges, Recovery, Reduction, Reordering, Samples, StackPlan,
-    Traffic, schema,
+    AckCounting, CongestionControl, CutBase, Ecn, Experiment, Flavour, Keepalive, Loss, Memory,
+    MtuProbing, OrOff, PathMtu, Probability, Profile, RateChanges, Recovery, Reduction, Reordering,
+    Samples, StackPlan, Traffic, schema,
 };
 pub use suggest::suggest;

@@ -57,6 +57,8 @@ pub struct LanePlan {
     pub jitter: Duration,
     /// The largest packet with its IP header, in bytes.
     pub mtu: u64,
+    /// Whether the router before it says so when a packet is larger than that.
+    pub icmp: bool,
     /// The queue in front of it.
     pub queue: QueuePlan,
     /// Losses on the way.

@@ -7,8 +7,8 @@
 //! | `simulators` | `ns2`, `ns3` |
 
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Ecn, Flavour, OrOff, Profile, Recovery, Reduction,
-    StackPlan,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, MtuProbing, OrOff, PathMtu, Profile,
+    Recovery, Reduction, StackPlan,
 };
 use serde_json::{Map, Value};
 use tcplab_units::{Bytes, Duration};
@@ -127,6 +127,7 @@ fn rfc() -> Table {
         rmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         wmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         app_win: 0, "no standard has it";
+        mem: OrOff::Off, "no standard says";
         nagle: true, "RFC 9293 §3.7.4";
         limited_transmit: true, "RFC 3042";
         restart_after_idle: true, "RFC 5681 §4.1";
@@ -150,6 +151,9 @@ fn rfc() -> Table {
         user_timeout: OrOff::Off,
             "RFC 9293 §3.9.1.1 has it as an argument of OPEN; without one, `retries` counts";
         keepalive: OrOff::Off, "RFC 9293 §3.8.4: off unless an application asks for it";
+        fast_open: false, "RFC 7413, an experiment beside RFC 9293";
+        path_mtu: PathMtu::Discovered, "RFC 9293 §3.7.2, by RFC 1191";
+        mtu_probing: MtuProbing::Off, "RFC 4821, optional beside RFC 1191";
         time_wait: Duration::from_secs(60),
             "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
         mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
@@ -183,6 +187,8 @@ fn linux() -> Table {
         wmem: Bytes(4_194_304),
             "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
         app_win: 31, "sysctl tcp_app_win = 31";
+        mem: OrOff::Off,
+            "tcp_init_mem: sysctl tcp_mem follows the memory of the machine, high at about 9 % of it";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
             "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
@@ -207,6 +213,10 @@ fn linux() -> Table {
         keepalive: OrOff::Off,
             "off unless SO_KEEPALIVE is set; its numbers are sysctl tcp_keepalive_time = 2 h, \
              tcp_keepalive_intvl = 75 s, tcp_keepalive_probes = 9";
+        fast_open: false,
+            "sysctl tcp_fastopen = 1: clients may, but for applications that ask (TCP_FASTOPEN_CONNECT)";
+        path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
+        mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }

@@ -10,6 +10,8 @@
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `recorder` | writes the tables |
 
+mod gates;
+mod memory;
 mod packet;
 mod recorder;
 mod refuse;

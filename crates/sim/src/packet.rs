@@ -15,7 +15,7 @@ impl Packet for OnWire {
 
     #[inline]
     fn has_payload(&self) -> bool {
-        self.0.payload > 0
+        self.0.payload > 0 && self.0.too_large().is_none()
     }
 
     #[inline]

@@ -2,7 +2,7 @@
 
 use crate::packet::OnWire;
 use crate::traffic::Flow;
-use tcplab_engine::{Drop, LaneId, Network, Packet, Reason};
+use tcplab_engine::{LaneId, Network, Packet, Reason};
 use tcplab_model::{OrOff, Plan, Samples};
 use tcplab_tables::{DropRow, FlowRow, Kind, Label, LinkRow, Run, SampleRow, Tables};
 use tcplab_tcp::{Ended, Endpoint};
@@ -24,6 +24,18 @@ pub(crate) struct Recorder {
     run_in_links: Label,
     links: Vec<Link>,
     links_sampled: Time,
+}
+
+/// A packet that did not arrive.
+#[derive(Clone, Copy)]
+pub(crate) struct Dropped {
+    pub at: Time,
+    pub lane: LaneId,
+    /// The end of a flow that it was for, or from.
+    pub end: usize,
+    pub packet: OnWire,
+    /// As the kernel calls it.
+    pub reason: &'static str,
 }
 
 struct Link {
@@ -130,7 +142,7 @@ impl Recorder {
         plan: &Plan,
         flows: impl Iterator<Item = (&'a Flow, &'a Endpoint)>,
         packet_hops: u64,
-        mut drops: Vec<Drop<OnWire>>,
+        mut drops: Vec<Dropped>,
     ) -> Tables {
         // What is lost is known before it enters the wire.
         drops.sort_by_key(|drop| drop.at);
@@ -186,7 +198,7 @@ impl Recorder {
 }
 
 impl Recorder {
-    fn add_drops(&mut self, plan: &Plan, drops: Vec<Drop<OnWire>>) {
+    fn add_drops(&mut self, plan: &Plan, drops: Vec<Dropped>) {
         let table = &mut self.tables.drops;
         let end = Time::ZERO + plan.duration;
         for drop in drops.into_iter().take_while(|drop| drop.at <= end) {
@@ -194,9 +206,9 @@ impl Recorder {
                 run: table.label(&plan.id),
                 time_s: drop.at.as_secs_f64(),
                 link: Some(table.label(&plan.lanes[drop.lane.0 as usize].name)),
-                flow: Some(table.label(&plan.flows[drop.to.0 as usize / 2].name)),
+                flow: Some(table.label(&plan.flows[drop.end / 2].name)),
                 bytes: drop.packet.wire_bytes().into(),
-                reason: table.label(reason(drop.reason)),
+                reason: table.label(drop.reason),
             };
             table.push(row);
         }
@@ -204,7 +216,8 @@ impl Recorder {
 }
 
 /// As the backend `linux` says it.
-fn reason(reason: Reason) -> &'static str {
+/// As the kernel calls it.
+pub(crate) fn reason(reason: Reason) -> &'static str {
     match reason {
         Reason::Full => "QUEUE_FULL",
         Reason::Discipline => "QDISC_DROP",

@@ -23,6 +23,7 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
             refuse_flow(flow, &mut mistakes);
         }
     }
+    refuse_memory(plan, &mut mistakes);
     if !plan.record.captures.is_empty() {
         mistakes.push(not_yet("a packet capture").at("record.captures"));
     }
@@ -79,6 +80,29 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
     };
     if let Err(error) = try_build(stack, &init) {
         mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
+    }
+}
+
+/// A host has one memory for all its connections, and limits to it that do not fall.
+fn refuse_memory(plan: &Plan, mistakes: &mut Vec<Mistake>) {
+    let mut known = vec![None; plan.nodes.len()];
+    for flow in plan.flows.iter() {
+        for (node, stack) in [(flow.from, &flow.stack), (flow.to, &flow.peer_stack)] {
+            let first = *known[node].get_or_insert(stack.mem);
+            let reason = if first != stack.mem {
+                let host = &plan.nodes[node];
+                format!("differs between flows of the host \"{host}\"; it has one memory for all")
+            } else if stack.mem.on().is_some_and(|it| it.low > it.pressure || it.pressure > it.high)
+            {
+                "has limits that fall: `low`, `pressure` and `high` go up".into()
+            } else {
+                continue;
+            };
+            let mistake = Problem::Invalid(reason).at(format!("{}.stack.mem", flow.place));
+            if !mistakes.contains(&mistake) {
+                mistakes.push(mistake);
+            }
+        }
     }
 }
 

@@ -7,12 +7,13 @@ use tcplab_cc::{
     BuildError, CongestionControl, CutBase, Flavour, Init, Marks, Origin, Params, resolve,
 };
 use tcplab_model::{
-    AckCounting, CutBase as PlannedBase, Ecn as PlannedEcn, Flavour as PlannedFlavour, OrOff,
-    Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
+    AckCounting, CutBase as PlannedBase, Ecn as PlannedEcn, Flavour as PlannedFlavour,
+    MtuProbing as PlannedProbing, OrOff, Recovery as PlannedRecovery,
+    Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
     AckCounting as Counting, BuildControl, Capable, Ecn, Feedback, Keepalive, LossRecovery,
-    Settings, Start, WindowReduction,
+    MtuProbing, Settings, Start, WindowReduction,
 };
 
 /// What endpoints with equal stacks share.
@@ -122,6 +123,11 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
             interval: planned.interval,
             probes: planned.probes as u32,
         }),
+        mtu_probing: match stack.mtu_probing {
+            PlannedProbing::Off => MtuProbing::Off,
+            PlannedProbing::OnBlackHole => MtuProbing::OnBlackHole,
+            PlannedProbing::Always => MtuProbing::Always,
+        },
         time_wait: stack.time_wait,
     }
 }

@@ -1,19 +1,23 @@
 //! Hosts on a network, and the loop over what happens.
 
+use crate::gates::Gates;
+use crate::memory::Memories;
 use crate::packet::OnWire;
-use crate::recorder::Recorder;
+use crate::recorder::{Dropped, Recorder, reason};
 use crate::stack::{Stacks, marks};
 use crate::traffic::{Flow, Source};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tcplab_engine::{
     CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit,
     Random, RedConfig, RouteId, TimerId,
 };
 use tcplab_model::{
-    Discipline as PlannedDiscipline, FlowPlan, LanePlan, Loss as PlannedLoss, Plan,
-    QueueLimit as PlannedLimit, Samples, Stopped, Watch,
+    Discipline as PlannedDiscipline, LanePlan, Loss as PlannedLoss, PathMtu, Plan,
+    QueueLimit as PlannedLimit, Samples, StackPlan, Stopped, Watch,
 };
 use tcplab_tables::Tables;
-use tcplab_tcp::{Endpoint, Identity, Segment, State};
+use tcplab_tcp::{Cookie, Endpoint, Identity, Known, Segment, State};
 use tcplab_units::{Duration, Time};
 
 /// Events between two looks at the watch.
@@ -40,6 +44,11 @@ pub(crate) struct World<'a> {
     /// The sender of flow n is 2n, its receiver 2n + 1.
     ends: Vec<End>,
     flows: Vec<Flow>,
+    /// What clients know of servers, by the nodes of both, if there is Fast Open.
+    known: Option<BTreeMap<(usize, usize), Known>>,
+    gates: Gates,
+    /// If a host has a limit to it.
+    memory: Option<Memories>,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -51,8 +60,9 @@ impl<'a> World<'a> {
         let mut network = Network::new(plan.lanes.iter().map(lane), plan.seed);
         let mut stacks = Stacks::default();
         let mut ends = Vec::with_capacity(plan.flows.len() * 2);
-        for (number, flow) in plan.flows.iter().enumerate() {
-            ends.extend(ends_of(flow, number as u32, plan.seed, &mut stacks, &mut network));
+        let mut gates = Gates::new(plan.flows.len() * 2);
+        for number in 0..plan.flows.len() {
+            ends.extend(ends_of(plan, number, &mut stacks, (&mut network, &mut gates)));
         }
         let flows = plan.flows.iter().map(|flow| {
             let mut random = Random::new(plan.seed, &format!("start {}", flow.name));
@@ -76,6 +86,9 @@ impl<'a> World<'a> {
             network,
             ends,
             flows,
+            known: plan.flows.iter().any(|flow| flow.stack.fast_open).then(BTreeMap::new),
+            gates,
+            memory: Memories::new(plan),
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -90,8 +103,12 @@ impl<'a> World<'a> {
         let mut events = 0;
         while let Some(event) = self.network.next(end) {
             match event {
-                Event::Delivered { to: EndpointId(end), packet } => {
-                    self.deliver(end as usize, &packet.0);
+                Event::Delivered { to, packet } => {
+                    if (to.0 as usize) < self.ends.len() {
+                        self.deliver(to.0 as usize, &packet.0);
+                    } else {
+                        self.meet_gate(to, packet);
+                    }
                 }
                 Event::Timer(timer) => self.on_timer(timer),
             }
@@ -103,17 +120,40 @@ impl<'a> World<'a> {
         }
         watch.reach(end)?;
         let packet_hops = self.network.packet_hops();
-        let drops = self.network.take_drops();
+        let drops = self.network.take_drops().into_iter().map(|drop| Dropped {
+            at: drop.at,
+            lane: drop.lane,
+            end: self.gates.end_behind(drop.to),
+            packet: drop.packet,
+            reason: reason(drop.reason),
+        });
+        let drops = drops.chain(self.gates.dropped.iter().copied()).collect();
         let ends = self.ends.iter().step_by(2).map(|end| &end.endpoint);
         Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops, drops))
     }
 
+    /// A packet came to a router that looks at its size, or its sender hears that it was too large.
+    fn meet_gate(&mut self, to: EndpointId, packet: OnWire) {
+        let Some(end) = self.gates.meet(&mut self.network, to, packet) else { return };
+        if let Some(mtu) = self.ends[end].endpoint.on_too_large(self.network.now(), &packet.0) {
+            self.gates.learn(nodes(self.plan, end), mtu);
+            self.serve(end);
+        }
+    }
+
     #[inline]
     fn deliver(&mut self, end: usize, segment: &Segment) {
+        self.tell_memory(end);
         let endpoint = &mut self.ends[end].endpoint;
         // What answers the handshake says nothing of data.
         let has_sent = endpoint.counters().sent_segments > 0;
         endpoint.on_segment(self.network.now(), segment);
+        if let Some(known) = &mut self.known
+            && let Some(learned) = endpoint.take_learned()
+        {
+            let flow = &self.plan.flows[end / 2];
+            known.insert((flow.from, flow.to), learned);
+        }
         self.serve(end);
         if self.samples_every_ack && has_sent && end.is_multiple_of(2) {
             self.sample(end / 2);
@@ -124,17 +164,18 @@ impl<'a> World<'a> {
         let now = self.network.now();
         match self.owner(timer) {
             Owner::End(end) => {
+                self.tell_memory(end);
                 self.ends[end].endpoint.on_timer(now);
                 self.serve(end);
             }
             Owner::Flow(number) => {
-                let flow = &mut self.flows[number];
-                if !flow.has_started {
-                    flow.has_started = true;
-                    self.ends[2 * number].endpoint.connect();
+                if !std::mem::replace(&mut self.flows[number].has_started, true) {
+                    self.open(number);
                 }
+                let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
                 self.network.set_timer(flow.timer, next);
+                self.tell_memory(2 * number);
                 self.serve(2 * number);
             }
             Owner::Samples => {
@@ -151,6 +192,23 @@ impl<'a> World<'a> {
                 self.recorder.sample_links(now, &mut self.network);
                 self.arm(timer, self.recorder.link_interval);
             }
+        }
+    }
+
+    /// The sender of a flow connects.
+    fn open(&mut self, number: usize) {
+        let endpoint = &mut self.ends[2 * number].endpoint;
+        let flow = &self.plan.flows[number];
+        if let Some(mtu) = self.gates.known((flow.from, flow.to))
+            && flow.stack.path_mtu == PathMtu::Discovered
+        {
+            endpoint.know_mtu(mtu);
+        }
+        match &self.known {
+            Some(known) if flow.stack.fast_open => {
+                endpoint.connect_fast(known.get(&(flow.from, flow.to)).copied());
+            }
+            _ => endpoint.connect(),
         }
     }
 
@@ -187,6 +245,29 @@ impl<'a> World<'a> {
             }
         }
         self.network.set_timer(*timer, endpoint.next_timer());
+        if self.memory.is_some() {
+            self.count_memory(end);
+        }
+    }
+
+    /// Something is to happen at this end of a flow, and memory may be short.
+    #[inline]
+    fn tell_memory(&mut self, end: usize) {
+        if let Some(memory) = &self.memory {
+            let (node, _) = nodes(self.plan, end);
+            memory.tell(node, end, &mut self.ends[end].endpoint);
+        }
+    }
+
+    /// It has happened, and others may have more memory now.
+    #[cold]
+    fn count_memory(&mut self, end: usize) {
+        let ((node, _), now) = (nodes(self.plan, end), self.network.now());
+        let Some(memory) = &mut self.memory else { return };
+        let End { endpoint, timer, .. } = &mut self.ends[end];
+        for timer in memory.count(node, (end, *timer), endpoint) {
+            self.network.set_timer(timer, now);
+        }
     }
 
     fn sample(&mut self, flow: usize) {
@@ -215,28 +296,51 @@ impl<'a> World<'a> {
     }
 }
 
+/// The nodes of an end of a flow and of its peer.
+fn nodes(plan: &Plan, end: usize) -> (usize, usize) {
+    let flow = &plan.flows[end / 2];
+    if end.is_multiple_of(2) { (flow.from, flow.to) } else { (flow.to, flow.from) }
+}
+
 /// Both ends of a flow: the sender, which connects, and the receiver, which listens.
 fn ends_of(
-    flow: &FlowPlan,
-    number: u32,
-    seed: u64,
+    plan: &Plan,
+    number: usize,
     stacks: &mut Stacks,
-    network: &mut Network<OnWire>,
+    (network, gates): (&mut Network<OnWire>, &mut Gates),
 ) -> [End; 2] {
-    let mut end = |stack, lanes: &[usize], side: Side| {
+    let (flow, seed) = (&plan.flows[number], plan.seed);
+    let mut end = |stack: &Arc<StackPlan>, lanes: &[usize], side: Side| {
         let mut random = Random::new(seed, &format!("{} {}", side.name(), flow.name));
         let identity = Identity { initial_sequence: random.bits() as u32, seed: random.bits() };
-        let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
-        let (settings, control) = stacks.get(stack, flow.mss_limit, marks(&flow.stack));
+        let peer = EndpointId((2 * number) as u32 + side.peer());
+        let own = (peer.0 ^ 1) as usize;
+        let (limit, route) = match stack.path_mtu {
+            PathMtu::Known => {
+                let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
+                (flow.mss_limit, network.add_route(&lanes, peer))
+            }
+            PathMtu::Discovered => {
+                let first = lanes.first().map_or(flow.mss_limit, |&lane| plan.lanes[lane].mtu - 40);
+                (first, gates.add_route(network, &plan.lanes, lanes, (own, peer)))
+            }
+        };
+        let (settings, control) = stacks.get(stack, limit, marks(&flow.stack));
         End {
             endpoint: Endpoint::new(settings, control, identity),
-            route: network.add_route(&lanes, EndpointId(2 * number + side.peer())),
+            route,
             timer: network.add_timer(),
         }
     };
     let sender = end(&flow.stack, &flow.forward, Side::Sender);
     let mut receiver = end(&flow.peer_stack, &flow.back, Side::Receiver);
-    receiver.endpoint.listen();
+    if flow.peer_stack.fast_open {
+        // Of the client's address and the server's key (RFC 7413 §4.1.2): the same for all connections.
+        let mut random = Random::new(seed, &format!("cookie {} {}", flow.from, flow.to));
+        receiver.endpoint.listen_fast(Cookie(random.bits()));
+    } else {
+        receiver.endpoint.listen();
+    }
     [sender, receiver]
 }
 

@@ -33,6 +33,11 @@ impl Acks {
         self.due = Time::ZERO;
     }
 
+    /// An ACK is owed, and must leave then at the latest.
+    pub fn put_off(&mut self, until: Time) {
+        self.due = self.due.min(until);
+    }
+
     /// Data arrived.
     #[inline]
     pub fn on_data(&mut self, now: Time, reception: Reception, settings: &Settings) {

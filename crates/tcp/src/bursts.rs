@@ -143,7 +143,12 @@ impl Sender {
     }
 
     /// Writes into the send buffer up to the next moment at which something is sent.
-    pub(crate) fn write_as_linux(&mut self, bytes: u64, settings: &Settings) -> u64 {
+    pub(crate) fn write_as_linux(
+        &mut self,
+        bytes: u64,
+        is_tight: bool,
+        settings: &Settings,
+    ) -> u64 {
         let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
         let packet = self.packet_bytes();
         let windows = self.buffered_windows();
@@ -154,6 +159,7 @@ impl Sender {
         let buffer = self
             .buffer
             .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows)));
+        buffer.is_tight = is_tight;
         buffer.make_room(cwnd, has_window);
         let taken = buffer.write(bytes, sizes);
         self.written += taken;

@@ -7,6 +7,8 @@
 use crate::acks::Acks;
 use crate::alive::Alive;
 use crate::ecn::Marks;
+use crate::fast_open::FastOpen;
+use crate::memory::Memory;
 use crate::output::Data;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
@@ -97,6 +99,8 @@ pub struct Endpoint {
     /// Probes of a closed window since data last left.
     probes: u32,
     pub(crate) alive: Option<Box<Alive>>,
+    pub(crate) fast_open: Option<Box<FastOpen>>,
+    pub(crate) memory: Option<Box<Memory>>,
     /// Since when there was no answer, once the timer has run out.
     pub(crate) silent_since: Time,
     pub(crate) syns_sent: u32,
@@ -140,6 +144,8 @@ impl Endpoint {
             attempts: 0,
             probes: 0,
             alive: None,
+            fast_open: None,
+            memory: None,
             silent_since: Time::ZERO,
             syns_sent: 0,
             first_syn: 0,
@@ -168,9 +174,14 @@ impl Endpoint {
     /// The application writes; returns how many bytes the send buffer took.
     #[inline]
     pub fn write(&mut self, bytes: u64) -> u64 {
+        if self.state == State::SynSent && self.is_syn_put_off() {
+            return self.write_into_syn(bytes);
+        }
+        let bytes = if self.memory.is_some() { self.affordable(bytes) } else { bytes };
         if self.settings.buffers_as_linux() {
             return if self.may_send_data() && !self.send.closed {
-                self.send.write_as_linux(bytes, &self.settings)
+                let is_tight = self.is_tight();
+                self.send.write_as_linux(bytes, is_tight, &self.settings)
             } else {
                 0
             };
@@ -208,7 +219,12 @@ impl Endpoint {
     pub fn close(&mut self) {
         match self.state {
             State::Closed | State::Listen => self.end(Ended::Normally),
-            _ => self.send.closed = true,
+            _ => {
+                self.send.closed = true;
+                if self.is_syn_put_off() {
+                    self.write_into_syn(0);
+                }
+            }
         }
     }
 
@@ -315,6 +331,9 @@ impl Endpoint {
                 self.send.rtt.back_off();
             }
         } else if self.send.has_outstanding() {
+            if self.send.path.is_some() {
+                self.look_for_black_hole(now);
+            }
             self.send.on_timeout(now, &self.settings);
             self.arm_retransmission(now);
         } else if self.send.is_stuck() {
@@ -349,26 +368,40 @@ impl Endpoint {
                 Some(self.syn(now))
             }
             State::Closed | State::Listen | State::SynSent => None,
+            State::SynReceived if self.is_open_early() => self.poll_early(now),
             State::SynReceived | State::FinWait2 | State::TimeWait => self.poll_ack(now),
             _ => {
-                if self.send.needs_control() {
-                    let mss = u64::from(self.send.mss);
-                    let initial_window = self.send.control.cwnd;
-                    let start = Start { mss, initial_window, seed: self.seed };
-                    self.send.begin(now, (self.build_control)(start), &self.settings);
-                    self.send.update_rate(&self.settings);
-                }
                 if std::mem::take(&mut self.owes_ack_first) {
+                    self.begin_data(now);
                     return self.poll_ack(now);
                 }
-                let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
-                let Some(data) = self.send.next_data(now, &self.settings, options) else {
-                    return self.poll_ack(now);
-                };
-                self.probes = 0;
-                self.owes_probe = false;
-                Some(self.data_segment(now, data))
+                self.poll_data(now)
             }
+        }
+    }
+
+    /// The next segment with data that may leave, or else an ACK.
+    #[inline]
+    pub(crate) fn poll_data(&mut self, now: Time) -> Option<Segment> {
+        self.begin_data(now);
+        let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
+        let Some(data) = self.send.next_data(now, &self.settings, options) else {
+            return self.poll_ack(now);
+        };
+        self.probes = 0;
+        self.owes_probe = false;
+        Some(self.data_segment(now, data))
+    }
+
+    /// Once there is data to send, there is a congestion control.
+    #[inline]
+    fn begin_data(&mut self, now: Time) {
+        if self.send.needs_control() {
+            let mss = u64::from(self.send.mss);
+            let initial_window = self.send.control.cwnd;
+            let start = Start { mss, initial_window, seed: self.seed };
+            self.send.begin(now, (self.build_control)(start), &self.settings);
+            self.send.update_rate(&self.settings);
         }
     }
 
@@ -400,7 +433,7 @@ impl Endpoint {
     }
 
     fn may_send_data(&self) -> bool {
-        matches!(self.state, State::Established | State::CloseWait)
+        matches!(self.state, State::Established | State::CloseWait) || self.is_open_early()
     }
 
     fn data_segment(&mut self, now: Time, data: Data) -> Segment {
@@ -435,7 +468,7 @@ impl Endpoint {
         }
         if self.receive.has_report() && self.send.sack {
             // A segment sent again keeps its size: then there may be no room.
-            let most = u32::from(self.settings.mss) + IP_HEADER + TCP_HEADER;
+            let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
             let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
             segment = self.receive.with_sack(segment, room as usize);
         }
@@ -452,9 +485,14 @@ impl Endpoint {
         Timestamps { value: (clock(now) as u32).wrapping_add(1), echo: self.recent_timestamp.0 }
     }
 
+    /// Bytes of options that every segment has.
+    pub(crate) fn options(&self) -> u16 {
+        if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 }
+    }
+
     /// Payload bytes of a full segment to a peer that takes `offered`.
     pub(crate) fn segment_size(&self, offered: u16) -> u16 {
-        let options = if self.has_timestamps { TIMESTAMPS_OPTION as u16 } else { 0 };
+        let options = self.options();
         // What fits the largest packet.
         self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }

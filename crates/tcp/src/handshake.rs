@@ -25,19 +25,21 @@ impl Endpoint {
         if self.has_timestamps {
             segment = segment.with_timestamps(self.timestamps(now));
         }
+        let is_first = self.syns_sent == 0;
         let scaling = self.settings.window_scaling && (!is_answer || self.peer_scales);
-        if self.syns_sent == 0 {
+        if is_first {
             self.first_syn = clock(now);
         }
         self.syns_sent += 1;
         self.send.last_sent = now;
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
-        segment.with_syn_options(SynOptions {
-            mss: self.settings.mss,
+        let segment = segment.with_syn_options(SynOptions {
+            mss: self.own_mss(),
             window_scale: scaling.then_some(self.receive.window_scale),
             sack_permitted: if is_answer { self.send.sack } else { self.settings.sack },
-        })
+        });
+        if is_first { self.with_fast_open(now, segment, is_answer) } else { segment }
     }
 
     /// LISTEN: a SYN opens, an ACK is answered by a reset (RFC 9293 §3.10.7.2).
@@ -55,13 +57,15 @@ impl Endpoint {
             self.send.nxt = 1;
             self.state = State::SynReceived;
             self.owes_syn = true;
+            self.take_fast_open(now, segment);
         }
     }
 
     /// SYN-SENT: a SYN-ACK establishes, a SYN alone opens simultaneously (RFC 9293 §3.10.7.3).
     pub(crate) fn on_segment_in_syn_sent(&mut self, now: Time, segment: &Segment) {
         let has_ack = segment.flags.has(Flags::ACK);
-        if has_ack && self.send.origin.offset(segment.ack, 0) != Some(1) {
+        let acked = self.send.origin.offset(segment.ack, 0).unwrap_or(0);
+        if has_ack && !(1..=self.send.nxt).contains(&acked) {
             if !segment.flags.has(Flags::RST) {
                 self.owes_reset =
                     Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
@@ -82,6 +86,7 @@ impl Endpoint {
             self.establish(now, segment);
             self.acks.hurry();
             self.owes_ack_first = self.settings.is_linux();
+            self.end_fast_open(now, segment, acked);
         } else {
             self.state = State::SynReceived;
             self.attempts = 0;
@@ -110,6 +115,7 @@ impl Endpoint {
         }
         // RFC 9293 §3.7.1: without the option the peer takes 536 bytes.
         self.send.mss = self.segment_size(if offered.mss == 0 { 536 } else { offered.mss });
+        self.send.settle_size(self.options());
         self.send.window = u64::from(segment.window);
         self.send.largest_window = self.send.window;
     }
@@ -127,9 +133,10 @@ impl Endpoint {
         self.receive.begin(now);
         self.alive = Alive::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
+        self.send.begin_search(now, self.options(), &self.settings);
         let rtt = self.time_handshake(now, segment);
         if let Some(rtt) = rtt {
-            let at = Progressed { una: 1, nxt: 1 };
+            let at = Progressed { una: 1, nxt: self.send.nxt };
             self.send.rtt.sample(rtt, at, &self.settings);
             self.send.min_rtt = rtt;
         }
@@ -143,6 +150,10 @@ impl Endpoint {
             self.send.control.cwnd = 1;
         }
         self.attempts = 0;
+        if self.send.has_outstanding() {
+            // Data left before the handshake ended (`tcp_rcv_synrecv_state_fastopen`).
+            self.arm_retransmission(now);
+        }
     }
 
     /// What is answered is the SYN that was sent first, so those after it were not needed

@@ -143,7 +143,7 @@ impl Endpoint {
         let ack = self.send.origin.offset(segment.ack, self.send.una);
         let mut is_first = false;
         if self.state == State::SynReceived {
-            if ack != Some(1) {
+            if !ack.is_some_and(|ack| (1..=self.send.nxt).contains(&ack)) {
                 self.owes_reset =
                     Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
                 return false;
@@ -192,6 +192,13 @@ impl Endpoint {
         let expects_data =
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if segment.sequence_length() == 0 || !expects_data {
+            return;
+        }
+        if self.memory.is_some()
+            && start > self.receive.next
+            && self.is_too_costly(segment.payload.into())
+        {
+            // `tcp_data_queue_ofo`: dropped, as if the network had lost it.
             return;
         }
         self.receive.prepare(&self.settings);
@@ -246,8 +253,9 @@ impl Endpoint {
         let end = start + payload;
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
+        let may_grow = !self.is_pressed();
         let window_end = end + self.receive.offered(self.last_ack_sent);
-        let sized = Sized { payload, in_order, echoed, end, window_end };
+        let sized = Sized { payload, in_order, echoed, end, window_end, may_grow };
         let opened = self.receive.tune(now, sized);
         let arrived = Arrived {
             payload,

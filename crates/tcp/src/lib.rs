@@ -7,14 +7,18 @@
 //! |---|---|
 //! | the endpoint, its calls and timers | `endpoint` |
 //! | opening, options | `handshake` |
+//! | data before the handshake ends | `fast_open` |
 //! | segments in, closing | `input` |
 //! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
 //! | loss detection and repair | `recovery`, `rack`, `tlp` |
+//! | how large packets may be | `path_mtu` |
+//! | what was too large, sent again | `refit` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
 //! | whether the window is used | `usage` |
 //! | congestion marks | `ecn`, `accurate` |
+//! | while the memory of a host runs short | `memory` |
 //! | keepalives, user timeout | `alive` |
 //! | round-trip time, timeout, what is waited for | `rtt`, `timer` |
 //! | round counting | `rounds` |
@@ -32,16 +36,20 @@ mod alive;
 mod bursts;
 mod ecn;
 mod endpoint;
+mod fast_open;
 mod handshake;
 mod input;
+mod memory;
 mod output;
 mod pacing;
+mod path_mtu;
 mod rack;
 mod ranges;
 mod rate;
 mod receiver;
 mod recovery;
 mod reduction;
+mod refit;
 mod rounds;
 mod rtt;
 mod scoreboard;
@@ -57,12 +65,16 @@ mod usage;
 mod view;
 
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
+pub use fast_open::Known;
+pub use memory::{GUARANTEED, Shortage};
 pub use segment::{
-    Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps,
+    Cookie, FastOpenOption, Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER,
+    TIMESTAMPS_OPTION, Timestamps,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
 pub use settings::{
-    AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, Settings, WindowReduction,
+    AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
+    WindowReduction,
 };
 pub use view::{RttSummary, Snapshot};

@@ -1,5 +1,6 @@
 //! What the sending half sends next.
 
+use crate::path_mtu::SizeProbe;
 use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::settings::{Settings, WindowReduction};
@@ -90,7 +91,8 @@ impl Sender {
         let is_oldest = data.start == self.una;
         let begins = self.flight.recovery.begins_repair();
         self.flight.recovery.owes_retransmission = false;
-        let place = self.flight.board.resend(now, data.start);
+        let left_at = if self.path.is_some() { self.on_again(now) } else { now };
+        let place = self.flight.board.resend(left_at, data.start);
         self.note_departure(now, place, false);
         let is_last = in_flight + 1 >= self.cwnd();
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
@@ -149,7 +151,7 @@ impl Sender {
         let is_owed = self.flight.recovery.owes_retransmission;
         if may_repair
             && (is_owed || self.flight.recovery.may_repair(true))
-            && let Some(lost) = self.flight.board.next_lost()
+            && let Some(lost) = self.next_lost()
             && (is_owed
                 || self.flight.bursts.repairs_on(now, lost.start)
                 || !self.is_held_back(now, settings))
@@ -165,7 +167,7 @@ impl Sender {
         }
         if has_room && self.flight.recovery.may_repair(false) {
             self.flight.recovery.give_up_new_data();
-            if let Some(lost) = self.flight.board.next_lost() {
+            if let Some(lost) = self.next_lost() {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
@@ -227,6 +229,13 @@ impl Sender {
         }
         if !self.flight.bursts.has_begun() && self.is_held_back(now, settings) {
             return None;
+        }
+        if self.path.is_some() && options == 0 && !self.flight.bursts.has_begun() {
+            match self.size_probe(now, in_flight, settings) {
+                SizeProbe::No => {}
+                SizeProbe::Wait => return None,
+                SizeProbe::Yes(probe) => return Some(probe),
+            }
         }
         if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
             return None;

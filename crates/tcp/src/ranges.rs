@@ -35,6 +35,11 @@ impl RangeSet {
         (start <= at).then_some(start..end)
     }
 
+    /// Bytes in all of them.
+    pub fn bytes(&self) -> u64 {
+        self.ranges.iter().map(|range| range.1 - range.0).sum()
+    }
+
     /// Adds a range and tells which parts of it are new, in ascending order.
     pub fn insert(&mut self, range: Range<u64>, mut on_new: impl FnMut(Range<u64>)) {
         let Range { mut start, mut end } = range;

@@ -101,6 +101,12 @@ impl Rates {
         self.departures.pop_front();
     }
 
+    /// Segments have become others, that begin in those at these places.
+    pub fn cut(&mut self, places: &[usize]) {
+        let kept = places.iter().map_while(|&place| self.departures.get(place).copied());
+        self.departures = kept.collect();
+    }
+
     /// The segment at this place of the scoreboard is delivered.
     #[inline]
     pub fn deliver(&mut self, place: usize, segment: &Sent) {

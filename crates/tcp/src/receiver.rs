@@ -122,6 +122,19 @@ impl Receiver {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
+    /// Bytes of memory that waits for the application, or for what is missing before it.
+    pub fn memory(&self) -> u64 {
+        let early = self.out_of_order.bytes();
+        self.linux.as_ref().map_or(self.readable() + early, |linux| linux.memory())
+    }
+
+    /// Memory is short: where more than half of the buffer is in use, the window becomes small.
+    pub fn press(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.press();
+        }
+    }
+
     /// A segment was taken: the window may open further for it. Says whether it does.
     #[inline]
     pub fn tune(&mut self, now: Time, sized: Sized) -> bool {
@@ -176,6 +189,15 @@ impl Receiver {
         window.is_none_or(|window| {
             window.next_multiple_of(1 << self.window_scale) >= self.offered(acked)
         })
+    }
+
+    /// So much came with the SYN. The window that was prepared for its answer is offered beyond it
+    /// (`tcp_fastopen_create_child`).
+    pub fn take_with_syn(&mut self, payload: u64) {
+        self.receive(1, payload, false);
+        if self.linux.is_some() {
+            self.edge += payload;
+        }
     }
 
     /// These offsets came twice.

@@ -312,6 +312,9 @@ impl Sender {
             }
             return false;
         }
+        if self.path.is_some() && self.is_probe_too_large() {
+            return true;
+        }
         if !self.sack && settings.recovery == LossRecovery::Tahoe {
             self.start_over(now, self.flight.recovery.flight(&self.flight.board), settings);
         } else {

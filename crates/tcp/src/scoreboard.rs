@@ -4,6 +4,8 @@
 //! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
 //! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
 
+mod cut;
+
 use crate::ranges::RangeSet;
 use crate::rate::Rates;
 use crate::segment::clock;

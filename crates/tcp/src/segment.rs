@@ -10,6 +10,9 @@ use tcplab_units::Time;
 pub const IP_HEADER: u32 = 20;
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER: u32 = 20;
+/// Bytes of an ICMP header, and the most of a packet that says what became of another.
+const ICMP_HEADER: u32 = 8;
+const LARGEST_NOTICE: u32 = 576;
 /// Bytes of the timestamps option with its padding (RFC 7323 appendix A).
 pub const TIMESTAMPS_OPTION: u32 = 12;
 
@@ -49,6 +52,12 @@ impl Flags {
     /// Of those that may be marked, it belongs to a flow that answers each mark (ECT(1), RFC 9331).
     /// Beside `ECT`.
     pub const ECT1: Self = Self(8192);
+    /// A cookie is asked for (RFC 7413 §2).
+    const COOKIE_REQUEST: Self = Self(16_384);
+    /// A cookie is present. It lies where a segment after the handshake has its SACK blocks.
+    const COOKIE: Self = Self(32_768);
+    /// It is none, but what a router says of one. No segment asks for a cookie and has one.
+    const TOO_LARGE: Self = Self(16_384 | 32_768);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.
@@ -87,6 +96,19 @@ pub struct SynOptions {
     pub window_scale: Option<u8>,
     /// Whether it understands SACK (RFC 2018).
     pub sack_permitted: bool,
+}
+
+/// By this a server knows a client again: eight bytes, as Linux makes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cookie(pub u64);
+
+/// What a SYN says of Fast Open (RFC 7413 §2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FastOpenOption {
+    /// A cookie is asked for.
+    Request,
+    /// The cookie that was given, or is given.
+    Cookie(Cookie),
 }
 
 /// Blocks of data received out of order: each from its first byte to the byte behind its last.
@@ -165,6 +187,30 @@ impl Segment {
         Self { mss: options.mss, window_scale, flags, header, ..self }
     }
 
+    /// With the option of Fast Open, padded: two bytes, and eight of a cookie.
+    #[must_use]
+    pub fn with_fast_open(mut self, option: FastOpenOption) -> Self {
+        let flag = match option {
+            FastOpenOption::Request => Flags::COOKIE_REQUEST,
+            FastOpenOption::Cookie(Cookie(bits)) => {
+                self.sack[0] = (SeqNumber((bits >> 32) as u32), SeqNumber(bits as u32));
+                self.header += 8;
+                Flags::COOKIE
+            }
+        };
+        Self { flags: self.flags.with(flag), header: self.header + 4, ..self }
+    }
+
+    /// The option of Fast Open, if present.
+    pub fn fast_open(&self) -> Option<FastOpenOption> {
+        if self.flags.has(Flags::COOKIE_REQUEST) {
+            return Some(FastOpenOption::Request);
+        }
+        let (high, low) = self.sack[0];
+        let bits = u64::from(high.0) << 32 | u64::from(low.0);
+        self.flags.has(Flags::COOKIE).then_some(FastOpenOption::Cookie(Cookie(bits)))
+    }
+
     /// With timestamps.
     #[inline]
     #[must_use]
@@ -187,6 +233,22 @@ impl Segment {
             self.header += 4 + 8 * self.sack_count;
         }
         self
+    }
+
+    /// What a router says of this one: packets may have `mtu` bytes (RFC 792, RFC 1191 §4). It quotes as
+    /// much of it as fits 576 bytes (RFC 1812 §4.3.2.3).
+    #[must_use]
+    pub fn notice(&self, mtu: u16) -> Self {
+        let header = IP_HEADER + ICMP_HEADER;
+        let quoted = self.wire_bytes().min(LARGEST_NOTICE - header);
+        let payload = (header + quoted).saturating_sub(IP_HEADER + TCP_HEADER) as u16;
+        Self { mss: mtu, payload, ..Self::new(Flags::TOO_LARGE, self.seq, self.ack) }
+    }
+
+    /// If it is such a notice: the packet that was too large, and the size that is not.
+    #[inline]
+    pub fn too_large(&self) -> Option<(SeqNumber, u16)> {
+        self.flags.has(Flags::TOO_LARGE).then_some((self.seq, self.mss))
     }
 
     /// The timestamps, if present.
@@ -265,5 +327,28 @@ mod tests {
         assert_eq!(full.wire_bytes(), 60);
         assert_eq!(full.syn_options(), Some(options));
         assert_eq!(syn.with_syn_options(options).wire_bytes(), 40 + 4 + 4 + 4);
+    }
+
+    #[test]
+    fn a_notice_quotes_what_it_has_room_for() {
+        // RFC 1812 §4.3.2.3: 576 bytes at the most. 20 of IP and 8 of ICMP.
+        for (payload, bytes) in [(1460, 576), (100, 20 + 8 + 140)] {
+            let notice = bare().with_payload(payload).notice(1400);
+            assert_eq!(notice.too_large(), Some((SeqNumber(1), 1400)));
+            assert_eq!(notice.wire_bytes(), bytes);
+        }
+        assert_eq!(bare().too_large(), None);
+    }
+
+    #[test]
+    fn a_cookie_takes_ten_bytes_and_padding() {
+        let syn = Segment::new(Flags::SYN, SeqNumber(1), SeqNumber(0));
+        assert_eq!(syn.fast_open(), None);
+        let cookie = FastOpenOption::Cookie(Cookie(0x0123_4567_89ab_cdef));
+        for (option, bytes) in [(FastOpenOption::Request, 4), (cookie, 12)] {
+            let segment = syn.with_fast_open(option);
+            assert_eq!((segment.fast_open(), segment.wire_bytes()), (Some(option), 40 + bytes));
+            assert!(segment.sack().is_empty());
+        }
     }
 }

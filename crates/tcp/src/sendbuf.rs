@@ -78,6 +78,8 @@ pub(crate) struct SendBuffer {
     is_full: bool,
     /// A call of the application is not done: it goes on with what is left of it.
     is_in_call: bool,
+    /// The memory of the host runs short: the buffer does not grow.
+    pub is_tight: bool,
     pub push: Push,
     pub small: Small,
 }
@@ -107,6 +109,7 @@ impl SendBuffer {
             unpushed: 0,
             is_full: false,
             is_in_call: false,
+            is_tight: false,
             push: Push::Pending,
             small: Small::Alone,
         };
@@ -118,6 +121,19 @@ impl SendBuffer {
     pub fn widen(&mut self, cwnd: u64, windows: u64) {
         self.windows = windows;
         self.expand(cwnd);
+    }
+
+    /// So many bytes have left with the SYN: a packet, and the beginning of the program's first chunk.
+    pub fn begin_with(&mut self, bytes: u64) {
+        self.used += bytes + OVERHEAD;
+        self.reached += bytes;
+        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push: true });
+        self.chunk = bytes;
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn used(&self) -> u64 {
+        self.used
     }
 
     fn expand(&mut self, cwnd: u64) {
@@ -209,7 +225,7 @@ impl SendBuffer {
         if !self.is_full {
             return;
         }
-        if has_window {
+        if has_window && !self.is_tight {
             self.expand(cwnd);
         }
         let free = self.limit.saturating_sub(self.used);

@@ -3,6 +3,7 @@
 use crate::bursts::Bursts;
 use crate::ecn::{Marks, Report};
 use crate::pacing::Pacing;
+use crate::path_mtu::Path;
 use crate::rack::Rack;
 use crate::rate::{Delivery, Rates};
 use crate::recovery::{Phase, Recovery, Seen};
@@ -155,6 +156,8 @@ pub(crate) struct Sender {
     pub control: Control,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
+    /// What is known of the path's size, if it is not what both ends say.
+    pub path: Option<Box<Path>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
@@ -210,6 +213,7 @@ impl Sender {
                 least_burst: None,
             },
             buffer: None,
+            path: None,
             overrides_silly_window: false,
             last_sent: Time::ZERO,
             delivered: 0,
@@ -219,10 +223,10 @@ impl Sender {
         }
     }
 
-    /// There is data to send and no controller to say how much of it may leave.
+    /// There is data to send, or sent with the SYN, and no controller to say how much of it may leave.
     #[inline]
     pub fn needs_control(&self) -> bool {
-        self.steering.is_none() && self.is_stuck()
+        self.steering.is_none() && (self.is_stuck() || self.has_outstanding())
     }
 
     /// Data begins, under this controller.
@@ -345,11 +349,7 @@ impl Sender {
             dsack = self.take_sack(segment, ack, &mut progress);
         }
         if acked_bytes > 0 {
-            self.flight.board.acknowledge(ack, &mut progress);
-            self.una = ack;
-            if let Some(buffer) = &mut self.buffer {
-                buffer.acknowledge(ack);
-            }
+            self.advance(now, ack, &mut progress);
         }
         let duplicate = if self.sack {
             acked_bytes == 0 && progress.delivered > 0
@@ -443,6 +443,19 @@ impl Sender {
         let listens = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
         if listens && self.has_outstanding() {
             self.decide(now, &Ack { in_flight_before, ..Ack::default() }, settings);
+        }
+    }
+
+    /// What comes before `ack` is acknowledged.
+    #[inline]
+    fn advance(&mut self, now: Time, ack: u64, progress: &mut Progress) {
+        self.flight.board.acknowledge(ack, progress);
+        self.una = ack;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.acknowledge(ack);
+        }
+        if self.path.is_some() {
+            self.judge_size_probe(now);
         }
     }
 

@@ -89,6 +89,17 @@ pub struct Keepalive {
     pub probes: u32,
 }
 
+/// When larger segments are tried, to find out how large they may be (RFC 4821).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtuProbing {
+    /// Never.
+    Off,
+    /// When the path may swallow large packets, because nothing is answered for long.
+    OnBlackHole,
+    /// From the beginning, with small segments first.
+    Always,
+}
+
 /// Settings of one endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "options that go in any combination")]
@@ -174,6 +185,8 @@ pub struct Settings {
     pub user_timeout: Option<Duration>,
     /// Probes while nothing is under way.
     pub keepalive: Option<Keepalive>,
+    /// When larger segments are tried.
+    pub mtu_probing: MtuProbing,
     /// How long TIME-WAIT lasts (2 MSL).
     pub time_wait: Duration,
 }
@@ -220,6 +233,7 @@ impl Default for Settings {
             retries: 15,
             user_timeout: None,
             keepalive: None,
+            mtu_probing: MtuProbing::Off,
             time_wait: Duration::from_secs(60),
         }
     }

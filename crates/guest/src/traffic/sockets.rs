@@ -52,6 +52,22 @@ nix::setsockopt_impl!(
     SetStruct<'_, u32>
 );
 
+/// `TCP_FASTOPEN`: data with a SYN is taken, as long as fewer than so many handshakes have not ended.
+#[derive(Clone, Copy, Debug)]
+struct FastOpen;
+nix::setsockopt_impl!(FastOpen, libc::IPPROTO_TCP, libc::TCP_FASTOPEN, u32, SetStruct<'_, u32>);
+
+/// `TCP_FASTOPEN_CONNECT`: what is written first leaves with the SYN.
+#[derive(Clone, Copy, Debug)]
+struct FastOpenConnect;
+nix::setsockopt_impl!(
+    FastOpenConnect,
+    libc::IPPROTO_TCP,
+    libc::TCP_FASTOPEN_CONNECT,
+    u32,
+    SetStruct<'_, u32>
+);
+
 /// Limits what a socket keeps ready.
 pub(super) fn limit_unsent(socket: &OwnedFd, bytes: u32) -> Result<(), Failure> {
     setsockopt(socket, MostUnsent, &bytes).trying(|| format!("TCP_NOTSENT_LOWAT {bytes}"))
@@ -60,6 +76,9 @@ pub(super) fn limit_unsent(socket: &OwnedFd, bytes: u32) -> Result<(), Failure> 
 /// A socket that listens at the server's address and port. What it accepts has its options.
 pub(super) fn listen_at(side: &Side) -> Result<OwnedFd, Failure> {
     let socket = tcp_socket(side, side.port)?;
+    if side.socket.fast_open {
+        setsockopt(&socket, FastOpen, &(BACKLOG as u32)).trying(|| "TCP_FASTOPEN".into())?;
+    }
     listen(&socket, BACKLOG).trying(|| format!("listen at {}:{}", side.address, side.port))?;
     Ok(socket)
 }
@@ -71,7 +90,11 @@ pub(super) fn to_connect(flow: Flow, number: usize) -> Result<(OwnedFd, u16), Fa
         let what = format!("connection {number} from port {} on", side.port);
         Failure::new(what, "there are no ports above 65535")
     })?;
-    Ok((tcp_socket(side, port)?, port))
+    let socket = tcp_socket(side, port)?;
+    if side.socket.fast_open {
+        setsockopt(&socket, FastOpenConnect, &1).trying(|| "TCP_FASTOPEN_CONNECT".into())?;
+    }
+    Ok((socket, port))
 }
 
 /// Connects, and says with what, or reports why it could not.

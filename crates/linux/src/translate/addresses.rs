@@ -56,7 +56,8 @@ impl<'a> Addresses<'a> {
         let address = &mut self.known[number];
         address.ways.extend(lanes.iter().map(|&lane| (self.plan.lanes[lane].from, lane)));
         if let Some(&first) = lanes.first() {
-            let mtu = lanes.iter().map(|&lane| self.plan.lanes[lane].mtu).min();
+            let known = if options.known_mtu { lanes } else { &lanes[..1] };
+            let mtu = known.iter().map(|&lane| self.plan.lanes[lane].mtu).min();
             address.origins.insert(self.plan.lanes[first].from, mtu.unwrap_or_default());
         }
         spelled(number)

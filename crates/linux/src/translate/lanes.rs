@@ -1,11 +1,12 @@
 //! Links: a pair of devices, each with a lane of `kernel/net/lane.c` as the way out of it.
 
 use super::attributes::Attributes;
+use super::only_in_sim;
 use tcplab_engine::{Averaging, Random};
 use tcplab_guest::job;
 use tcplab_model::{
-    Discipline, LanePlan, Loss, Mistake, Plan, Probability, Problem, QueueLimit, RateChanges,
-    schema::Holding,
+    Discipline, FlowPlan, LanePlan, Loss, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit,
+    RateChanges, schema::Holding,
 };
 use tcplab_units::Duration;
 
@@ -46,6 +47,37 @@ pub(super) fn links(plan: &Plan, mistakes: &mut Vec<Mistake>) -> Vec<(job::Link,
     }
     mistakes.dedup();
     links
+}
+
+/// The least size of packets that the kernel believes a router wants (`min_pmtu`).
+const LEAST_TOLD: u64 = 552;
+
+/// A path whose MTU is to be discovered: routers are the kernel's own, and say what they have to say.
+pub(super) fn refuse_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
+    let ways = [(&flow.stack, &flow.forward), (&flow.peer_stack, &flow.back)];
+    for (_, lanes) in ways.into_iter().filter(|way| way.0.path_mtu == PathMtu::Discovered) {
+        let mut least = u64::MAX;
+        for (place, number) in lanes.iter().copied().enumerate() {
+            let lane = &plan.lanes[number];
+            let narrows = place > 0 && lane.mtu < least;
+            least = least.min(lane.mtu);
+            let found = if narrows && !lane.icmp {
+                Some(("icmp", "a router that says nothing of packets too large for a link"))
+            } else if narrows && lane.mtu < LEAST_TOLD {
+                Some(("mtu", "a router that wants packets smaller than 552 bytes"))
+            } else if lane.mtu < plan.lanes[number ^ 1].mtu {
+                Some(("mtu", "a link that takes larger packets in the other direction"))
+            } else {
+                None
+            };
+            if let Some((key, what)) = found {
+                let mistake = only_in_sim(what).at(format!("{}.{key}", lane.place));
+                if !mistakes.contains(&mistake) {
+                    mistakes.push(mistake);
+                }
+            }
+        }
+    }
 }
 
 fn disciplines(

@@ -40,6 +40,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
     let mut ports = Ports::default();
     for planned in plan.flows.iter() {
         let Some(traffic) = traffic::traffic(plan, planned, &mut mistakes) else { continue };
+        lanes::refuse_sizes(plan, planned, &mut mistakes);
         let sender = hosts.stack(planned.from, &planned.stack, planned, &mut mistakes);
         let receiver = hosts.stack(planned.to, &planned.peer_stack, planned, &mut mistakes);
         let cc = stacks::algorithm(planned, kernel.congestion_controls, &mut mistakes);

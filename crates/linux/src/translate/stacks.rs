@@ -5,7 +5,10 @@
 use super::only_in_sim;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
-use tcplab_model::{AckCounting, Ecn, FlowPlan, Mistake, OrOff, Plan, Problem, Profile, StackPlan};
+use tcplab_model::{
+    AckCounting, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan, Problem, Profile,
+    StackPlan,
+};
 use tcplab_units::Duration;
 
 /// Options that Linux keeps with the route to the peer.
@@ -14,6 +17,8 @@ pub(super) struct RouteOptions {
     pub initial_window: Option<u32>,
     pub min_rto_ms: Option<u32>,
     pub quick_ack: bool,
+    /// How large packets may be on the way is known from the beginning.
+    pub known_mtu: bool,
 }
 
 /// What one end of a flow needs.
@@ -58,7 +63,7 @@ type Value = fn(&StackPlan) -> String;
 const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
 
 /// The files below `/proc/sys` that set an option for a host as a whole.
-const FILES: [(&str, &str, Value); 18] = [
+const FILES: [(&str, &str, Value); 20] = [
     ("dsack", "net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
     ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
     ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
@@ -79,6 +84,13 @@ const FILES: [(&str, &str, Value); 18] = [
     ("syn_linear_timeouts", LINEAR, |stack| stack.syn_linear_timeouts.to_string()),
     ("syn_ack_retries", "net/ipv4/tcp_synack_retries", |stack| stack.syn_ack_retries.to_string()),
     ("retries", "net/ipv4/tcp_retries2", |stack| stack.retries.to_string()),
+    ("mtu_probing", "net/ipv4/tcp_mtu_probing", |stack| match stack.mtu_probing {
+        MtuProbing::Off => "0".into(),
+        MtuProbing::OnBlackHole => "1".into(),
+        MtuProbing::Always => "2".into(),
+    }),
+    // Both sides may, and their sockets have to ask.
+    ("", "net/ipv4/tcp_fastopen", |_| "3".into()),
     // Connections do not learn from those before them: each is an experiment of its own.
     ("", "net/ipv4/tcp_no_metrics_save", |_| "1".into()),
 ];
@@ -143,6 +155,7 @@ impl<'a> Hosts<'a> {
                     .then_some(stack.initial_window as u32),
                 min_rto_ms: (stack.min_rto != self.usual.min_rto).then_some(millis(stack.min_rto)),
                 quick_ack: stack.delayed_ack == OrOff::Off || stack.ack_every == 1,
+                known_mtu: stack.path_mtu == PathMtu::Known,
             },
             socket: SocketOptions {
                 congestion_control: None,
@@ -155,6 +168,7 @@ impl<'a> Hosts<'a> {
                     interval_s: seconds(keepalive.interval),
                     probes: keepalive.probes as u32,
                 }),
+                fast_open: stack.fast_open,
             },
         }
     }
@@ -266,6 +280,11 @@ fn impossible(
             "reduction",
             stack.reduction == usual.reduction,
             "another reduction than \"proportional\"",
+        ),
+        (
+            "mem",
+            stack.mem == OrOff::Off,
+            "a limit to the memory of one host (tcp_mem is that of the machine, and all hosts are one)",
         ),
         ("undo", stack.undo, "going without undo"),
         ("tso", stack.tso, "going without bursts"),

@@ -2,7 +2,8 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Ecn, Flavour, OrOff, Recovery, Reduction, StackPlan,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, MtuProbing, OrOff, PathMtu, Recovery,
+    Reduction, StackPlan,
 };
 use tcplab_units::{Bytes, Duration};
 
@@ -30,6 +31,7 @@ pub(super) fn ns2() -> Table {
         rmem: Bytes(20_000), "window_ = 20 packets of packetSize_ = 1000 bytes";
         wmem: Bytes(1_000_000_000), "there is no such buffer; large enough to be no limit";
         app_win: 0, "there is nothing like it";
+        mem: OrOff::Off, "there is nothing like it";
         nagle: false, "agents send whole packets";
         limited_transmit: true, "singledup_ = 1";
         restart_after_idle: true, "slow_start_restart_ = true";
@@ -50,6 +52,9 @@ pub(super) fn ns2() -> Table {
         retries: 255, "without end; here the most that can be said";
         user_timeout: OrOff::Off, "there is nothing like it";
         keepalive: OrOff::Off, "there is nothing like it";
+        fast_open: false, "there is nothing like it";
+        path_mtu: PathMtu::Known, "packets have no largest size";
+        mtu_probing: MtuProbing::Off, "there is nothing like it";
         time_wait: Duration::from_secs(60), "Agent/TCP does not close; as in `rfc`";
         mss: 1000, "packetSize_ = 1000";
     }
@@ -77,6 +82,7 @@ pub(super) fn ns3() -> Table {
         rmem: Bytes(131_072), "TcpSocket::RcvBufSize";
         wmem: Bytes(131_072), "TcpSocket::SndBufSize";
         app_win: 0, "there is nothing like it";
+        mem: OrOff::Off, "there is nothing like it";
         nagle: false, "TcpSocket::TcpNoDelay = true";
         limited_transmit: true, "TcpSocketBase::LimitedTransmit";
         restart_after_idle: false, "there is nothing like it";
@@ -97,6 +103,9 @@ pub(super) fn ns3() -> Table {
         retries: 6, "TcpSocket::DataRetries";
         user_timeout: OrOff::Off, "there is nothing like it";
         keepalive: OrOff::Off, "there is nothing like it";
+        fast_open: false, "there is nothing like it";
+        path_mtu: PathMtu::Known, "there is no discovery for IPv4; its routers divide packets";
+        mtu_probing: MtuProbing::Off, "there is nothing like it";
         time_wait: Duration::from_secs(240), "twice TcpSocketBase::MaxSegLifetime";
         mss: 536, "TcpSocket::SegmentSize";
     }

@@ -2,8 +2,8 @@
 
 use super::Table;
 use crate::schema::{
-    AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, OrOff, Recovery, Reduction,
-    StackPlan,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, MtuProbing, OrOff, PathMtu,
+    Recovery, Reduction, StackPlan,
 };
 use serde_json::json;
 use tcplab_units::{Bytes, Duration};
@@ -35,6 +35,7 @@ pub(super) fn linux_2_6_26() -> Table {
         wmem: Bytes(4_194_304),
             "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
         app_win: 31, "sysctl tcp_app_win = 31";
+        mem: OrOff::Off, "tcp_init: sysctl tcp_mem follows the memory of the machine";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
             "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
@@ -56,6 +57,9 @@ pub(super) fn linux_2_6_26() -> Table {
         retries: 15, "sysctl tcp_retries2 = TCP_RETR2";
         user_timeout: OrOff::Off, "TCP_USER_TIMEOUT came with 2.6.37";
         keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
+        fast_open: false, "it came with 3.6 for clients and 3.7 for servers";
+        path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
+        mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
         mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
     }
@@ -102,6 +106,7 @@ pub(super) fn freebsd_9_2() -> Table {
         rmem: Bytes(2_097_152), "net.inet.tcp.recvbuf_max";
         wmem: Bytes(2_097_152), "net.inet.tcp.sendbuf_max";
         app_win: 0, "tcp_input.c has nothing like it";
+        mem: OrOff::Off, "as if kern.ipc.nmbclusters were no limit; it follows the memory of the machine";
         nagle: true, "tcp_output, unless TF_NODELAY is set";
         limited_transmit: true, "net.inet.tcp.rfc3042 = 1";
         restart_after_idle: true, "newreno_after_idle; the window is then that of RFC 3390";
@@ -128,6 +133,9 @@ pub(super) fn freebsd_9_2() -> Table {
             probes: 8,
         }),
             "net.inet.tcp.always_keepalive = 1; TCPTV_KEEP_IDLE, TCPTV_KEEPINTVL, TCPTV_KEEPCNT";
+        fast_open: false, "it came with 12.0 (and was in 10.3 for kernels built with it)";
+        path_mtu: PathMtu::Discovered, "net.inet.tcp.path_mtu_discovery = 1";
+        mtu_probing: MtuProbing::Off, "tcp_timer.c has nothing like it; it came with 10.2";
         time_wait: Duration::from_secs(60), "twice net.inet.tcp.msl = 30 s";
         mss: 65_495, "tcp_mss: what the path's MTU leaves";
     }
@@ -159,6 +167,7 @@ pub(super) fn windows_7() -> Table {
         rmem: Bytes(16_777_216), "the most of auto-tuning at level normal (fasterdata.es.net)";
         wmem: Bytes(1_000_000_000), "not documented; as in `rfc`";
         app_win: 0, "not documented; as in `rfc`";
+        mem: OrOff::Off, "not documented; as in `rfc`";
         nagle: true, "on unless TCP_NODELAY is set";
         limited_transmit: true, "not documented; as in `rfc`";
         restart_after_idle: true, "not documented; as in `rfc`";
@@ -180,6 +189,9 @@ pub(super) fn windows_7() -> Table {
         retries: 5, "TcpMaxDataRetransmissions = 5";
         user_timeout: OrOff::Off, "off unless TCP_MAXRT is set";
         keepalive: OrOff::Off, "off unless SO_KEEPALIVE is set";
+        fast_open: false, "it came with Windows 10";
+        path_mtu: PathMtu::Discovered, "EnablePMTUDiscovery = 1, that of Server 2003";
+        mtu_probing: MtuProbing::Off, "EnablePMTUBHDetect = 0, that of Server 2003";
         time_wait: Duration::from_secs(120), "TcpTimedWaitDelay = 120, that of Server 2003";
         mss: 65_495, "what the path's MTU leaves";
     }

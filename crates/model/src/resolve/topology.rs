@@ -117,6 +117,7 @@ fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) 
         delay: lane.delay,
         jitter: lane.jitter,
         mtu: lane.mtu,
+        icmp: lane.icmp,
         queue: QueuePlan { discipline: Discipline::DropTail, limit: QueueLimit::Packets(1) },
         loss: lane.loss.clone(),
         reordering: lane.reordering.clone(),

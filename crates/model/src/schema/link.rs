@@ -35,6 +35,9 @@ macro_rules! link_table {
                 pub reordering: Option<Reordering> = None,
                 /// The largest packet, with its IP header, in bytes: 1500.
                 pub mtu: Option<u64> [$crate::schema::link::MTU] = None,
+                /// Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+                /// Without, such packets disappear, as in a black hole.
+                pub icmp: Option<bool> = None,
                 /// How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or
                 /// `{ trace = "lte.txt" }`.
                 pub rate_changes: Option<RateChanges> = None,
@@ -51,6 +54,7 @@ macro_rules! link_table {
                     jitter: table.jitter,
                     reordering: table.reordering.clone(),
                     mtu: table.mtu,
+                    icmp: table.icmp,
                     rate_changes: table.rate_changes.clone(),
                 }
             }
@@ -155,6 +159,7 @@ pub(crate) struct Lane {
     pub jitter: Duration,
     pub reordering: Option<Reordering>,
     pub mtu: u64,
+    pub icmp: bool,
     pub rate_changes: Option<RateChanges>,
 }
 
@@ -169,6 +174,7 @@ impl LinkSettings {
             jitter: self.jitter.or(base.jitter),
             reordering: self.reordering.clone().or_else(|| base.reordering.clone()),
             mtu: self.mtu.or(base.mtu),
+            icmp: self.icmp.or(base.icmp),
             rate_changes: self.rate_changes.clone().or_else(|| base.rate_changes.clone()),
         }
     }
@@ -190,6 +196,7 @@ impl LinkSettings {
             jitter: self.jitter.unwrap_or_default(),
             reordering: self.reordering.clone(),
             mtu: self.mtu.unwrap_or(1500),
+            icmp: self.icmp.unwrap_or(true),
             rate_changes: self.rate_changes.clone(),
         })
     }

@@ -24,8 +24,8 @@ pub use probability::Probability;
 pub use queue::{CoDel, DropTail, Fq, FqCoDel, Pie, Queue, Red};
 pub use record::{Record, Samples};
 pub use stack::{
-    AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, Profile, Recovery, Reduction,
-    Stack, StackPlan,
+    AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, Memory, MtuProbing, PathMtu,
+    Profile, Recovery, Reduction, Stack, StackPlan,
 };
 pub use traffic::{
     Arrivals, Bulk, Command, Empirical, Fixed, LogNormal, OnOff, Pareto, Requests, SessionClass,

@@ -91,6 +91,9 @@ options! {
     /// The part of the receive buffer that is kept for the application and not advertised, as in
     /// Linux: `1 / 2^app_win` of it; 0 keeps nothing.
     pub app_win: u64 [0..=31],
+    /// The limits to the memory that all connections of a host take together, beside those of each:
+    /// `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
+    pub mem: OrOff<Memory>,
     /// Whether small writes wait for an ACK to be sent together (Nagle's algorithm).
     pub nagle: bool,
     /// Whether the first two duplicate ACKs send new segments (RFC 3042).
@@ -136,10 +139,34 @@ options! {
     /// Probes of a peer that has not been heard, and the end of the connection if it stays silent
     /// (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
     pub keepalive: OrOff<Keepalive>,
+    /// Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
+    /// RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
+    pub fast_open: bool,
+    /// Whether the largest packet of the whole path is "known" from the beginning, or "discovered": then
+    /// packets are as large as the first link takes, until a router says that it cannot pass them on
+    /// (RFC 1191).
+    pub path_mtu: PathMtu,
+    /// Whether larger packets are tried, to find out how large they may be where no router says it
+    /// (RFC 4821): "off", "on-black-hole" (once nothing is answered for long) or "always".
+    pub mtu_probing: MtuProbing,
     /// How long a closed connection waits for stray segments: "60 s".
     pub time_wait: Duration,
     /// The most data in one segment, in bytes: 1460. The path's MTU limits it too.
     pub mss: u64 [SEGMENT],
+}
+
+table! {
+    /// Limits to the memory of all connections of a host, from the least to the most.
+    #[derive(Copy, Eq)]
+    pub struct Memory {
+        /// From here on send buffers do not grow, and pressure ends below it.
+        pub low: Bytes,
+        /// From here on there is pressure: windows do not grow, and whoever holds more than its share of
+        /// `high` can write no more.
+        pub pressure: Bytes,
+        /// Nobody can write any more, and data out of order is dropped.
+        pub high: Bytes,
+    }
 }
 
 table! {
@@ -228,6 +255,30 @@ words! {
         "cwnd" => Cwnd,
         /// The data outstanding, as in RFC 5681 §3.1.
         "flight" => FlightSize,
+    }
+}
+
+words! {
+    /// Who says how large a packet may be.
+    #[what("way to know the path's MTU")]
+    pub enum PathMtu {
+        /// It is known from the beginning.
+        "known" => Known,
+        /// Routers say it when a packet is too large for them.
+        "discovered" => Discovered,
+    }
+}
+
+words! {
+    /// When larger packets are tried.
+    #[what("way to probe for the path's MTU")]
+    pub enum MtuProbing {
+        /// Never.
+        "off" => Off,
+        /// Once nothing is answered for long.
+        "on-black-hole" => OnBlackHole,
+        /// From the beginning, with small packets first.
+        "always" => Always,
     }
 }
 

@@ -11,6 +11,8 @@ mod fairness;
 mod goodput;
 mod loss_law;
 mod marking;
+mod memory;
+mod path_mtu;
 mod prague;
 mod refusals;
 mod sawtooth;

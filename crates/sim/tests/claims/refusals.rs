@@ -39,6 +39,21 @@ fn an_unknown_parameter_of_an_algorithm() {
 }
 
 #[test]
+fn a_host_has_one_memory() {
+    let stack = |low: &str| {
+        format!("stack.mem = {{ low = \"{low}\", pressure = \"2 MB\", high = \"3 MB\" }}")
+    };
+    let message = refusal("", &stack("4 MB"), "");
+    assert!(message.contains("flows[0].stack.mem: has limits that fall"), "{message}");
+    let two = format!("{}\n[[flows]]\nfrom = \"a\"\nto = \"b\"", stack("1 MB"));
+    let message = refusal("", &two, "");
+    assert!(
+        message.contains("flows[1].stack.mem: differs between flows of the host \"a\""),
+        "{message}"
+    );
+}
+
+#[test]
 fn what_is_not_there_yet() {
     for (link, flow, rest, place, what) in [
         ("queue = \"pie\"", "", "", "network.links[0].queue", "queue discipline"),

@@ -56,6 +56,8 @@ pub(crate) struct Sized {
     /// Where it ends, and as much behind that as the last ACK offered behind itself.
     pub end: u64,
     pub window_end: u64,
+    /// There is memory for a larger window.
+    pub may_grow: bool,
 }
 
 fn whole_segments(bytes: u64, segment: u64) -> u64 {
@@ -131,6 +133,14 @@ impl Autotune {
         self.window_of(self.buffer.saturating_sub(used))
     }
 
+    /// Memory is short: with more than half of the buffer in use, four segments are the window
+    /// (`tcp_adjust_rcv_ssthresh`).
+    pub fn press(&mut self, used: u64) {
+        if 2 * self.free(used) < self.window_of(self.buffer) {
+            self.earned = self.earned.min(4 * self.mss);
+        }
+    }
+
     /// The largest window there can be now.
     pub fn clamp(&self) -> u64 {
         self.clamp
@@ -154,7 +164,7 @@ impl Autotune {
         if sized.in_order {
             self.time_by_window(now, sized);
         }
-        sized.payload >= SMALL && self.earn(sized.payload, used)
+        sized.payload >= SMALL && sized.may_grow && self.earn(sized.payload, used)
     }
 
     /// A segment of another size shows how much memory data takes.

@@ -61,6 +61,16 @@ impl Linux {
         self.window.on_segment(now, sized, self.memory)
     }
 
+    /// Bytes of memory in use.
+    pub fn memory(&self) -> u64 {
+        self.packets.memory()
+    }
+
+    /// Memory is short.
+    pub fn press(&mut self) {
+        self.window.press(self.packets.memory());
+    }
+
     /// The window to offer now.
     pub fn offer(&self) -> u64 {
         self.window.window(self.packets.memory())

@@ -10,8 +10,8 @@ use std::ops::Range;
 use std::sync::Arc;
 use tcplab_cc::{CutBase, Flavour, Init, Params, build};
 use tcplab_tcp::{
-    AckCounting, BuildControl, Endpoint, Flags, Identity, Segment, SeqNumber, Settings, Start,
-    SynOptions, Timestamps, WindowReduction,
+    AckCounting, BuildControl, Cookie, Endpoint, FastOpenOption, Flags, Identity, Known, Segment,
+    SeqNumber, Settings, Start, SynOptions, Timestamps, WindowReduction,
 };
 use tcplab_units::{Duration, Time};
 
@@ -76,9 +76,11 @@ pub struct Line {
     flags: Flags,
     without: Flags,
     push: Option<bool>,
+    fast_open: Option<FastOpenOption>,
 }
 
-/// A segment with data, or as many full ones as it takes.
+/// A segment with data, or as many full ones as it takes. With a SYN, data begins behind the number of
+/// that: `data(0..500)` has 500 bytes from offset 1 on.
 pub fn data(range: Range<u64>) -> Line {
     Line { data: Some(range), ..Line::default() }
 }
@@ -119,6 +121,16 @@ impl Line {
         Self { echo: Some(at), ..self }
     }
 
+    /// A SYN that asks for a cookie.
+    pub fn asking(self) -> Self {
+        Self { fast_open: Some(FastOpenOption::Request), ..self }
+    }
+
+    /// A SYN with this cookie.
+    pub fn cookie(self, bits: u64) -> Self {
+        Self { fast_open: Some(FastOpenOption::Cookie(Cookie(bits))), ..self }
+    }
+
     pub fn with(self, flags: Flags) -> Self {
         Self { flags: self.flags.with(flags), ..self }
     }
@@ -141,10 +153,13 @@ pub struct Peer {
     sent: VecDeque<(u64, Segment)>,
     /// The timestamps of all that was sent, by time.
     values: Vec<(u64, u32)>,
-    mss: u64,
+    /// Payload of a full segment.
+    pub mss: u64,
     timestamps: bool,
     /// By how much the endpoint scales its window.
     scale: u8,
+    /// The window that it offered last.
+    offered: u64,
     /// The end of what the peer has sent.
     next: u64,
     /// The application reads what arrives.
@@ -188,6 +203,47 @@ impl Peer {
         peer
     }
 
+    /// The same with Fast Open, for a client with this cookie.
+    pub fn listening_fast(settings: Settings, cookie: u64, syn: Line) -> Self {
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
+        peer.end.listen_fast(Cookie(cookie));
+        peer.sends(0, syn);
+        peer
+    }
+
+    /// An endpoint that begins to connect at 0 with Fast Open, and may know a cookie.
+    pub fn connecting_fast(settings: Settings, cookie: Option<u64>) -> Self {
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
+        let mss = u16::MAX;
+        peer.end.connect_fast(cookie.map(|bits| Known { cookie: Cookie(bits), mss }));
+        peer.serve();
+        peer
+    }
+
+    /// An endpoint that begins to connect at 0, and knows the largest packet of the path.
+    pub fn connecting_over(settings: Settings, mtu: u16) -> Self {
+        let control = newreno(&settings);
+        let mut peer = Self::new(settings, at(0), control);
+        peer.end.know_mtu(mtu);
+        peer.end.connect();
+        peer.serve();
+        peer
+    }
+
+    /// A router says that the packet which began there was too large, and how large one may be. Returns
+    /// what the endpoint makes of it.
+    pub fn tells(&mut self, at: u64, offset: u64, mtu: u16) -> Option<u16> {
+        self.run(at);
+        self.expect_nothing();
+        let seq = SeqNumber(OURS.wrapping_add(offset as u32));
+        let notice = Segment::new(Flags::ACK, seq, SeqNumber(THEIRS)).notice(mtu);
+        let taken = self.end.on_too_large(self.now, &notice);
+        self.serve();
+        taken
+    }
+
     fn beginning(settings: Settings, now: Time, control: BuildControl) -> Self {
         let mut peer = Self::new(settings, now, control);
         peer.end.connect();
@@ -202,8 +258,21 @@ impl Peer {
         let timestamps = settings.timestamps;
         let end = Endpoint::new(Arc::new(settings), control, identity);
         let (sent, values) = Default::default();
-        let (scale, next, reads, read, to_write) = (0, 0, true, 0, 0);
-        Self { end, now, sent, values, mss, timestamps, scale, next, reads, read, to_write }
+        let (scale, offered, next, reads, read, to_write) = (0, 0, 0, true, 0, 0);
+        Self {
+            end,
+            now,
+            sent,
+            values,
+            mss,
+            timestamps,
+            scale,
+            offered,
+            next,
+            reads,
+            read,
+            to_write,
+        }
     }
 
     /// An endpoint whose connection stands at 0, over a path of this round-trip time.
@@ -263,6 +332,8 @@ impl Peer {
         if let Some(offer) = segment.syn_options() {
             self.scale = offer.window_scale.unwrap_or(0);
         }
+        let is_syn = segment.flags.has(Flags::SYN);
+        self.offered = u64::from(segment.window) << if is_syn { 0 } else { self.scale };
         self.values.extend(segment.timestamps().map(|timestamps| (at, timestamps.value)));
         self.sent.push_back((at, segment));
     }
@@ -340,6 +411,9 @@ impl Peer {
                 sack_permitted: !line.without.has(Flags::PUSH),
             });
         }
+        if let Some(option) = line.fast_open {
+            segment = segment.with_fast_open(option);
+        }
         let number = |offset: u64| SeqNumber(OURS.wrapping_add(offset as u32));
         segment.with_sack(line.sack.iter().map(|block| (number(block.start), number(block.end))))
     }
@@ -379,6 +453,7 @@ impl Peer {
             let has = |one: Flags| flags.has(one) && !line.flags.has(one);
             let unwanted = FLAGS.iter().any(|&one| line.without.has(one) && has(one));
             assert!(flags.has(line.flags) && !unwanted, "{seen} instead of {line:?}");
+            assert_eq!(segment.fast_open(), line.fast_open, "{seen} instead of {line:?}");
             let push = line.push.map(|push| push && number == last);
             let is_pushed = flags.has(Flags::PUSH);
             assert!(push.is_none_or(|push| push == is_pushed), "{seen} instead of {line:?}");
@@ -404,6 +479,11 @@ impl Peer {
     pub fn ignores(&mut self, until: u64) {
         self.run(until);
         self.sent.clear();
+    }
+
+    /// The window that the endpoint offered last, in bytes.
+    pub fn window(&self) -> u64 {
+        self.offered
     }
 
     pub fn cwnd(&self) -> u64 {

@@ -1,0 +1,107 @@
+//! The memory that the connections of a host take together, and what that means for each (`tcp_mem`).
+
+use tcplab_engine::TimerId;
+use tcplab_model::{Memory, Plan};
+use tcplab_tcp::{Endpoint, GUARANTEED, Shortage, State};
+
+/// A host whose connections share memory.
+#[derive(Clone, Debug)]
+struct Host {
+    limits: Memory,
+    used: u64,
+    connections: u64,
+    is_pressed: bool,
+    /// The timers of those that could not write.
+    waiting: Vec<TimerId>,
+}
+
+/// What one end of a flow was counted for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    bytes: u64,
+    is_open: bool,
+}
+
+/// All hosts that have a limit.
+pub(crate) struct Memories {
+    hosts: Vec<Option<Host>>,
+    counted: Vec<Counted>,
+}
+
+impl Memories {
+    /// Those of a plan, if it has any.
+    pub fn new(plan: &Plan) -> Option<Self> {
+        let mut hosts = vec![None; plan.nodes.len()];
+        for flow in plan.flows.iter() {
+            for (node, stack) in [(flow.from, &flow.stack), (flow.to, &flow.peer_stack)] {
+                let host = |limits| Host {
+                    limits,
+                    used: 0,
+                    connections: 0,
+                    is_pressed: false,
+                    waiting: Vec::new(),
+                };
+                hosts[node] = stack.mem.on().map(host);
+            }
+        }
+        let counted = vec![Counted::default(); plan.flows.len() * 2];
+        hosts.iter().any(Option::is_some).then_some(Self { hosts, counted })
+    }
+
+    /// Before something happens at this end of a flow, it hears what is left.
+    pub fn tell(&self, node: usize, end: usize, endpoint: &mut Endpoint) {
+        if let Some(host) = &self.hosts[node] {
+            endpoint.set_shortage(host.shortage(self.counted[end].bytes));
+        }
+    }
+
+    /// Counts what it holds after that. Gives the timers of those that may write again.
+    pub fn count(
+        &mut self,
+        node: usize,
+        (end, timer): (usize, TimerId),
+        endpoint: &mut Endpoint,
+    ) -> Vec<TimerId> {
+        let Some(host) = &mut self.hosts[node] else { return Vec::new() };
+        let is_open = !matches!(endpoint.state(), State::Closed | State::Listen | State::TimeWait);
+        let bytes = if is_open { endpoint.memory() } else { 0 };
+        let before = std::mem::replace(&mut self.counted[end], Counted { bytes, is_open });
+        let (used, connections) = (host.used, host.connections);
+        host.used = used + bytes - before.bytes;
+        host.connections = connections + u64::from(is_open) - u64::from(before.is_open);
+        host.is_pressed = host.used > host.limits.pressure.0
+            || (host.is_pressed && host.used > host.limits.low.0);
+        if endpoint.take_refused() {
+            host.waiting.push(timer);
+        }
+        let is_eased = host.used < used || host.connections < connections;
+        if is_eased { host.take_waiting(timer) } else { Vec::new() }
+    }
+}
+
+impl Host {
+    /// What a connection may do that holds so much itself.
+    fn shortage(&self, own: u64) -> Shortage {
+        let Memory { low, pressure, high } = self.limits;
+        let left = |limit: u64| own + limit.saturating_sub(self.used);
+        // Under pressure, whoever has less than the others may have as much.
+        let share = high.0 / self.connections.max(1);
+        let most = if self.used > high.0 {
+            0
+        } else {
+            let calm = if self.is_pressed { 0 } else { left(pressure.0) };
+            calm.max(share).max(GUARANTEED).min(left(high.0))
+        };
+        let is_tight = self.used >= low.0;
+        Shortage { is_tight, is_pressed: self.is_pressed, most }
+    }
+
+    /// Those that wait, but for this one, which has just had its turn.
+    fn take_waiting(&mut self, but: TimerId) -> Vec<TimerId> {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_unstable_by_key(|timer| timer.0);
+        waiting.dedup();
+        self.waiting.extend(waiting.extract_if(.., |timer| *timer == but));
+        waiting
+    }
+}

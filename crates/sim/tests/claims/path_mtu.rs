@@ -1,0 +1,67 @@
+//! How large packets may be on a path whose middle takes smaller ones than its ends.
+
+use crate::{flows, run};
+use tcplab_tables::Tables;
+
+/// Two transfers, one after the other, over such a path.
+fn transfers(size: &str, link: &str, stack: &str) -> Tables {
+    run(&format!(
+        r#"
+        duration = "60 s"
+        network.links = [
+            {{ between = ["a", "r1"], rate = "100 Mbit/s", delay = "5 ms" }},
+            {{ between = ["r1", "r2"], rate = "10 Mbit/s", delay = "15 ms", mtu = 1000{link} }},
+            {{ between = ["r2", "b"], rate = "100 Mbit/s", delay = "1 ms" }},
+        ]
+        stack = {{ {stack} }}
+        flows = [
+            {{ from = "a", to = "b", traffic = {{ kind = "bulk", size = "{size}" }} }},
+            {{ from = "a", to = "b", start = "30 s", traffic = {{ kind = "bulk", size = "{size}" }} }},
+        ]
+        "#
+    ))
+}
+
+#[test]
+fn discovery_takes_the_way_to_the_router_and_back_once() {
+    let known = flows(&transfers("1 kB", "", "path_mtu = \"known\""), "completion_s");
+    let tables = transfers("1 kB", "", "");
+    let found = flows(&tables, "completion_s");
+    // 1052 bytes come to the router and a notice of 576 bytes back, at 0.08 us a byte and 5 ms.
+    let more = 2.0 * 0.005 + f64::from(1_052 + 576) * 0.08e-6;
+    assert!((found[0] - known[0] - more).abs() < 1e-9, "{found:?} {known:?}");
+    // The host has learned.
+    assert!((found[1] - known[1]).abs() < 1e-9, "{found:?} {known:?}");
+    let reasons = tables.drops.texts("reason").unwrap();
+    assert_eq!(reasons, [Some("PKT_TOO_BIG")]);
+}
+
+#[test]
+fn a_black_hole_takes_all_but_for_those_who_probe() {
+    let outcomes = |probing: &str| {
+        let stack = format!("mtu_probing = \"{probing}\"");
+        let tables = transfers("100 kB", ", icmp = false", &stack);
+        let outcomes = tables.flows.texts("outcome").unwrap();
+        outcomes.into_iter().map(|it| it.unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes("off"), ["running", "running"]);
+    assert_eq!(outcomes("on-black-hole"), ["completed", "completed"]);
+    assert_eq!(outcomes("always"), ["completed", "completed"]);
+}
+
+#[test]
+fn a_path_of_one_size_has_nothing_to_discover() {
+    // Ethernet all the way: 1448 bytes of data from the first segment on, whatever is said of it.
+    let times = |stack: &str| {
+        let tables = run(&format!(
+            r#"
+            duration = "10 s"
+            network.dumbbell = {{ pairs = 1, rate = "10 Mbit/s", delay = "10 ms" }}
+            stack = {{ {stack} }}
+            flows = [{{ from = "left1", to = "right1", traffic = {{ kind = "bulk", size = "1 MB" }} }}]
+            "#
+        ));
+        flows(&tables, "completion_s")
+    };
+    assert_eq!(times("path_mtu = \"known\""), times("path_mtu = \"discovered\""));
+}

@@ -1,0 +1,72 @@
+//! Segments that were too large become smaller ones.
+
+use super::{Scoreboard, Sent};
+use std::collections::VecDeque;
+
+impl Scoreboard {
+    /// Segments that have not arrived, with more than `most` bytes of data of what comes before
+    /// `written`, are lost, and become segments of `size`. Returns how many were not known to be.
+    pub fn lose_larger(&mut self, written: u64, most: u16, size: u16) -> u64 {
+        let before = self.unrepaired;
+        self.cut(|segment| {
+            let payload = segment.end().min(written).saturating_sub(segment.start);
+            (!segment.sacked && payload > u64::from(most)).then_some(size)
+        });
+        self.unrepaired.saturating_sub(before)
+    }
+
+    /// What waits to be sent again becomes segments of `size`.
+    pub fn cut_lost(&mut self, size: u16) {
+        self.cut(|segment| (segment.lost && !segment.repaired).then_some(size));
+    }
+
+    /// Segments for which `size` gives one are lost, and those that follow each other become as many of
+    /// that size as it takes.
+    fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>) {
+        let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
+        // Which one each of these begins in, and how much more the last may take.
+        let (mut places, mut room) = (Vec::new(), 0);
+        for (place, mut segment) in self.segments.drain(..).enumerate() {
+            let Some(size) = size(&segment) else {
+                segments.push_back(segment);
+                places.push(place);
+                room = 0;
+                continue;
+            };
+            (segment.lost, segment.repaired) = (true, false);
+            while segment.length > 0 {
+                let length = if room > 0 { room } else { size }.min(segment.length);
+                if let Some(last) = segments.back_mut().filter(|_| room > 0) {
+                    last.length += length;
+                } else {
+                    segments.push_back(Sent { length, ..segment });
+                    places.push(place);
+                }
+                room = if room > 0 { room - length } else { size - length };
+                segment.start += u64::from(length);
+                segment.length -= length;
+            }
+        }
+        self.segments = segments;
+        if let Some(rates) = &mut self.rates {
+            rates.cut(&places);
+        }
+        self.count_anew();
+    }
+
+    /// Segments have other numbers now.
+    fn count_anew(&mut self) {
+        let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
+        self.sacked = count(|it| it.sacked);
+        self.lost = count(|it| it.lost);
+        self.repaired = count(|it| it.repaired);
+        self.unrepaired = count(|it| it.lost && !it.repaired);
+        (self.judged, self.next_repair) = (self.first, self.first);
+        (self.next_suspect, self.timed) = (self.first, self.first);
+        let numbers = self.first..;
+        let again = numbers.zip(&self.segments).filter(|(_, it)| it.retransmitted && !it.sacked);
+        let mut resent: Vec<_> = again.map(|(number, it)| (it.left_at, number)).collect();
+        resent.sort_unstable();
+        self.resent = resent.into();
+    }
+}

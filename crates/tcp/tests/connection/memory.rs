@@ -1,0 +1,72 @@
+//! A host whose memory runs short (`tcp_mem` of Linux).
+
+use crate::peer::*;
+use tcplab_tcp::Shortage;
+
+const RTT: u64 = ms(100);
+const PLENTY: Shortage = Shortage { is_tight: false, is_pressed: false, most: u64::MAX };
+
+#[test]
+fn an_application_writes_what_there_is_memory_for() {
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.end.set_shortage(Shortage { most: 3 * MSS, ..PLENTY });
+    peer.writes(0, 5 * MSS);
+    peer.gets(0, data(1..1 + 3 * MSS));
+    assert_eq!(peer.end.memory(), 3 * MSS);
+    assert!(peer.end.take_refused() && !peer.end.take_refused());
+    // What is acknowledged is free again.
+    peer.sends(ms(100), ack(1 + MSS));
+    peer.gets(ms(100), data(1 + 3 * MSS..1 + 4 * MSS));
+    peer.end.set_shortage(PLENTY);
+    peer.sends(ms(200), ack(1 + 4 * MSS));
+    peer.gets(ms(200), data(1 + 4 * MSS..1 + 5 * MSS));
+    peer.sends(ms(300), ack(1 + 5 * MSS));
+    assert_eq!(peer.end.memory(), 0);
+}
+
+#[test]
+fn linux_counts_what_packets_take_beside_their_data() {
+    // tcp_stream_alloc_skb: 960 bytes each. Ten segments written at once are one packet.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.end.set_shortage(PLENTY);
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..1 + 2 * MSS));
+    assert_eq!(peer.end.memory(), 2 * MSS + 960);
+    peer.sends(ms(100), ack(1 + 2 * MSS));
+}
+
+#[test]
+fn data_out_of_order_is_dropped_without_memory_for_it() {
+    // tcp_data_queue_ofo
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.end.set_shortage(Shortage { most: MSS + MSS / 2, ..PLENTY });
+    peer.sends(0, data(1 + MSS..1 + 2 * MSS));
+    peer.gets(0, ack(1).sack(1 + MSS..1 + 2 * MSS));
+    peer.sends(ms(1), data(1 + 2 * MSS..1 + 3 * MSS));
+    peer.silence(ms(2));
+    // What is in order is read at once.
+    peer.sends(ms(3), data(1..1 + MSS));
+    peer.gets(ms(3), ack(1 + 2 * MSS));
+    assert_eq!((peer.read, peer.end.memory()), (2 * MSS, 0));
+}
+
+/// The window after some full segments, which ask for a larger one.
+fn window_after_data(is_pressed: bool) -> u64 {
+    let mut peer = Peer::connected(linux(), RTT);
+    for number in 0..20 {
+        peer.end.set_shortage(Shortage { is_pressed, ..PLENTY });
+        peer.sends(ms(number), data(1 + number * MSS..1 + (number + 1) * MSS));
+        peer.ignores(ms(number));
+    }
+    peer.window()
+}
+
+#[test]
+fn windows_do_not_grow_under_pressure() {
+    // tcp_grow_window. The first window is half of 131072 bytes, less a segment of 1000 that is kept
+    // (tcp_init_buffer_space), and here in whole units of the scale. Then data shows its worth, 1000 of 1960 bytes: 130 of 256, and the last
+    // segment still takes its room when it is acknowledged.
+    let grown: u64 = (131_072 - 1_960) * 130 / 256;
+    assert_eq!(window_after_data(false), grown.next_multiple_of(128));
+    assert_eq!(window_after_data(true), (131_072_u64 / 2 - 1_000).next_multiple_of(128));
+}

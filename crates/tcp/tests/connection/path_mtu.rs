@@ -1,0 +1,204 @@
+//! How large packets may be: what routers say (RFC 1191) and what probes find out (RFC 4821).
+
+use crate::peer::*;
+use tcplab_tcp::{Flags, MtuProbing, Settings};
+
+const RTT: u64 = ms(100);
+/// Bytes of headers.
+const HEADERS: u16 = 40;
+
+fn both() -> [Settings; 2] {
+    [rfc(), linux()]
+}
+
+/// Full segments of Ethernet, that are searched for in this way.
+fn probing(mtu_probing: MtuProbing) -> Settings {
+    Settings { mss: 1460, mtu_probing, initial_window: 12, tlp: false, frto: false, ..rfc() }
+}
+
+#[test]
+fn what_was_too_large_leaves_again_in_smaller_segments() {
+    // RFC 1191 §6.4: at once, and without a smaller window.
+    for settings in both() {
+        let mut peer = Peer::connected(settings, RTT);
+        peer.writes(0, 5 * MSS);
+        peer.gets(0, data(1..1 + 5 * MSS));
+        assert_eq!(peer.tells(ms(20), 1, 600 + HEADERS), Some(600 + HEADERS));
+        peer.mss = 600;
+        peer.gets(ms(20), data(1..1 + 5 * MSS));
+        // The others were too large as well, and their notices are no news.
+        peer.tells(ms(20), 1 + MSS, 600 + HEADERS);
+        peer.silence(ms(21));
+        assert_eq!((peer.cwnd(), peer.ssthresh()), (10, None));
+        assert_eq!(peer.end.counters().episodes, 0);
+        peer.sends(ms(120), ack(1 + 5 * MSS));
+        peer.writes(ms(200), 1_200);
+        peer.gets(ms(200), data(1 + 5 * MSS..1 + 5 * MSS + 1_200));
+        peer.sends(ms(300), ack(1 + 5 * MSS + 1_200));
+    }
+}
+
+#[test]
+fn what_fits_is_not_sent_again() {
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.writes(0, 400);
+    peer.gets(0, data(1..401));
+    peer.writes(ms(1), MSS);
+    peer.gets(ms(1), data(401..1_401));
+    peer.tells(ms(20), 401, 600 + HEADERS);
+    peer.mss = 600;
+    peer.gets(ms(20), data(401..1_401));
+    peer.sends(ms(120), ack(1_401));
+}
+
+#[test]
+fn a_notice_of_what_is_not_under_way_is_ignored() {
+    // RFC 5927 §4.1
+    let mut peer = Peer::connected(rfc(), RTT);
+    peer.writes(0, MSS);
+    peer.gets(0, data(1..1_001));
+    assert_eq!(peer.tells(ms(20), 5_000, 600 + HEADERS), None);
+    peer.silence(ms(21));
+    peer.sends(ms(100), ack(1_001));
+    peer.writes(ms(100), MSS);
+    peer.gets(ms(100), data(1_001..2_001));
+    peer.sends(ms(200), ack(2_001));
+}
+
+#[test]
+fn a_path_known_from_before_is_not_found_out_again() {
+    let mut peer = Peer::connecting_over(rfc(), 600 + HEADERS);
+    peer.gets(0, syn());
+    peer.sends(ms(100), syn().acking(1));
+    peer.gets(ms(100), ack(1));
+    peer.mss = 600;
+    peer.writes(ms(100), 1_200);
+    peer.gets(ms(100), data(1..1_201));
+    peer.sends(ms(200), ack(1_201));
+}
+
+#[test]
+fn a_syn_that_its_data_makes_too_large_leaves_again_without() {
+    // tcp_simple_retransmit: all of it is lost.
+    for settings in both() {
+        let mut peer = Peer::connecting_fast(settings, Some(7));
+        peer.writes(0, 960);
+        peer.gets(0, data(0..960).with(Flags::SYN).cookie(7));
+        peer.tells(ms(10), 0, 600 + HEADERS);
+        peer.gets(ms(10), syn());
+        peer.sends(ms(110), syn().acking(1));
+        peer.mss = 600;
+        peer.gets(ms(110), data(1..961).acking(1));
+        peer.sends(ms(210), ack(961));
+    }
+}
+
+#[test]
+fn a_black_hole_is_noticed_by_the_third_repetition() {
+    // RFC 4821 §7.7, after R1 of RFC 9293 §3.8.3; then 1024 bytes. An RTO of 1 s, doubled.
+    let mut peer = Peer::connected(probing(MtuProbing::OnBlackHole), RTT);
+    peer.writes(0, 3 * 1_460);
+    peer.gets(0, data(1..4_381));
+    peer.gets(ms(1_000), data(1..1_461));
+    peer.gets(ms(3_000), data(1..1_461));
+    peer.gets(ms(7_000), data(1..1_025));
+    peer.sends(ms(7_100), ack(1_025));
+    peer.mss = 1_024;
+    peer.gets(ms(7_100), data(1_025..1_025 + 2 * 1_024));
+    peer.sends(ms(7_200), ack(1_025 + 2 * 1_024));
+    peer.gets(ms(7_200), data(3_073..4_381));
+    peer.sends(ms(7_300), ack(4_381));
+}
+
+#[test]
+fn smaller_and_smaller_segments_are_tried() {
+    // tcp_mtu_probing: half of what does not arrive either.
+    let mut peer = Peer::connected(probing(MtuProbing::OnBlackHole), RTT);
+    peer.writes(0, 1_460);
+    peer.gets(0, data(1..1_461));
+    peer.gets(ms(1_000), data(1..1_461));
+    peer.gets(ms(3_000), data(1..1_461));
+    peer.gets(ms(7_000), data(1..1_025));
+    peer.gets(ms(15_000), data(1..513));
+    peer.gets(ms(31_000), data(1..257));
+    peer.sends(ms(31_100), ack(257));
+    peer.mss = 256;
+    peer.gets(ms(31_100), data(257..769));
+    peer.sends(ms(31_200), ack(769));
+    peer.ignores(ms(31_200));
+}
+
+#[test]
+fn linux_waits_three_seconds_since_the_first_repetition() {
+    // retransmits_timed_out: 200 ms * (2 << 3 - 1). The RTO is 300 ticks in eights: 304 ms; then 600,
+    // 1,200 and 2,400 ticks in 64ths: 960, 2,176 and 4,608 ms. That is 4,304 ms after the first.
+    let settings = Settings {
+        mss: 1460,
+        mtu_probing: MtuProbing::OnBlackHole,
+        tlp: false,
+        frto: false,
+        ..linux()
+    };
+    let mut peer = Peer::connected(settings, RTT);
+    peer.writes(0, 1_460);
+    for at in [0, 304, 960, 2_176] {
+        peer.gets(ms(at), data(1..1_461));
+    }
+    peer.gets(ms(4_608), data(1..1_025));
+    peer.sends(ms(4_708), ack(1_025));
+    peer.gets(ms(4_708), data(1_025..1_461));
+    peer.sends(ms(4_808), ack(1_461));
+}
+
+#[test]
+fn without_probing_a_black_hole_stays_one() {
+    let mut peer = Peer::connected(probing(MtuProbing::Off), RTT);
+    peer.writes(0, 1_460);
+    for at in [0, 1_000, 3_000, 7_000, 15_000] {
+        peer.gets(ms(at), data(1..1_461));
+    }
+}
+
+/// A sender that begins with 1024 bytes, after the first flight: a probe in the middle between 1064 and
+/// 1500, 1282 with headers, and eleven segments.
+fn with_probe() -> Peer {
+    let mut peer = Peer::connected(probing(MtuProbing::Always), RTT);
+    peer.writes(0, 60_000);
+    peer.mss = 1_242;
+    peer.gets(0, data(1..1_243));
+    peer.mss = 1_024;
+    peer.gets(0, data(1_243..1_243 + 11 * 1_024));
+    peer
+}
+
+#[test]
+fn a_probe_that_arrives_makes_segments_larger_and_the_window_fewer() {
+    // tcp_mtup_probe_success: 12 * 1064 / 1282 = 9; the ACK makes it 10.
+    let mut peer = with_probe();
+    peer.sends(ms(100), ack(1_243));
+    assert_eq!(peer.cwnd(), 10);
+    // Eleven acknowledged: 21 segments, and the next probe in the middle between 1282 and 1500.
+    let next = 1_243 + 11 * 1_024;
+    peer.sends(ms(110), ack(next));
+    peer.mss = 1_391 - 40;
+    peer.gets(ms(110), data(next..next + 1_351));
+    peer.mss = 1_242;
+    peer.gets(ms(110), data(next + 1_351..next + 1_351 + 20 * 1_242));
+    peer.ignores(ms(110));
+}
+
+#[test]
+fn a_probe_that_is_lost_says_nothing_of_congestion() {
+    // RFC 4821 §7.4
+    let mut peer = with_probe();
+    peer.sends(ms(100), ack(1).sack(1_243..1_243 + 1_024));
+    peer.ignores(ms(101));
+    peer.sends(ms(101), ack(1).sack(1_243..1_243 + 2 * 1_024));
+    peer.ignores(ms(102));
+    peer.sends(ms(102), ack(1).sack(1_243..1_243 + 3 * 1_024));
+    peer.gets(ms(102), data(1..1_025));
+    peer.gets(ms(102), data(1_025..1_243));
+    peer.ignores(ms(102));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (12, None));
+    assert_eq!(peer.end.counters().episodes, 0);
+}
