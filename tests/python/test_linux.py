@@ -159,6 +159,23 @@ def test_an_older_kernel_runs_the_same_and_repeats(older_kernel: str) -> None:
     assert versions[1].startswith("6.1.")
 
 
+def test_the_kernels_random_numbers_follow_the_seed() -> None:
+    # CDG backs off by chance.
+    def windows(seed: int) -> list[int]:
+        chain = lab.Chain(rate="10 Mbit/s", delay="10 ms", queue="30 packets")
+        experiment = lab.Experiment(
+            duration="5 s",
+            seed=seed,
+            network=lab.Network(chain=chain),
+            flows=[lab.Flow(from_="client", to="server", cc="cdg")],
+        )
+        results = lab.run(experiment, backend="linux")
+        return results.samples["cwnd_segments"].to_list()
+
+    assert windows(1) == windows(1)
+    assert windows(1) != windows(2)
+
+
 def test_every_algorithm_of_the_kernel_completes_a_transfer() -> None:
     results = on_linux(
         duration="10 s",

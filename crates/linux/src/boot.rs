@@ -109,7 +109,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
         .map_err(host("no folder for the guest's files"))?;
     prepare(root.path(), job).map_err(host("the guest's files cannot be written"))?;
     let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
-    let mut guest = Guest::boot(kernel, root.path(), job, writer)
+    let mut guest = Guest::boot(kernel, root.path(), (job, plan.seed), writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;
     let mut recorder = Recorder::new(plan, job);
     let ended = listen(&mut guest, reader.into(), patience, watch, &mut recorder);
@@ -162,7 +162,12 @@ struct Guest {
 }
 
 impl Guest {
-    fn boot(kernel: &Path, root: &Path, job: &Job, stream: io::PipeWriter) -> io::Result<Self> {
+    fn boot(
+        kernel: &Path,
+        root: &Path,
+        (job, seed): (&Job, u64),
+        stream: io::PipeWriter,
+    ) -> io::Result<Self> {
         let memory = memory_mib(job);
         let step = if job.flows.iter().any(is_of_programs) { PROGRAMS_STEP_NS } else { 1 };
         let _alone = alone();
@@ -173,7 +178,9 @@ impl Guest {
             .arg(format!("mem={memory}M"))
             // Without a name of its own, UML adds that of a device, and older kernels look for it.
             .args(["root=none", "rootfstype=hostfs", "rw", "init=/init"])
-            // The command line goes into the kernel's random numbers: it must not differ between runs.
+            // The command line goes into the kernel's random numbers (`random_init_early`): it must not
+            // differ between runs but by their seed.
+            .arg(format!("tcplab.seed={seed}"))
             .args(["rootflags=/proc/self/cwd", "uml_dir=/proc/self/cwd"])
             .current_dir(root)
             .args(["con=null", "con0=null,fd:1", "ssl=null"])
