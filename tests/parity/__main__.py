@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import tcplab as lab
+from parity import spread
 from parity.grid import CELLS, PROFILE, Cell, cells
 from parity.measures import Row, rows, traces
 from parity.page import cell_text, page
@@ -92,6 +93,12 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--lines", type=int, default=36, metavar="N", help="so many ACKs of them (default: 36)"
     )
     parser.add_argument(
+        "--seeds",
+        type=int,
+        metavar="N",
+        help="run the cells with N seeds, and say how far the means are apart",
+    )
+    parser.add_argument(
         "--set",
         action="append",
         type=setting,
@@ -117,6 +124,13 @@ def main() -> None:
         sys.exit("error: no cell has such a name" if not chosen else "error: name one of these")
     if args.first_difference is not None:
         show_first_difference(chosen[0], overrides, args.flow, args.lines)
+        return
+    if args.seeds is not None:
+        print("| cell | flow | measure | sim, and deviation | linux | difference of the means |")
+        print("|---|---|---|---|---|---|")
+        for cell in chosen:
+            for line in spread.report(cell, args.seeds):
+                print(line, flush=True)
         return
     began = time.monotonic()
     found = list(measured(chosen, overrides))
