@@ -35,14 +35,14 @@ def digests() -> str:
 
 # What the charts of congestion controls show: slow start, and how a window meets a full queue.
 STANDARD_PATH = """
-name = "10 Mbit/s, a round trip of 40 ms, a queue of 1 BDP"
+name = "10 Mbit/s, a round trip of 40 ms, a queue of {said}"
 duration = "20 s"
 
 [[network.links]]
 between = ["sender", "receiver"]
 rate = "10 Mbit/s"
 delay = "20 ms"
-queue = "1 BDP"
+queue = {queue}
 
 [[flows]]
 name = "flow"
@@ -51,11 +51,20 @@ to = "receiver"
 """
 
 
-def chart_of(name: str) -> str:
-    """The window of a congestion control on the standard path, above the queue."""
+# Those that go by marks have a queue that marks.
+MARKING = """{ kind = "red", limit = "1 BDP", min = "10 packets", max = "10 packets", \
+weight = 1.0, probability = 1.0, gentle = false, ecn = true }"""
+
+
+def chart_of(name: str, kind: str) -> str:
+    """The window of a congestion control on the standard path."""
+    queue, said = '"1 BDP"', "1 BDP"
+    if kind == "marks":
+        queue, said = MARKING, "1 BDP that marks from 10 packets on"
+    path = STANDARD_PATH.format(queue=queue, said=said)
     with tempfile.TemporaryDirectory() as folder:
         experiment, chart = Path(folder) / "standard.toml", Path(folder) / "chart.svg"
-        experiment.write_text(f'{STANDARD_PATH}cc = "{name}"\n', encoding="utf-8")
+        experiment.write_text(f'{path}cc = "{name}"\n', encoding="utf-8")
         plot.save(plot.cwnd(tcplab.run(experiment)), chart)
         return chart.read_text(encoding="utf-8")
 
@@ -71,9 +80,9 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/profiles.md": profiles_page,
     "tests/digests.json": digests,
 }
-for name in tcplab.algorithms()["name"]:
+for name, kind in tcplab.algorithms().select("name", "kind").iter_rows():
     FILES[f"{CC}/{name}.md"] = partial(algorithm_page, name)
-    FILES[f"{CC}/{name}.svg"] = partial(chart_of, name)
+    FILES[f"{CC}/{name}.svg"] = partial(chart_of, name, kind)
 
 
 def main() -> int:

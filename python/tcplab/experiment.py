@@ -127,7 +127,9 @@ class DroptailQueue(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RedQueue(Value):
-    """Drops at random, the more the longer the queue has been."""
+    """Drops at random, the more the longer the queue has been. With `ecn`, a `weight` of 1 and
+    `min` equal to `max` it is a threshold: a packet that finds so much waiting is marked (DCTCP).
+    """
 
     limit: str | None = None
     """How much it holds: "250 packets". By default "1 BDP"."""
@@ -747,8 +749,10 @@ class Stack(Value):
     window_scaling: bool | None = None
     """Whether windows can be larger than 64 KiB (RFC 7323)."""
 
-    ecn: bool | None = None
-    """Whether congestion can be signalled by marks (RFC 3168)."""
+    ecn: bool | str | None = None
+    """Whether congestion can be signalled by marks: true (RFC 3168), false, or "accurate" if the
+    two ends count them (RFC 9768). Congestion controls that need marks use them without this.
+    """
 
     initial_window: int | None = None
     """The first window, in segments: 10."""
