@@ -101,7 +101,8 @@ class Row:
 
 def rows(cell: Cell, comparison: lab.Comparison) -> list[Row]:
     """All metrics of a cell."""
-    numbers = comparison.differences().filter(pl.col("stack.cc") == cell.cc)
+    each = comparison.differences().filter(pl.col("stack.cc") == cell.cc)
+    numbers = each.group_by("flow", "measure", maintain_order=True).agg(pl.col(SIM, LINUX).mean())
     found = [
         _row(cell, metric, numbers.filter(pl.col("measure") == metric.measure))
         for metric in METRICS
@@ -142,9 +143,11 @@ def _distance(sim: float | None, linux: float | None) -> float:
 
 
 def traces(cell: Cell, comparison: lab.Comparison) -> Iterator[tuple[str, Trace, Trace]]:
-    """Each flow of a cell with what the simulator and the kernel did at every ACK."""
-    runs = {
-        backend: results.runs.filter(pl.col("stack.cc") == cell.cc)["run"].item()
+    """Each flow of a cell with what the simulator and the kernel did at every ACK: of the first
+    seed, where there are several.
+    """
+    runs: dict[str, str] = {
+        backend: results.runs.filter(pl.col("stack.cc") == cell.cc).row(0, named=True)["run"]
         for backend, results in comparison.results.items()
     }
     sim, linux = comparison.results[SIM], comparison.results[LINUX]
