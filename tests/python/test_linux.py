@@ -16,7 +16,7 @@ from conftest import Command
 import tcplab as lab
 
 KERNEL_ALGORITHMS = [
-    *("reno", "cubic", "bic", "vegas", "westwood", "htcp", "highspeed", "hybla", "scalable"),
+    *("reno", "cubic", "bic", "vegas", "westwood+", "htcp", "highspeed", "hybla", "scalable"),
     *("bbr", "illinois", "veno", "yeah", "cdg", "nv", "lp", "dctcp"),
 ]
 

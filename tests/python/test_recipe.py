@@ -29,7 +29,7 @@ def test_one_file_and_two_lines_make_a_congestion_control(tmp_path: Path) -> Non
     head, rest = code.split(TABLE)
     entries, tail = rest.split("];", 1)
     known = [one.strip() for one in entries.split(",") if one.strip()]
-    sorted_by_name = sorted([*known, entry.strip().rstrip(",")])
+    sorted_by_name = sorted([*known, entry.strip().rstrip(",")], key=lambda one: one.split("::"))
     head = head.replace("\npub mod ", f"\n{declaration}\npub mod ", 1)
     code = f"{head}{TABLE}{', '.join(sorted_by_name)}];{tail}"
     library.write_text(code, encoding="utf-8")
