@@ -174,7 +174,8 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Transmits a packet. Says when it arrives, if it does.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every packet passes here, from two places")]
+    #[inline(always)]
     pub(crate) fn transmit(&mut self, begins: Time, bytes: u32, has_payload: bool) -> Option<Time> {
         if self.last_size.0 != bytes {
             self.last_size = (bytes, self.rate.time_for(u64::from(bytes)));

@@ -203,6 +203,7 @@ impl<P: Packet> Network<P> {
     }
 
     /// A lane whose queue is managed is due; a packet may have arrived.
+    #[cold]
     fn look_at_managed(&mut self, lane: u32) -> Option<Transit<P>> {
         let arrived = self.lanes[lane as usize].arrive(self.now);
         self.follow_managed(lane);
@@ -210,6 +211,7 @@ impl<P: Packet> Network<P> {
     }
 
     /// Something has changed on such a lane.
+    #[cold]
     fn follow_managed(&mut self, lane: u32) {
         if let Some(at) = self.lanes[lane as usize].next_look() {
             self.agenda.push(at, lane);
@@ -217,6 +219,7 @@ impl<P: Packet> Network<P> {
         self.collect_gone(lane);
     }
 
+    #[cold]
     fn collect_gone(&mut self, lane: u32) {
         let gone: Vec<_> = self.lanes[lane as usize].collect_gone().collect();
         for (at, reason, hop, packet) in gone {

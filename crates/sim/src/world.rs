@@ -251,12 +251,19 @@ impl<'a> World<'a> {
     }
 
     /// Something is to happen at this end of a flow, and memory may be short.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "for most experiments it is a look at a field")]
+    #[inline(always)]
     fn tell_memory(&mut self, end: usize) {
-        if let Some(memory) = &self.memory {
-            let (node, _) = nodes(self.plan, end);
-            memory.tell(node, end, &mut self.ends[end].endpoint);
+        if self.memory.is_some() {
+            self.share_memory(end);
         }
+    }
+
+    #[cold]
+    fn share_memory(&mut self, end: usize) {
+        let Some(memory) = &self.memory else { return };
+        let (node, _) = nodes(self.plan, end);
+        memory.tell(node, end, &mut self.ends[end].endpoint);
     }
 
     /// It has happened, and others may have more memory now.

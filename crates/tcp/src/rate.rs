@@ -145,10 +145,14 @@ impl Sender {
     /// nothing was outstanding before.
     #[inline]
     pub(crate) fn note_departure(&mut self, now: Time, place: usize, alone: bool) {
-        let (delivered, lost, in_flight) = (self.delivered, self.lost, self.in_flight());
-        if self.flight.board.rates.is_none() {
-            return;
+        if self.flight.board.rates.is_some() {
+            self.note_state(now, place, alone);
         }
+    }
+
+    #[inline(never)]
+    fn note_state(&mut self, now: Time, place: usize, alone: bool) {
+        let (delivered, lost, in_flight) = (self.delivered, self.lost, self.in_flight());
         let Some(rates) = &mut self.flight.board.rates else { return };
         if alone {
             // Samples begin with this departure, and not with the last ACK before the pause.

@@ -227,7 +227,8 @@ impl Scoreboard {
     }
 
     /// All offsets below `una` were received.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every ACK passes here")]
+    #[inline(always)]
     pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         let before = progress.acked;
         while let Some(segment) = self.segments.front_mut().filter(|first| first.start < una) {

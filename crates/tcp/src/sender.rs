@@ -381,13 +381,10 @@ impl Sender {
         if settings.rack && self.sack {
             self.follow_order(now, &progress, settings);
         }
-        brought = Ack {
-            acked: progress.acked,
-            delivered: progress.delivered,
-            ce: counted.unwrap_or(if marked { progress.delivered } else { 0 }),
-            rtt,
-            ..brought
-        };
+        brought.acked = progress.acked;
+        brought.delivered = progress.delivered;
+        brought.ce = counted.unwrap_or(if marked { progress.delivered } else { 0 });
+        brought.rtt = rtt;
         self.announce(now, &brought);
         let had_timer = self.timer;
         let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
@@ -424,13 +421,15 @@ impl Sender {
     #[inline]
     fn decide(&mut self, now: Time, brought: &Ack, settings: &Settings) {
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
-        if self.cc().is_some_and(CongestionControl::is_holding_back) {
+        // Most controllers are of neither kind, and need not be asked.
+        let samples_rate = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
+        if samples_rate && self.cc().is_some_and(CongestionControl::is_holding_back) {
             self.mark_app_limited();
         }
         if brought.credit > 0 && !self.flight.recovery.is_reducing() {
             self.flight.usage.note_growth(now);
         }
-        if self.cc().is_some_and(CongestionControl::wants_reduction)
+        if self.steering.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
             && self.flight.recovery.phase < Phase::Reduced
         {
             self.reduce_for_mark(now, settings);
@@ -463,11 +462,16 @@ impl Sender {
     #[inline]
     fn announce(&mut self, now: Time, brought: &Ack) {
         if self.steering.as_ref().is_some_and(|steering| steering.hears_arrivals) {
-            let rates = self.flight.board.rates.as_ref();
-            let delivered_at_send = rates.and_then(|rates| rates.delivered_at_send());
-            let brought = Ack { delivered_at_send, ..*brought };
-            self.consult(now, |cc, flow| cc.on_arrival(flow, &brought));
+            self.tell_arrival(now, brought);
         }
+    }
+
+    #[inline(never)]
+    fn tell_arrival(&mut self, now: Time, brought: &Ack) {
+        let rates = self.flight.board.rates.as_ref();
+        let delivered_at_send = rates.and_then(|rates| rates.delivered_at_send());
+        let brought = Ack { delivered_at_send, ..*brought };
+        self.consult(now, |cc, flow| cc.on_arrival(flow, &brought));
     }
 
     /// Ends the round trip in progress, if this ACK does.
