@@ -4,6 +4,7 @@
 
 use sent::Sent;
 use std::collections::VecDeque;
+use std::ops::Range;
 use tcplab_units::Time;
 
 mod sent;
@@ -64,6 +65,9 @@ pub(crate) struct SendBuffer {
     /// What has not left.
     unsent: VecDeque<Packet>,
     sent: VecDeque<Sent>,
+    /// The blocks that the receiver told of with the last ACK that had some, and those of this one.
+    told: Vec<Range<u64>>,
+    telling: Vec<Range<u64>>,
     /// When a packet was cut last to send a part of it again, and where.
     cut: Option<(Time, u64)>,
     /// Where the last of these ends.
@@ -102,6 +106,8 @@ impl SendBuffer {
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
+            told: Vec::new(),
+            telling: Vec::new(),
             cut: None,
             reached: 1,
             chunk: 0,
@@ -127,7 +133,7 @@ impl SendBuffer {
     pub fn begin_with(&mut self, bytes: u64) {
         self.used += bytes + OVERHEAD;
         self.reached += bytes;
-        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push: true });
+        self.note_sent(bytes, true);
         self.chunk = bytes;
     }
 
@@ -280,8 +286,14 @@ impl SendBuffer {
             first.bytes -= bytes;
             self.used += OVERHEAD;
         }
-        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push });
+        self.note_sent(bytes, push);
         push
+    }
+
+    /// A packet ends with what has left.
+    fn note_sent(&mut self, bytes: u64, push: bool) {
+        let (end, memory) = (self.reached, bytes + OVERHEAD);
+        self.sent.push_back(Sent { end, memory, push, has_arrived: false });
     }
 }
 
