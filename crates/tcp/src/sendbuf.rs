@@ -84,6 +84,8 @@ pub(crate) struct SendBuffer {
     is_in_call: bool,
     /// The memory of the host runs short: the buffer does not grow.
     pub is_tight: bool,
+    /// The packet that is to leave next has been made larger since the last ACK or writing.
+    is_filled: bool,
     pub push: Push,
     pub small: Small,
 }
@@ -116,6 +118,7 @@ impl SendBuffer {
             is_full: false,
             is_in_call: false,
             is_tight: false,
+            is_filled: false,
             push: Push::Pending,
             small: Small::Alone,
         };
@@ -203,6 +206,7 @@ impl SendBuffer {
                 break;
             }
         }
+        self.is_filled &= taken == 0;
         self.is_in_call = taken < bytes && (self.is_full || self.chunk > 0);
         taken
     }
@@ -222,6 +226,7 @@ impl SendBuffer {
 
     /// An ACK came: what waits is looked at again.
     pub fn look_again(&mut self) {
+        self.is_filled = false;
         self.push = Push::Pending;
         self.small = Small::Alone;
     }
@@ -241,11 +246,12 @@ impl SendBuffer {
         }
     }
 
-    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, and
-    /// whether it is the last.
+    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, once
+    /// each time that it is looked at; and whether it is the last.
     pub fn next(&mut self, wanted: u64) -> (u64, bool) {
         let Some(first) = self.unsent.front().copied() else { return (0, true) };
-        if first.bytes < wanted
+        if !std::mem::replace(&mut self.is_filled, true)
+            && first.bytes < wanted
             && let Some(second) = self.unsent.get_mut(1)
         {
             let moved = (wanted - first.bytes).min(second.bytes);
@@ -276,6 +282,7 @@ impl SendBuffer {
     /// So many bytes of the first packet leave. Says whether they end with what was pushed.
     pub fn send(&mut self, bytes: u64) -> bool {
         let Some(first) = self.unsent.front_mut() else { return false };
+        self.is_filled = false;
         let bytes = bytes.min(first.bytes);
         self.reached += bytes;
         let is_all = bytes >= first.bytes;
