@@ -166,11 +166,34 @@ impl Sender {
         taken
     }
 
+    /// The most segments of a burst that the window lets go.
+    fn quota(&self, in_flight: u64) -> u64 {
+        let cwnd = self.cwnd();
+        (cwnd - in_flight).min((cwnd / 2).max(1)).min(self.burst_size())
+    }
+
+    /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all the
+    /// same (`tcp_write_xmit`).
+    pub(crate) fn fill_packet(&mut self, now: Time, in_flight: u64, settings: &Settings) {
+        if self.written <= self.nxt
+            || in_flight >= self.cwnd()
+            || self.flight.bursts.has_begun()
+            || self.is_held_back(now, settings)
+        {
+            return;
+        }
+        let wanted = self.quota(in_flight) * u64::from(self.mss);
+        let nxt = self.nxt;
+        if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.reached() <= nxt) {
+            buffer.next(wanted);
+        }
+    }
+
     /// Segments of the next burst; none to wait.
     fn next_burst(&mut self, now: Time, in_flight: u64, settings: &Settings) -> u64 {
         let (cwnd, mss, most) = (self.cwnd(), u64::from(self.mss), self.burst_size());
         let room = cwnd - in_flight;
-        let quota = room.min((cwnd / 2).max(1)).min(most);
+        let quota = self.quota(in_flight);
         let Some(buffer) = self.buffer.as_mut().filter(|_| self.written > self.nxt) else {
             return 1;
         };

@@ -220,7 +220,10 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        let mut data = self.chunk(settings, options)?;
+        let Some(mut data) = self.chunk(settings, options) else {
+            self.fill_packet(now, in_flight, settings);
+            return None;
+        };
         let mut room = self.cwnd();
         if self.flight.recovery.in_doubt() && !settings.limited_transmit {
             // RFC 3042 is off: what left the network out of order makes no room yet.

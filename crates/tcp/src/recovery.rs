@@ -527,6 +527,9 @@ impl Sender {
         let (before, stalled) = (self.flight.recovery.phase, self.flight.recovery.stalled);
         let was_over = self.una >= self.flight.recovery.end;
         let recent = self.recent(now, settings);
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| self.flight.board.is_front_sacked()) {
+            buffer.forget_arrivals();
+        }
         self.lost += self.flight.board.lose_all(recent);
         self.report_losses(now);
         let is_new = if settings.is_linux() {

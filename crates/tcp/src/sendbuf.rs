@@ -4,6 +4,7 @@
 
 use sent::Sent;
 use std::collections::VecDeque;
+use std::ops::Range;
 use tcplab_units::Time;
 
 mod sent;
@@ -64,6 +65,9 @@ pub(crate) struct SendBuffer {
     /// What has not left.
     unsent: VecDeque<Packet>,
     sent: VecDeque<Sent>,
+    /// The blocks that the receiver told of with the last ACK that had some, and those of this one.
+    told: Vec<Range<u64>>,
+    telling: Vec<Range<u64>>,
     /// When a packet was cut last to send a part of it again, and where.
     cut: Option<(Time, u64)>,
     /// Where the last of these ends.
@@ -80,6 +84,8 @@ pub(crate) struct SendBuffer {
     is_in_call: bool,
     /// The memory of the host runs short: the buffer does not grow.
     pub is_tight: bool,
+    /// The packet that is to leave next has been made larger since the last ACK or writing.
+    is_filled: bool,
     pub push: Push,
     pub small: Small,
 }
@@ -102,6 +108,8 @@ impl SendBuffer {
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
+            told: Vec::new(),
+            telling: Vec::new(),
             cut: None,
             reached: 1,
             chunk: 0,
@@ -110,6 +118,7 @@ impl SendBuffer {
             is_full: false,
             is_in_call: false,
             is_tight: false,
+            is_filled: false,
             push: Push::Pending,
             small: Small::Alone,
         };
@@ -127,7 +136,7 @@ impl SendBuffer {
     pub fn begin_with(&mut self, bytes: u64) {
         self.used += bytes + OVERHEAD;
         self.reached += bytes;
-        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push: true });
+        self.note_sent(bytes, true);
         self.chunk = bytes;
     }
 
@@ -197,6 +206,7 @@ impl SendBuffer {
                 break;
             }
         }
+        self.is_filled &= taken == 0;
         self.is_in_call = taken < bytes && (self.is_full || self.chunk > 0);
         taken
     }
@@ -216,6 +226,7 @@ impl SendBuffer {
 
     /// An ACK came: what waits is looked at again.
     pub fn look_again(&mut self) {
+        self.is_filled = false;
         self.push = Push::Pending;
         self.small = Small::Alone;
     }
@@ -235,11 +246,12 @@ impl SendBuffer {
         }
     }
 
-    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, and
-    /// whether it is the last.
+    /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, once
+    /// each time that it is looked at; and whether it is the last.
     pub fn next(&mut self, wanted: u64) -> (u64, bool) {
         let Some(first) = self.unsent.front().copied() else { return (0, true) };
-        if first.bytes < wanted
+        if !std::mem::replace(&mut self.is_filled, true)
+            && first.bytes < wanted
             && let Some(second) = self.unsent.get_mut(1)
         {
             let moved = (wanted - first.bytes).min(second.bytes);
@@ -270,6 +282,7 @@ impl SendBuffer {
     /// So many bytes of the first packet leave. Says whether they end with what was pushed.
     pub fn send(&mut self, bytes: u64) -> bool {
         let Some(first) = self.unsent.front_mut() else { return false };
+        self.is_filled = false;
         let bytes = bytes.min(first.bytes);
         self.reached += bytes;
         let is_all = bytes >= first.bytes;
@@ -280,8 +293,14 @@ impl SendBuffer {
             first.bytes -= bytes;
             self.used += OVERHEAD;
         }
-        self.sent.push_back(Sent { end: self.reached, memory: bytes + OVERHEAD, push });
+        self.note_sent(bytes, push);
         push
+    }
+
+    /// A packet ends with what has left.
+    fn note_sent(&mut self, bytes: u64, push: bool) {
+        let (end, memory) = (self.reached, bytes + OVERHEAD);
+        self.sent.push_back(Sent { end, memory, push, has_arrived: false });
     }
 }
 

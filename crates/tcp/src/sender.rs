@@ -603,6 +603,9 @@ impl Sender {
                 self.flight.board.sack(range, progress);
             }
         }
+        if let Some(buffer) = &mut self.buffer {
+            buffer.end_of_blocks();
+        }
         dsack
     }
 

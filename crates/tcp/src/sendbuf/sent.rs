@@ -11,6 +11,15 @@ pub(super) struct Sent {
     pub end: u64,
     pub memory: u64,
     pub push: bool,
+    /// The receiver has told of it.
+    pub has_arrived: bool,
+}
+
+impl Sent {
+    /// The beginning of it that is acknowledged is no part of it any more.
+    fn start(&self) -> u64 {
+        self.end + OVERHEAD - self.memory
+    }
 }
 
 impl SendBuffer {
@@ -29,25 +38,67 @@ impl SendBuffer {
         }
     }
 
-    /// A part of what has left arrived: what was cut off at its ends is a packet by itself, and the
-    /// packets within become one (`tcp_match_skb_to_sack`, `tcp_shift_skb_data`).
-    pub fn arrived(&mut self, range: &Range<u64>) {
+    /// The receiver tells of a block. What it told of with the last ACK has been dealt with
+    /// (`tcp_sacktag_write_queue`).
+    pub fn arrived(&mut self, block: &Range<u64>) {
+        let mut from = block.start;
+        for number in 0..self.told.len() {
+            let told = self.told[number].clone();
+            if told.end > from && told.start < block.end {
+                self.note_arrival(&(from..told.start));
+                from = told.end;
+            }
+        }
+        self.note_arrival(&(from..block.end));
+        self.telling.push(block.clone());
+    }
+
+    /// That were all blocks of an ACK.
+    pub fn end_of_blocks(&mut self) {
+        std::mem::swap(&mut self.told, &mut self.telling);
+        self.telling.clear();
+    }
+
+    /// The receiver has dropped what it told of.
+    pub fn forget_arrivals(&mut self) {
+        self.told.clear();
+        for packet in &mut self.sent {
+            packet.has_arrived = false;
+        }
+    }
+
+    /// A part of what has left arrived. Each packet of it becomes one with the packet before it if that
+    /// has arrived too, and then with the one behind it; what was cut off is a packet by itself
+    /// (`tcp_sacktag_walk`, `tcp_shift_skb_data`, `tcp_match_skb_to_sack`).
+    fn note_arrival(&mut self, range: &Range<u64>) {
+        if range.is_empty() {
+            return;
+        }
         self.cut_at(range.start);
         self.cut_at(range.end);
         let mut at = self.ending_behind(range.start);
-        let mut start = range.start;
-        while let (Some(&first), Some(&second)) = (self.sent.get(at), self.sent.get(at + 1))
-            && second.end <= range.end
-        {
-            // Offsets begin with 1.
-            let pages = (second.end - 2) / PAGE - (start - 1) / PAGE + 1;
-            if pages > MOST_PAGES {
+        while self.sent.get(at).is_some_and(|packet| packet.end <= range.end) {
+            self.sent[at].has_arrived = true;
+            if at > 0 && self.join_arrived(at - 1) {
+                self.join_arrived(at - 1);
+            } else {
                 at += 1;
-                start = first.end;
-                continue;
             }
+        }
+    }
+
+    /// This packet and the one behind it become one if both have arrived and their pages fit into one.
+    fn join_arrived(&mut self, at: usize) -> bool {
+        let (Some(first), Some(second)) = (self.sent.get(at), self.sent.get(at + 1)) else {
+            return false;
+        };
+        // Offsets begin with 1.
+        let pages = (second.end - 2) / PAGE - (first.start() - 1) / PAGE + 1;
+        let fits = first.has_arrived && second.has_arrived && pages <= MOST_PAGES;
+        if fits {
             self.join(at);
         }
+        fits
     }
 
     /// A part of what has left leaves again, as a packet by itself with what leaves at the same time,
@@ -95,7 +146,8 @@ impl SendBuffer {
         }
         packet.memory = rest;
         let first = memory - (rest - OVERHEAD);
-        self.sent.insert(at, Sent { end: place, memory: first, push: false });
+        let has_arrived = packet.has_arrived;
+        self.sent.insert(at, Sent { end: place, memory: first, push: false, has_arrived });
         self.used += OVERHEAD;
         true
     }
@@ -111,6 +163,7 @@ impl SendBuffer {
     fn join(&mut self, at: usize) {
         if let Some(first) = self.sent.remove(at) {
             self.sent[at].memory += first.memory - OVERHEAD;
+            self.sent[at].push |= first.push;
             self.used -= OVERHEAD;
         }
     }

@@ -70,3 +70,36 @@ fn windows_do_not_grow_under_pressure() {
     assert_eq!(window_after_data(false), grown.next_multiple_of(128));
     assert_eq!(window_after_data(true), (131_072_u64 / 2 - 1_000).next_multiple_of(128));
 }
+
+/// Ten segments have left in five packets of two; this many packets there are once the peer, 100 ms
+/// later, has sent these blocks, each with an ACK of its own.
+fn packets_after(blocks: &[std::ops::Range<u64>]) -> u64 {
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.end.set_shortage(PLENTY);
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..1 + 10 * MSS));
+    for block in blocks {
+        peer.sends(ms(100), ack(1).sack(block.clone()));
+        peer.ignores(ms(100));
+    }
+    (peer.end.memory() - 10 * MSS) / 960
+}
+
+#[test]
+fn linux_joins_what_arrives_to_what_has_arrived_around_it() {
+    // tcp_shift_skb_data. Segments 2 and 3 are one packet, and 5 to 10; 1 and 4 are two more.
+    let (before, behind) = (1_001..3_001, 4_001..10_001);
+    assert_eq!(packets_after(&[before.clone(), behind.clone()]), 4);
+    // Segment 4 joins the packet before it, and both the one behind, whatever the block tells of.
+    assert_eq!(packets_after(&[before, behind, 3_001..4_001]), 2);
+}
+
+#[test]
+fn linux_joins_nothing_to_what_it_has_been_told_with_the_last_ack() {
+    // The packet before segment 4 has not arrived, so it joins nothing; and what is behind it has been
+    // dealt with: 1 and 2, 3, 4, 5 and 6, 7 and 8, 9 and 10.
+    assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001]), 6);
+    // After an ACK that tells of segment 10 alone, which is cut off, all of the block is new.
+    assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001, 9_001..10_001]), 7);
+    assert_eq!(packets_after(&[4_001..6_001, 3_001..6_001, 9_001..10_001, 3_001..6_001]), 6);
+}

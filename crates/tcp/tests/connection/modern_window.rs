@@ -209,6 +209,22 @@ fn linux_ends_a_burst_at_the_edge_of_the_window_with_a_small_segment() {
 }
 
 #[test]
+fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
+    // tcp_write_xmit: tcp_grow_skb comes before tcp_snd_wnd_test. Half of the peer's 6000 bytes make
+    // packets of 3000. Two leave, and with the third the window is full. Each time that the
+    // program has written on it takes in the one behind it, up to the nine segments of a burst:
+    // 2 * 50 * 1000 bytes in 10 ms are 9765 in 1/1024 s.
+    let settings = Settings { initial_window: 50, ..linux() };
+    let mut peer = Peer::answering(settings, ms(10), syn().acking(1).window(6_000));
+    peer.writes(0, 24 * MSS);
+    peer.gets(0, data(1..3_001).pushed());
+    peer.gets(0, data(3_001..6_001).pushed());
+    peer.sends(ms(10), ack(6_001).window(18_000));
+    peer.gets(ms(10), data(6_001..15_001).pushed());
+    peer.ignores(ms(10));
+}
+
+#[test]
 fn linux_waits_for_an_ack_by_eighths_of_a_microsecond() {
     // tcp_tso_should_defer: 1 ms and 1/8 us until the next ACK are too long to wait for it. The RTTs are
     // 100,000 and 100,001 us, and the mean of that is 100,000 1/8.
