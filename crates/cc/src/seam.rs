@@ -33,7 +33,7 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Whether the window is to become smaller without a signal of the network, as for a mark
-    /// (`tcp_enter_cwr` of Linux). Asked after `on_ack`; outside of an episode the answer to yes is
+    /// (`tcp_enter_cwr` of Linux). Asked of those that hear arrivals, after `on_ack`; outside of an episode the answer to yes is
     /// `on_congestion`, with [`Cause::Ecn`].
     fn wants_reduction(&self) -> bool {
         false
@@ -79,7 +79,8 @@ pub trait CongestionControl: Debug + Send {
         false
     }
 
-    /// Whether it sends less than the path could carry, of its own accord: samples of what is in flight
+    /// Whether it sends less than the path could carry, of its own accord. Asked of those that sample
+    /// the rate; samples of what is in flight
     /// are then marked as `app_limited`.
     fn is_holding_back(&self) -> bool {
         false

@@ -156,26 +156,20 @@ impl<P: Packet> Network<P> {
                 }
                 continue;
             }
-            let taken = self.lanes[subject as usize].take();
-            self.agenda.remove_first();
-            let arrived = if let Some((arrived, behind)) = taken {
-                if let Some(at) = behind {
-                    self.agenda.push(at, subject);
+            let Some((arrived, behind)) = self.lanes[subject as usize].take() else {
+                self.agenda.remove_first();
+                if let Some(event) = self.look_at_managed(subject) {
+                    return Some(event);
                 }
-                arrived
-            } else {
-                let Some(arrived) = self.look_at_managed(subject) else { continue };
-                arrived
+                continue;
             };
-            self.packet_hops += 1;
-            let Hop(end) = self.hops[arrived.hop as usize + 1];
-            if end & TOP != 0 {
-                return Some(Event::Delivered {
-                    to: EndpointId(end & !TOP),
-                    packet: arrived.packet,
-                });
+            self.agenda.remove_first();
+            if let Some(at) = behind {
+                self.agenda.push(at, subject);
             }
-            self.forward(arrived.hop + 1, arrived.packet);
+            if let Some(event) = self.arrive(arrived) {
+                return Some(event);
+            }
         }
         self.now = until;
         None
@@ -202,12 +196,25 @@ impl<P: Packet> Network<P> {
         }
     }
 
+    /// A packet is at the end of a hop: it leaves the network, or goes on.
+    #[inline]
+    fn arrive(&mut self, arrived: Transit<P>) -> Option<Event<P>> {
+        self.packet_hops += 1;
+        let Hop(end) = self.hops[arrived.hop as usize + 1];
+        if end & TOP != 0 {
+            let to = EndpointId(end & !TOP);
+            return Some(Event::Delivered { to, packet: arrived.packet });
+        }
+        self.forward(arrived.hop + 1, arrived.packet);
+        None
+    }
+
     /// A lane whose queue is managed is due; a packet may have arrived.
     #[cold]
-    fn look_at_managed(&mut self, lane: u32) -> Option<Transit<P>> {
+    fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
         let arrived = self.lanes[lane as usize].arrive(self.now);
         self.follow_managed(lane);
-        arrived
+        self.arrive(arrived?)
     }
 
     /// Something has changed on such a lane.

@@ -72,12 +72,15 @@ impl Source {
     /// Writes what the endpoint may need next; closes when all is written. Says whether it wrote.
     #[inline]
     pub fn write(&mut self, end: &mut Endpoint) -> bool {
+        if !self.is_on {
+            return false;
+        }
         let most = if end.paces_writer() && self.periods.is_none() {
             u64::MAX
         } else {
             READY.saturating_sub(end.unsent())
         };
-        if !self.is_on || most <= READY / 2 {
+        if most <= READY / 2 {
             return false;
         }
         let mut written = 0;

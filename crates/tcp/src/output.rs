@@ -112,6 +112,7 @@ impl Sender {
         push
     }
 
+    #[inline]
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
         self.flight.board.send(now, data.start, data.payload + u16::from(data.fin));

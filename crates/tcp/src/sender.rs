@@ -174,6 +174,7 @@ fn said(timestamps: segment::Timestamps) -> Timestamps {
 }
 
 /// What an ACK says for itself.
+#[inline]
 fn in_words(segment: &Segment, echoed: Option<u64>) -> Ack {
     let timestamps = echoed.and(segment.timestamps()).map(said);
     Ack {
@@ -363,7 +364,8 @@ impl Sender {
         let (marked, counted) = answer.newly_marked(progress.delivered);
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
-        let mut brought = Ack { in_flight_before, ..in_words(segment, echoed) };
+        let mut brought = in_words(segment, echoed);
+        brought.in_flight_before = in_flight_before;
         brought.is_predicted &= !(window_changed || marked);
         if !is_news && self.flight.recovery.phase == Phase::Open && self.flight.tail.end.is_none() {
             self.announce(now, &brought);
