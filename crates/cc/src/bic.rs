@@ -37,7 +37,6 @@ use crate::{
     Phase, Preset, Window, defaults, share_of_1024, whole_above_zero,
 };
 use serde::{Deserialize, Serialize};
-use tcplab_units::Duration;
 
 /// BIC in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -254,20 +253,8 @@ impl CongestionControl for Bic {
         }
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {

@@ -30,7 +30,6 @@ use crate::{
 };
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
-use tcplab_units::Duration;
 
 /// An alpha of one.
 const ONE: u64 = 1 << LOG;
@@ -168,20 +167,8 @@ impl CongestionControl for Dctcp {
         self.window.cap(cwnd / 2);
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {
@@ -200,6 +187,7 @@ mod tests {
     use super::*;
     use crate::testing::{INIT, LINUX, Path, windows};
     use crate::{Params, build};
+    use tcplab_units::Duration;
 
     fn dctcp(init: &Init) -> Dctcp {
         Dctcp::new(init, &Config::default())

@@ -26,7 +26,6 @@ use crate::{
     Preset, Window, defaults, whole_above_zero,
 };
 use serde::{Deserialize, Serialize};
-use tcplab_units::Duration;
 
 /// Hybla in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -167,20 +166,8 @@ impl CongestionControl for Hybla {
         self.window.shrink(flow, event, 0.5);
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {
@@ -202,6 +189,7 @@ mod tests {
     use super::*;
     use crate::Cause;
     use crate::testing::{FLOW, LINUX, Path};
+    use tcplab_units::Duration;
 
     fn hybla() -> Hybla {
         Hybla::new(&LINUX, &Config::default())

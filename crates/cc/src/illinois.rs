@@ -272,20 +272,8 @@ impl CongestionControl for Illinois {
         }
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {

@@ -35,7 +35,6 @@ use crate::{
     Timestamps, Window, defaults,
 };
 use serde::{Deserialize, Serialize};
-use tcplab_units::Duration;
 
 #[cfg(test)]
 mod tests;
@@ -237,26 +236,14 @@ impl CongestionControl for LowPriority {
         self.window.shrink(flow, event, 0.5);
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
-    }
-
     fn floor(&self) -> Option<u64> {
         // `tcp_reno_min_cwnd`, as of the module until Linux 3.1.
         let ssthresh = self.window.control().ssthresh?;
         (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
+    }
+
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {

@@ -14,7 +14,6 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 use std::num::NonZeroU64;
-use tcplab_units::Duration;
 
 /// NewReno in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -93,26 +92,14 @@ impl CongestionControl for NewReno {
         self.window.shrink(flow, event, kept);
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
-    }
-
     fn floor(&self) -> Option<u64> {
         // `tcp_reno_min_cwnd`: where recovery takes more than a round trip, halving goes on.
         let ssthresh = self.window.control().ssthresh?;
         (self.flavour == Flavour::Linux).then_some(ssthresh / 2)
+    }
+
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {
@@ -130,6 +117,7 @@ mod tests {
     use crate::Params;
     use crate::testing::{FLOW, INIT, LINUX, Path, windows};
     use serde_json::json;
+    use tcplab_units::Duration;
 
     fn newreno() -> NewReno {
         NewReno::new(&INIT, Config::default())

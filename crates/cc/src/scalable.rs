@@ -20,7 +20,6 @@ use crate::{
     Window, defaults, whole_above_zero,
 };
 use serde::{Deserialize, Serialize};
-use tcplab_units::Duration;
 
 /// Scalable TCP in the table.
 pub const ALGORITHM: Algorithm = Algorithm {
@@ -122,20 +121,8 @@ impl CongestionControl for Scalable {
         self.window.shrink_to(flow, event, base - taken);
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {
@@ -153,6 +140,7 @@ mod tests {
     use super::*;
     use crate::testing::{INIT, LINUX, Path, windows};
     use crate::{Cause, resolve};
+    use tcplab_units::Duration;
 
     fn avoiding(cwnd: u64, config: Config) -> Scalable {
         let mut cc = Scalable::new(&Init { initial_window: cwnd, ..LINUX }, config);

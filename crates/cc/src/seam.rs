@@ -6,12 +6,14 @@
 //!
 //! Windows are counted in segments, as the Linux kernel does, because the kernel is the reference.
 
+use crate::Window;
 use std::fmt::Debug;
 use tcplab_units::{Duration, Rate, Time};
 
 /// Decides how much a flow may have in flight, and how fast it may send.
 ///
-/// Three methods are required; the rest do nothing unless overridden.
+/// Three methods are required. The rest do nothing unless overridden, or what is usual to the
+/// [window](CongestionControl::window) of those that have one.
 pub trait CongestionControl: Debug + Send {
     /// An ACK changed the scoreboard: data was delivered or marked lost. Once per ACK, after loss
     /// detection.
@@ -45,29 +47,51 @@ pub trait CongestionControl: Debug + Send {
     /// The window and, for algorithms that pace, the rate to use from now on.
     fn control(&self) -> Control;
 
+    /// The window of an algorithm that ACKs clock. What is usual for one is then done to it: after a
+    /// false alarm, a pause, a time in which it was not used, and a reduction that the sender led.
+    fn window(&mut self) -> Option<&mut Window> {
+        None
+    }
+
     /// The data outstanding when the episode began is acknowledged.
     fn on_recovered(&mut self, _flow: &FlowState) {}
 
     /// The episode was a false alarm (F-RTO, Eifel, DSACK).
-    fn on_undo(&mut self, _flow: &FlowState) {}
+    fn on_undo(&mut self, _flow: &FlowState) {
+        if let Some(window) = self.window() {
+            window.undo();
+        }
+    }
 
     /// The first segment after `idle` without anything in flight is about to leave, and the sender
     /// is set to restart after idle (RFC 5681 §4.1).
-    fn on_restart(&mut self, _flow: &FlowState, _idle: Duration) {}
+    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
+        if let Some(window) = self.window() {
+            window.restart(flow, idle);
+        }
+    }
 
     /// Nothing was in flight, and a segment leaves, `idle` after the last one. After `on_restart`.
     fn on_transmit_start(&mut self, _flow: &FlowState, _idle: Duration) {}
 
     /// For a timeout now the application or the peer has been the limit, and `used` segments the most
     /// in flight.
-    fn on_unused(&mut self, _flow: &FlowState, _used: u64) {}
+    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
+        if let Some(window) = self.window() {
+            window.narrow(used);
+        }
+    }
 
     /// A loss was found while the window was led to a smaller one for a mark, and `cwnd` is left of it.
     fn on_deepened(&mut self, _cwnd: u64) {}
 
     /// The sender has led the window to `cwnd`, less than it had to (rate halving): it goes on from
     /// there.
-    fn on_moderated(&mut self, _cwnd: u64) {}
+    fn on_moderated(&mut self, cwnd: u64) {
+        if let Some(window) = self.window() {
+            window.cap(cwnd);
+        }
+    }
 
     /// Where rate halving ends, if not at `ssthresh` (`min_cwnd` of Linux until 3.1).
     fn floor(&self) -> Option<u64> {
@@ -80,8 +104,7 @@ pub trait CongestionControl: Debug + Send {
     }
 
     /// Whether it sends less than the path could carry, of its own accord. Asked of those that sample
-    /// the rate; samples of what is in flight
-    /// are then marked as `app_limited`.
+    /// the rate; samples of what is in flight are then marked as `app_limited`.
     fn is_holding_back(&self) -> bool {
         false
     }

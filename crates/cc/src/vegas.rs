@@ -258,10 +258,6 @@ impl CongestionControl for Vegas {
         self.grows = false;
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
         self.start_over(flow);
         self.window.restart(flow, idle);
@@ -271,12 +267,8 @@ impl CongestionControl for Vegas {
         self.start_over(flow);
     }
 
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {

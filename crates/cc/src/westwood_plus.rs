@@ -283,25 +283,13 @@ impl CongestionControl for WestwoodPlus {
         }
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
-    fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
-        self.window.restart(flow, idle);
-    }
-
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
-    }
-
     fn floor(&self) -> Option<u64> {
         // `min_cwnd` of the module: rate halving may go on to where recovery will end anyway.
         (self.flavour == Flavour::Linux && self.is_linux()).then(|| self.ideal())
+    }
+
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {

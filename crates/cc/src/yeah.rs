@@ -196,10 +196,6 @@ impl CongestionControl for Yeah {
         self.delays.on_congestion(event.cause);
     }
 
-    fn on_undo(&mut self, _flow: &FlowState) {
-        self.window.undo();
-    }
-
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
         self.delays.start_over(flow);
         self.window.restart(flow, idle);
@@ -209,12 +205,8 @@ impl CongestionControl for Yeah {
         self.delays.start_over(flow);
     }
 
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{INIT, LINUX, Path, windows};
 use crate::{Params, resolve};
+use tcplab_units::Duration;
 
 fn bic() -> Bic {
     Bic::new(&LINUX, Config::default())

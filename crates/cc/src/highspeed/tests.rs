@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::{INIT, LINUX, Path, windows};
 use crate::{Cause, CutBase};
+use tcplab_units::Duration;
 
 fn avoiding(cwnd: u64) -> HighSpeed {
     let mut cc = HighSpeed::new(&Init { initial_window: cwnd, ..LINUX }, Config::default());

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::testing::{FLOW, LINUX};
+use tcplab_units::Duration;
 use tcplab_units::Time;
 
 fn lp(params: &str) -> LowPriority {
