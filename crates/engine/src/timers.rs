@@ -44,6 +44,7 @@ impl Timers {
     }
 
     /// The agenda's first entry is this timer's: takes it off, and says whether the timer fires.
+    #[inline(never)]
     pub fn turn(&mut self, id: TimerId, now: Time, agenda: &mut Agenda, subject: u32) -> bool {
         let timer = &mut self.timers[id.0 as usize];
         agenda.remove_first();

@@ -97,28 +97,9 @@ impl<'a> World<'a> {
     }
 
     pub fn run(mut self, watch: &Watch) -> Result<Tables, Stopped> {
-        let end = Time::ZERO + self.plan.duration;
         self.arm(self.sample_timer, self.recorder.sample_interval);
         self.arm(self.link_timer, self.recorder.link_interval);
-        let mut events = 0;
-        while let Some(event) = self.network.next(end) {
-            match event {
-                Event::Delivered { to, packet } => {
-                    if (to.0 as usize) < self.ends.len() {
-                        self.deliver(to.0 as usize, &packet.0);
-                    } else {
-                        self.meet_gate(to, packet);
-                    }
-                }
-                Event::Timer(timer) => self.on_timer(timer),
-            }
-            events += 1;
-            if events == EVENTS_UNWATCHED {
-                events = 0;
-                watch.reach(self.network.now())?;
-            }
-        }
-        watch.reach(end)?;
+        self.pass_time(watch)?;
         let packet_hops = self.network.packet_hops();
         let drops = self.network.take_drops().into_iter().map(|drop| Dropped {
             at: drop.at,
@@ -132,7 +113,34 @@ impl<'a> World<'a> {
         Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops, drops))
     }
 
+    /// All that happens.
+    #[inline(never)]
+    fn pass_time(&mut self, watch: &Watch) -> Result<(), Stopped> {
+        let end = Time::ZERO + self.plan.duration;
+        let mut events = 0;
+        // By reference: a packet need not be moved to be read.
+        while let Some(event) = &self.network.next(end) {
+            match event {
+                Event::Delivered { to, packet } => {
+                    if (to.0 as usize) < self.ends.len() {
+                        self.deliver(to.0 as usize, &packet.0);
+                    } else {
+                        self.meet_gate(*to, *packet);
+                    }
+                }
+                Event::Timer(timer) => self.on_timer(*timer),
+            }
+            events += 1;
+            if events == EVENTS_UNWATCHED {
+                events = 0;
+                watch.reach(self.network.now())?;
+            }
+        }
+        watch.reach(end)
+    }
+
     /// A packet came to a router that looks at its size, or its sender hears that it was too large.
+    #[cold]
     fn meet_gate(&mut self, to: EndpointId, packet: OnWire) {
         let Some(end) = self.gates.meet(&mut self.network, to, packet) else { return };
         if let Some(mtu) = self.ends[end].endpoint.on_too_large(self.network.now(), &packet.0) {
@@ -148,11 +156,8 @@ impl<'a> World<'a> {
         // What answers the handshake says nothing of data.
         let has_sent = endpoint.counters().sent_segments > 0;
         endpoint.on_segment(self.network.now(), segment);
-        if let Some(known) = &mut self.known
-            && let Some(learned) = endpoint.take_learned()
-        {
-            let flow = &self.plan.flows[end / 2];
-            known.insert((flow.from, flow.to), learned);
+        if self.known.is_some() {
+            self.learn(end);
         }
         self.serve(end);
         if self.samples_every_ack && has_sent && end.is_multiple_of(2) {
@@ -160,6 +165,18 @@ impl<'a> World<'a> {
         }
     }
 
+    /// A client may have learned what makes its next connection to this server faster.
+    #[inline(never)]
+    fn learn(&mut self, end: usize) {
+        if let Some(known) = &mut self.known
+            && let Some(learned) = self.ends[end].endpoint.take_learned()
+        {
+            let flow = &self.plan.flows[end / 2];
+            known.insert((flow.from, flow.to), learned);
+        }
+    }
+
+    #[inline(never)]
     fn on_timer(&mut self, timer: TimerId) {
         let now = self.network.now();
         match self.owner(timer) {
@@ -196,6 +213,7 @@ impl<'a> World<'a> {
     }
 
     /// The sender of a flow connects.
+    #[cold]
     fn open(&mut self, number: usize) {
         let endpoint = &mut self.ends[2 * number].endpoint;
         let flow = &self.plan.flows[number];
@@ -218,8 +236,8 @@ impl<'a> World<'a> {
         let now = self.network.now();
         let flow = &mut self.flows[end / 2];
         let End { endpoint, route, timer } = &mut self.ends[end];
-        while let Some(segment) = endpoint.poll_answer(now) {
-            self.network.send(*route, OnWire(segment));
+        if endpoint.answers_first() {
+            send_all(now, endpoint, (&mut self.network, *route));
         }
         if end.is_multiple_of(2) {
             if flow.has_started {
@@ -236,9 +254,7 @@ impl<'a> World<'a> {
             }
         }
         loop {
-            while let Some(segment) = endpoint.poll_transmit(now) {
-                self.network.send(*route, OnWire(segment));
-            }
+            send_all(now, endpoint, (&mut self.network, *route));
             // One ACK may let more go than was ready.
             if !(end.is_multiple_of(2) && flow.has_started && flow.source.write(endpoint)) {
                 break;
@@ -300,6 +316,13 @@ impl<'a> World<'a> {
         } else {
             Owner::Links
         }
+    }
+}
+
+/// Sends what may leave now.
+fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network<OnWire>, RouteId)) {
+    while let Some(segment) = endpoint.poll_transmit(now) {
+        network.send(route, OnWire(segment));
     }
 }
 

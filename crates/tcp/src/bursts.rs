@@ -129,6 +129,7 @@ impl Sender {
 
     /// A repair leaves. Linux sends again as much as left together, as far as the window and the size of
     /// bursts allow, and paces that as one (`tcp_xmit_retransmit_queue`).
+    #[inline(never)]
     pub(crate) fn note_repair(&mut self, now: Time, start: u64, end: u64) {
         let Some(buffer) = &self.buffer else { return };
         let burst_end = match self.flight.bursts.repairs {
@@ -143,6 +144,7 @@ impl Sender {
     }
 
     /// Writes into the send buffer up to the next moment at which something is sent.
+    #[inline(never)]
     pub(crate) fn write_as_linux(
         &mut self,
         bytes: u64,
@@ -174,6 +176,7 @@ impl Sender {
 
     /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all the
     /// same (`tcp_write_xmit`).
+    #[inline(never)]
     pub(crate) fn fill_packet(&mut self, now: Time, in_flight: u64, settings: &Settings) {
         if self.written <= self.nxt
             || in_flight >= self.cwnd()
@@ -190,6 +193,7 @@ impl Sender {
     }
 
     /// Segments of the next burst; none to wait.
+    #[inline(never)]
     fn next_burst(&mut self, now: Time, in_flight: u64, settings: &Settings) -> u64 {
         let (cwnd, mss, most) = (self.cwnd(), u64::from(self.mss), self.burst_size());
         let room = cwnd - in_flight;

@@ -170,20 +170,23 @@ impl Marks {
     /// The flags of all that is sent: while a mark is echoed (§6.1.3), and where all can be marked.
     #[inline]
     pub fn of_any(&self, settings: &Settings) -> Flags {
+        if !self.agreed {
+            return Flags::NONE;
+        }
         let echo = match self.counts {
             Some(counts) => counts.of_segment(),
             None if self.echoes => Flags::ECE,
             None => Flags::NONE,
         };
-        if self.agreed { echo.with(capable(settings)) } else { echo }
+        echo.with(capable(settings))
     }
 
     /// The flags of an ACK without data.
     #[inline]
     pub fn of_ack(&self, settings: &Settings) -> Flags {
         match self.counts {
-            Some(counts) => counts.of_ack().with(capable(settings)),
-            None => self.of_any(settings),
+            Some(counts) if self.agreed => counts.of_ack().with(capable(settings)),
+            _ => self.of_any(settings),
         }
     }
 
@@ -191,12 +194,11 @@ impl Marks {
     /// was made smaller if that is owed (§6.1.2; of ACKs and what is sent again §6.1.4, §6.1.5).
     #[inline]
     pub fn of_new_data(&self, owes_cwr: &mut bool) -> Flags {
-        let owes_cwr = std::mem::take(owes_cwr) && self.counts.is_none();
-        match (self.agreed, owes_cwr) {
-            (false, _) => Flags::NONE,
-            (true, false) => Flags::ECT,
-            (true, true) => Flags::ECT.with(Flags::CWR),
+        if !self.agreed {
+            return Flags::NONE;
         }
+        let owes_cwr = std::mem::take(owes_cwr) && self.counts.is_none();
+        Flags::ECT.with(if owes_cwr { Flags::CWR } else { Flags::NONE })
     }
 }
 

@@ -40,6 +40,15 @@ pub enum State {
     TimeWait,
 }
 
+impl State {
+    /// The application's data may be under way, or its FIN.
+    #[inline]
+    fn carries_data(self) -> bool {
+        use State::{CloseWait, Closing, Established, FinWait1, LastAck};
+        matches!(self, Established | FinWait1 | CloseWait | Closing | LastAck)
+    }
+}
+
 /// Why a connection is no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -354,8 +363,35 @@ impl Endpoint {
 
     /// The next segment to leave, if one is to leave now. To be called until there is none, after
     /// every other call that passes `now`, and after the application's calls.
-    #[inline]
+    #[expect(
+        clippy::inline_always,
+        reason = "every segment passes here, and is built in its place"
+    )]
+    #[inline(always)]
     pub fn poll_transmit(&mut self, now: Time) -> Option<Segment> {
+        if self.is_silent(now) {
+            return None;
+        }
+        let has_turn = self.state.carries_data()
+            && !self.owes_ack_first
+            && self.owes_ack.is_none()
+            && self.owes_reset.is_none();
+        if has_turn { self.poll_data(now) } else { self.poll_otherwise(now) }
+    }
+
+    /// Nothing is to leave, whatever the state. Most calls find it so.
+    #[inline]
+    fn is_silent(&self, now: Time) -> bool {
+        self.acks.due() > now
+            && self.send.is_at_rest()
+            && !(self.owes_syn | self.owes_ack_first | self.owes_probe)
+            && self.owes_ack.is_none()
+            && self.owes_reset.is_none()
+    }
+
+    /// What leaves before data, or without any.
+    #[inline(never)]
+    fn poll_otherwise(&mut self, now: Time) -> Option<Segment> {
         if let Some(reset) = self.owes_reset.take() {
             return Some(*reset);
         }
@@ -371,26 +407,35 @@ impl Endpoint {
             State::SynReceived if self.is_open_early() => self.poll_early(now),
             State::SynReceived | State::FinWait2 | State::TimeWait => self.poll_ack(now),
             _ => {
-                if std::mem::take(&mut self.owes_ack_first) {
-                    self.begin_data(now);
-                    return self.poll_ack(now);
-                }
-                self.poll_data(now)
+                self.owes_ack_first = false;
+                self.begin_data(now);
+                self.poll_ack(now)
             }
         }
     }
 
     /// The next segment with data that may leave, or else an ACK.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     pub(crate) fn poll_data(&mut self, now: Time) -> Option<Segment> {
+        let data = if self.send.is_at_rest() { None } else { self.next_data(now) };
+        let (flags, start, payload) = match data {
+            Some(data) => (self.flags_of(data), data.start, data.payload),
+            None => (self.flags_of_ack(), self.due_ack(now)?, 0),
+        };
+        Some(self.dress(now, flags, start, payload))
+    }
+
+    /// What goes into the next segment with data, if one may leave.
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
+    fn next_data(&mut self, now: Time) -> Option<Data> {
         self.begin_data(now);
         let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
-        let Some(data) = self.send.next_data(now, &self.settings, options) else {
-            return self.poll_ack(now);
-        };
+        let data = self.send.next_data(now, &self.settings, options)?;
         self.probes = 0;
         self.owes_probe = false;
-        Some(self.data_segment(now, data))
+        Some(data)
     }
 
     /// Once there is data to send, there is a congestion control.
@@ -405,38 +450,50 @@ impl Endpoint {
         }
     }
 
-    /// The next segment that leaves before the application hears of what has happened: Linux answers
-    /// first, and then wakes it. To be called until there is none, before the application acts.
+    /// Whether what answers an event leaves before the application hears of it: Linux answers first, and
+    /// then wakes it. Then [`Self::poll_transmit`] is to be called before the application acts, too.
     #[inline]
-    pub fn poll_answer(&mut self, now: Time) -> Option<Segment> {
-        if self.settings.is_linux() { self.poll_transmit(now) } else { None }
+    pub fn answers_first(&self) -> bool {
+        self.settings.is_linux()
     }
 
-    /// A segment without data: an ACK that is due, or a probe of a closed window.
-    #[inline]
+    /// A segment without data, if one is due.
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
+        let start = self.due_ack(now)?;
+        Some(self.bare(now, start))
+    }
+
+    /// Where a segment without data begins: an ACK that is due, or a probe of a closed window.
+    #[inline]
+    fn due_ack(&mut self, now: Time) -> Option<u64> {
         if self.send.timer.at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
             self.arm_retransmission(now);
         }
         if std::mem::take(&mut self.owes_probe) {
             // One before the window: whoever receives it must answer (as Linux probes).
-            return Some(self.bare(now, self.send.una - 1));
+            return Some(self.send.una - 1);
         }
-        (self.acks.due() <= now).then(|| self.bare(now, self.send.nxt))
+        (self.acks.due() <= now).then_some(self.send.nxt)
     }
 
     /// A segment without data.
-    #[inline]
     pub(crate) fn bare(&mut self, now: Time, start: u64) -> Segment {
-        let flags = Flags::ACK.with(self.marks.of_ack(&self.settings));
+        let flags = self.flags_of_ack();
         self.dress(now, flags, start, 0)
+    }
+
+    #[inline]
+    fn flags_of_ack(&self) -> Flags {
+        Flags::ACK.with(self.marks.of_ack(&self.settings))
     }
 
     fn may_send_data(&self) -> bool {
         matches!(self.state, State::Established | State::CloseWait) || self.is_open_early()
     }
 
-    fn data_segment(&mut self, now: Time, data: Data) -> Segment {
+    /// Of a segment with this data, which leaves.
+    #[inline]
+    fn flags_of(&mut self, data: Data) -> Flags {
         let mut flags = Flags::ACK.with(self.marks.of_any(&self.settings));
         if !data.again && data.payload > 0 {
             flags = flags.with(self.marks.of_new_data(&mut self.send.owes_cwr));
@@ -452,11 +509,12 @@ impl Endpoint {
                 other => other,
             };
         }
-        self.dress(now, flags, data.start, data.payload)
+        flags
     }
 
     /// A segment with acknowledgment, window and options, as every one after the handshake has them.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
         let scale = self.receive.window_scale;
         let window = self.receive.offer(scale);
@@ -467,15 +525,21 @@ impl Endpoint {
             segment = segment.with_timestamps(self.timestamps(self.acks.stamp(now)));
         }
         if self.receive.has_report() && self.send.sack {
-            // A segment sent again keeps its size: then there may be no room.
-            let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
-            let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
-            segment = self.receive.with_sack(segment, room as usize);
+            segment = self.with_report(segment);
         }
         self.last_ack_sent = self.receive.next;
         self.acks.on_sent();
         self.marks.on_sent();
         segment
+    }
+
+    /// With what the receiving half has to report. A segment sent again keeps its size: then there may be
+    /// no room.
+    #[inline(never)]
+    fn with_report(&mut self, segment: Segment) -> Segment {
+        let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
+        let room = most.saturating_sub(segment.wire_bytes() + 4) / 8;
+        self.receive.with_sack(segment, room as usize)
     }
 
     /// Our clock, and the peer's as last heard.

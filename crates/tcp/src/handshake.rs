@@ -11,6 +11,7 @@ use tcplab_units::{Duration, Time};
 
 impl Endpoint {
     /// The SYN, or in answer to the peer's the SYN-ACK, with only the options the peer offered too.
+    #[cold]
     pub(crate) fn syn(&mut self, now: Time) -> Segment {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
@@ -43,6 +44,7 @@ impl Endpoint {
     }
 
     /// LISTEN: a SYN opens, an ACK is answered by a reset (RFC 9293 §3.10.7.2).
+    #[cold]
     pub(crate) fn on_segment_in_listen(&mut self, now: Time, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
             return;
@@ -62,6 +64,7 @@ impl Endpoint {
     }
 
     /// SYN-SENT: a SYN-ACK establishes, a SYN alone opens simultaneously (RFC 9293 §3.10.7.3).
+    #[cold]
     pub(crate) fn on_segment_in_syn_sent(&mut self, now: Time, segment: &Segment) {
         let has_ack = segment.flags.has(Flags::ACK);
         let acked = self.send.origin.offset(segment.ack, 0).unwrap_or(0);
@@ -121,6 +124,7 @@ impl Endpoint {
     }
 
     /// Our SYN is acknowledged.
+    #[cold]
     pub(crate) fn establish(&mut self, now: Time, segment: &Segment) {
         self.state = State::Established;
         self.send.una = 1;

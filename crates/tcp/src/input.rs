@@ -1,11 +1,11 @@
 //! What a segment does to a connection (RFC 9293 §3.10.7), and how connections close.
 
 use crate::acks::Arrived;
+use crate::answer::Answer;
 use crate::ecn::Report;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::Sized;
 use crate::segment::{Flags, Segment, clock};
-use crate::sender::Answer;
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
@@ -24,6 +24,7 @@ impl Endpoint {
     }
 
     /// CLOSED: anything but a reset is answered by one (RFC 9293 §3.10.7.1).
+    #[cold]
     fn on_segment_in_closed(&mut self, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
             return;
@@ -85,6 +86,7 @@ impl Endpoint {
     }
 
     /// The peer's SYN once more: our answer was lost. Or, opening simultaneously, its SYN-ACK.
+    #[cold]
     fn on_syn_again(&mut self, now: Time, segment: &Segment) {
         if segment.flags.has(Flags::RST) {
             return;
@@ -111,6 +113,7 @@ impl Endpoint {
             })
     }
 
+    #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64) {
         if segment.flags.has(Flags::RST) {
             return;
@@ -241,6 +244,7 @@ impl Endpoint {
 
     /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
     /// expected, and there was a gap or not. `told`: one was sent already.
+    #[inline(never)]
     fn acknowledge_as_linux(
         &mut self,
         now: Time,
@@ -286,6 +290,7 @@ impl Endpoint {
     }
 
     /// Our FIN is acknowledged.
+    #[cold]
     fn on_fin_acked(&mut self, now: Time) {
         match self.state {
             State::FinWait1 => self.state = State::FinWait2,
@@ -298,6 +303,7 @@ impl Endpoint {
         }
     }
 
+    #[cold]
     fn wait_out(&mut self, now: Time) {
         self.send.timer.stop();
         self.time_wait_until = now + self.settings.time_wait;

@@ -29,10 +29,15 @@
 //! | what is seen from outside | `view` |
 //!
 //! It knows no network and no traffic, and moves counts of bytes instead of bytes.
+//!
+//! What every packet passes is inlined as one piece. What few packets do is kept out of it, by
+//! `#[inline(never)]` or, where it is rare for every stack, `#[cold]`: a processor holds some thousand
+//! decoded instructions, and the way of a packet is about as long. That is worth a tenth of the speed.
 
 mod accurate;
 mod acks;
 mod alive;
+mod answer;
 mod bursts;
 mod ecn;
 mod endpoint;

@@ -2,7 +2,7 @@
 
 use crate::path_mtu::SizeProbe;
 use crate::recovery::Phase;
-use crate::sender::Sender;
+use crate::sender::{Flight, Sender};
 use crate::settings::{Settings, WindowReduction};
 use crate::timer::Kind;
 use tcplab_units::Time;
@@ -39,13 +39,17 @@ impl Sender {
         self.written.saturating_sub(self.nxt)
     }
 
+    /// Nothing waits to be sent, nor to be acknowledged.
+    #[inline]
+    pub fn is_at_rest(&self) -> bool {
+        self.nxt == self.una && self.nxt >= self.end_of_stream()
+    }
+
     /// The next segment with data, if there is one and it may leave; it counts as sent. New data leaves
     /// room for this many bytes of further options (RFC 6691).
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
-        if self.nxt == self.una && self.nxt >= self.end_of_stream() {
-            return None;
-        }
         let in_flight = self.in_flight();
         let Some(mut data) = self.choose(now, in_flight, settings, options) else {
             if !settings.buffers_as_linux() {
@@ -60,8 +64,7 @@ impl Sender {
         };
         self.counters.sent_segments += 1;
         if in_flight == 0 {
-            let idle = now.since(self.last_sent);
-            self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
+            self.tell_start(now);
         }
         self.pace(now, data, settings);
         if data.again && !data.is_probe {
@@ -86,7 +89,15 @@ impl Sender {
         Some(data)
     }
 
+    /// Nothing was in flight until now.
+    #[inline(never)]
+    fn tell_start(&mut self, now: Time) {
+        let idle = now.since(self.last_sent);
+        self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
+    }
+
     /// Says whether the receiver's application is to hear of its end at once.
+    #[inline(never)]
     fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
         let is_oldest = data.start == self.una;
         let begins = self.flight.recovery.begins_repair();
@@ -115,19 +126,23 @@ impl Sender {
     #[inline]
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
-        self.flight.board.send(now, data.start, data.payload + u16::from(data.fin));
-        let place = self.flight.board.outstanding() as usize - 1;
-        self.note_departure(now, place, !had_outstanding);
+        let Flight { board, usage, recovery, tail, .. } = &mut *self.flight;
+        board.send(now, data.start, data.payload + u16::from(data.fin));
+        usage.note_sent();
+        recovery.on_new_data();
+        let is_probe = tail.end == Some(data.end());
+        if board.rates.is_some() {
+            let place = board.outstanding() as usize - 1;
+            self.note_departure(now, place, !had_outstanding);
+        }
         self.nxt = data.end();
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(data.start + u64::from(data.payload));
         }
-        self.flight.usage.note_sent();
-        self.flight.recovery.on_new_data();
         if !had_outstanding {
             self.wait_for_answer(now, settings);
         }
-        if self.flight.tail.end != Some(self.nxt) {
+        if settings.tlp && !is_probe {
             self.schedule_probe(now, false, settings);
         }
     }
@@ -140,7 +155,27 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if self.owes_probe() {
+        let Flight { recovery, tail, .. } = &*self.flight;
+        let in_trouble = recovery.is_repairing() || tail.owes_probe();
+        if in_trouble && let Some(data) = self.before_new_data(now, in_flight, settings, options) {
+            return Some(data);
+        }
+        if let Some(data) = self.new_data(now, in_flight, settings, options) {
+            return Some(data);
+        }
+        if in_trouble { self.without_new_data(in_flight, settings) } else { None }
+    }
+
+    /// A probe of the tail, or what is lost.
+    #[inline(never)]
+    fn before_new_data(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
+        if self.flight.tail.owes_probe() {
             let new = self.chunk(settings, options);
             if let Some(probe) = self.take_probe(now, new) {
                 return Some(probe);
@@ -160,19 +195,23 @@ impl Sender {
             return Some(self.again(lost.start, lost.end()));
         }
         self.flight.recovery.owes_retransmission = false;
-        if let Some(data) = self.new_data(now, in_flight, settings, options) {
-            return Some(data);
-        }
-        if self.flight.pacing.holds() {
+        None
+    }
+
+    /// What is lost, or might be, when no new data may leave.
+    #[inline(never)]
+    fn without_new_data(&mut self, in_flight: u64, settings: &Settings) -> Option<Data> {
+        let has_room = in_flight < self.cwnd();
+        if self.flight.pacing.holds() || !has_room {
             return None;
         }
-        if has_room && self.flight.recovery.may_repair(false) {
+        if self.flight.recovery.may_repair(false) {
             self.flight.recovery.give_up_new_data();
             if let Some(lost) = self.next_lost() {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        (self.sack && !settings.rack && self.flight.recovery.phase == Phase::Recovery && has_room)
+        (self.sack && !settings.rack && self.flight.recovery.phase == Phase::Recovery)
             .then(|| self.last_resort())
             .flatten()
     }
@@ -226,15 +265,16 @@ impl Sender {
             return None;
         };
         let mut room = self.cwnd();
-        if self.flight.recovery.in_doubt() && !settings.limited_transmit {
+        if !settings.limited_transmit && self.flight.recovery.in_doubt() {
             // RFC 3042 is off: what left the network out of order makes no room yet.
             room = room
                 .saturating_sub(self.flight.board.sacked() + self.flight.recovery.dup_delivered());
         }
-        if !self.flight.bursts.has_begun() && self.is_held_back(now, settings) {
+        let has_begun = self.flight.bursts.has_begun();
+        if !has_begun && self.is_held_back(now, settings) {
             return None;
         }
-        if self.path.is_some() && options == 0 && !self.flight.bursts.has_begun() {
+        if !has_begun && options == 0 && self.path.is_some() {
             match self.size_probe(now, in_flight, settings) {
                 SizeProbe::No => {}
                 SizeProbe::Wait => return None,
@@ -245,17 +285,23 @@ impl Sender {
             return None;
         }
         if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
-            let idle = now.since(self.last_sent);
-            if idle > self.rtt.rto(settings) {
-                self.consult(now, |cc, flow| cc.on_restart(flow, idle));
-            }
+            self.restart(now, settings);
         }
         data.push |= settings.tso && self.flight.bursts.is_pushed();
         Some(data)
     }
 
+    /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
+    #[inline(never)]
+    fn restart(&mut self, now: Time, settings: &Settings) {
+        let idle = now.since(self.last_sent);
+        if idle > self.rtt.rto(settings) {
+            self.consult(now, |cc, flow| cc.on_restart(flow, idle));
+        }
+    }
+
     /// Avoids small segments: sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle.
-    #[inline]
+    #[inline(never)]
     fn may_send_small(&self, payload: u64, settings: &Settings) -> bool {
         if self.overrides_silly_window || self.ends_burst(payload) {
             return true;

@@ -68,19 +68,26 @@ impl Sender {
     }
 
     /// Whether it is too early for another burst.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here, and few are paced")]
+    #[inline(always)]
     pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
-        self.flight.pacing.holds = self.is_paced(settings) && self.flight.pacing.next > now;
-        self.flight.pacing.holds
+        let is_paced = self.is_paced(settings);
+        let Flight { pacing, .. } = &mut *self.flight;
+        pacing.holds = is_paced && pacing.next > now;
+        pacing.holds
     }
 
     /// Data leaves, of the same burst as what left before or of a new one. What comes later than it
     /// might have makes up for that, by half of its time at the most.
     #[inline]
     pub(crate) fn pace(&mut self, now: Time, data: Data, settings: &Settings) {
-        if !self.is_paced(settings) {
-            return;
+        if self.is_paced(settings) {
+            self.put_off_next(now, data);
         }
+    }
+
+    #[inline(never)]
+    fn put_off_next(&mut self, now: Time, data: Data) {
         let Flight { pacing, bursts, .. } = &mut *self.flight;
         let goes_on =
             if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() };

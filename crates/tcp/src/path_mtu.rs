@@ -149,6 +149,7 @@ impl Sender {
     }
 
     /// Whether new data should leave as a probe (`tcp_mtu_probe`).
+    #[cold]
     pub fn size_probe(&mut self, now: Time, in_flight: u64, settings: &Settings) -> SizeProbe {
         let cwnd = self.cwnd();
         if self.flight.recovery.phase != Phase::Open || cwnd < LEAST_WINDOW {

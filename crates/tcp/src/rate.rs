@@ -181,8 +181,13 @@ impl Sender {
         ack: Delivery,
         settings: &Settings,
     ) -> Option<RateSample> {
-        let (delivered, lost, mss) = (self.delivered, self.lost, u64::from(self.mss));
         self.flight.board.rates.as_ref()?;
+        self.make_sample(now, ack, settings)
+    }
+
+    #[inline(never)]
+    fn make_sample(&mut self, now: Time, ack: Delivery, settings: &Settings) -> Option<RateSample> {
+        let (delivered, lost, mss) = (self.delivered, self.lost, u64::from(self.mss));
         let min_rtt = self.min_rtt;
         let rates = self.flight.board.rates.as_mut()?;
         if rates.app_limited.is_some_and(|until| delivered > until) {
@@ -224,9 +229,11 @@ impl Sender {
     /// repaired, and the window has room (`tcp_rate_check_app_limited`).
     #[inline]
     pub(crate) fn check_app_limited(&mut self) {
-        let has_gap = self.unsent() < u64::from(self.mss)
-            && self.in_flight() < self.cwnd()
-            && !self.flight.board.has_unrepaired();
+        let board = &self.flight.board;
+        let has_gap = board.rates.is_some()
+            && !board.has_unrepaired()
+            && self.unsent() < u64::from(self.mss)
+            && self.in_flight() < self.cwnd();
         if has_gap {
             self.mark_app_limited();
         }
@@ -235,9 +242,7 @@ impl Sender {
     /// What is under way, and what follows until it has arrived, says nothing of the path.
     pub(crate) fn mark_app_limited(&mut self) {
         let until = self.delivered + self.in_flight();
-        if self.flight.board.rates.is_some()
-            && let Some(rates) = &mut self.flight.board.rates
-        {
+        if let Some(rates) = &mut self.flight.board.rates {
             rates.app_limited = Some(until);
         }
     }

@@ -171,9 +171,11 @@ impl Sender {
         let is_worse =
             (phase >= grave && before < grave) || (phase == Phase::Loss && before < Phase::Loss);
         self.counters.episodes += u64::from(is_worse);
-        self.flight.recovery.phase = phase;
-        if !self.flight.recovery.is_reducing() {
-            self.flight.reduction = None;
+        let Flight { recovery, reduction, .. } = &mut *self.flight;
+        recovery.phase = phase;
+        recovery.owes_retransmission &= recovery.is_repairing();
+        if !recovery.is_reducing() {
+            *reduction = None;
         }
     }
 
@@ -221,6 +223,7 @@ impl Sender {
 
     /// What an ACK that may be a sign of trouble means (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
     /// order the kernel's `tcp_fastretrans_alert`).
+    #[inline(never)]
     pub(crate) fn look_for_trouble(
         &mut self,
         now: Time,
@@ -325,6 +328,7 @@ impl Sender {
 
     /// Congestion was marked, or the controller took something for it: the window shrinks once for what is
     /// outstanding (RFC 3168 §6.1.2).
+    #[cold]
     pub(crate) fn reduce_for_mark(&mut self, now: Time, settings: &Settings) {
         if !self.has_again() {
             self.flight.undo.nothing_again();
@@ -443,6 +447,7 @@ impl Sender {
     }
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
+    #[cold]
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
         // What was outstanding when the loss showed itself; since then all of it was acknowledged.
         let flight = self.flight.tail.flight;

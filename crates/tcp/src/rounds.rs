@@ -33,9 +33,12 @@ impl Rounds {
         self.delivered += ack.delivered;
         self.lost += ack.lost;
         self.ce += ack.ce;
-        if una <= self.end {
-            return None;
-        }
+        (una > self.end).then(|| self.end(now, nxt))
+    }
+
+    /// The round is over, and the next one begins.
+    #[inline(never)]
+    fn end(&mut self, now: Time, nxt: u64) -> Round {
         let sampled = |value| (self.samples > 0).then_some(value);
         let round = Round {
             duration: now.since(self.started),
@@ -48,7 +51,7 @@ impl Rounds {
             ce: self.ce,
         };
         *self = Self { end: nxt, started: now, ..Self::default() };
-        Some(round)
+        round
     }
 }
 

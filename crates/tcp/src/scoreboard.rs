@@ -98,7 +98,10 @@ impl Progress {
             return;
         }
         self.last_left = Some(segment.left_at);
-        self.latest = self.latest.max(Some((segment.left_at, segment.end())));
+        let sent = (segment.left_at, segment.end());
+        if self.latest.is_none_or(|latest| latest < sent) {
+            self.latest = Some(sent);
+        }
     }
 
     /// When the segment left whose delivery times the path for the timeout.
@@ -227,8 +230,7 @@ impl Scoreboard {
     }
 
     /// All offsets below `una` were received.
-    #[expect(clippy::inline_always, reason = "every ACK passes here")]
-    #[inline(always)]
+    #[inline(never)]
     pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         let before = progress.acked;
         while let Some(segment) = self.segments.front_mut().filter(|first| first.start < una) {

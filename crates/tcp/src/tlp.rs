@@ -26,18 +26,29 @@ pub(crate) struct Tail {
     owed: bool,
 }
 
+impl Tail {
+    /// Whether a probe is to leave.
+    #[inline]
+    pub fn owes_probe(&self) -> bool {
+        self.owed
+    }
+}
+
 impl Sender {
     /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
     /// Says whether one is wanted.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn schedule_probe(
         &mut self,
         now: Time,
         advancing: bool,
         settings: &Settings,
     ) -> bool {
+        if !settings.tlp || !self.sack || !self.has_outstanding() {
+            return false;
+        }
         let calm = matches!(self.flight.recovery.phase, Phase::Open | Phase::Reduced);
-        if !settings.tlp || !self.sack || !calm || !self.has_outstanding() {
+        if !calm {
             return false;
         }
         let srtt = self.rtt.srtt();
@@ -69,6 +80,7 @@ impl Sender {
 
     /// The probe, if one is to leave: new data if there is some that the peer takes, or the last
     /// segment again.
+    #[inline(never)]
     pub(crate) fn take_probe(&mut self, now: Time, new: Option<Data>) -> Option<Data> {
         if !std::mem::take(&mut self.flight.tail.owed) {
             return None;
@@ -85,15 +97,17 @@ impl Sender {
         Some(data)
     }
 
-    /// Whether a probe is to leave.
-    #[inline]
-    pub(crate) fn owes_probe(&self) -> bool {
-        self.flight.tail.owed
+    /// An ACK comes while a probe is under way.
+    #[inline(never)]
+    pub(crate) fn heed_probe(&mut self, now: Time, una: u64, sign: Sign, settings: &Settings) {
+        if self.judge_probe(una, sign) {
+            self.reduce_for_probe(now, settings);
+        }
     }
 
     /// What an ACK says of the probe (RFC 8985 §7.4.2). Says whether the probe repaired a loss, which
     /// was a sign of congestion like others.
-    pub(crate) fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
+    fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
         let Some(end) = self.flight.tail.end.filter(|&end| una >= end) else { return false };
         let repaired = self.flight.tail.is_again && !sign.dsack && una > end;
         // A plain duplicate: both copies arrived.

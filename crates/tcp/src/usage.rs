@@ -74,6 +74,7 @@ impl Sender {
         }
     }
 
+    #[inline(never)]
     fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
         let out = self.flight.board.outstanding();
         let usage = &mut self.flight.usage;

@@ -308,7 +308,9 @@ impl Peer {
     }
 
     fn serve(&mut self) {
-        while let Some(segment) = self.end.poll_answer(self.now) {
+        while self.end.answers_first()
+            && let Some(segment) = self.end.poll_transmit(self.now)
+        {
             self.note(segment);
         }
         if self.reads {
