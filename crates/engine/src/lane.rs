@@ -147,7 +147,7 @@ impl<P: Packet> Lane<P> {
         &mut self,
         now: Time,
         bytes: u32,
-        has_payload: bool,
+        has_payload: impl FnOnce() -> bool,
         transit: impl FnOnce(Time) -> Transit<P>,
     ) -> Fate {
         if self.managed.is_some() {
@@ -176,7 +176,12 @@ impl<P: Packet> Lane<P> {
     /// Transmits a packet. Says when it arrives, if it does.
     #[expect(clippy::inline_always, reason = "every packet passes here, from two places")]
     #[inline(always)]
-    pub(crate) fn transmit(&mut self, begins: Time, bytes: u32, has_payload: bool) -> Option<Time> {
+    pub(crate) fn transmit(
+        &mut self,
+        begins: Time,
+        bytes: u32,
+        has_payload: impl FnOnce() -> bool,
+    ) -> Option<Time> {
         if self.last_size.0 != bytes {
             self.last_size = (bytes, self.rate.time_for(u64::from(bytes)));
         }
@@ -190,7 +195,7 @@ impl<P: Packet> Lane<P> {
             arrives += Duration::from_picos(random.up_to(most.as_picos()));
             arrives = arrives.max(*last);
         }
-        if self.loss.as_mut().is_some_and(|loss| loss.takes(has_payload)) {
+        if self.loss.as_mut().is_some_and(|loss| loss.takes(has_payload())) {
             self.counters.lost_packets += 1;
             return None;
         }

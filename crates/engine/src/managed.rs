@@ -175,7 +175,7 @@ impl<P: Packet> Lane<P> {
             }
             let Some(Queued { was_marked, hop, packet, .. }) = next else { continue };
             self.counters.marked_packets += u64::from(packet.is_marked() && !was_marked);
-            match self.transmit(begins, packet.wire_bytes(), packet.has_payload()) {
+            match self.transmit(begins, packet.wire_bytes(), || packet.has_payload()) {
                 Some(arrives) => in_transit.push_back(Transit { arrives, hop, packet }),
                 None => gone.push((begins, Reason::Lost, hop, packet)),
             }

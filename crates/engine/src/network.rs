@@ -181,7 +181,7 @@ impl<P: Packet> Network<P> {
         let fate = self.lanes[lane as usize].offer(
             self.now,
             packet.wire_bytes(),
-            packet.has_payload(),
+            || packet.has_payload(),
             |arrives| Transit { arrives, hop, packet },
         );
         match fate {

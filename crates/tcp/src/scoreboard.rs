@@ -30,6 +30,12 @@ pub(crate) struct Sent {
 }
 
 impl Sent {
+    /// It was sent once, and nothing was heard of it.
+    #[inline]
+    fn is_untouched(&self) -> bool {
+        !(self.sacked | self.lost | self.retransmitted | self.repaired)
+    }
+
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.length)
     }
@@ -98,7 +104,25 @@ impl Progress {
             return;
         }
         self.last_left = Some(segment.left_at);
-        let sent = (segment.left_at, segment.end());
+        self.note_latest((segment.left_at, segment.end()));
+    }
+
+    /// Segments are acknowledged, one behind the other, of which each was sent once.
+    #[inline]
+    fn deliver_run(&mut self, run: &Run) {
+        self.acked += run.count;
+        self.delivered += run.count;
+        self.acked_sent = Some((run.first_left, run.last_left));
+        self.originals |= run.first_end <= self.arrival.episode_end;
+        if run.start < self.arrival.highest {
+            self.overtake(run.start);
+        }
+        self.last_left = Some(run.last_left);
+        self.note_latest((run.last_left, run.end));
+    }
+
+    #[inline]
+    fn note_latest(&mut self, sent: (Time, u64)) {
         if self.latest.is_none_or(|latest| latest < sent) {
             self.latest = Some(sent);
         }
@@ -121,6 +145,18 @@ impl Progress {
     fn overtake(&mut self, start: u64) {
         self.overtaken = Some(self.overtaken.map_or(start, |lowest| lowest.min(start)));
     }
+}
+
+/// The first segments that an ACK acknowledges, as far as each was sent once: they are in the order of
+/// time, so the first and the last of them tell all.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    count: u64,
+    start: u64,
+    first_end: u64,
+    first_left: Time,
+    end: u64,
+    last_left: Time,
 }
 
 /// What looking for losses by time found.
@@ -230,9 +266,50 @@ impl Scoreboard {
     }
 
     /// All offsets below `una` were received.
-    #[inline(never)]
+    #[inline]
     pub fn acknowledge(&mut self, una: u64, progress: &mut Progress) {
         let before = progress.acked;
+        self.acknowledge_run(una, progress);
+        if self.front().is_some_and(|first| first.start < una) {
+            self.acknowledge_others(una, progress);
+        }
+        self.first += progress.acked - before;
+        if !self.sacked_ranges.is_empty() {
+            self.sacked_ranges.remove_below(una);
+        }
+        if self.segments.is_empty() {
+            self.resent.clear();
+        }
+    }
+
+    /// Those at the front of which nothing was heard: nearly always all.
+    #[inline]
+    fn acknowledge_run(&mut self, una: u64, progress: &mut Progress) {
+        let mut run = Run::default();
+        while let Some(segment) = self.segments.front()
+            && segment.end() <= una
+            && segment.is_untouched()
+        {
+            if let Some(rates) = &mut self.rates {
+                rates.deliver(0, segment);
+                rates.forget_oldest();
+            }
+            if run.count == 0 {
+                (run.start, run.first_end) = (segment.start, segment.end());
+                run.first_left = segment.left_at;
+            }
+            (run.end, run.last_left) = (segment.end(), segment.left_at);
+            run.count += 1;
+            self.segments.pop_front();
+        }
+        if run.count > 0 {
+            progress.deliver_run(&run);
+        }
+    }
+
+    /// Whole segments or the first part of one, whatever became of them.
+    #[inline(never)]
+    fn acknowledge_others(&mut self, una: u64, progress: &mut Progress) {
         while let Some(segment) = self.segments.front_mut().filter(|first| first.start < una) {
             if segment.end() > una {
                 // A part of it: what is left is a segment of its own.
@@ -260,13 +337,6 @@ impl Scoreboard {
             if let Some(rates) = &mut self.rates {
                 rates.forget_oldest();
             }
-        }
-        self.first += progress.acked - before;
-        if !self.sacked_ranges.is_empty() {
-            self.sacked_ranges.remove_below(una);
-        }
-        if self.segments.is_empty() {
-            self.resent.clear();
         }
     }
 
