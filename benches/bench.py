@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import statistics
 import subprocess
@@ -252,15 +253,16 @@ def share_of_control() -> float | None:
     run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={counts}", *ours])
     annotate = ["callgrind_annotate", "--inclusive=yes", "--threshold=100", str(counts)]
     done = subprocess.run(annotate, capture_output=True, text=True, check=True)
-    total = calls = 0
+    total = 0
+    calls: dict[str, int] = {}
     for line in done.stdout.splitlines():
-        words = line.split()
         if "PROGRAM TOTALS" in line:
-            total = int(words[0].replace(",", ""))
-        # Functions have the name of the program behind them, parts of them in other files have not.
-        elif "seam::CongestionControl>::" in line and line.endswith("]"):
-            calls += int(words[0].replace(",", ""))
-    return calls / total if total else None
+            total = int(line.split()[0].replace(",", ""))
+        elif (call := re.search(r":(<.* as .*seam::CongestionControl>::\w+)", line)) is not None:
+            # A function has a line for each file that a part of it is from, and one for all.
+            count = int(line.split()[0].replace(",", ""))
+            calls[call[1]] = max(count, calls.get(call[1], 0))
+    return sum(calls.values()) / total if total else None
 
 
 def number(value: float | None, digits: int) -> str:
