@@ -285,8 +285,9 @@ impl Endpoint {
     #[inline]
     pub fn next_timer(&self) -> Time {
         let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
-        let alive = alive.min(self.send.flight.pacing.due());
-        self.send.timer.at.min(self.acks.due()).min(self.time_wait_until).min(alive)
+        let paced = self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due());
+        let sends = self.send.timer.at.min(self.acks.due()).min(paced);
+        sends.min(self.time_wait_until).min(alive)
     }
 
     /// Time has passed: whatever is due is done.

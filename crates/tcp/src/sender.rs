@@ -93,6 +93,12 @@ impl DerefMut for OnDemand {
 }
 
 impl OnDemand {
+    /// What there is of it: to be asked by what happens at ends that send nothing, too.
+    #[inline]
+    pub fn get(&self) -> Option<&Flight> {
+        self.0.as_deref()
+    }
+
     #[cold]
     fn nothing() -> &'static Flight {
         &NOTHING
