@@ -32,7 +32,7 @@
 //!
 //! What every packet passes is inlined as one piece. What few packets do is kept out of it, by
 //! `#[inline(never)]` or, where it is rare for every stack, `#[cold]`: a processor holds some thousand
-//! decoded instructions, and the way of a packet is about as long. That is worth a tenth of the speed.
+//! decoded instructions, and the way of a packet is about as long. It is worth 5 to 10 % of the speed.
 
 mod accurate;
 mod acks;
