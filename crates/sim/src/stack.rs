@@ -166,7 +166,7 @@ pub(crate) fn version(stack: &StackPlan) -> Option<String> {
     origin.version().map(|version| format!("{}-{version}", stack.cc.name))
 }
 
-/// Builds the congestion control of endpoints with this stack, which must have been [tried](try_build).
+/// Builds the congestion control of endpoints with this stack, which must have been tried (`try_build`).
 pub fn build_control(stack: &StackPlan) -> BuildControl {
     let cut_base = match stack.cut_base {
         PlannedBase::Cwnd => CutBase::Cwnd,
