@@ -197,7 +197,8 @@ impl Sender {
     }
 
     /// Tells the controller what an ACK brought, all in all, and does as it decides.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every ACK passes here")]
+    #[inline(always)]
     fn decide(&mut self, now: Time, brought: &Ack, settings: &Settings) {
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
         // Most controllers are of neither kind, and need not be asked.
@@ -314,7 +315,7 @@ impl Sender {
     fn wait_on(&mut self, now: Time, settings: &Settings) {
         if !self.has_outstanding() {
             self.timer.stop();
-        } else if !(settings.tlp && self.schedule_probe(now, true, settings))
+        } else if !self.schedule_probe(now, true, settings)
             && self.flight.recovery.moves_timer(settings, self.sack)
         {
             if settings.is_linux() {

@@ -373,11 +373,16 @@ impl Endpoint {
         if self.is_silent(now) {
             return None;
         }
-        let has_turn = self.state.carries_data()
-            && !self.owes_ack_first
-            && self.owes_ack.is_none()
-            && self.owes_reset.is_none();
-        if has_turn { self.poll_data(now) } else { self.poll_otherwise(now) }
+        if self.state.carries_data() && !self.owes_before_data() {
+            self.poll_data(now)
+        } else {
+            self.poll_otherwise(now)
+        }
+    }
+
+    #[inline]
+    fn owes_before_data(&self) -> bool {
+        self.owes_ack_first || self.owes_ack.is_some() || self.owes_reset.is_some()
     }
 
     /// Nothing is to leave, whatever the state. Most calls find it so.
@@ -385,9 +390,7 @@ impl Endpoint {
     fn is_silent(&self, now: Time) -> bool {
         self.acks.due() > now
             && self.send.is_at_rest()
-            && !(self.owes_syn | self.owes_ack_first | self.owes_probe)
-            && self.owes_ack.is_none()
-            && self.owes_reset.is_none()
+            && !(self.owes_syn || self.owes_probe || self.owes_before_data())
     }
 
     /// What leaves before data, or without any.

@@ -131,10 +131,8 @@ impl Sender {
         usage.note_sent();
         recovery.on_new_data();
         let is_probe = tail.end == Some(data.end());
-        if board.rates.is_some() {
-            let place = board.outstanding() as usize - 1;
-            self.note_departure(now, place, !had_outstanding);
-        }
+        let place = board.outstanding() as usize - 1;
+        self.note_departure(now, place, !had_outstanding);
         self.nxt = data.end();
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(data.start + u64::from(data.payload));
@@ -142,7 +140,7 @@ impl Sender {
         if !had_outstanding {
             self.wait_for_answer(now, settings);
         }
-        if settings.tlp && !is_probe {
+        if !is_probe {
             self.schedule_probe(now, false, settings);
         }
     }

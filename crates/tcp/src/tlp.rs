@@ -37,16 +37,21 @@ impl Tail {
 impl Sender {
     /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
     /// Says whether one is wanted.
-    #[inline(never)]
+    #[inline]
     pub(crate) fn schedule_probe(
         &mut self,
         now: Time,
         advancing: bool,
         settings: &Settings,
     ) -> bool {
-        if !settings.tlp || !self.sack || !self.has_outstanding() {
-            return false;
-        }
+        settings.tlp
+            && self.sack
+            && self.has_outstanding()
+            && self.set_probe_timer(now, advancing, settings)
+    }
+
+    #[inline(never)]
+    fn set_probe_timer(&mut self, now: Time, advancing: bool, settings: &Settings) -> bool {
         let calm = matches!(self.flight.recovery.phase, Phase::Open | Phase::Reduced);
         if !calm {
             return false;
