@@ -1,20 +1,18 @@
-//! What happens next: a priority queue of times, in which ties go to what was entered first.
+//! What happens next: a priority queue of times, in which ties go to the subject with the lower number.
+//!
+//! Ties by number, not by order of entry: the order of events at one instant then follows from the
+//! network alone, and the `linux` backend, which has other data structures, can follow the same rule
+//! (`crates/linux/kernel/net/lane.c`).
 //!
 //! A heap with four children a node: half as deep as a binary one, and the children share a cache
-//! line. An entry is one integer (time, number of entry, subject), so one comparison orders two.
+//! line. An entry is one integer (time, subject), so one comparison orders two.
 //! What is done leaves its place open for what it causes, which nearly always comes at once: taking
 //! one entry out and putting another in is then one walk down the heap.
 
 use tcplab_units::Time;
 
-const SUBJECT_BITS: u32 = 24;
-const ORDER_BITS: u32 = 40;
-
 /// Later than any entry.
 const NOTHING: u128 = u128::MAX;
-
-/// The greatest number that a subject may have.
-pub const LAST_SUBJECT: u32 = (1 << SUBJECT_BITS) - 1;
 
 /// A priority queue of (time, subject).
 #[derive(Clone, Debug, Default)]
@@ -24,7 +22,6 @@ pub struct Agenda {
     length: usize,
     /// The first entry is done with, and its place free.
     is_open: bool,
-    entered: u64,
 }
 
 impl Agenda {
@@ -35,7 +32,7 @@ impl Agenda {
             self.close();
         }
         let &first = self.heap.first().filter(|first| **first != NOTHING)?;
-        Some((Time::from_picos((first >> 64) as u64), first as u32 & LAST_SUBJECT))
+        Some((Time::from_picos((first >> 64) as u64), first as u32))
     }
 
     /// Removes the earliest entry, the one seen by `peek`.
@@ -50,7 +47,7 @@ impl Agenda {
     /// Enters `subject` at a time.
     #[inline]
     pub fn push(&mut self, at: Time, subject: u32) {
-        let entry = self.entry(at, subject);
+        let entry = u128::from(at.as_picos()) << 64 | u128::from(subject);
         if self.is_open {
             self.is_open = false;
             self.sift_down(entry);
@@ -74,31 +71,6 @@ impl Agenda {
         if self.length > 0 {
             self.sift_down(last);
         }
-    }
-
-    #[inline]
-    fn entry(&mut self, at: Time, subject: u32) -> u128 {
-        debug_assert!(subject <= LAST_SUBJECT, "subjects are numbered below 2^24");
-        if self.entered >> ORDER_BITS != 0 {
-            self.renumber();
-        }
-        let low = self.entered << SUBJECT_BITS | u64::from(subject);
-        self.entered += 1;
-        u128::from(at.as_picos()) << 64 | u128::from(low)
-    }
-
-    /// Once in 2^40 entries: numbers those that are left from zero, in their order.
-    #[cold]
-    fn renumber(&mut self) {
-        if self.is_open {
-            self.close();
-        }
-        self.heap.sort_unstable();
-        for (order, entry) in self.heap[..self.length].iter_mut().enumerate() {
-            let subject = *entry & u128::from(LAST_SUBJECT);
-            *entry = (*entry >> 64) << 64 | (order as u128) << SUBJECT_BITS | subject;
-        }
-        self.entered = self.length as u64;
     }
 
     #[inline]
@@ -152,29 +124,20 @@ mod tests {
     }
 
     #[test]
-    fn ties_go_to_what_was_entered_first() {
+    fn ties_go_to_the_lower_number() {
         let mut agenda = Agenda::default();
         for subject in [5, 3, 9] {
             agenda.push(Time::from_picos(7), subject);
         }
         agenda.peek();
         agenda.remove_first();
-        agenda.push(Time::from_picos(7), 5);
-        assert_eq!(drain(&mut agenda), [(7, 3), (7, 9), (7, 5)]);
-    }
-
-    #[test]
-    fn order_survives_renumbering() {
-        let mut agenda = Agenda { entered: (1 << ORDER_BITS) - 2, ..Agenda::default() };
-        for subject in 0..5 {
-            agenda.push(Time::from_picos(1), subject);
-        }
-        assert_eq!(drain(&mut agenda).iter().map(|e| e.1).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
+        agenda.push(Time::from_picos(7), 4);
+        assert_eq!(drain(&mut agenda), [(7, 4), (7, 5), (7, 9)]);
     }
 
     proptest! {
         #[test]
-        fn comes_out_sorted_by_time_then_entry(times in prop::collection::vec(0u64..50, 0..200)) {
+        fn comes_out_sorted_by_time_then_number(times in prop::collection::vec(0u64..50, 0..200)) {
             let mut agenda = Agenda::default();
             for (subject, &time) in times.iter().enumerate() {
                 agenda.push(Time::from_picos(time), subject as u32);

@@ -4,6 +4,10 @@
 //! the queue has room, when its transmission begins and ends, whether it is lost, when it arrives. The
 //! queue keeps only the times at which its packets leave it; they are taken out when the next packet
 //! looks. Other queues are `managed`.
+//!
+//! Transmission takes picoseconds; packets arrive at whole nanoseconds, rounded up, because the kernel's
+//! clock has no finer ones and both backends go by the same times. So a transmitter that is kept busy
+//! loses nothing to rounding, and one that was idle begins at a whole nanosecond.
 
 use crate::loss::{Loss, LossState};
 use crate::managed::{Discipline, Managed};
@@ -202,7 +206,7 @@ impl<P: Packet> Lane<P> {
         if let Some(jitter) = &mut self.jitter {
             jitter.last = arrives;
         }
-        Some(arrives)
+        Some(arrives.in_nanos())
     }
 
     /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.

@@ -4,7 +4,7 @@
 //! - [`lane`]: one direction of a link: queue, transmission, loss, propagation.
 //! - [`loss`]: which packets a lane loses.
 //! - [`managed`]: queues other than drop-tail; [`red`] and [`codel`]: their disciplines.
-//! - [`agenda`]: what happens next; ties go to what was entered first.
+//! - [`agenda`]: what happens next; ties go to the lower number.
 //! - [`timers`]: timers that cost nothing when re-armed.
 //! - [`random`]: a generator of its own for every random element.
 //!

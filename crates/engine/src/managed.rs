@@ -147,7 +147,7 @@ impl<P: Packet> Lane<P> {
         let managed = self.managed.as_mut().filter(|managed| !managed.is_on_agenda)?;
         let waits = !managed.waiting.queue.is_empty();
         let arrives = managed.in_transit.front().map(|first| first.arrives);
-        let next = arrives.or(waits.then_some(self.free_at))?;
+        let next = arrives.or(waits.then_some(self.free_at.in_nanos()))?;
         managed.is_on_agenda = true;
         Some(next)
     }
@@ -167,7 +167,7 @@ impl<P: Packet> Lane<P> {
             let begins = self.free_at.max(first.entered);
             let next = match state {
                 State::Red { .. } => waiting.pop(),
-                State::CoDel(codel) => codel.next(begins, waiting),
+                State::CoDel(codel) => codel.next(begins.in_nanos(), waiting),
             };
             for dropped in waiting.dropped.drain(..) {
                 self.counters.dropped_packets += 1;

@@ -1,8 +1,8 @@
 //! Lanes, routes, timers, and the order in which things happen.
 
-use crate::agenda::{Agenda, LAST_SUBJECT};
+use crate::agenda::Agenda;
 use crate::lane::{Fate, Lane, LaneConfig, Transit};
-use crate::timers::{TimerId, Timers};
+use crate::timers::{LATE, TimerId, Timers};
 use tcplab_units::Time;
 
 /// What the engine must know of a packet. Packets are small values, copied from lane to lane.
@@ -80,11 +80,13 @@ pub enum Reason {
 struct Hop(u32);
 
 const TOP: u32 = 1 << 31;
-/// Subjects of the agenda with this bit are timers, the others lanes.
-const TIMER: u32 = 1 << 23;
+
+/// Subjects of the agenda below this are timers that run out before packets of the same instant arrive,
+/// those with `LATE` timers that run out after them.
+const LANES: u32 = 1 << 30;
 
 /// How many lanes, and how many timers, a network may have.
-pub const MOST: usize = (LAST_SUBJECT >> 1) as usize;
+pub const MOST: usize = LANES as usize;
 
 /// A network of lanes with packets on them.
 #[derive(Debug)]
@@ -124,16 +126,26 @@ impl<P: Packet> Network<P> {
     }
 
     /// A new timer, not armed.
+    ///
+    /// It runs out before packets of the same instant arrive, as the kernel's timers do: their softirq
+    /// comes before the network's.
     pub fn add_timer(&mut self) -> TimerId {
         let timer = self.timers.add();
         assert!((timer.0 as usize) < MOST, "a network has fewer than {MOST} timers");
         timer
     }
 
-    /// Arms a timer, or with `Time::NEVER` stops it. A time that has passed means now.
+    /// A new timer, not armed, that runs out after packets of the same instant have arrived, as
+    /// processes wake up when the kernel has nothing left to do.
+    pub fn add_late_timer(&mut self) -> TimerId {
+        TimerId(self.add_timer().0 | LATE)
+    }
+
+    /// Arms a timer, or with `Time::NEVER` stops it. A time that has passed means now; one between
+    /// two nanoseconds the later of these.
     #[inline]
     pub fn set_timer(&mut self, timer: TimerId, at: Time) {
-        self.timers.set(timer, at.max(self.now), &mut self.agenda, timer.0 | TIMER);
+        self.timers.set(timer, at.max(self.now).in_nanos(), &mut self.agenda);
     }
 
     /// Puts a packet on the first lane of its route.
@@ -149,16 +161,17 @@ impl<P: Packet> Network<P> {
     pub fn next(&mut self, until: Time) -> Option<Event<P>> {
         while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= until) {
             self.now = at;
-            if subject & TIMER != 0 {
-                let timer = TimerId(subject & !TIMER);
-                if self.timers.turn(timer, at, &mut self.agenda, subject) {
+            if subject & (LATE | LANES) != LANES {
+                let timer = TimerId(subject);
+                if self.timers.turn(timer, at, &mut self.agenda) {
                     return Some(Event::Timer(timer));
                 }
                 continue;
             }
-            let Some((arrived, behind)) = self.lanes[subject as usize].take() else {
+            let lane = subject & !LANES;
+            let Some((arrived, behind)) = self.lanes[lane as usize].take() else {
                 self.agenda.remove_first();
-                if let Some(event) = self.look_at_managed(subject) {
+                if let Some(event) = self.look_at_managed(lane) {
                     return Some(event);
                 }
                 continue;
@@ -185,7 +198,7 @@ impl<P: Packet> Network<P> {
             |arrives| Transit { arrives, hop, packet },
         );
         match fate {
-            Fate::Heads(arrives) => self.agenda.push(arrives, lane),
+            Fate::Heads(arrives) => self.agenda.push(arrives, lane | LANES),
             Fate::Follows => {}
             Fate::Dropped => self.drop(self.now, hop, Reason::Full, packet),
             Fate::Lost(begins) => self.drop(begins, hop, Reason::Lost, packet),
@@ -221,7 +234,7 @@ impl<P: Packet> Network<P> {
     #[cold]
     fn follow_managed(&mut self, lane: u32) {
         if let Some(at) = self.lanes[lane as usize].next_look() {
-            self.agenda.push(at, lane);
+            self.agenda.push(at, lane | LANES);
         }
         self.collect_gone(lane);
     }

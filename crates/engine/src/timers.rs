@@ -7,9 +7,20 @@
 use crate::agenda::Agenda;
 use tcplab_units::Time;
 
-/// A timer, by its number.
+/// A timer, by its number on the agenda.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TimerId(pub u32);
+pub struct TimerId(pub(crate) u32);
+
+/// Numbers with this bit come after those of lanes.
+pub(crate) const LATE: u32 = 1 << 31;
+
+impl TimerId {
+    /// Its place among all timers, in the order in which they were added.
+    #[inline]
+    pub fn index(self) -> usize {
+        (self.0 & !LATE) as usize
+    }
+}
 
 #[derive(Clone, Copy, Debug)]
 struct Timer {
@@ -34,19 +45,19 @@ impl Timers {
 
     /// Arms a timer, or with `Time::NEVER` stops it.
     #[inline]
-    pub fn set(&mut self, id: TimerId, deadline: Time, agenda: &mut Agenda, subject: u32) {
-        let timer = &mut self.timers[id.0 as usize];
+    pub fn set(&mut self, id: TimerId, deadline: Time, agenda: &mut Agenda) {
+        let timer = &mut self.timers[id.index()];
         timer.deadline = deadline;
         if deadline < timer.entered {
             timer.entered = deadline;
-            agenda.push(deadline, subject);
+            agenda.push(deadline, id.0);
         }
     }
 
     /// The agenda's first entry is this timer's: takes it off, and says whether the timer fires.
     #[inline(never)]
-    pub fn turn(&mut self, id: TimerId, now: Time, agenda: &mut Agenda, subject: u32) -> bool {
-        let timer = &mut self.timers[id.0 as usize];
+    pub fn turn(&mut self, id: TimerId, now: Time, agenda: &mut Agenda) -> bool {
+        let timer = &mut self.timers[id.index()];
         agenda.remove_first();
         if timer.entered != now {
             return false;
@@ -57,7 +68,7 @@ impl Timers {
         }
         timer.entered = timer.deadline;
         if timer.deadline != Time::NEVER {
-            agenda.push(timer.deadline, subject);
+            agenda.push(timer.deadline, id.0);
         }
         false
     }
@@ -74,14 +85,14 @@ mod tests {
         let mut fired = Vec::new();
         let mut run = |timers: &mut Timers, agenda: &mut Agenda, until: u64| {
             while let Some((at, _)) = agenda.peek().filter(|(at, _)| at.as_picos() <= until) {
-                if timers.turn(id, at, agenda, 0) {
+                if timers.turn(id, at, agenda) {
                     fired.push(at.as_picos());
                 }
             }
         };
         for &(now, deadline) in sets {
             run(&mut timers, &mut agenda, now);
-            timers.set(id, Time::from_picos(deadline), &mut agenda, 0);
+            timers.set(id, Time::from_picos(deadline), &mut agenda);
         }
         run(&mut timers, &mut agenda, 1_000_000);
         fired
@@ -107,7 +118,7 @@ mod tests {
         let (mut timers, mut agenda) = (Timers::default(), Agenda::default());
         let id = timers.add();
         for deadline in 100..1_000 {
-            timers.set(id, Time::from_picos(deadline), &mut agenda, 0);
+            timers.set(id, Time::from_picos(deadline), &mut agenda);
         }
         agenda.remove_first();
         assert!(agenda.peek().is_none());

@@ -143,7 +143,7 @@ fn packets_and_timers_come_in_the_order_of_time() {
     while let Some(event) = network.next(Time::ZERO + Duration::from_secs(1)) {
         seen.push(match event {
             Event::Delivered { packet, .. } => packet.number,
-            Event::Timer(id) => 100 + id.0,
+            Event::Timer(id) => 100 + id.index() as u32,
         });
     }
     assert_eq!(seen, [1, 100, 2]);

@@ -9,7 +9,6 @@ use rustix::system::{RebootCommand, reboot};
 use std::ffi::CStr;
 use std::fs::OpenOptions;
 use std::io::Write;
-use std::num::NonZeroU64;
 
 /// Connections, namespaces: all are open files. Programs inherit the limit, and some of them go
 /// through all numbers below it.
@@ -44,15 +43,12 @@ pub(crate) fn make_folder(folder: &str) -> Result<(), Failure> {
     }
 }
 
-/// Lifts what would get in the way of many connections and of sleeping to the nanosecond.
+/// Lifts what would get in the way of many connections.
 pub(crate) fn lift_limits() -> Result<(), Failure> {
     let limit = Rlimit { current: Some(OPEN_FILES), maximum: Some(OPEN_FILES) };
     setrlimit(Resource::Nofile, limit).trying(|| format!("RLIMIT_NOFILE {OPEN_FILES}"))?;
     set("/proc/sys/kernel/threads-max", THREADS)?;
-    set("/proc/sys/vm/max_map_count", MAPPINGS)?;
-    // Linux wakes a thread up to 50 us late, to wake several at once. Threads inherit this.
-    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))
-        .trying(|| "PR_SET_TIMERSLACK 1".into())
+    set("/proc/sys/vm/max_map_count", MAPPINGS)
 }
 
 /// Writes a value into a file of the kernel.

@@ -169,7 +169,7 @@ impl Guest {
         stream: io::PipeWriter,
     ) -> io::Result<Self> {
         let memory = memory_mib(job);
-        let step = if job.flows.iter().any(is_of_programs) { PROGRAMS_STEP_NS } else { 1 };
+        let step = if job.flows.iter().any(is_of_programs) { PROGRAMS_STEP_NS } else { 0 };
         let _alone = alone();
         // Our own program starts the kernel, so that it dies with this thread whatever happens.
         let mut process = Command::new(root.join("init"))

@@ -99,7 +99,7 @@ impl Host {
     /// Those that wait, but for this one, which has just had its turn.
     fn take_waiting(&mut self, but: TimerId) -> Vec<TimerId> {
         let mut waiting = std::mem::take(&mut self.waiting);
-        waiting.sort_unstable_by_key(|timer| timer.0);
+        waiting.sort_unstable_by_key(|timer| timer.index());
         waiting.dedup();
         self.waiting.extend(waiting.extract_if(.., |timer| *timer == but));
         waiting

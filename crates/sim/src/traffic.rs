@@ -69,30 +69,24 @@ impl Source {
         if self.is_on { start + until } else { start + from }
     }
 
-    /// Writes what the endpoint may need next; closes when all is written. Says whether it wrote.
+    /// Writes what the endpoint may need next, or closes when all is written. Says whether that gave the
+    /// endpoint something to send: it is to do so before the next call, as a kernel sends what it can
+    /// before a program gets to say that there is no more.
     #[inline]
     pub fn write(&mut self, end: &mut Endpoint) -> bool {
         if !self.is_on {
             return false;
         }
-        let most = if end.paces_writer() && self.periods.is_none() {
-            u64::MAX
-        } else {
-            READY.saturating_sub(end.unsent())
-        };
-        if most <= READY / 2 {
-            return false;
-        }
-        let mut written = 0;
-        if self.left > 0 {
-            written = end.write(self.left.min(most));
-            if self.left != u64::MAX {
-                self.left -= written;
-            }
-        }
         if self.left == 0 {
             self.is_on = false;
             end.close();
+            return true;
+        }
+        // One that need not stop leaves it to the send buffer to hold it back, if that does so.
+        let ahead = (self.periods.is_some() || !end.paces_writer()).then_some(READY);
+        let written = end.write_ahead(self.left, ahead);
+        if self.left != u64::MAX {
+            self.left -= written;
         }
         written > 0
     }

@@ -71,7 +71,7 @@ impl<'a> World<'a> {
                 source: Source::new(&flow.traffic),
                 start: Time::ZERO + flow.start + Duration::from_picos(jitter),
                 has_started: false,
-                timer: network.add_timer(),
+                timer: network.add_late_timer(),
                 received: 0,
                 last_arrival: Time::ZERO,
             }
@@ -80,7 +80,7 @@ impl<'a> World<'a> {
         for flow in &flows {
             network.set_timer(flow.timer, flow.start);
         }
-        let (sample_timer, link_timer) = (network.add_timer(), network.add_timer());
+        let (sample_timer, link_timer) = (network.add_late_timer(), network.add_late_timer());
         Self {
             plan,
             network,
@@ -159,10 +159,29 @@ impl<'a> World<'a> {
         if self.known.is_some() {
             self.learn(end);
         }
-        self.serve(end);
-        if self.samples_every_ack && has_sent && end.is_multiple_of(2) {
+        // A kernel is done with an ACK when it has sent what that lets go, before its application has more
+        // to send.
+        let is_sampled = self.samples_every_ack && has_sent && end.is_multiple_of(2);
+        let is_answered = is_sampled && self.answer(end);
+        if is_answered {
             self.sample(end / 2);
         }
+        self.serve(end);
+        if is_sampled && !is_answered {
+            self.sample(end / 2);
+        }
+    }
+
+    /// Sends what leaves before the application hears of an event, if it does.
+    #[inline]
+    fn answer(&mut self, end: usize) -> bool {
+        let now = self.network.now();
+        let End { endpoint, route, .. } = &mut self.ends[end];
+        let answers = endpoint.answers_first();
+        if answers {
+            send_all(now, endpoint, (&mut self.network, *route));
+        }
+        answers
     }
 
     /// A client may have learned what makes its next connection to this server faster.
@@ -233,12 +252,10 @@ impl<'a> World<'a> {
     /// Lets the application act, sends what may leave, and notes when to come back.
     #[inline]
     fn serve(&mut self, end: usize) {
+        self.answer(end);
         let now = self.network.now();
         let flow = &mut self.flows[end / 2];
         let End { endpoint, route, timer } = &mut self.ends[end];
-        if endpoint.answers_first() {
-            send_all(now, endpoint, (&mut self.network, *route));
-        }
         if end.is_multiple_of(2) {
             if flow.has_started {
                 flow.source.write(endpoint);
@@ -306,7 +323,7 @@ impl<'a> World<'a> {
     }
 
     fn owner(&self, timer: TimerId) -> Owner {
-        let (number, ends) = (timer.0 as usize, self.ends.len());
+        let (number, ends) = (timer.index(), self.ends.len());
         if number < ends {
             Owner::End(number)
         } else if number < ends + self.flows.len() {

@@ -148,12 +148,14 @@ impl Sender {
     pub(crate) fn write_as_linux(
         &mut self,
         bytes: u64,
+        lowat: Option<u64>,
         is_tight: bool,
         settings: &Settings,
     ) -> u64 {
         let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
         let packet = self.packet_bytes();
         let windows = self.buffered_windows();
+        let unsent = self.unsent();
         let sizes = Sizes { packet, half_window: self.largest_window / 2 };
         if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
             self.check_app_limited();
@@ -161,9 +163,9 @@ impl Sender {
         let buffer = self
             .buffer
             .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows)));
-        buffer.is_tight = is_tight;
-        buffer.make_room(cwnd, has_window);
-        let taken = buffer.write(bytes, sizes);
+        (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
+        buffer.make_room(cwnd, has_window, unsent);
+        let taken = buffer.write(bytes, unsent, sizes);
         self.written += taken;
         taken
     }
@@ -223,7 +225,8 @@ impl Sender {
         }
         if let Some(buffer) = &mut self.buffer {
             self.flight.bursts.ends_pushed = buffer.send(bytes);
-            buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd);
+            let unsent = (self.written - self.nxt).saturating_sub(bytes);
+            buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent);
             if push == Push::One {
                 buffer.push = Push::Done;
             }

@@ -183,6 +183,13 @@ impl Endpoint {
     /// The application writes; returns how many bytes the send buffer took.
     #[inline]
     pub fn write(&mut self, bytes: u64) -> u64 {
+        self.write_ahead(bytes, None)
+    }
+
+    /// The application writes, but no further ahead than `most` unsent bytes (`TCP_NOTSENT_LOWAT`), so
+    /// that it can stop; it goes on when half of them have left.
+    #[inline]
+    pub fn write_ahead(&mut self, bytes: u64, most: Option<u64>) -> u64 {
         if self.state == State::SynSent && self.is_syn_put_off() {
             return self.write_into_syn(bytes);
         }
@@ -190,14 +197,19 @@ impl Endpoint {
         if self.settings.buffers_as_linux() {
             return if self.may_send_data() && !self.send.closed {
                 let is_tight = self.is_tight();
-                self.send.write_as_linux(bytes, is_tight, &self.settings)
+                self.send.write_as_linux(bytes, most, is_tight, &self.settings)
             } else {
                 0
             };
         }
+        let ahead = match most.map(|most| (most, most.saturating_sub(self.unsent()))) {
+            None => u64::MAX,
+            Some((most, room)) if room > most / 2 => room,
+            Some(_) => 0,
+        };
         let used = self.send.written - self.send.una.max(1).min(self.send.written);
         let room = self.settings.send_buffer.saturating_sub(used);
-        let taken = if self.send.closed { 0 } else { bytes.min(room) };
+        let taken = if self.send.closed { 0 } else { bytes.min(room).min(ahead) };
         self.send.written += taken;
         taken
     }

@@ -84,6 +84,9 @@ pub(crate) struct SendBuffer {
     is_in_call: bool,
     /// The memory of the host runs short: the buffer does not grow.
     pub is_tight: bool,
+    /// With so much that has not left, there is no room (`TCP_NOTSENT_LOWAT`). An application that sets
+    /// this does not wait in its calls either: those end where there is no room.
+    pub lowat: Option<u64>,
     /// The packet that is to leave next has been made larger since the last ACK or writing.
     is_filled: bool,
     pub push: Push,
@@ -118,6 +121,7 @@ impl SendBuffer {
             is_full: false,
             is_in_call: false,
             is_tight: false,
+            lowat: None,
             is_filled: false,
             push: Push::Pending,
             small: Small::Alone,
@@ -152,7 +156,9 @@ impl SendBuffer {
 
     /// The application writes up to the next moment at which something is sent. Returns how many bytes
     /// it could; none: it sleeps.
-    pub fn write(&mut self, bytes: u64, sizes: Sizes) -> u64 {
+    ///
+    /// `unsent`: bytes that have not left.
+    pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
         let mut taken = 0;
         self.push = Push::Pending;
         if self.chunk == 0 || self.packet == 0 {
@@ -161,11 +167,14 @@ impl SendBuffer {
         while taken < bytes && !self.is_full {
             let room = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
             if room == 0 {
-                if self.used >= self.limit {
+                if self.used >= self.limit || self.lowat.is_some_and(|most| unsent + taken >= most) {
                     self.is_full = true;
                     if self.chunk > 0 {
                         self.push_tail();
                         self.small = Small::Always;
+                    }
+                    if self.lowat.is_some() {
+                        self.chunk = 0;
                     }
                     break;
                 }
@@ -207,7 +216,8 @@ impl SendBuffer {
             }
         }
         self.is_filled &= taken == 0;
-        self.is_in_call = taken < bytes && (self.is_full || self.chunk > 0);
+        self.is_in_call =
+            taken < bytes && (self.chunk > 0 || (self.is_full && self.lowat.is_none()));
         taken
     }
 
@@ -232,7 +242,9 @@ impl SendBuffer {
     }
 
     /// An ACK has been dealt with: there may be room. `has_window`: the sender could send more.
-    pub fn make_room(&mut self, cwnd: u64, has_window: bool) {
+    ///
+    /// `unsent`: bytes that have not left.
+    pub fn make_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) {
         if !self.is_full {
             return;
         }
@@ -240,7 +252,9 @@ impl SendBuffer {
             self.expand(cwnd);
         }
         let free = self.limit.saturating_sub(self.used);
-        self.is_full = free < self.used / 2 || self.used >= self.limit;
+        self.is_full = free < self.used / 2
+            || self.used >= self.limit
+            || self.lowat.is_some_and(|most| 2 * unsent >= most);
         if !self.is_full {
             self.packet = 0;
         }
@@ -316,10 +330,10 @@ mod tests {
         let mut buffer = SendBuffer::new(1 << 20, 100, 2);
         let forced = Sizes { packet: 45 * MSS, half_window: 100 };
         // 65,160 bytes, and the rest of the program's 65,536.
-        assert_eq!(buffer.write(u64::MAX, forced), 45 * MSS);
-        assert_eq!(buffer.write(u64::MAX, forced), CHUNK - 45 * MSS);
+        assert_eq!(buffer.write(u64::MAX, 0, forced), 45 * MSS);
+        assert_eq!(buffer.write(u64::MAX, 0, forced), CHUNK - 45 * MSS);
         assert!(buffer.unsent[1].push);
-        buffer.write(u64::MAX, Sizes { half_window: u64::MAX, ..forced });
+        buffer.write(u64::MAX, 0, Sizes { half_window: u64::MAX, ..forced });
         assert!(!buffer.unsent[1].push);
     }
 }

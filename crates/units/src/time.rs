@@ -51,6 +51,17 @@ impl Time {
         Duration(self.0).as_secs_f64()
     }
 
+    /// The same in whole nanoseconds, rounded up.
+    #[must_use]
+    #[inline]
+    pub const fn in_nanos(self) -> Self {
+        // `NEVER` is no multiple of a nanosecond, and stays what it is.
+        match self.0.checked_add(999) {
+            Some(picos) => Self(picos / 1_000 * 1_000),
+            None => self,
+        }
+    }
+
     /// Time since `earlier`, or nothing if that lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))

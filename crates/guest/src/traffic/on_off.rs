@@ -6,6 +6,10 @@ use crate::clock;
 use crate::failure::{Failure, Trying};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
 use std::os::fd::OwnedFd;
 
 /// What is kept ready and is still sent when the time is over: as much as `crates/sim` keeps.
@@ -23,9 +27,11 @@ pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
     clock::sleep_until(flow.at(0));
     let Some((connection, socket)) = sockets::connect(flow, 0, socket) else { return Ok(()) };
     ioctl_fionbio(&socket, true).trying(|| "FIONBIO".into())?;
+    let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
+        .trying(|| "timerfd_create".into())?;
     for &(from, until) in periods {
         clock::sleep_until(flow.at(from));
-        if let Err(error) = send_until(&socket, flow.at(until)) {
+        if let Err(error) = send_until(&socket, &timer, flow.at(until)) {
             connection.end(End::broken(error));
             return Ok(());
         }
@@ -34,19 +40,22 @@ pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Keeps the socket full until then.
-fn send_until(socket: &OwnedFd, end: u64) -> Result<(), Errno> {
-    loop {
+/// Keeps the socket full until then. A timer ends it, because the kernel takes a timeout of `poll` as
+/// something that may be late.
+fn send_until(socket: &OwnedFd, timer: &OwnedFd, end: u64) -> Result<(), Errno> {
+    let never = Timespec { tv_sec: 0, tv_nsec: 0 };
+    let ends = Itimerspec { it_interval: never, it_value: clock::timespec(end) };
+    timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &ends)?;
+    while clock::now() < end {
         match streams::send_some(socket, u64::MAX) {
             Ok(_) | Err(Errno::AGAIN) => {}
             Err(error) => return Err(error),
         }
-        let left = end.saturating_sub(clock::now());
-        let mut writable = [PollFd::new(socket, PollFlags::OUT)];
-        if left == 0 || poll(&mut writable, Some(&clock::timespec(left)))? == 0 {
-            return Ok(());
-        }
+        let mut ready =
+            [PollFd::new(socket, PollFlags::OUT), PollFd::new(timer, PollFlags::IN)];
+        poll(&mut ready, None)?;
     }
+    Ok(())
 }
 
 /// Waits for an error or for the end of the machine.

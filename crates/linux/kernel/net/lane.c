@@ -13,10 +13,15 @@
  *    other is a queueing discipline of the kernel, the child of class 1, which is asked for a packet
  *    whenever the transmitter is free.
  *  - What is lost has been transmitted. Jitter keeps the order, reordering does not.
+ *  - Transmission takes picoseconds, packets arrive at whole nanoseconds, rounded up.
+ *  - Packets of different lanes that arrive in the same nanosecond do so in the order of the lanes'
+ *    numbers, after the kernel's timers of that nanosecond have run.
  *
  * Everything that happens to a packet is known when its transmission is planned. The discipline's
  * dequeue gives the packets that have arrived at the far end.
  */
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
 #include <linux/ip.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
@@ -101,7 +106,8 @@ struct lane {
 	bool is_bad;
 	u64 state_until;		/* timed loss; after the start of the experiment */
 	struct tcplab_lane_state state;
-	struct qdisc_watchdog watchdog;
+	struct hrtimer timer;		/* when a packet arrives, or the child is to be asked */
+	struct list_head due;		/* in the list of lanes whose timer has run out */
 	struct list_head list;
 	struct Qdisc *sch;
 };
@@ -114,6 +120,7 @@ struct plan {
 };
 
 static LIST_HEAD(lanes);
+static LIST_HEAD(due_lanes);
 
 static struct plan *plan_of(struct sk_buff *skb)
 {
@@ -369,6 +376,9 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 		qdisc_skb_cb(skb)->pkt_len = bytes;
 		skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
 		tcplab_working_lane = lane->config.id;
+		/* What comes while the transmitter is busy follows without a gap. */
+		if (lane->free_at > now)
+			lane->is_backlogged = true;
 		lane->child->enqueue(skb, lane->child, &dropped);
 		kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
 		tcplab_working_lane = TCPLAB_NO_LANE;
@@ -415,6 +425,9 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	return NET_XMIT_SUCCESS;
 }
 
+static void run_due(struct tasklet_struct *tasklet);
+static DECLARE_TASKLET(due_runner, run_due);
+
 static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 {
 	struct lane *lane = qdisc_priv(sch);
@@ -439,8 +452,58 @@ static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 	if (lane->child->q.qlen && lane->free_at > now)
 		next = min(next, lane->free_at);
 	if (next != NEVER)
-		qdisc_watchdog_schedule_ns(&lane->watchdog, DIV_ROUND_UP_ULL(next, 1000));
+		hrtimer_start(&lane->timer, ns_to_ktime(DIV_ROUND_UP_ULL(next, 1000)),
+			      HRTIMER_MODE_ABS_PINNED_HARD);
 	return NULL;
+}
+
+/*
+ * All timers of a nanosecond run out before any softirq runs. Those of lanes only put the lanes in
+ * order: by their numbers, as ties go in crates/engine/src/agenda.rs.
+ */
+static enum hrtimer_restart on_timer(struct hrtimer *timer)
+{
+	struct lane *lane = container_of(timer, struct lane, timer), *other;
+	struct list_head *behind = &due_lanes;
+
+	list_for_each_entry(other, &due_lanes, due)
+		if (other->config.id > lane->config.id) {
+			behind = &other->due;
+			break;
+		}
+	list_add_tail(&lane->due, behind);
+	tasklet_hi_schedule(&due_runner);
+	return HRTIMER_NORESTART;
+}
+
+/* Lets out of the lanes what has arrived: it is received when the kernel's timers have run. */
+static void run_due(struct tasklet_struct *tasklet)
+{
+	struct lane *lane;
+
+	for (;;) {
+		spinlock_t *root;
+
+		local_irq_disable();
+		lane = list_first_entry_or_null(&due_lanes, struct lane, due);
+		if (lane)
+			list_del_init(&lane->due);
+		local_irq_enable();
+		if (!lane)
+			break;
+		root = qdisc_lock(qdisc_root_sleeping(lane->sch));
+		spin_lock(root);
+		qdisc_run(lane->sch);
+		spin_unlock(root);
+	}
+}
+
+static void stop_timer(struct lane *lane)
+{
+	hrtimer_cancel(&lane->timer);
+	local_irq_disable();
+	list_del_init(&lane->due);
+	local_irq_enable();
 }
 
 static void lane_reset(struct Qdisc *sch)
@@ -451,7 +514,7 @@ static void lane_reset(struct Qdisc *sch)
 	__skb_queue_purge(&lane->waiting);
 	__skb_queue_purge(&lane->transit);
 	lane->waiting_bytes = 0;
-	qdisc_watchdog_cancel(&lane->watchdog);
+	stop_timer(lane);
 	count_queued(lane);
 }
 
@@ -471,7 +534,13 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	lane->child = &noop_qdisc;
 	__skb_queue_head_init(&lane->waiting);
 	__skb_queue_head_init(&lane->transit);
-	qdisc_watchdog_init(&lane->watchdog, sch);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(&lane->timer, on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+#else
+	hrtimer_init(&lane->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	lane->timer.function = on_timer;
+#endif
+	INIT_LIST_HEAD(&lane->due);
 	INIT_LIST_HEAD(&lane->list);
 	if (!options)
 		return -EINVAL;
@@ -511,7 +580,7 @@ static void lane_destroy(struct Qdisc *sch)
 	struct lane *lane = qdisc_priv(sch);
 
 	list_del(&lane->list);
-	qdisc_watchdog_cancel(&lane->watchdog);
+	stop_timer(lane);
 	if (lane->child)
 		qdisc_put(lane->child);
 	kfree(lane->steps);

@@ -51,12 +51,18 @@ static int __init set_stream(char *text)
 }
 __setup("tcplab.stream=", set_stream);
 
-/* Nanoseconds by which a look at the clock moves it on: tcplab.step=N on the command line. */
+/*
+ * Nanoseconds by which a process's look at the clock moves it on. While the machine starts it is one;
+ * in the experiment it is none, so that segments which processes send leave when they are written, or
+ * where there are programs that wait by looking at the clock, as much as tcplab.step=N says on the
+ * command line.
+ */
 unsigned long tcplab_clock_step = 1;
+static unsigned long experiment_step;
 
 static int __init set_step(char *text)
 {
-	return kstrtoul(text, 10, &tcplab_clock_step) == 0;
+	return kstrtoul(text, 10, &experiment_step) == 0;
 }
 __setup("tcplab.step=", set_step);
 
@@ -462,6 +468,7 @@ static int begin(char *text)
 		word[i] = strsep(&text, " ");
 	if (!word[3] || kstrtou64(word[0], 10, &tcplab_start) || kstrtou64(word[1], 10, &duration))
 		return -EINVAL;
+	tcplab_clock_step = experiment_step;
 	samples_acks = !strcmp(word[2], "ack");
 	if (!samples_acks && strcmp(word[2], "off")) {
 		if (kstrtou64(word[2], 10, &sample_interval) || !sample_interval)
@@ -554,7 +561,17 @@ static ssize_t on_write(struct file *file, const char __user *from, size_t count
 	return error ? error : count;
 }
 
-static const struct proc_ops channel = { .proc_write = on_write };
+/*
+ * Whoever speaks to us sleeps to the nanosecond, and so do the threads that it starts: the kernel wakes
+ * others up to 50 us late, to wake several at once, and prctl takes no 0.
+ */
+static int on_open(struct inode *inode, struct file *file)
+{
+	current->timer_slack_ns = 0;
+	return 0;
+}
+
+static const struct proc_ops channel = { .proc_open = on_open, .proc_write = on_write };
 
 static int __init observer_start(void)
 {

@@ -87,11 +87,12 @@ const EDITS: [Edit; 10] = [
         after: "\tdelta = max(delta, 1UL);\n",
         without: COARSE,
     },
-    // What a program's look at the clock moves it on by, so that those that wait by looking end.
+    // What a process's look at the clock moves it on by: nothing, unless there are programs that wait by
+    // looking.
     Edit {
         file: "arch/um/kernel/time.c",
         before: "time_travel_update_time_rel(TIMER_MULTIPLIER)",
-        after: "time_travel_update_time_rel(tcplab_clock_step)",
+        after: "if (tcplab_clock_step)\n\t\t\t\ttime_travel_update_time_rel(tcplab_clock_step)",
         without: Some("programs that wait by looking at the clock would wait for ever"),
     },
     // The tracepoint of arriving segments, also for connections whose application has finished.

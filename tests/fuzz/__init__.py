@@ -1,0 +1,1 @@
+"""Random experiments on both backends, compared ACK for ACK: `make fuzz`."""

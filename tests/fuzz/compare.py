@@ -1,0 +1,141 @@
+"""What both backends made of an experiment: each flow side by side."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+import tcplab as lab
+from fuzz.draw import Plain
+from parity.traces import STATE, Trace, trace
+from tcplab._values import from_plain
+
+SIM, LINUX = "sim", "linux"
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first ACK of a flow that differs."""
+
+    ack: int
+    time_s: float
+    of: str
+    """What: `cwnd`, `time`, `number` (of ACKs), ..."""
+    sim: float | None
+    linux: float | None
+
+    def __str__(self) -> str:
+        """As one reads it."""
+        return (
+            f"ACK {self.ack}, {self.time_s:.6f} s: {self.of} sim {self.sim}, linux {self.linux}"
+        )
+
+
+@dataclass(frozen=True)
+class Flow:
+    """A flow on both sides."""
+
+    name: str
+    cc: str
+    acks: int
+    difference: Difference | None
+    goodput: tuple[float | None, float | None]
+
+    @property
+    def apart(self) -> float:
+        """How far the goodput of `sim` is from the kernel's, as a share of the kernel's."""
+        sim, linux = (value or 0.0 for value in self.goodput)
+        if sim == linux:
+            return 0.0
+        return abs(sim - linux) / linux if linux else float("inf")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """An experiment on both sides."""
+
+    flows: Sequence[Flow]
+    traces: dict[str, tuple[Trace, Trace]]
+
+    @property
+    def first(self) -> Flow | None:
+        """The flow that differs first, in the kernel's time."""
+        differing = [flow for flow in self.flows if flow.difference]
+        return min(differing, key=lambda flow: flow.difference.time_s, default=None)  # type: ignore[union-attr]
+
+
+def as_experiment(plain: Plain) -> lab.Experiment:
+    """An experiment from a plain dict."""
+    made = from_plain(lab.Experiment, json.loads(json.dumps(plain)))
+    assert isinstance(made, lab.Experiment)
+    return made
+
+
+def run(plain: Plain, overrides: Plain | None = None) -> dict[str, lab.Results]:
+    """Runs an experiment on both backends; `overrides` are options of the simulator's stack."""
+    changed = plain | {"stack": plain.get("stack", {}) | (overrides or {})}
+    return {
+        SIM: lab.run(as_experiment(changed), workers=1, progress=False),
+        LINUX: lab.run(as_experiment(plain), backend=LINUX, workers=1, progress=False),
+    }
+
+
+def compare(plain: Plain, overrides: Plain | None = None) -> Outcome:
+    """Runs an experiment on both backends and compares them."""
+    results = run(plain, overrides)
+    sim, linux = results[SIM], results[LINUX]
+    (sim_run,), (linux_run,) = sim.runs["run"], linux.runs["run"]
+    flows, traces = [], {}
+    columns = ["flow", "cc", "goodput_mbit_s"]
+    rows = zip(
+        sim.flows.select(columns).iter_rows(named=True),
+        linux.flows.select(columns).iter_rows(named=True),
+        strict=True,
+    )
+    for ours, theirs in rows:
+        name = ours["flow"]
+        pair = trace(sim, sim_run, name), trace(linux, linux_run, name)
+        traces[name] = pair
+        goodput = ours["goodput_mbit_s"], theirs["goodput_mbit_s"]
+        flows.append(Flow(name, ours["cc"], len(pair[1].acks), first_difference(*pair), goodput))
+    return Outcome(flows, traces)
+
+
+def first_difference(sim: Trace, linux: Trace) -> Difference | None:
+    """The first ACK that is not the same: when it came, or what it left behind."""
+    ours, theirs = sim.acks, linux.acks
+    common = min(len(ours), len(theirs))
+    found: Difference | None = None
+    for name in [*STATE, "time_ns"]:
+        one, other = _column(ours, name).head(common), _column(theirs, name).head(common)
+        places = one.ne_missing(other).arg_true()
+        if len(places) and (found is None or places[0] + 1 < found.ack):
+            place = int(places[0])
+            found = Difference(
+                place + 1, theirs["time_ms"][place] / 1e3, name, one[place], other[place]
+            )
+    if found is None and len(ours) != len(theirs):
+        longer = ours if len(ours) > len(theirs) else theirs
+        time_s = longer["time_ms"][common] / 1e3
+        return Difference(common + 1, time_s, "number", len(ours), len(theirs))
+    return found
+
+
+def _column(acks: pl.DataFrame, name: str) -> pl.Series:
+    if name == "time_ns":
+        return (acks["time_ms"] * 1e6).round().cast(pl.Int64)
+    return acks[name]
+
+
+def summary(flows: Sequence[Flow]) -> dict[str, Any]:
+    """Numbers about many flows."""
+    return {
+        "flows": len(flows),
+        "identical": sum(flow.difference is None for flow in flows),
+        "apart_1": sum(flow.apart > 0.01 for flow in flows),
+        "apart_10": sum(flow.apart > 0.1 for flow in flows),
+    }
