@@ -71,7 +71,7 @@ def show(args: argparse.Namespace) -> None:
         except json.JSONDecodeError:
             overrides[name] = value
     shown = json.dumps(case.experiment)
-    print(case.kind, shown if len(shown) < 3000 else shown[:3000])
+    print(case.kind, shown if len(shown) < 1500 else shown[:1500])
     outcome = compare(case.experiment, overrides)
     for flow in outcome.flows:
         print(flow.name, flow.cc, flow.difference or "identical", f"goodput {flow.goodput}")

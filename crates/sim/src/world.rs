@@ -49,6 +49,8 @@ pub(crate) struct World<'a> {
     gates: Gates,
     /// If a host has a limit to it.
     memory: Option<Memories>,
+    /// Ends that hold ACKs back, or did so.
+    holding: Vec<usize>,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -89,6 +91,7 @@ impl<'a> World<'a> {
             known: plan.flows.iter().any(|flow| flow.stack.fast_open).then(BTreeMap::new),
             gates,
             memory: Memories::new(plan),
+            holding: Vec::new(),
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -201,8 +204,13 @@ impl<'a> World<'a> {
         match self.owner(timer) {
             Owner::End(end) => {
                 self.tell_memory(end);
-                self.ends[end].endpoint.on_timer(now);
+                let endpoint = &mut self.ends[end].endpoint;
+                let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
+                endpoint.on_timer(now);
                 self.serve(end);
+                if lets_go {
+                    self.let_go(now);
+                }
             }
             Owner::Flow(number) => {
                 if !std::mem::replace(&mut self.flows[number].has_started, true) {
@@ -228,6 +236,22 @@ impl<'a> World<'a> {
                 self.recorder.sample_links(now, &mut self.network);
                 self.arm(timer, self.recorder.link_interval);
             }
+        }
+    }
+
+    /// ACKs that are held back, and have been for long enough, leave.
+    #[cold]
+    fn let_go(&mut self, now: Time) {
+        let holding = std::mem::take(&mut self.holding);
+        let (mut ready, others): (Vec<_>, Vec<_>) = holding
+            .into_iter()
+            .filter_map(|end| Some((self.ends[end].endpoint.held_from()?, end)))
+            .partition(|&(from, _)| from <= now);
+        self.holding = others.into_iter().map(|(_, end)| end).collect();
+        ready.sort_unstable();
+        for (_, end) in ready {
+            self.ends[end].endpoint.let_go();
+            self.serve(end);
         }
     }
 
@@ -278,6 +302,9 @@ impl<'a> World<'a> {
             }
         }
         self.network.set_timer(*timer, endpoint.next_timer());
+        if endpoint.held_from().is_some() && !self.holding.contains(&end) {
+            self.holding.push(end);
+        }
         if self.memory.is_some() {
             self.count_memory(end);
         }

@@ -72,6 +72,13 @@ impl Acks {
         })
     }
 
+    /// From when on duplicates that wait for their ACK may be let go, if there are any.
+    #[inline]
+    pub fn held_from(&self) -> Option<Time> {
+        let linux = self.linux.as_ref().filter(|linux| linux.holds_back())?;
+        Some(linux.patient_until())
+    }
+
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
         if let Some(linux) = &mut self.linux {

@@ -302,6 +302,25 @@ impl Endpoint {
         sends.min(self.time_wait_until).min(alive)
     }
 
+    /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer for it
+    /// has some slack: it runs out with the next timer of its kind (`Self::is_soft_due`), whosever that is.
+    #[inline]
+    pub fn held_from(&self) -> Option<Time> {
+        self.acks.held_from()
+    }
+
+    /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
+    /// both from one softirq (`HRTIMER_SOFTIRQ`).
+    pub fn is_soft_due(&self, now: Time) -> bool {
+        let is_held = self.acks.held_from().is_some() && self.acks.due() <= now;
+        is_held || self.send.flight.get().is_some_and(|flight| flight.pacing.due() <= now)
+    }
+
+    /// The ACK that is held back leaves.
+    pub fn let_go(&mut self) {
+        self.acks.hurry();
+    }
+
     /// Time has passed: whatever is due is done.
     pub fn on_timer(&mut self, now: Time) {
         if self.time_wait_until <= now {

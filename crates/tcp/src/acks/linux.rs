@@ -43,6 +43,9 @@ pub(super) struct LinuxAcks {
     pushed: u8,
     duplicates_told: u8,
     compressed: u8,
+    /// From then on they are let go as soon as any timer of this kind runs out; with `SLACK`, whatever
+    /// happens.
+    patient_until: Time,
     /// What those duplicates wait for.
     compressed_next: u64,
     /// When the last segment came.
@@ -102,6 +105,11 @@ impl LinuxAcks {
     /// Whether duplicates wait for their ACK.
     pub fn holds_back(&self) -> bool {
         self.compressed > 0
+    }
+
+    /// Until when they wait whatever happens.
+    pub fn patient_until(&self) -> Time {
+        self.patient_until
     }
 
     /// Whether the timer of delayed ACKs runs (`ICSK_ACK_TIMER`).
@@ -226,8 +234,12 @@ impl LinuxAcks {
             self.duplicates_told += 1;
             return Time::ZERO;
         }
+        if self.compressed == 0 {
+            let patience = Duration::from_nanos((arrived.rtt / 20).as_nanos());
+            self.patient_until = now + PATIENCE.min(patience);
+        }
         self.compressed += 1;
-        let due = now + PATIENCE.min(arrived.rtt / 20) + SLACK;
+        let due = self.patient_until + SLACK;
         // The timer of delayed ACKs lets go what is held back, whatever it was set for.
         if self.timer.is_ahead(now) { self.timer.out().min(due) } else { due }
     }
