@@ -60,6 +60,11 @@ pub(crate) struct Sized {
     pub may_grow: bool,
 }
 
+/// The kernel's clock of connections (`tcp_mstamp`): what lies between two times is counted in its ticks.
+fn micros(time: Time) -> u64 {
+    time.as_picos() / 1_000_000
+}
+
 fn whole_segments(bytes: u64, segment: u64) -> u64 {
     if bytes > segment { bytes - bytes % segment } else { bytes }
 }
@@ -210,7 +215,7 @@ impl Autotune {
             if sized.end < self.window_end {
                 return;
             }
-            let passed = now.since(began).as_picos() / 1_000_000;
+            let passed = micros(now) - micros(began);
             self.take_rtt(passed.max(1), true);
         }
         self.window_began = Some(now);
@@ -234,7 +239,7 @@ impl Autotune {
 
     /// The application has read up to this offset, of all that comes before `next`.
     pub fn on_read(&mut self, now: Time, consumed: u64, next: u64) {
-        let passed = now.since(self.read_since).as_picos() / 1_000_000;
+        let passed = micros(now) - micros(self.read_since);
         if self.rtt_eighths == 0 || passed < self.rtt_eighths >> 3 {
             return;
         }
