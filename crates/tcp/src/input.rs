@@ -259,7 +259,9 @@ impl Endpoint {
         let echoed = self.echoed(now, segment);
         let may_grow = !self.is_pressed();
         let window_end = end + self.receive.offered(self.last_ack_sent);
-        let sized = Sized { payload, in_order, echoed, end, window_end, may_grow };
+        let has_sack = self.send.sack;
+        let sized =
+            Sized { payload, in_order, echoed, end, window_end, may_grow, has_sack, is_apart: false };
         let opened = self.receive.tune(now, sized);
         let arrived = Arrived {
             payload,

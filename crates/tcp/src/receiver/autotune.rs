@@ -58,6 +58,11 @@ pub(crate) struct Sized {
     pub window_end: u64,
     /// There is memory for a larger window.
     pub may_grow: bool,
+    /// Losses are told of by blocks. Otherwise the window must not grow for what is out of order: its ACK
+    /// is to be a duplicate.
+    pub has_sack: bool,
+    /// It is out of order, and lies in a packet of its own.
+    pub is_apart: bool,
 }
 
 /// The kernel's clock of connections (`tcp_mstamp`): what lies between two times is counted in its ticks.
@@ -169,7 +174,8 @@ impl Autotune {
         if sized.in_order {
             self.time_by_window(now, sized);
         }
-        sized.payload >= SMALL && sized.may_grow && self.earn(sized.payload, used)
+        let is_worth_it = if sized.in_order { sized.payload >= SMALL } else { sized.has_sack };
+        is_worth_it && sized.may_grow && self.earn(sized, used)
     }
 
     /// A segment of another size shows how much memory data takes.
@@ -179,14 +185,17 @@ impl Autotune {
         self.read = self.read.min(self.clamp);
     }
 
-    fn earn(&mut self, payload: u64, used: u64) -> bool {
+    fn earn(&mut self, sized: Sized, used: u64) -> bool {
         let room = self.clamp.min(self.free(used)).saturating_sub(self.earned);
         if room == 0 {
             return false;
         }
+        let payload = sized.payload;
         let taken = self.window_of(payload + OVERHEAD);
-        let mut step = 2 * self.largest;
-        if taken > payload {
+        let mut step = 2 * self.mss;
+        // Data in order, and such that becomes one with what is there, may yet give back what it takes
+        // beside itself (`truesize_adjust`).
+        if sized.is_apart && taken > payload {
             step = self.step_of_costly(taken, payload);
         }
         if step == 0 {

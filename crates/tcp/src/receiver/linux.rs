@@ -15,6 +15,8 @@ pub(super) struct Linux {
     packets: Packets,
     /// The memory in use when the last segment was counted, which is before data behind it moves up.
     memory: u64,
+    /// The last segment was out of order, and has not become one with another packet.
+    is_apart: bool,
 }
 
 impl Linux {
@@ -25,6 +27,7 @@ impl Linux {
             blocks: Blocks::default(),
             packets: Packets::default(),
             memory: 0,
+            is_apart: false,
         }
     }
 
@@ -41,6 +44,7 @@ impl Linux {
     /// Data in order, after which `next` is expected.
     pub fn take(&mut self, range: Range<u64>, next: u64) {
         self.packets.add(range);
+        self.is_apart = false;
         self.memory = self.packets.memory();
         self.packets.advance(next);
         self.blocks.advance(next);
@@ -52,13 +56,14 @@ impl Linux {
         let before = self.packets.memory();
         let has_merged = self.packets.add_early(range);
         // A packet of its own takes its memory last of all.
+        self.is_apart = !has_merged;
         self.memory = if has_merged { self.packets.memory() } else { before };
         self.blocks.add(told);
     }
 
     /// Says whether the window opens further for a segment.
     pub fn earn(&mut self, now: Time, sized: Sized) -> bool {
-        self.window.on_segment(now, sized, self.memory)
+        self.window.on_segment(now, Sized { is_apart: self.is_apart, ..sized }, self.memory)
     }
 
     /// Bytes of memory in use.
