@@ -7,8 +7,9 @@ use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_units::{Duration, Rate, Time};
 
-/// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`), and the fewest segments (`tcp_min_tso_segs`).
-const MOST_BYTES: u64 = 65_536;
+/// The most bytes of a burst: 64 KiB less room for headers (`sk_dst_gso_max_size`).
+const MOST_BYTES: u64 = 65_536 - 321;
+/// The fewest segments of a burst (`tcp_min_tso_segs`).
 const FEWEST: u64 = 2;
 /// A burst is what the rate sends in 2^-10 s (`sk_pacing_shift`).
 const RATE_SHIFT: u32 = 10;
