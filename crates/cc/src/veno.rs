@@ -128,6 +128,11 @@ impl CongestionControl for Veno {
         true
     }
 
+    fn on_begin(&mut self, flow: &FlowState) {
+        // The kernel counts the RTT of the handshake, and begins after that (`tcp_veno_init`).
+        self.count = u16::from(flow.min_rtt < Duration::MAX);
+    }
+
     fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
         self.delays.follow(flow);
         self.delays.take(ack.rtt);

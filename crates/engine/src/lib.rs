@@ -27,7 +27,7 @@ pub use codel::CoDelConfig;
 pub use lane::{LaneConfig, LaneCounters, QueueLimit};
 pub use loss::Loss;
 pub use managed::Discipline;
-pub use network::{Drop, EndpointId, Event, LaneId, MOST, Network, Packet, Reason, RouteId};
+pub use network::{Drop, EndpointId, Event, LaneId, MOST, Network, Order, Packet, Reason, RouteId};
 pub use random::Random;
 pub use red::{Averaging, RedConfig};
 pub use timers::TimerId;

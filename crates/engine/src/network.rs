@@ -2,8 +2,8 @@
 
 use crate::agenda::Agenda;
 use crate::lane::{Fate, Lane, LaneConfig, Transit};
-use crate::timers::{LATE, TimerId, Timers};
-use tcplab_units::Time;
+use crate::timers::{TimerId, Timers};
+use tcplab_units::{Duration, Time};
 
 /// What the engine must know of a packet. Packets are small values, copied from lane to lane.
 pub trait Packet: Copy {
@@ -81,9 +81,18 @@ struct Hop(u32);
 
 const TOP: u32 = 1 << 31;
 
-/// Subjects of the agenda below this are timers that run out before packets of the same instant arrive,
-/// those with `LATE` timers that run out after them.
-const LANES: u32 = 1 << 30;
+/// Subjects of the agenda with this bit are lanes, the others timers.
+const LANES: u32 = 1 << 31;
+
+/// When a timer runs out among all that happens in the same nanosecond, as the kernel orders it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// Before packets arrive: the kernel's own timers, whose softirqs are raised before those that
+    /// receive.
+    BeforePackets = 0,
+    /// When the kernel has nothing left to do: timers of applications.
+    Last = 1,
+}
 
 /// How many lanes, and how many timers, a network may have.
 pub const MOST: usize = LANES as usize;
@@ -126,26 +135,18 @@ impl<P: Packet> Network<P> {
     }
 
     /// A new timer, not armed.
-    ///
-    /// It runs out before packets of the same instant arrive, as the kernel's timers do: their softirq
-    /// comes before the network's.
     pub fn add_timer(&mut self) -> TimerId {
         let timer = self.timers.add();
         assert!((timer.0 as usize) < MOST, "a network has fewer than {MOST} timers");
         timer
     }
 
-    /// A new timer, not armed, that runs out after packets of the same instant have arrived, as
-    /// processes wake up when the kernel has nothing left to do.
-    pub fn add_late_timer(&mut self) -> TimerId {
-        TimerId(self.add_timer().0 | LATE)
-    }
-
     /// Arms a timer, or with `Time::NEVER` stops it. A time that has passed means now; one between
     /// two nanoseconds the later of these.
     #[inline]
-    pub fn set_timer(&mut self, timer: TimerId, at: Time) {
-        self.timers.set(timer, at.max(self.now).in_nanos(), &mut self.agenda);
+    pub fn set_timer(&mut self, timer: TimerId, at: Time, order: Order) {
+        let at = at.max(self.now).in_nanos() + Duration::from_picos(order as u64);
+        self.timers.set(timer, at, &mut self.agenda);
     }
 
     /// Puts a packet on the first lane of its route.
@@ -159,15 +160,18 @@ impl<P: Packet> Network<P> {
     /// Without an event, the clock stands at `until`.
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Event<P>> {
-        while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= until) {
-            self.now = at;
-            if subject & (LATE | LANES) != LANES {
+        let last = until + Duration::from_picos(Order::Last as u64);
+        while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= last) {
+            if subject & LANES == 0 {
+                // Less what puts it behind packets of the same instant.
+                self.now = at.floor_nanos();
                 let timer = TimerId(subject);
                 if self.timers.turn(timer, at, &mut self.agenda) {
                     return Some(Event::Timer(timer));
                 }
                 continue;
             }
+            self.now = at;
             let lane = subject & !LANES;
             let Some((arrived, behind)) = self.lanes[lane as usize].take() else {
                 self.agenda.remove_first();

@@ -11,14 +11,11 @@ use tcplab_units::Time;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerId(pub(crate) u32);
 
-/// Numbers with this bit come after those of lanes.
-pub(crate) const LATE: u32 = 1 << 31;
-
 impl TimerId {
     /// Its place among all timers, in the order in which they were added.
     #[inline]
     pub fn index(self) -> usize {
-        (self.0 & !LATE) as usize
+        self.0 as usize
     }
 }
 

@@ -9,7 +9,7 @@ use crate::traffic::{Flow, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_engine::{
-    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, QueueLimit,
+    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order, QueueLimit,
     Random, RedConfig, RouteId, TimerId,
 };
 use tcplab_model::{
@@ -73,16 +73,16 @@ impl<'a> World<'a> {
                 source: Source::new(&flow.traffic),
                 start: Time::ZERO + flow.start + Duration::from_picos(jitter),
                 has_started: false,
-                timer: network.add_late_timer(),
+                timer: network.add_timer(),
                 received: 0,
                 last_arrival: Time::ZERO,
             }
         });
         let flows: Vec<Flow> = flows.collect();
         for flow in &flows {
-            network.set_timer(flow.timer, flow.start);
+            network.set_timer(flow.timer, flow.start, Order::Last);
         }
-        let (sample_timer, link_timer) = (network.add_late_timer(), network.add_late_timer());
+        let (sample_timer, link_timer) = (network.add_timer(), network.add_timer());
         Self {
             plan,
             network,
@@ -218,7 +218,7 @@ impl<'a> World<'a> {
                 }
                 let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
-                self.network.set_timer(flow.timer, next);
+                self.network.set_timer(flow.timer, next, Order::Last);
                 self.tell_memory(2 * number);
                 self.serve(2 * number);
             }
@@ -301,7 +301,7 @@ impl<'a> World<'a> {
                 break;
             }
         }
-        self.network.set_timer(*timer, endpoint.next_timer());
+        self.network.set_timer(*timer, endpoint.next_timer(), Order::BeforePackets);
         if endpoint.held_from().is_some() && !self.holding.contains(&end) {
             self.holding.push(end);
         }
@@ -333,7 +333,7 @@ impl<'a> World<'a> {
         let Some(memory) = &mut self.memory else { return };
         let End { endpoint, timer, .. } = &mut self.ends[end];
         for timer in memory.count(node, (end, *timer), endpoint) {
-            self.network.set_timer(timer, now);
+            self.network.set_timer(timer, now, Order::BeforePackets);
         }
     }
 
@@ -345,7 +345,8 @@ impl<'a> World<'a> {
     fn arm(&mut self, timer: TimerId, interval: Option<Duration>) {
         if let Some(interval) = interval {
             let passed = self.network.now().as_picos() / interval.as_picos();
-            self.network.set_timer(timer, Time::ZERO + interval.saturating_mul(passed + 1));
+            let next = Time::ZERO + interval.saturating_mul(passed + 1);
+            self.network.set_timer(timer, next, Order::BeforePackets);
         }
     }
 

@@ -7,7 +7,7 @@ use tcplab_units::{Duration, Time};
 mod linux;
 
 pub(crate) use linux::Arrived;
-use linux::LinuxAcks;
+use linux::{LinuxAcks, SLACK};
 
 /// The acknowledgments owed to the peer.
 #[derive(Clone, Debug)]
@@ -77,6 +77,12 @@ impl Acks {
     pub fn held_from(&self) -> Option<Time> {
         let linux = self.linux.as_ref().filter(|linux| linux.holds_back())?;
         Some(linux.patient_until())
+    }
+
+    /// When they are let go at the latest.
+    #[inline]
+    pub fn held_until(&self) -> Option<Time> {
+        self.held_from().map(|from| from + SLACK)
     }
 
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.

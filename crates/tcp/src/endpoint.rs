@@ -312,8 +312,8 @@ impl Endpoint {
     /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
     /// both from one softirq (`HRTIMER_SOFTIRQ`).
     pub fn is_soft_due(&self, now: Time) -> bool {
-        let is_held = self.acks.held_from().is_some() && self.acks.due() <= now;
-        is_held || self.send.flight.get().is_some_and(|flight| flight.pacing.due() <= now)
+        self.acks.held_until().is_some_and(|until| until <= now)
+            || self.send.flight.get().is_some_and(|flight| flight.pacing.due() <= now)
     }
 
     /// The ACK that is held back leaves.

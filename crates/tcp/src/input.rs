@@ -209,6 +209,9 @@ impl Endpoint {
         let end = start + u64::from(segment.payload);
         let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
         let changes = self.acks.is_waiting() && self.marks.changes(segment, &self.settings);
+        if told {
+            self.receive.extend_block(&(start..end));
+        }
         if told || changes {
             // What waited is told as it was. What arrived has asked for its ACK before: that was it. Or
             // what came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).

@@ -305,6 +305,13 @@ impl Receiver {
             && self.linux.as_ref().is_some_and(|linux| linux.blocks.is_news(range))
     }
 
+    /// Such data makes the block larger that it touches.
+    pub fn extend_block(&mut self, range: &Range<u64>) {
+        if let Some(linux) = &mut self.linux {
+            linux.blocks.extend(range);
+        }
+    }
+
     /// Whether data is missing.
     #[inline]
     pub fn has_gap(&self) -> bool {

@@ -62,6 +62,13 @@ impl Time {
         }
     }
 
+    /// The same in whole nanoseconds, rounded down.
+    #[must_use]
+    #[inline]
+    pub const fn floor_nanos(self) -> Self {
+        Self(self.0 / 1_000 * 1_000)
+    }
+
     /// Time since `earlier`, or nothing if that lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))

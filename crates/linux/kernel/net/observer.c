@@ -410,23 +410,42 @@ static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_dr
 		tcplab_emit_drop(tcplab_working_lane, ktime_get_ns(), skb, reasons[reason]);
 }
 
-/* Timers. They run between other things, so that all that they look at is whole. */
+/*
+ * Timers. What they look at is looked at by tasklets, which run between other things, so that it is
+ * whole. The timers are hard ones: a soft one that runs out would let timers of connections go early
+ * that have slack, and to look at a run would change it.
+ */
 
-static enum hrtimer_restart on_sample_timer(struct hrtimer *timer)
+static u64 sample_time, lane_time;
+
+static void take_samples(struct tasklet_struct *tasklet)
 {
 	struct connection *connection;
-	u64 now = ktime_to_ns(hrtimer_get_expires(timer));
 
 	list_for_each_entry(connection, &in_order, list)
 		if (sends_data(connection))
-			sample(connection, now);
+			sample(connection, sample_time);
+}
+static DECLARE_TASKLET(sampler, take_samples);
+
+static void take_lanes(struct tasklet_struct *tasklet)
+{
+	tcplab_emit_lanes(lane_time);
+}
+static DECLARE_TASKLET(lane_sampler, take_lanes);
+
+static enum hrtimer_restart on_sample_timer(struct hrtimer *timer)
+{
+	sample_time = ktime_to_ns(hrtimer_get_expires(timer));
+	tasklet_schedule(&sampler);
 	hrtimer_forward(timer, hrtimer_get_expires(timer), ns_to_ktime(sample_interval));
 	return HRTIMER_RESTART;
 }
 
 static enum hrtimer_restart on_lane_timer(struct hrtimer *timer)
 {
-	tcplab_emit_lanes(ktime_to_ns(hrtimer_get_expires(timer)));
+	lane_time = ktime_to_ns(hrtimer_get_expires(timer));
+	tasklet_schedule(&lane_sampler);
 	hrtimer_forward(timer, hrtimer_get_expires(timer), ns_to_ktime(lane_interval));
 	return HRTIMER_RESTART;
 }
@@ -473,15 +492,14 @@ static int begin(char *text)
 	if (!samples_acks && strcmp(word[2], "off")) {
 		if (kstrtou64(word[2], 10, &sample_interval) || !sample_interval)
 			return -EINVAL;
-		start_timer(&sample_timer, on_sample_timer, sample_interval, HRTIMER_MODE_ABS_SOFT);
+		start_timer(&sample_timer, on_sample_timer, sample_interval, HRTIMER_MODE_ABS_HARD);
 	}
 	if (strcmp(word[3], "off")) {
 		if (kstrtou64(word[3], 10, &lane_interval) || !lane_interval)
 			return -EINVAL;
-		start_timer(&lane_timer, on_lane_timer, lane_interval, HRTIMER_MODE_ABS_SOFT);
+		start_timer(&lane_timer, on_lane_timer, lane_interval, HRTIMER_MODE_ABS_HARD);
 	}
 	tcplab_emit(TCPLAB_TICK, 1, tcplab_start, NULL, 0);
-	/* Soft timers that run out let those of connections go early that have slack: this one is hard. */
 	start_timer(&tick_timer, on_tick, TICK_NS, HRTIMER_MODE_ABS_HARD);
 	return 0;
 }

@@ -59,6 +59,10 @@ pub(super) struct Hosts<'a> {
 /// What an option makes of a stack for such a file.
 type Value = fn(&StackPlan) -> String;
 
+/// What the connections of the machine may take together, in pages: as much as those of a large one. By
+/// default it follows the guest's memory, which is small, and all hosts share it.
+const MEMORY: (&str, &str) = ("/proc/sys/net/ipv4/tcp_mem", "1048576 2097152 4194304");
+
 /// Only kernels since 6.5 have this one.
 const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
 
@@ -107,7 +111,8 @@ fn buffer(most: u64, first: u64) -> String {
 impl<'a> Hosts<'a> {
     pub fn new(plan: &'a Plan, kernel: Abilities<'a>) -> Self {
         let usual = Profile::Linux612.options();
-        Self { plan, kernel, usual, settings: BTreeMap::new(), common: BTreeMap::new() }
+        let common = BTreeMap::from([(MEMORY.0.into(), MEMORY.1.into())]);
+        Self { plan, kernel, usual, settings: BTreeMap::new(), common }
     }
 
     /// What the end of a flow at this node needs; notes what its host needs.

@@ -21,7 +21,7 @@ const TOLD_AT_ONCE: u8 = 3;
 const MOST_COMPRESSED: u8 = 44;
 /// They wait for 5 % of the RTT, a millisecond at the most, and the slack of the timer.
 const PATIENCE: Duration = Duration::from_millis(1);
-const SLACK: Duration = Duration::from_micros(100);
+pub(super) const SLACK: Duration = Duration::from_micros(100);
 
 /// The acknowledgments owed to the peer.
 #[derive(Clone, Copy, Debug, Default)]

@@ -29,6 +29,14 @@ impl Blocks {
         place.unwrap_or(self.recent.len()) >= EXPECTED
     }
 
+    /// A segment makes a block larger, before that becomes the most recent one: an ACK that leaves in
+    /// between tells of both (`tcp_sack_extend`).
+    pub fn extend(&mut self, range: &Range<u64>) {
+        if let Some(block) = self.recent.iter_mut().find(|block| touch(block, range)) {
+            join(block, range);
+        }
+    }
+
     /// A segment arrived out of order.
     pub fn add(&mut self, range: Range<u64>) {
         let Some(place) = self.recent.iter().position(|block| touch(block, &range)) else {
@@ -99,5 +107,9 @@ mod tests {
             blocks.add(range);
         }
         assert!(blocks.is_news(&(5..10)), "it grows the third");
+        blocks.extend(&(5..10));
+        assert_eq!(blocks.recent, [30..45, 50..60, 5..20], "and stays the third");
+        blocks.add(5..10);
+        assert_eq!(blocks.recent, [5..20, 30..45, 50..60]);
     }
 }
