@@ -181,6 +181,12 @@ pub struct FlowState {
     pub now: Time,
     /// Payload bytes of a full segment.
     pub mss: u64,
+    /// The window in effect. While the sender leads it to a smaller one, it is not yet the controller's.
+    pub cwnd: u64,
+    /// Bytes a second that the window amounts to, and a little more (`sk_pacing_rate`); 0 if not known.
+    pub rate: u64,
+    /// The flow is paced.
+    pub is_paced: bool,
     /// Segments sent and neither delivered nor marked lost.
     pub in_flight: u64,
     /// Segments delivered since the connection began.

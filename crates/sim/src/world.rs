@@ -156,8 +156,10 @@ impl<'a> World<'a> {
     fn deliver(&mut self, end: usize, segment: &Segment) {
         self.tell_memory(end);
         let endpoint = &mut self.ends[end].endpoint;
-        // What answers the handshake says nothing of data.
-        let has_sent = endpoint.counters().sent_segments > 0;
+        // What answers the handshake says nothing of data, and what comes when both sides have closed
+        // (a FIN again) finds no connection.
+        let has_sent = endpoint.counters().sent_segments > 0
+            && !matches!(endpoint.state(), State::TimeWait | State::Closed);
         endpoint.on_segment(self.network.now(), segment);
         if self.known.is_some() {
             self.learn(end);
@@ -291,6 +293,8 @@ impl<'a> World<'a> {
                 flow.last_arrival = now;
             }
             if endpoint.state() == State::CloseWait {
+                // To have read may have been worth an ACK.
+                send_all(now, endpoint, (&mut self.network, *route));
                 endpoint.close();
             }
         }

@@ -18,6 +18,8 @@ pub(crate) struct Pacing {
     next: Time,
     /// Something is held back until then.
     holds: bool,
+    /// The sender paces.
+    is_on: bool,
     /// Of the burst that is leaving: when it began, how long after it might have, and its bytes.
     began: Time,
     credit: Duration,
@@ -29,6 +31,12 @@ impl Pacing {
     #[inline]
     pub fn holds(&self) -> bool {
         self.holds
+    }
+
+    /// Whether the sender paces, as of what left last.
+    #[inline]
+    pub fn is_on(&self) -> bool {
+        self.is_on
     }
 
     /// When the next burst may leave.
@@ -89,6 +97,7 @@ impl Sender {
     #[inline(never)]
     fn put_off_next(&mut self, now: Time, data: Data) {
         let Flight { pacing, bursts, .. } = &mut *self.flight;
+        pacing.is_on = true;
         let goes_on =
             if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() };
         if !goes_on {

@@ -257,6 +257,9 @@ impl Sender {
         FlowState {
             now,
             mss: u64::from(self.mss),
+            cwnd: self.cwnd(),
+            rate: self.flight.bursts.rate(),
+            is_paced: self.flight.pacing.is_on(),
             in_flight: self.in_flight(),
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
@@ -281,10 +284,24 @@ impl Sender {
         let flow = self.flow(now);
         if let Some(steering) = &mut self.steering {
             event(&mut *steering.cc, &flow);
+            let before = self.control.ssthresh;
             self.control = steering.cc.control();
+            if self.flight.reduction.is_some() && self.control.ssthresh != before {
+                self.follow_threshold();
+            }
             if let Some(rate) = self.control.pacing {
                 self.flight.bursts.set_rate(rate);
             }
+        }
+    }
+
+    /// The controller has moved the window that a reduction leads to.
+    #[cold]
+    fn follow_threshold(&mut self) {
+        if let (Some(reduction), Some(target)) =
+            (&mut self.flight.reduction, self.control.ssthresh)
+        {
+            reduction.aim_at(target);
         }
     }
 

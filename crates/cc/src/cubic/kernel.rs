@@ -139,10 +139,12 @@ impl KernelCubic {
         if self.delay_min == 0 || delay < self.delay_min {
             self.delay_min = delay;
         }
-        let cwnd = self.window.cwnd();
-        if let Some(hystart) = self.hystart.as_mut().filter(|_| self.window.in_slow_start())
-            && hystart.is_over(flow, cwnd, delay, self.delay_min)
+        // A window on its way to a smaller one counts as slow start when it has gone below that.
+        let in_slow_start = flow.cwnd < self.window.ssthresh();
+        if let Some(hystart) = self.hystart.as_mut().filter(|_| in_slow_start)
+            && hystart.is_over(flow, flow.cwnd, delay, self.delay_min)
         {
+            self.window.set(flow.cwnd);
             self.window.leave_slow_start();
         }
     }
@@ -178,10 +180,17 @@ fn first_guess(x: u64) -> u64 {
 }
 
 impl CongestionControl for KernelCubic {
-    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
             self.take_rtt(flow, rtt);
         }
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
         if flow.is_recovering() || !flow.cwnd_limited || ack.credit == 0 {
             return;
         }

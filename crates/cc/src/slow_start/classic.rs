@@ -14,8 +14,9 @@ const ACK_DELTA_US: u64 = 2000;
 const MIN_SAMPLES: u32 = 8;
 const DELAY_MIN_US: u64 = 4000;
 const DELAY_MAX_US: u64 = 16_000;
-/// Bytes of the largest packet of segmentation offload, which may delay ACKs.
-const GSO_BYTES: u64 = 65_536;
+/// Bytes of the largest packet of segmentation offload, which may delay ACKs: 64 KiB less room for
+/// headers (`sk_dst_gso_max_size`).
+const GSO_BYTES: u64 = 65_536 - 321;
 /// The most that is allowed for that.
 const MOST_ACK_DELAY_US: u64 = 1000;
 
@@ -58,7 +59,9 @@ impl Classic {
         let now = clock(flow);
         if now.saturating_sub(self.last_ack) <= ACK_DELTA_US {
             self.last_ack = now;
-            let threshold = delay_min.saturating_add(ack_delay(flow, cwnd)) / 2;
+            let threshold = delay_min.saturating_add(ack_delay(flow));
+            // Pacing spreads a window over half of a round trip by itself.
+            let threshold = if flow.is_paced { threshold } else { threshold / 2 };
             self.found |= now.saturating_sub(self.round_start) > threshold;
         }
         self.least = self.least.min(delay);
@@ -76,13 +79,10 @@ fn clock(flow: &FlowState) -> u64 {
     micros(flow.now.since(Time::ZERO))
 }
 
-/// What packets of segmentation offload may add to delays: the time of four at the rate of slow start,
-/// twice the window a round trip.
-fn ack_delay(flow: &FlowState, cwnd: u64) -> u64 {
-    let per_second = u128::from(cwnd) * u128::from(flow.mss) * 2 * 1_000_000;
-    let rate = per_second / u128::from(micros(flow.srtt).max(1));
-    let delay = u128::from(GSO_BYTES * 4 * 1_000_000) / rate.max(1);
-    u64::try_from(delay).unwrap_or(u64::MAX).min(MOST_ACK_DELAY_US)
+/// What packets of segmentation offload may add to delays: the time of four at the rate of the flow
+/// (`hystart_ack_delay`).
+fn ack_delay(flow: &FlowState) -> u64 {
+    (GSO_BYTES * 4 * 1_000_000).checked_div(flow.rate).map_or(0, |delay| delay.min(MOST_ACK_DELAY_US))
 }
 
 #[cfg(test)]
@@ -95,7 +95,8 @@ mod tests {
 
     fn at(micros: u64) -> FlowState {
         let srtt = Duration::from_millis(40);
-        FlowState { now: Time::ZERO + Duration::from_micros(micros), srtt, nxt: 1, ..FLOW }
+        let now = Time::ZERO + Duration::from_micros(micros);
+        FlowState { now, srtt, nxt: 1, rate: 1_000_000, ..FLOW }
     }
 
     #[test]

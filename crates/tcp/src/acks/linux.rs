@@ -246,7 +246,8 @@ impl LinuxAcks {
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
     pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
-        self.scheduled && (next - acked > self.largest || (self.pushed > 0 && holds_nothing))
+        let is_pushed = self.pushed > u8::from(self.awaits_answer);
+        self.scheduled && (next - acked > self.largest || (is_pushed && holds_nothing))
     }
 
     /// The time that an ACK says it is: one that was held back, when the last segment came.
