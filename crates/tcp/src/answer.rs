@@ -294,7 +294,7 @@ impl Sender {
     /// Learns from the order in which segments arrived (RFC 8985 §6.2).
     #[inline(never)]
     fn follow_order(&mut self, now: Time, progress: &Progress, settings: &Settings) {
-        self.flight.rack.advance(now, progress);
+        self.flight.rack.advance(now, progress, settings);
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(lowest, settings);
         }

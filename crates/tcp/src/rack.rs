@@ -51,10 +51,10 @@ impl Default for Rack {
 impl Rack {
     /// Takes in what was delivered (RFC 8985 §6.2 step 2).
     #[inline]
-    pub fn advance(&mut self, now: Time, progress: &Progress) {
+    pub fn advance(&mut self, now: Time, progress: &Progress, settings: &Settings) {
         if let Some(left) = progress.last_left {
             self.advanced = true;
-            self.rtt = now.since(left);
+            self.rtt = settings.elapsed(now, left);
         }
         if let Some(latest) = progress.latest {
             self.latest = self.latest.max(latest);
@@ -108,7 +108,8 @@ impl Sender {
             return Duration::ZERO;
         }
         let min_rtt = if self.min_rtt == Duration::MAX { Duration::ZERO } else { self.min_rtt };
-        (min_rtt / STEP).saturating_mul(self.flight.rack.steps.into()).min(self.rtt.srtt())
+        let step = settings.in_ticks(min_rtt / STEP);
+        step.saturating_mul(self.flight.rack.steps.into()).min(self.rtt.srtt())
     }
 
     /// Finds losses by time, if anything was delivered; sets the timer for those under suspicion.
@@ -128,7 +129,8 @@ impl Sender {
     fn judge_by_time(&mut self, now: Time, settings: &Settings) -> Overdue {
         let allowed = self.flight.rack.rtt + self.reordering_window(settings);
         let latest = self.flight.rack.latest;
-        let found = self.flight.board.judge_by_time(now, latest, allowed);
+        let left = |left_at| allowed.saturating_sub(settings.elapsed(now, left_at));
+        let found = self.flight.board.judge_by_time(latest, left);
         self.lost += found.lost;
         self.report_losses(now);
         found
@@ -153,7 +155,7 @@ impl Sender {
     /// last RTT before now.
     pub(crate) fn recent(&self, now: Time, settings: &Settings) -> Time {
         if settings.rack && self.sack {
-            Time::ZERO + now.since(Time::ZERO).saturating_sub(self.flight.rack.rtt)
+            settings.before(now, self.flight.rack.rtt)
         } else {
             Time::NEVER
         }

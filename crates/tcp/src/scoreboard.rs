@@ -299,10 +299,14 @@ impl Scoreboard {
     }
 
     /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the `latest` delivered, by
-    /// time and end, a segment is lost `allowed` after it left.
-    pub fn judge_by_time(&mut self, now: Time, latest: (Time, u64), allowed: Duration) -> Overdue {
+    /// time and end, a segment is lost if there is no time `left` for one that left when it did.
+    pub fn judge_by_time(
+        &mut self,
+        latest: (Time, u64),
+        left: impl Fn(Time) -> Duration,
+    ) -> Overdue {
         let mut found = Overdue::default();
-        let wait = |segment: &Sent| (segment.left_at + allowed).max(now).since(now);
+        let wait = |segment: &Sent| left(segment.left_at);
         // Those sent once are in the order of time.
         self.timed = self.timed.max(self.first);
         let mut is_settled = true;

@@ -261,6 +261,21 @@ impl Settings {
         }
     }
 
+    /// A length of time as that clock counts it.
+    #[inline]
+    pub(crate) fn in_ticks(&self, length: Duration) -> Duration {
+        if self.is_linux() { Duration::from_micros(length.as_picos() / 1_000_000) } else { length }
+    }
+
+    /// The last moment that is as long ago as that, as [`Self::elapsed`] measures it.
+    pub(crate) fn before(&self, now: Time, ago: Duration) -> Time {
+        if !self.is_linux() {
+            return Time::ZERO + now.since(Time::ZERO).saturating_sub(ago);
+        }
+        let ticks = (micros(now) + 1).saturating_sub(ago.as_picos() / 1_000_000);
+        Time::from_picos((ticks * 1_000_000).saturating_sub(1))
+    }
+
     /// The tick for which Linux sets a timer.
     #[inline]
     pub(crate) fn tick(&self, now: Time, delay: Duration) -> Option<u64> {
