@@ -85,6 +85,14 @@ impl Acks {
         self.held_from().map(|from| from + SLACK)
     }
 
+    /// The buffer is short of memory: no more quick ACKs, so that its sender slows down.
+    #[cold]
+    pub fn stop_hurrying(&mut self) {
+        if let Some(linux) = &mut self.linux {
+            linux.stop_hurrying();
+        }
+    }
+
     /// A segment came again that was taken long ago; `recent`: the last ACK was the first for it.
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
         if let Some(linux) = &mut self.linux {

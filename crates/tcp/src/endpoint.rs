@@ -552,7 +552,10 @@ impl Endpoint {
     #[inline(always)]
     pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
         let scale = self.receive.window_scale;
-        let window = self.receive.offer(scale);
+        let (window, is_short) = self.receive.offer(scale);
+        if is_short {
+            self.acks.stop_hurrying();
+        }
         let seq = self.send.origin.number(start);
         let ack = self.receive.origin.number(self.receive.next);
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);

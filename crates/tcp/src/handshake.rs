@@ -22,7 +22,7 @@ impl Endpoint {
         });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);
-        let mut segment = Segment::new(flags, seq, ack).with_window(self.receive.offer(0));
+        let mut segment = Segment::new(flags, seq, ack).with_window(self.receive.offer(0).0);
         if self.has_timestamps {
             segment = segment.with_timestamps(self.timestamps(now));
         }

@@ -266,6 +266,7 @@ impl Endpoint {
         let sized =
             Sized { payload, in_order, echoed, end, window_end, may_grow, has_sack, is_apart: false };
         let opened = self.receive.tune(now, sized);
+        let (holds, is_short) = self.receive.can_hold_window(self.last_ack_sent);
         let arrived = Arrived {
             payload,
             pushed: segment.flags.has(Flags::PUSH),
@@ -278,8 +279,9 @@ impl Endpoint {
             next: self.receive.next,
             acked: self.last_ack_sent,
             window: self.receive.offered(self.last_ack_sent),
-            holds: self.receive.can_hold_window(self.last_ack_sent),
+            holds,
             opened,
+            is_short,
             since: self.receive.since(),
             srtt: self.send.rtt.srtt(),
             rtt: self.least_rtt(),

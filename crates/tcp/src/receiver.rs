@@ -6,6 +6,7 @@ mod linux;
 mod packets;
 
 pub(crate) use autotune::Sized;
+use autotune::Window;
 
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment};
@@ -182,13 +183,13 @@ impl Receiver {
         self.edge.saturating_sub(acked)
     }
 
-    /// Whether at least the window could be offered again that was when this offset was acknowledged.
+    /// Whether at least the window could be offered again that was when this offset was acknowledged, and
+    /// whether the buffer is short.
     #[inline]
-    pub fn can_hold_window(&self, acked: u64) -> bool {
-        let window = self.linux.as_ref().map(|linux| linux.offer());
-        window.is_none_or(|window| {
-            window.next_multiple_of(1 << self.window_scale) >= self.offered(acked)
-        })
+    pub fn can_hold_window(&self, acked: u64) -> (bool, bool) {
+        let Some(linux) = &self.linux else { return (true, false) };
+        let window = linux.window(self.window_scale);
+        (window.bytes >= self.offered(acked), window.is_short)
     }
 
     /// So much came with the SYN. The window that was prepared for its answer is offered beyond it
@@ -345,22 +346,25 @@ impl Receiver {
     }
 
     /// The window to offer now, as it goes into the header. The right edge moves only by steps worth
-    /// telling (RFC 9293 §3.8.6.2.2) and never back.
+    /// telling (RFC 9293 §3.8.6.2.2) and never back. Also says whether the buffer is short.
     #[inline]
-    pub fn offer(&mut self, scale: u8) -> u16 {
-        if let Some(linux) = &self.linux {
-            // In whole units of the scale, and never back (`tcp_select_window`).
-            let unit = 1 << scale;
-            let window = linux.offer().max(self.window());
-            let largest = u64::from(u16::MAX) << scale;
-            self.edge =
-                self.expected() + window.next_multiple_of(unit).min(largest).max(self.window());
-            return (self.window() >> scale).min(u64::from(u16::MAX)) as u16;
+    pub fn offer(&mut self, scale: u8) -> (u16, bool) {
+        let (now, expected) = (self.window(), self.expected());
+        if let Some(linux) = &mut self.linux {
+            // In whole units of the scale, and never back (`tcp_select_window`). What the header has no room
+            // for counts as offered all the same.
+            let Window { mut bytes, is_short } = linux.window(scale);
+            if bytes < now {
+                bytes = now.next_multiple_of(1 << scale);
+            }
+            linux.offered = bytes;
+            self.edge = expected + bytes;
+            return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, is_short);
         }
         if self.begins_as_linux.is_none() && self.opening() >= self.mss.min(self.buffer / 2) {
             self.edge += self.opening();
         }
-        (self.window() >> scale).min(u64::from(u16::MAX)) as u16
+        ((self.window() >> scale).min(u64::from(u16::MAX)) as u16, false)
     }
 
     /// Whether the window has opened so far that the peer is to be told unasked.
@@ -369,7 +373,7 @@ impl Receiver {
         if let Some(linux) = &self.linux {
             // `tcp_cleanup_rbuf`: at least twice as much.
             return 2 * self.window() <= linux.window.clamp()
-                && linux.offer() >= 2 * self.window().max(1);
+                && linux.window(self.window_scale).bytes >= 2 * self.window().max(1);
         }
         if self.begins_as_linux.is_some() {
             return false;
@@ -450,13 +454,13 @@ mod tests {
         for start in [1, 1001, 2001, 3001] {
             receiver.receive(start, 1000, false);
         }
-        assert_eq!(receiver.offer(0), 0);
+        assert_eq!(receiver.offer(0).0, 0);
         receiver.read(900);
         assert!(!receiver.should_update());
-        assert_eq!(receiver.offer(0), 0);
+        assert_eq!(receiver.offer(0).0, 0);
         receiver.read(100);
         assert!(receiver.should_update());
-        assert_eq!(receiver.offer(0), 1000);
+        assert_eq!(receiver.offer(0).0, 1000);
     }
 
     #[test]

@@ -78,6 +78,8 @@ pub(crate) struct Arrived {
     pub window: u64,
     pub holds: bool,
     pub opened: bool,
+    /// Less than half of the buffer is free.
+    pub is_short: bool,
     /// Since when the connection stands.
     pub since: Time,
     /// The RTT as the sending half sees it, the least that any half sees, and the timeout.
@@ -100,6 +102,11 @@ impl LinuxAcks {
     /// A segment arrived.
     pub fn note_segment(&mut self, now: Time) {
         self.last_segment = Some(now);
+    }
+
+    /// No more quick ACKs.
+    pub fn stop_hurrying(&mut self) {
+        self.quick = 0;
     }
 
     /// Whether duplicates wait for their ACK.
@@ -134,8 +141,12 @@ impl LinuxAcks {
             self.scheduled = false;
             return Time::NEVER;
         }
+        let is_much = arrived.next - arrived.acked > self.largest;
+        if is_much && arrived.is_short {
+            self.quick = 0;
+        }
+        let is_much = is_much && arrived.holds;
         let is_quick = self.quick > 0 && !self.awaits_answer;
-        let is_much = arrived.next - arrived.acked > self.largest && arrived.holds;
         let is_told_at_once = arrived.said.reduced || arrived.said.changed;
         if is_much || is_quick || arrived.filled || is_told_at_once {
             return Time::ZERO;

@@ -46,6 +46,14 @@ pub(super) struct Autotune {
     last_echo: u64,
 }
 
+/// A window that could be offered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub bytes: u64,
+    /// Less than half of the buffer is free: the sender is not to be hurried any more.
+    pub is_short: bool,
+}
+
 /// What a segment with data was to the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sized {
@@ -134,9 +142,31 @@ impl Autotune {
         (memory * self.ratio) >> RATIO_BITS
     }
 
-    /// The window to offer with so much memory in use.
-    pub fn window(&self, used: u64) -> u64 {
-        self.free(used).min(self.earned)
+    /// The window to offer with so much memory in use, in units of `scale` bits, where `offered` was
+    /// offered last (`__tcp_select_window`).
+    pub fn window(&self, used: u64, scale: u8, offered: u64) -> Window {
+        let (allowed, unit) = (self.window_of(self.buffer), 1 << scale);
+        let full = self.clamp.min(allowed);
+        let segment = self.largest.min(full);
+        let mut free = self.free(used);
+        let is_short = free < full / 2;
+        if is_short {
+            free -= free % unit;
+            if free < allowed >> 4 || free < segment {
+                return Window { bytes: 0, is_short };
+            }
+        }
+        let free = free.min(self.earned);
+        let bytes = if scale > 0 {
+            free.next_multiple_of(unit)
+        } else if offered + segment <= free || offered > free {
+            free - free % segment.max(1)
+        } else if segment == full && free > offered + full / 2 {
+            free
+        } else {
+            offered
+        };
+        Window { bytes, is_short }
     }
 
     fn free(&self, used: u64) -> u64 {

@@ -1,7 +1,7 @@
 //! What a receiver keeps beside the stream to be like Linux: the window it earns, the memory that data
 //! takes, and the blocks it tells of.
 
-use super::autotune::{Autotune, Sized};
+use super::autotune::{Autotune, Sized, Window};
 use super::blocks::Blocks;
 use super::packets::Packets;
 use crate::settings::Settings;
@@ -15,6 +15,8 @@ pub(super) struct Linux {
     packets: Packets,
     /// The memory in use when the last segment was counted, which is before data behind it moves up.
     memory: u64,
+    /// The window that was offered last (`rcv_wnd`).
+    pub offered: u64,
     /// The last segment was out of order, and has not become one with another packet.
     is_apart: bool,
 }
@@ -27,6 +29,7 @@ impl Linux {
             blocks: Blocks::default(),
             packets: Packets::default(),
             memory: 0,
+            offered: 0,
             is_apart: false,
         }
     }
@@ -77,8 +80,8 @@ impl Linux {
     }
 
     /// The window to offer now.
-    pub fn offer(&self) -> u64 {
-        self.window.window(self.packets.memory())
+    pub fn window(&self, scale: u8) -> Window {
+        self.window.window(self.packets.memory(), scale, self.offered)
     }
 
     /// The application has read up to `consumed`, before `next`.
