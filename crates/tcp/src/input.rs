@@ -273,6 +273,7 @@ impl Endpoint {
             in_order,
             said: self.marks.on_segment(segment, &self.settings),
             has_gap: self.receive.has_gap(),
+            has_sack,
             told,
             filled: had_gap && !self.receive.has_gap(),
             finished: self.receive.is_finished(),

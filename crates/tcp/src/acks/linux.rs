@@ -64,6 +64,8 @@ pub(crate) struct Arrived {
     pub said: Said,
     /// Data is missing before some that arrived.
     pub has_gap: bool,
+    /// Such data is told of by blocks.
+    pub has_sack: bool,
     /// It made what was held back leave (`tcp_sack_new_ofo_skb`).
     pub told: bool,
     /// The last gap was filled by it.
@@ -156,6 +158,10 @@ impl LinuxAcks {
         }
         if !arrived.has_gap {
             return self.delay(now, arrived, settings);
+        }
+        // Duplicates are counted where there is no SACK, so none is held back.
+        if !arrived.has_sack {
+            return Time::ZERO;
         }
         self.compress(now, arrived)
     }
