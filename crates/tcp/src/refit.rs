@@ -37,10 +37,38 @@ impl Sender {
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self) -> Option<Sent> {
         let lost = self.flight.board.next_lost()?;
-        if lost.end().min(self.written) - lost.start <= u64::from(self.mss) {
+        let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
+        if payload > mss {
+            self.flight.board.cut_lost(self.mss);
+        } else if payload < mss && self.buffer.is_some() {
+            while self.join_with_next(lost.start) {}
+        } else {
             return Some(lost);
         }
-        self.flight.board.cut_lost(self.mss);
         self.flight.board.next_lost()
+    }
+
+    /// Bytes of data of a segment: a FIN takes a place, but is none.
+    fn payload(&self, segment: &Sent) -> u64 {
+        segment.end().min(self.written).saturating_sub(segment.start)
+    }
+
+    /// Two small segments leave again as one if each is a packet by itself and both fit into one
+    /// (`tcp_retrans_try_collapse`). Says whether they do.
+    fn join_with_next(&mut self, start: u64) -> bool {
+        let Some((first, second)) = self.flight.board.pair(start) else { return false };
+        let (one, other) = (self.payload(&first), self.payload(&second));
+        let Some(buffer) = &mut self.buffer else { return false };
+        let fits = one + other <= u64::from(self.mss)
+            && second.end() <= self.una + self.window
+            && buffer.is_packet(start..start + one)
+            && (other == 0 || buffer.is_packet(second.start..second.start + other));
+        if fits {
+            if other > 0 {
+                buffer.join_at(second.start);
+            }
+            self.flight.board.join(start);
+        }
+        fits
     }
 }

@@ -20,6 +20,28 @@ impl Scoreboard {
         self.cut(|segment| (segment.lost && !segment.repaired).then_some(size));
     }
 
+    /// The segment that starts at `start`, and the one behind it unless that has arrived.
+    pub fn pair(&self, start: u64) -> Option<(Sent, Sent)> {
+        let index = self.segments.partition_point(|segment| segment.start < start);
+        let (first, second) = (self.segments.get(index)?, self.segments.get(index + 1)?);
+        (first.start == start && !second.sacked).then_some((*first, *second))
+    }
+
+    /// The segment that starts at `start` and the one behind it become one.
+    pub fn join(&mut self, start: u64) {
+        let index = self.segments.partition_point(|segment| segment.start < start);
+        let Some(second) = self.segments.remove(index + 1) else { return };
+        let first = &mut self.segments[index];
+        first.length += second.length;
+        first.retransmitted |= second.retransmitted;
+        if let Some(rates) = &mut self.rates {
+            let places: Vec<_> =
+                (0..=self.segments.len()).filter(|&place| place != index + 1).collect();
+            rates.cut(&places);
+        }
+        self.count_anew();
+    }
+
     /// Segments for which `size` gives one are lost, and those that follow each other become as many of
     /// that size as it takes.
     fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>) {

@@ -124,6 +124,12 @@ impl SendBuffer {
         self.sent.get(at).is_some_and(|packet| packet.end == end && packet.push)
     }
 
+    /// Whether this, and nothing else that has left, lies in one packet.
+    pub fn is_packet(&self, range: Range<u64>) -> bool {
+        let packet = self.sent.get(self.ending_behind(range.start));
+        packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
+    }
+
     /// Where the packet ends that this place is part of; there, if it has not left.
     pub fn packet_end(&self, place: u64) -> u64 {
         self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.end)
@@ -152,7 +158,8 @@ impl SendBuffer {
         true
     }
 
-    fn join_at(&mut self, place: u64) {
+    /// What ends at this place and what begins there become one packet.
+    pub fn join_at(&mut self, place: u64) {
         let at = self.ending_behind(place);
         if at > 0 && at < self.sent.len() && self.sent[at - 1].end == place {
             self.join(at - 1);
