@@ -215,7 +215,9 @@ impl Window {
                     Flavour::Rfc => ssthresh,
                     Flavour::Linux => self.ssthresh.max(ssthresh),
                 };
-                self.credit = 0.0;
+                if self.flavour == Flavour::Rfc {
+                    self.credit = 0.0;
+                }
                 true
             }
             _ => false,
@@ -241,7 +243,10 @@ impl Window {
             }
         }
         self.before = None;
-        self.credit = 0.0;
+        // Linux goes on counting where it was.
+        if self.flavour == Flavour::Rfc {
+            self.credit = 0.0;
+        }
     }
 
     /// Goes on from `cwnd`, unless the window is smaller.

@@ -342,6 +342,7 @@ impl<'a> World<'a> {
     }
 
     fn sample(&mut self, flow: usize) {
+        /*TRACEX*/ if std::env::var_os("TRACED").is_some() { eprintln!("DBG {flow} {} {:?}", self.network.now().as_picos() / 1000000, self.ends[2 * flow].endpoint); }
         self.recorder.sample_flow(self.network.now(), flow, &self.ends[2 * flow].endpoint);
     }
 

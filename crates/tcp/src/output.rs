@@ -292,9 +292,10 @@ impl Sender {
     /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
     #[inline(never)]
     fn restart(&mut self, now: Time, settings: &Settings) {
-        let idle = now.since(self.last_sent);
-        if idle > self.rtt.rto(settings) {
+        let idle = settings.idle(now, self.last_sent);
+        if idle > settings.in_jiffies(self.rtt.rto(settings)) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
+            self.flight.usage.begin_anew(now);
         }
     }
 

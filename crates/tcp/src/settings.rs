@@ -261,6 +261,25 @@ impl Settings {
         }
     }
 
+    /// How long nothing has happened since `then`; Linux counts jiffies.
+    pub(crate) fn idle(&self, now: Time, then: Time) -> Duration {
+        if self.is_linux() {
+            let jiffies = |time: Time| time.as_picos() / 1_000_000_000;
+            Duration::from_millis(jiffies(now) - jiffies(then))
+        } else {
+            now.since(then)
+        }
+    }
+
+    /// A timeout as it is kept: Linux keeps whole jiffies, rounded up.
+    pub(crate) fn in_jiffies(&self, timeout: Duration) -> Duration {
+        if self.is_linux() {
+            Duration::from_millis(timeout.as_picos().div_ceil(1_000_000_000))
+        } else {
+            timeout
+        }
+    }
+
     /// A length of time as that clock counts it.
     #[inline]
     pub(crate) fn in_ticks(&self, length: Duration) -> Duration {

@@ -50,6 +50,11 @@ impl Usage {
         self.full_at = now;
     }
 
+    /// The window begins anew after a pause.
+    pub fn begin_anew(&mut self, now: Time) {
+        (self.used, self.full_at) = (0, now);
+    }
+
     #[inline]
     pub fn note_growth(&mut self, now: Time) {
         self.full_at = now;
@@ -93,7 +98,8 @@ impl Sender {
             return;
         }
         usage.used = usage.used.max(out);
-        let starves = now.since(usage.full_at) >= self.rtt.rto(settings);
+        let wait = settings.in_jiffies(self.rtt.rto(settings));
+        let starves = settings.idle(now, usage.full_at) >= wait;
         if settings.restart_after_idle && starves {
             let used = std::mem::take(&mut usage.used);
             usage.full_at = now;
