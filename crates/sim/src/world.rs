@@ -215,14 +215,19 @@ impl<'a> World<'a> {
                 }
             }
             Owner::Flow(number) => {
-                if !std::mem::replace(&mut self.flows[number].has_started, true) {
+                let opens = !std::mem::replace(&mut self.flows[number].has_started, true);
+                if opens {
                     self.open(number);
                 }
                 let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
                 self.network.set_timer(flow.timer, next, Order::Last);
                 self.tell_memory(2 * number);
-                self.serve(2 * number);
+                if opens {
+                    self.serve(2 * number);
+                } else {
+                    self.act(2 * number);
+                }
             }
             Owner::Samples => {
                 for number in 0..self.flows.len() {
@@ -275,16 +280,32 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Lets the application act, sends what may leave, and notes when to come back.
+    /// Something has happened at an end: sends what that lets go, and then lets the application act.
     #[inline]
     fn serve(&mut self, end: usize) {
         self.answer(end);
+        self.act(end);
+    }
+
+    /// Lets the application act, sends what may leave for that, and notes when to come back.
+    #[inline]
+    fn act(&mut self, end: usize) {
         let now = self.network.now();
         let flow = &mut self.flows[end / 2];
         let End { endpoint, route, timer } = &mut self.ends[end];
         if end.is_multiple_of(2) {
-            if flow.has_started {
-                flow.source.write(endpoint);
+            // Ends that do not answer first send all at once.
+            let mut is_owed = !endpoint.answers_first();
+            loop {
+                let has_acted = flow.has_started && flow.source.write(endpoint);
+                if has_acted || is_owed {
+                    send_all(now, endpoint, (&mut self.network, *route));
+                }
+                is_owed = false;
+                // What was sent may have made room for more.
+                if !has_acted {
+                    break;
+                }
             }
         } else {
             let bytes = endpoint.read(now, u64::MAX);
@@ -297,13 +318,7 @@ impl<'a> World<'a> {
                 send_all(now, endpoint, (&mut self.network, *route));
                 endpoint.close();
             }
-        }
-        loop {
             send_all(now, endpoint, (&mut self.network, *route));
-            // One ACK may let more go than was ready.
-            if !(end.is_multiple_of(2) && flow.has_started && flow.source.write(endpoint)) {
-                break;
-            }
         }
         self.network.set_timer(*timer, endpoint.next_timer(), Order::BeforePackets);
         if endpoint.held_from().is_some() && !self.holding.contains(&end) {
