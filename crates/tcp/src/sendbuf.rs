@@ -72,6 +72,13 @@ pub(crate) struct SendBuffer {
     cut: Option<(Time, u64)>,
     /// Where the last of these ends.
     reached: u64,
+    /// Where all that was written ends.
+    end: u64,
+    /// Where the program's calls began that are not acknowledged, and the last one before: what a call
+    /// writes lies in pages from its beginning on.
+    calls: VecDeque<u64>,
+    /// The next write begins a call.
+    begins_call: bool,
     /// Written of the program's chunk.
     chunk: u64,
     /// The most bytes of a packet, as it was when the chunk began or the program woke.
@@ -115,6 +122,9 @@ impl SendBuffer {
             telling: Vec::new(),
             cut: None,
             reached: 1,
+            end: 1,
+            calls: VecDeque::from([1]),
+            begins_call: false,
             chunk: 0,
             packet: 0,
             unpushed: 0,
@@ -140,6 +150,7 @@ impl SendBuffer {
     pub fn begin_with(&mut self, bytes: u64) {
         self.used += bytes + OVERHEAD;
         self.reached += bytes;
+        self.end += bytes;
         self.note_sent(bytes, true);
         self.chunk = bytes;
     }
@@ -165,7 +176,15 @@ impl SendBuffer {
             self.packet = sizes.packet;
         }
         while taken < bytes && !self.is_full {
-            let room = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            let mut room =
+                self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            if room > 0 {
+                room = room.min(self.page_room());
+                if room == 0 {
+                    // No page more fits into the packet (`skb_splice_from_iter`).
+                    self.push_tail();
+                }
+            }
             if room == 0 {
                 if self.used >= self.limit || self.lowat.is_some_and(|most| unsent + taken >= most) {
                     self.is_full = true;
@@ -174,7 +193,7 @@ impl SendBuffer {
                         self.small = Small::Always;
                     }
                     if self.lowat.is_some() {
-                        self.chunk = 0;
+                        (self.chunk, self.begins_call) = (0, true);
                     }
                     break;
                 }
@@ -189,6 +208,7 @@ impl SendBuffer {
                 tail.push &= self.chunk > 0;
             }
             self.used += copied;
+            self.end += copied;
             taken += copied;
             self.chunk += copied;
             self.unpushed += copied;
@@ -224,6 +244,35 @@ impl SendBuffer {
     /// Whether what is written next belongs to a call that has begun.
     pub fn is_in_call(&self) -> bool {
         self.is_in_call
+    }
+
+    /// Pages that hold what was written from `start` to `end`.
+    fn pages(&self, start: u64, end: u64) -> u64 {
+        let first = self.calls.partition_point(|&call| call <= start).saturating_sub(1);
+        let mut pages = 0;
+        for (place, &call) in self.calls.iter().enumerate().skip(first) {
+            let (from, to) = (start.max(call), end.min(self.calls.get(place + 1).map_or(end, |&at| at)));
+            if from < to {
+                pages += (to - 1 - call) / PAGE - (from - call) / PAGE + 1;
+            }
+        }
+        pages
+    }
+
+    /// How many bytes more fit into the pages of the last packet.
+    fn page_room(&mut self) -> u64 {
+        if std::mem::take(&mut self.begins_call) && self.calls.back() != Some(&self.end) {
+            self.calls.push_back(self.end);
+        }
+        let bytes = self.unsent.back().map_or(0, |tail| tail.bytes);
+        let used = self.pages(self.end - bytes, self.end);
+        let begun = (self.end - self.calls.back().map_or(self.end, |&call| call)) % PAGE;
+        let rest = if begun > 0 { PAGE - begun } else { 0 };
+        if bytes == 0 && begun > 0 {
+            // A packet that begins within a page.
+            return rest + PAGE * (MOST_PAGES - 1);
+        }
+        rest + PAGE * MOST_PAGES.saturating_sub(used)
     }
 
     /// The receiver's application is to hear of all that was written.
