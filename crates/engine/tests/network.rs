@@ -135,7 +135,11 @@ fn packets_and_timers_come_in_the_order_of_time() {
     let (mut network, route) =
         world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10))]);
     let timer = network.add_timer();
-    network.set_timer(timer, Time::ZERO + Duration::from_micros(1_500), tcplab_engine::Order::BeforePackets);
+    network.set_timer(
+        timer,
+        Time::ZERO + Duration::from_micros(1_500),
+        tcplab_engine::Order::BeforePackets,
+    );
     for number in 1..=2 {
         network.send(route, Parcel { number, bytes: 1500 });
     }

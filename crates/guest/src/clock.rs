@@ -51,4 +51,5 @@ mod tests {
         assert_eq!(next_start(SECOND - 1, 0), 2 * SECOND);
         assert_eq!(next_start(SECOND, 4), 2 * SECOND + PLACES);
         assert_eq!(next_start(SECOND, 402), 2 * SECOND + 2 * PLACES);
-    }}
+    }
+}

@@ -9,8 +9,8 @@ use crate::traffic::{Flow, Source};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_engine::{
-    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order, QueueLimit,
-    Random, RedConfig, RouteId, TimerId,
+    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order,
+    QueueLimit, Random, RedConfig, RouteId, TimerId,
 };
 use tcplab_model::{
     Discipline as PlannedDiscipline, LanePlan, Loss as PlannedLoss, PathMtu, Plan,
@@ -357,7 +357,6 @@ impl<'a> World<'a> {
     }
 
     fn sample(&mut self, flow: usize) {
-        /*TRACEX*/ if std::env::var_os("TRACED").is_some() { eprintln!("DBG {flow} {} {:?}", self.network.now().as_picos() / 1000000, self.ends[2 * flow].endpoint); }
         self.recorder.sample_flow(self.network.now(), flow, &self.ends[2 * flow].endpoint);
     }
 
@@ -387,7 +386,6 @@ impl<'a> World<'a> {
 /// Sends what may leave now.
 fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network<OnWire>, RouteId)) {
     while let Some(segment) = endpoint.poll_transmit(now) {
-        /*TRACEX*/ if std::env::var_os("TRACEX").is_some() { eprintln!("{:.6} {route:?} {segment:?}", now.as_picos() as f64 / 1e9); }
         network.send(route, OnWire(segment));
     }
 }

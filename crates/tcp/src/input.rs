@@ -263,8 +263,16 @@ impl Endpoint {
         let may_grow = !self.is_pressed();
         let window_end = end + self.receive.offered(self.last_ack_sent);
         let has_sack = self.send.sack;
-        let sized =
-            Sized { payload, in_order, echoed, end, window_end, may_grow, has_sack, is_apart: false };
+        let sized = Sized {
+            payload,
+            in_order,
+            echoed,
+            end,
+            window_end,
+            may_grow,
+            has_sack,
+            is_apart: false,
+        };
         let opened = self.receive.tune(now, sized);
         let (holds, is_short) = self.receive.can_hold_window(self.last_ack_sent);
         let arrived = Arrived {

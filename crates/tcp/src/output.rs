@@ -64,7 +64,7 @@ impl Sender {
         };
         self.counters.sent_segments += 1;
         if in_flight == 0 {
-            self.tell_start(now);
+            self.tell_start(now, settings);
         }
         self.pace(now, data, settings);
         if data.again && !data.is_probe {
@@ -91,8 +91,8 @@ impl Sender {
 
     /// Nothing was in flight until now.
     #[inline(never)]
-    fn tell_start(&mut self, now: Time) {
-        let idle = now.since(self.last_sent);
+    fn tell_start(&mut self, now: Time, settings: &Settings) {
+        let idle = settings.idle(now, self.last_sent);
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 

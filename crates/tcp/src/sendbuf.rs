@@ -186,7 +186,8 @@ impl SendBuffer {
                 }
             }
             if room == 0 {
-                if self.used >= self.limit || self.lowat.is_some_and(|most| unsent + taken >= most) {
+                if self.used >= self.limit || self.lowat.is_some_and(|most| unsent + taken >= most)
+                {
                     self.is_full = true;
                     if self.chunk > 0 {
                         self.push_tail();
@@ -251,7 +252,8 @@ impl SendBuffer {
         let first = self.calls.partition_point(|&call| call <= start).saturating_sub(1);
         let mut pages = 0;
         for (place, &call) in self.calls.iter().enumerate().skip(first) {
-            let (from, to) = (start.max(call), end.min(self.calls.get(place + 1).map_or(end, |&at| at)));
+            let (from, to) =
+                (start.max(call), end.min(self.calls.get(place + 1).map_or(end, |&at| at)));
             if from < to {
                 pages += (to - 1 - call) / PAGE - (from - call) / PAGE + 1;
             }

@@ -298,8 +298,7 @@ impl Sender {
     /// The controller has moved the window that a reduction leads to.
     #[cold]
     fn follow_threshold(&mut self) {
-        if let (Some(reduction), Some(target)) =
-            (&mut self.flight.reduction, self.control.ssthresh)
+        if let (Some(reduction), Some(target)) = (&mut self.flight.reduction, self.control.ssthresh)
         {
             reduction.aim_at(target);
         }

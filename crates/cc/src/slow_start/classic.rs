@@ -82,7 +82,9 @@ fn clock(flow: &FlowState) -> u64 {
 /// What packets of segmentation offload may add to delays: the time of four at the rate of the flow
 /// (`hystart_ack_delay`).
 fn ack_delay(flow: &FlowState) -> u64 {
-    (GSO_BYTES * 4 * 1_000_000).checked_div(flow.rate).map_or(0, |delay| delay.min(MOST_ACK_DELAY_US))
+    (GSO_BYTES * 4 * 1_000_000)
+        .checked_div(flow.rate)
+        .map_or(0, |delay| delay.min(MOST_ACK_DELAY_US))
 }
 
 #[cfg(test)]

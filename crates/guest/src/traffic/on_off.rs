@@ -51,8 +51,7 @@ fn send_until(socket: &OwnedFd, timer: &OwnedFd, end: u64) -> Result<(), Errno> 
             Ok(_) | Err(Errno::AGAIN) => {}
             Err(error) => return Err(error),
         }
-        let mut ready =
-            [PollFd::new(socket, PollFlags::OUT), PollFd::new(timer, PollFlags::IN)];
+        let mut ready = [PollFd::new(socket, PollFlags::OUT), PollFd::new(timer, PollFlags::IN)];
         poll(&mut ready, None)?;
     }
     Ok(())
