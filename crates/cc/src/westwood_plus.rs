@@ -276,6 +276,11 @@ impl CongestionControl for WestwoodPlus {
         }
     }
 
+    fn on_resized(&mut self, _flow: &FlowState) {
+        self.timed_out = true;
+        self.window.vouch();
+    }
+
     fn on_recovered(&mut self, _flow: &FlowState) {
         if self.is_linux() && !self.timed_out {
             self.window.set(self.ideal());

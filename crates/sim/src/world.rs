@@ -386,6 +386,7 @@ impl<'a> World<'a> {
 /// Sends what may leave now.
 fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network<OnWire>, RouteId)) {
     while let Some(segment) = endpoint.poll_transmit(now) {
+        /*TRACEX*/ if std::env::var_os("TRACEX").is_some() { eprintln!("{:.6} {route:?} {segment:?}", now.as_picos() as f64 / 1e9); }
         network.send(route, OnWire(segment));
     }
 }

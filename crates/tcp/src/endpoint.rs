@@ -560,7 +560,11 @@ impl Endpoint {
         let ack = self.receive.origin.number(self.receive.next);
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
-            segment = segment.with_timestamps(self.timestamps(self.acks.stamp(now)));
+            let mut stamp = self.acks.stamp(now);
+            if self.send.path.is_some() {
+                stamp = self.send.stamp(now, stamp);
+            }
+            segment = segment.with_timestamps(self.timestamps(stamp));
         }
         if self.receive.has_report() && self.send.sack {
             segment = self.with_report(segment);

@@ -174,7 +174,7 @@ impl Endpoint {
             buffer.acknowledge(acked);
         }
         if self.send.has_outstanding() {
-            self.send.resend_larger(refit::NONE);
+            self.send.resend_larger(now, refit::NONE);
             self.owes_ack_first = false;
         } else {
             self.send.timer.stop();

@@ -5,6 +5,7 @@
 use crate::recovery::Phase;
 use crate::scoreboard::Sent;
 use crate::sender::Sender;
+use tcplab_units::Time;
 
 /// A size of segments that everything is too large for.
 pub(crate) const NONE: u16 = 0;
@@ -12,7 +13,7 @@ pub(crate) const NONE: u16 = 0;
 impl Sender {
     /// All segments under way with more than `most` bytes of data are lost, and leave again in segments
     /// of the size that is right now. The window stays as it is. Says whether there were any.
-    pub fn resend_larger(&mut self, most: u16) -> bool {
+    pub fn resend_larger(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
         }
@@ -28,6 +29,7 @@ impl Sender {
             self.flight.reduction = None;
             // No episode of congestion, so that it does not count as one.
             self.flight.recovery.phase = Phase::Loss;
+            self.consult(now, |cc, flow| cc.on_resized(flow));
         }
         self.flight.tail.end = None;
         self.flight.recovery.repair_lost();
