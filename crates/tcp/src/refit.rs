@@ -17,8 +17,8 @@ impl Sender {
         if !self.has_outstanding() {
             return false;
         }
-        let (written, mss) = (self.written, self.mss);
-        let found = self.flight.board.lose_larger(written, most, mss);
+        let (written, mss, ends) = (self.written, self.mss, self.packet_ends());
+        let found = self.flight.board.lose_larger(written, most, mss, &ends);
         if found == 0 {
             return false;
         }
@@ -36,12 +36,18 @@ impl Sender {
         true
     }
 
+    /// Where the packets of the send buffer end, where there is one: what leaves again is cut at them.
+    fn packet_ends(&self) -> Vec<u64> {
+        self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends())
+    }
+
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self) -> Option<Sent> {
         let lost = self.flight.board.next_lost()?;
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
-            self.flight.board.cut_lost(self.mss);
+            let ends = self.packet_ends();
+            self.flight.board.cut_lost(self.mss, &ends);
         } else if payload < mss && self.buffer.is_some() {
             while self.join_with_next(lost.start) {}
         } else {

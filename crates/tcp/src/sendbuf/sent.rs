@@ -132,6 +132,11 @@ impl SendBuffer {
         packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
     }
 
+    /// Where each packet ends that has left.
+    pub fn ends(&self) -> Vec<u64> {
+        self.sent.iter().map(|packet| packet.end).collect()
+    }
+
     /// Where the packet ends that this place is part of; there, if it has not left.
     pub fn packet_end(&self, place: u64) -> u64 {
         self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.end)
