@@ -129,6 +129,8 @@ pub(crate) struct Sender {
     pub peer_window_scale: u8,
     /// Payload bytes of a full segment, options deducted.
     pub mss: u16,
+    /// Bytes of a full segment as both ends agreed on, options included.
+    pub agreed_mss: u16,
     pub sack: bool,
     /// What is under way, and all that is known of it.
     pub flight: OnDemand,
@@ -173,6 +175,7 @@ impl Sender {
             window_set_by: (0, 0),
             peer_window_scale: 0,
             mss: settings.mss,
+            agreed_mss: settings.mss,
             sack: false,
             flight: OnDemand::default(),
             owes_cwr: false,

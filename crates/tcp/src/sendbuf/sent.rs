@@ -192,7 +192,7 @@ mod tests {
 
     /// So many packets of so many segments have left, from offset 1 on.
     fn having_sent(packets: u64, segments: u64) -> SendBuffer {
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
+        let mut buffer = SendBuffer::new(1 << 20, 10, 2, 1460);
         for _ in 0..packets {
             buffer.unsent.push_back(Packet { bytes: segments * MSS, push: false });
             buffer.used += segments * MSS + OVERHEAD;
