@@ -235,6 +235,12 @@ impl WestwoodPlus {
 }
 
 impl CongestionControl for WestwoodPlus {
+    fn on_begin(&mut self, flow: &FlowState) {
+        if self.is_linux() {
+            self.since = Some(jiffies(flow.now));
+        }
+    }
+
     fn on_transmit_start(&mut self, flow: &FlowState, _idle: Duration) {
         self.since.get_or_insert(jiffies(flow.now));
     }

@@ -480,7 +480,9 @@ impl Endpoint {
             let mss = u64::from(self.send.mss);
             let initial_window = self.send.control.cwnd;
             let start = Start { mss, initial_window, seed: self.seed };
-            self.send.begin(now, (self.build_control)(start), &self.settings);
+            // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
+            let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
+            self.send.begin(since, (self.build_control)(start), &self.settings);
             self.send.update_rate(&self.settings);
         }
     }

@@ -208,9 +208,9 @@ impl Sender {
         self.steering.is_none() && (self.is_stuck() || self.has_outstanding())
     }
 
-    /// Data begins, under this controller.
+    /// Data begins, under this controller, which counts from `since`.
     #[cold]
-    pub fn begin(&mut self, now: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
+    pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         self.control = cc.control();
         let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
         if samples_rate || settings.is_linux() {
@@ -221,7 +221,7 @@ impl Sender {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
-        self.consult(now, |cc, flow| cc.on_begin(flow));
+        self.consult(since, |cc, flow| cc.on_begin(flow));
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.widen(cwnd, windows);
