@@ -221,6 +221,9 @@ impl<'a> World<'a> {
                 }
                 let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
+                if flow.source.is_on() && !opens {
+                    self.ends[2 * number].endpoint.try_to_write();
+                }
                 self.network.set_timer(flow.timer, next, Order::Last);
                 self.tell_memory(2 * number);
                 if opens {
@@ -386,7 +389,6 @@ impl<'a> World<'a> {
 /// Sends what may leave now.
 fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network<OnWire>, RouteId)) {
     while let Some(segment) = endpoint.poll_transmit(now) {
-        /*TRACEX*/ if std::env::var_os("TRACEX").is_some() { eprintln!("{:.6} {route:?} {segment:?}", now.as_picos() as f64 / 1e9); }
         network.send(route, OnWire(segment));
     }
 }

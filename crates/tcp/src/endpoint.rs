@@ -214,6 +214,13 @@ impl Endpoint {
         taken
     }
 
+    /// The application writes next without having been told that there is room.
+    pub fn try_to_write(&mut self) {
+        if let Some(buffer) = &mut self.send.buffer {
+            buffer.try_again();
+        }
+    }
+
     /// Whether the send buffer holds an application back by itself: then it can write all it has, in as
     /// many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]

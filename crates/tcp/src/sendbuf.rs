@@ -144,6 +144,13 @@ impl SendBuffer {
         buffer
     }
 
+    /// The application writes without having been told of room: what the last packet can still take is
+    /// looked at in any case.
+    pub fn try_again(&mut self) {
+        self.is_full = false;
+        self.packet = 0;
+    }
+
     /// From now on there is room for so many windows.
     pub fn widen(&mut self, cwnd: u64, windows: u64) {
         self.windows = windows;
@@ -180,8 +187,8 @@ impl SendBuffer {
             self.packet = sizes.packet;
         }
         while taken < bytes && !self.is_full {
-            let mut room =
-                self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            let left = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            let mut room = left;
             if room > 0 {
                 room = room.min(self.page_room());
                 if room == 0 {
@@ -225,17 +232,18 @@ impl SendBuffer {
             } else {
                 Small::Always
             };
-            if taken == bytes || (is_forced && (copied == room || self.chunk == CHUNK)) {
+            let is_filled = copied == left;
+            if taken == bytes || (is_forced && (is_filled || self.chunk == CHUNK)) {
                 self.push_tail();
             }
             if self.chunk == CHUNK {
                 self.chunk = 0;
                 break;
             }
-            if is_forced && copied == room {
+            if is_forced && is_filled {
                 break;
             }
-            if copied == room && self.unsent.len() == 1 {
+            if is_filled && self.unsent.len() == 1 {
                 self.push = Push::One;
                 break;
             }
