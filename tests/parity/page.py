@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from parity.grid import PATHS, RANDOM, SEEDS, TIGHT, TRANSFERS
 from parity.measures import FIRST, METRICS, Row
 
-KEPT = "## What remains and why\n"
-"""From here on the page is written by hand, and kept."""
+KEPT = "## Random experiments\n"
+"""From here on the page is kept: what `make fuzz` wrote, and what was written by hand."""
 
 COUNTS = {metric.name for metric in METRICS if metric.is_count}
 
@@ -22,7 +22,7 @@ def page(rows: Sequence[Row], about: str, before: str) -> str:
     held = sum(bool(row.holds) for row in bounded)
     parts = [
         "# How closely the simulator follows the kernel\n",
-        f'<!-- Written by `make parity`, but for the part under "{KEPT[3:-1]}". -->\n',
+        f'<!-- Written by `make parity`, as far as "{KEPT[3:-1]}". -->\n',
         f"The same experiments on both backends: {about}. Of {len(bounded)} bounds {held} hold.",
         "`make parity` repeats all of it and writes the numbers to `target/parity.json`.\n",
         "- Each path is a dumbbell: the bottleneck's rate, the round trip without queues, the",

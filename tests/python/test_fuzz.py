@@ -1,4 +1,4 @@
-"""Random experiments: that they repeat, that the shrinker shrinks, and sixty of them on both backends.
+"""Random experiments: they repeat, differences shrink, and sixty of them run on both backends.
 
 `make fuzz` runs as many as one likes.
 """
@@ -30,7 +30,7 @@ def test_both_backends_have_all_that_is_drawn() -> None:
 
 
 def test_a_difference_is_made_small() -> None:
-    # What differs here is that the third flow is Vegas, is there after 2 s, and has 3 Mbit/s or more.
+    # Here a third flow of Vegas differs, 2 s after the beginning, with 3 Mbit/s or more.
     def differs_at(experiment: Plain) -> float | None:
         names = [(flow["from"], flow["cc"]) for flow in experiment["flows"]]
         rate = float(experiment["network"]["dumbbell"]["rate"].split()[0])
