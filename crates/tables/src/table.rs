@@ -160,6 +160,13 @@ impl<R: Row> Table<R> {
         declared.chain(extra)
     }
 
+    /// The columns by name, as far as they are filled: those that only this run has may be shorter than
+    /// the table.
+    pub fn filled(&self) -> impl Iterator<Item = (&str, &Values)> {
+        let declared = R::COLUMNS.iter().map(|column| column.name).zip(&self.columns);
+        declared.chain(self.extra.iter().map(|(name, values)| (name.as_str(), values)))
+    }
+
     /// The numbers of a declared column, if it has that kind.
     pub fn numbers(&self, name: &str) -> Option<Vec<Option<f64>>> {
         match self.declared(name)? {
