@@ -1,7 +1,7 @@
 //! A law that does not hold: which, and where.
 
 use std::fmt;
-use tcplab_tables::{Row as Declared, Table, Values, integer, number};
+use tcplab_tables::{Row as Declared, Table, Values, integer};
 
 /// What no run may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,24 +98,17 @@ impl Row {
                     .and_then(|&label| table.text(label))
                     .map(|text| format!("{text:?}")),
                 Values::Integer(values) => {
-                    values.get(number).and_then(integer_of).map(|value| value.to_string())
+                    values.get(number).and_then(integer).map(|value| value.to_string())
                 }
-                Values::Number(values) => {
-                    values.get(number).and_then(number_of).map(|value| value.to_string())
-                }
+                Values::Number(values) => values
+                    .get(number)
+                    .and_then(tcplab_tables::number)
+                    .map(|value| value.to_string()),
             };
             (name.to_owned(), cell.unwrap_or_else(|| "nothing".into()))
         });
         Self { table: R::TABLE, number, cells: cells.collect() }
     }
-}
-
-fn integer_of(value: &i64) -> Option<i64> {
-    integer(value)
-}
-
-fn number_of(value: &f64) -> Option<f64> {
-    number(value)
 }
 
 /// Where and how a law is broken.
@@ -131,6 +124,7 @@ pub struct Broken {
 
 impl Broken {
     /// In a row of a table.
+    #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(crate) fn at<R: Declared>(
         law: Law,
         table: &Table<R>,
@@ -141,6 +135,7 @@ impl Broken {
     }
 
     /// In no row.
+    #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(crate) fn in_all(law: Law, what: impl Into<String>) -> Box<Self> {
         Box::new(Self { law, what: what.into(), row: None })
     }

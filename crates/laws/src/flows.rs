@@ -3,8 +3,8 @@
 use crate::Slack;
 use crate::broken::{Broken, Law};
 use crate::capacity::Capacity;
-use crate::path::flow_of;
-use crate::view::{Known, integers, labels, numbers};
+use crate::path::Names;
+use crate::view::{integers, labels, numbers};
 use tcplab_model::{FlowPlan, Plan};
 use tcplab_tables::Tables;
 
@@ -19,10 +19,9 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
             .map(|name| numbers(flows, name));
     let [bytes, sent, again] =
         ["bytes", "sent_segments", "retransmitted_segments"].map(|name| integers(flows, name));
-    let mut known = Known::new();
+    let planned = Names::new(plan);
     for row in 0..flows.len() {
-        let flow =
-            known.get(names[row], || flows.text(names[row]).and_then(|it| flow_of(plan, it)));
+        let flow = flows.text(names[row]).and_then(|name| planned.flow(name, row));
         let Some(flow) = flow else {
             return Err(Broken::at(Law::Value, flows, row, "the experiment has no such flow"));
         };

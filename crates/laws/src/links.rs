@@ -2,6 +2,7 @@
 
 use crate::broken::{Broken, Law};
 use crate::capacity::Capacity;
+use crate::path::{Names, hint};
 use crate::values;
 use crate::view::{Known, integers, labels, numbers};
 use crate::{PART, Slack};
@@ -72,6 +73,7 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
     let mean = ["queue_mean_packets", "queue_mean_bytes"].map(|name| numbers(links, name));
     let mut lanes: Vec<Lane> = plan.lanes.iter().map(|lane| Lane::new(lane, slack)).collect();
     let mut known = Known::new();
+    let planned = Names::new(plan);
     let end_s = plan.duration.as_secs_f64();
     let counts = COUNTS.map(|name| integers(links, name));
     for start in (0..links.len()).step_by(PART) {
@@ -79,10 +81,8 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
         values::check_rows(plan, links, rows.clone())?;
         for row in rows {
             let label = names[row];
-            let lane = known.get(label, || {
-                let name = links.text(label);
-                plan.lanes.iter().position(|lane| Some(lane.name.as_str()) == name)
-            });
+            let lane = known
+                .get(label, || links.text(label).and_then(|name| planned.lane(name, hint(label))));
             let Some(lane) = lane else {
                 let what = "the experiment has no such link";
                 return Err(Broken::at(Law::Value, links, row, what));
@@ -117,8 +117,9 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
             }
             lane.least = lane.least.min(ahead);
             let time = times[row] - lane.time_s;
-            let late = if slack.late_s > 0.0 { slack.late_s / time.max(slack.late_s) } else { 0.0 };
-            let share = 1.0 + ROUNDING + late;
+            let tolerance =
+                if slack.late_s > 0.0 { slack.late_s / time.max(slack.late_s) } else { 0.0 };
+            let share = 1.0 + ROUNDING + tolerance;
             if !(0.0..=share).contains(&utilisation[row]) {
                 return Err(Broken::at(
                     Law::Rate,

@@ -31,7 +31,7 @@ impl<T: Copy + Default> Last<T> {
 /// The rows of each flow or link follow each other in time; without a column of these, all rows do.
 pub(crate) struct Times<'a, R> {
     table: &'a Table<R>,
-    times: &'a [f64],
+    at: &'a [f64],
     labels: Option<&'a [u32]>,
     end_s: f64,
     last: Last<f64>,
@@ -40,13 +40,13 @@ pub(crate) struct Times<'a, R> {
 impl<'a, R: Row> Times<'a, R> {
     pub fn new(table: &'a Table<R>, of: Option<&str>, end_s: f64) -> Self {
         let labels = of.map(|of| labels(table, of));
-        Self { table, times: numbers(table, "time_s"), labels, end_s, last: Last(Vec::new()) }
+        Self { table, at: numbers(table, "time_s"), labels, end_s, last: Last(Vec::new()) }
     }
 
     /// Checks the next rows.
     pub fn check(&mut self, rows: Range<usize>) -> Result<(), Box<Broken>> {
         for row in rows {
-            let time = self.times[row];
+            let time = self.at[row];
             let last = self.last.of(self.labels.map_or(0, |labels| labels[row]));
             if time < *last || time > self.end_s {
                 let what = if time < *last {
@@ -66,21 +66,21 @@ impl<'a, R: Row> Times<'a, R> {
 pub(crate) struct Counts<'a, R> {
     table: &'a Table<R>,
     name: &'a str,
-    counts: &'a [i64],
+    values: &'a [i64],
     labels: &'a [u32],
     last: Last<i64>,
 }
 
 impl<'a, R: Row> Counts<'a, R> {
     pub fn new(table: &'a Table<R>, of: &str, name: &'a str) -> Self {
-        let counts = integers(table, name);
-        Self { table, name, counts, labels: labels(table, of), last: Last(Vec::new()) }
+        let values = integers(table, name);
+        Self { table, name, values, labels: labels(table, of), last: Last(Vec::new()) }
     }
 
     /// Checks the next rows.
     pub fn check(&mut self, rows: Range<usize>) -> Result<(), Box<Broken>> {
         for row in rows {
-            let count = self.counts[row];
+            let count = self.values[row];
             let last = self.last.of(self.labels[row]);
             if count < *last {
                 let what = format!("`{}` is {count}, after {last}", self.name);
@@ -95,9 +95,9 @@ impl<'a, R: Row> Counts<'a, R> {
 /// A flow that is to begin after the end of the run does neither begin nor end in it.
 fn check_flows(tables: &Tables, end_s: f64) -> Result<(), Box<Broken>> {
     let flows = &tables.flows;
-    let (starts, ends) = (numbers(flows, "start_s"), numbers(flows, "end_s"));
+    let (began, ended) = (numbers(flows, "start_s"), numbers(flows, "end_s"));
     let outcomes = labels(flows, "outcome");
-    for (row, (&start, &end)) in starts.iter().zip(ends).enumerate() {
+    for (row, (&start, &end)) in began.iter().zip(ended).enumerate() {
         let has_begun = flows.text(outcomes[row]) != Some("not started");
         let what = if start < 0.0 || end > end_s {
             format!("it lasts from {start} to {end}, and the run from 0 to {end_s}")

@@ -2,6 +2,7 @@
 
 use crate::Slack;
 use crate::broken::{Broken, Law};
+use crate::path::{Names, hint};
 use crate::view::{Known, integers, labels, numbers};
 use tcplab_model::Plan;
 use tcplab_tables::{DropRow, Table, Tables};
@@ -32,32 +33,34 @@ struct Walk<'a> {
     times: &'a [f64],
     links: &'a [u32],
     reasons: &'a [u32],
+    planned: Names<'a>,
     lanes: Known<Option<usize>>,
     kinds: Known<Kind>,
 }
 
 impl<'a> Walk<'a> {
-    fn new(drops: &'a Table<DropRow>) -> Self {
+    fn new(plan: &'a Plan, drops: &'a Table<DropRow>) -> Self {
         Self {
             drops,
             times: numbers(drops, "time_s"),
             links: labels(drops, "link"),
             reasons: labels(drops, "reason"),
+            planned: Names::new(plan),
             lanes: Known::new(),
             kinds: Known::new(),
         }
     }
 
     /// The lane of a drop and what it counts as; nothing if no lane counts it.
-    fn drop(&mut self, plan: &Plan, row: usize) -> Option<(usize, Kind)> {
+    fn drop(&mut self, row: usize) -> Option<(usize, Kind)> {
         let (drops, link, reason) = (self.drops, self.links[row], self.reasons[row]);
+        let planned = &self.planned;
         if link == u32::MAX {
             return None;
         }
-        let lane = self.lanes.get(link, || {
-            let name = drops.text(link);
-            plan.lanes.iter().position(|lane| Some(lane.name.as_str()) == name)
-        })?;
+        let lane = self
+            .lanes
+            .get(link, || drops.text(link).and_then(|name| planned.lane(name, hint(link))))?;
         let kind = self.kinds.get(reason, || match drops.text(reason) {
             Some(LOST) => Kind::Lost,
             Some(TOO_LARGE) => Kind::Elsewhere,
@@ -73,20 +76,19 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
     let names = labels(links, "link");
     let mut last: Vec<Option<usize>> = vec![None; plan.lanes.len()];
     let mut known = Known::new();
+    let planned = Names::new(plan);
     for (row, &label) in names.iter().enumerate() {
-        let lane = known.get(label, || {
-            let name = links.text(label);
-            plan.lanes.iter().position(|lane| Some(lane.name.as_str()) == name)
-        });
+        let lane =
+            known.get(label, || links.text(label).and_then(|name| planned.lane(name, hint(label))));
         if let Some(lane) = lane {
             last[lane] = Some(row);
         }
     }
     let times = numbers(links, "time_s");
     let mut listed = vec![Listed::default(); plan.lanes.len()];
-    let mut walk = Walk::new(&tables.drops);
+    let mut walk = Walk::new(plan, &tables.drops);
     for row in 0..tables.drops.len() {
-        let Some((lane, kind)) = walk.drop(plan, row) else { continue };
+        let Some((lane, kind)) = walk.drop(row) else { continue };
         let Some(at) = last[lane].map(|row| times[row]) else { continue };
         let of = &mut listed[lane];
         let counts = if kind == Kind::Lost { &mut of.lost } else { &mut of.dropped };
@@ -128,9 +130,9 @@ pub(crate) fn check_totals(plan: &Plan, tables: &Tables) -> Result<(), Box<Broke
         return Err(Broken::at(Law::Packets, &tables.runs, 0, what));
     }
     let mut listed = vec![(0, 0); lanes.len()];
-    let mut walk = Walk::new(&tables.drops);
+    let mut walk = Walk::new(plan, &tables.drops);
     for row in 0..tables.drops.len() {
-        match walk.drop(plan, row) {
+        match walk.drop(row) {
             Some((lane, Kind::Lost)) => listed[lane].1 += 1,
             Some((lane, _)) => listed[lane].0 += 1,
             None => {}

@@ -46,7 +46,7 @@ pub(crate) fn check_rows<R: Row>(
         let is_optional = R::COLUMNS.get(number).is_none_or(|column| column.is_optional);
         let wrong = match values {
             Values::Number(values) if is_optional => {
-                position(part(values, &rows), |it| it.is_infinite())
+                position(part(values, &rows), f64::is_infinite)
             }
             Values::Number(values) => position(part(values, &rows), |it| !it.is_finite()),
             Values::Text(values) if !is_optional => {

@@ -51,7 +51,8 @@ rows! {
         goodput_mbit_s: Option<f64>,
         /// Goodput as a share of the rate of the slowest link on the way.
         bottleneck_share: Option<f64>,
-        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive.
+        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive. A
+        /// connection of programs lasts until it is closed.
         completion_s: Option<f64>,
         /// How it ended: completed, running, not started, reset, timed out.
         outcome: Label,
