@@ -124,3 +124,32 @@ def test_bursts_between_samples_are_seen_alike_on_both_backends(queue: str, tmp_
         waited_us = sum(34.667 + 1000 * number - 12 * (number + 1) for number in range(10))
         assert row["queue_mean_packets"] == pytest.approx(waited_us / 500_000, rel=1e-6), backend
         assert row["queue_mean_bytes"] == pytest.approx(1500 * waited_us / 500_000, rel=1e-6)
+
+
+def test_the_clock_of_timestamps_is_too_coarse_for_rtts(tmp_path: Path) -> None:
+    file = tmp_path / "old.toml"
+    # The path takes 10.064 ms; the clock shows whole milliseconds.
+    lossy = 'delay = "5 ms"\nloss = "10 %"'
+    file.write_text(
+        "repeat = 20\n"
+        + SMALL.replace('delay = "5 ms"', lossy)
+        + '[stack]\nprofile = "linux-2.6.26"\ntimestamps = true\n'
+    )
+    least = lab.run(file).flows["rtt_min_ms"].drop_nulls()
+    assert least.min() >= 10.063
+
+
+def test_data_that_came_with_the_syn_counts(tmp_path: Path) -> None:
+    file = tmp_path / "fast.toml"
+    # The second connection's data is at the server, its answer not yet at the client.
+    file.write_text(
+        'duration = "300 ms"\n'
+        '[network.chain]\nrate = "10 Mbit/s"\ndelay = "50 ms"\n'
+        "[stack]\nfast_open = true\n"
+        '[[flows]]\nfrom = "client"\nto = "server"\ntraffic = { kind = "bulk", size = "1 kB" }\n'
+        '[[flows]]\nfrom = "client"\nto = "server"\nstart = "220 ms"\n'
+    )
+    row = lab.run(file).flows.row(1, named=True)
+    # 80 ms until the end.
+    assert row["bytes"] > 0
+    assert row["goodput_mbit_s"] == pytest.approx(row["bytes"] * 8 / 0.08 / 1e6)

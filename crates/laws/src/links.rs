@@ -43,6 +43,10 @@ impl Lane {
             QueueLimit::Packets(packets) if in_bytes => {
                 QueueLimit::Bytes(packets.saturating_mul(lane.mtu))
             }
+            // Linux limits each of three bands, and control packets not at all (`fq_enqueue`).
+            _ if matches!(lane.queue.discipline, Discipline::Fq { .. }) => {
+                QueueLimit::Packets(u64::MAX)
+            }
             limit => limit,
         };
         let capacity = Capacity::of(lane);

@@ -441,8 +441,9 @@ impl<'a> Recorder<'a> {
         let traffic = &self.job.flows[key.0].traffic;
         let was_connected =
             || connection.client.as_ref().is_some_and(|client| client.was_connected);
-        let has_lasted =
-            elapsed > 0.0 && (matches!(traffic, Traffic::Udp { .. }) || was_connected());
+        // With Fast Open data arrives before the answer to the SYN does.
+        let has_connected = matches!(traffic, Traffic::Udp { .. }) || bytes > 0 || was_connected();
+        let has_lasted = elapsed > 0.0 && has_connected;
         let goodput = has_lasted.then(|| bytes as f64 * 8.0 / elapsed);
         let bottleneck = self.plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
         let rtt = sender.as_ref().filter(|sender| sender.rtt_count > 0);

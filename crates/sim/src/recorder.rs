@@ -168,7 +168,9 @@ impl Recorder {
             let end = if flow.is_complete() { flow.last_arrival } else { ended_at };
             let elapsed = end.since(flow.start).as_secs_f64();
             let bits = flow.received as f64 * 8.0;
-            let has_lasted = sender.has_connected() && elapsed > 0.0;
+            // With Fast Open data arrives before the answer to the SYN does.
+            let has_connected = sender.has_connected() || flow.received > 0;
+            let has_lasted = has_connected && elapsed > 0.0;
             let goodput = has_lasted.then(|| bits / elapsed);
             let bottleneck = plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
             let counters = sender.counters();

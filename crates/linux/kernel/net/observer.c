@@ -138,14 +138,17 @@ static struct totals totals(const struct connection *connection)
 	const struct tcp_sock *tp = tcp_sk(connection->sk);
 	const int has_closed = TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK;
 	const bool has_fin = (1 << connection->sk->sk_state) & has_closed;
-	const s64 written = tp->bytes_acked + (tp->write_seq - tp->snd_una) - connection->is_client - has_fin;
+	const bool has_sent_fin = has_fin && tp->snd_nxt == tp->write_seq;
+	const s64 acked = tp->bytes_acked - connection->is_client;
+	const s64 written = acked + (tp->write_seq - tp->snd_una) - has_fin;
+	const s64 sent = acked + (tp->snd_nxt - tp->snd_una) - has_sent_fin;
 
 	return (struct totals) {
 		/* The SYN of the one that connects counts as a byte there, and so does the FIN here. */
 		.acked = tp->bytes_acked - (connection->is_client && tp->bytes_acked > 0),
 		.received = tp->bytes_received - sock_flag(connection->sk, SOCK_DONE),
 		.written = max_t(s64, 0, written),
-		.sent_bytes = tp->bytes_sent - tp->bytes_retrans,
+		.sent_bytes = max_t(s64, 0, sent),
 		.sent = tp->data_segs_out,
 		.retransmitted = tp->total_retrans - connection->bare,
 	};
