@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 from tcplab import cc
 from tcplab._compare import Comparison, compare
-from tcplab._core import ConfigError, Kernel, KernelError, RunError, __version__
+from tcplab._core import (
+    ConfigError,
+    InternalError,
+    Kernel,
+    KernelError,
+    RunError,
+    __version__,
+)
 from tcplab._experiment import load
 from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
 from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
 from tcplab._results import Results
 from tcplab._run import run
+from tcplab._verify import Finding, Verification, verify
 from tcplab.experiment import (
     Antiparallel,
     ArrivalsTraffic,
@@ -87,6 +95,7 @@ __all__ = [
     "Dumbbell",
     "EmpiricalSizes",
     "Experiment",
+    "Finding",
     "FixedSizes",
     "Flow",
     "FqCodelQueue",
@@ -95,6 +104,7 @@ __all__ = [
     "GilbertTimeLoss",
     "Host",
     "IndependentLoss",
+    "InternalError",
     "Keepalive",
     "Kernel",
     "KernelError",
@@ -123,6 +133,7 @@ __all__ = [
     "Stack",
     "Traffic",
     "UdpTraffic",
+    "Verification",
     "WebTraffic",
     "ZipfSizes",
     "__version__",
@@ -140,6 +151,7 @@ __all__ = [
     "remove_kernel",
     "run",
     "schema",
+    "verify",
 ]
 
 

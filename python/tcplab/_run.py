@@ -45,6 +45,7 @@ def run(
         ConfigError: The experiment cannot be run.
         KernelError: A kernel is needed and cannot be had.
         RunError: A kernel, or a program in it, failed.
+        InternalError: A run broke a law that no run may break: a mistake in tcplab.
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was finished until then is kept in the folder.
     """

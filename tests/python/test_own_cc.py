@@ -118,6 +118,16 @@ def test_a_decision_is_a_control(said: Any, message: str) -> None:
         lab.run(experiment("wrong"))
 
 
+def test_what_is_probed_is_finite() -> None:
+    class Endless(Reno):
+        def probe(self) -> dict[str, float]:
+            return {"something": float("inf")}
+
+    lab.cc.register("endless", Endless, version="any")
+    with pytest.raises(ValueError, match="`something` is infinite"):
+        lab.run(experiment("endless"))
+
+
 @pytest.mark.parametrize("cwnd", [float("nan"), -1, float("inf")])
 def test_a_window_is_a_number_of_segments(cwnd: float) -> None:
     with pytest.raises(ValueError, match="cwnd: expected a number of segments"):

@@ -89,10 +89,29 @@ fn plans_for_kernels(
 
 /// One run with nothing left open.
 #[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Plan(Arc<tcplab_model::Plan>);
+pub(crate) struct Plan(pub(crate) Arc<tcplab_model::Plan>);
 
 #[pymethods]
 impl Plan {
+    /// Reads a plan back from `to_json`.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let plan = py.detach(|| tcplab_model::Plan::from_json(text));
+        let plan = plan.map_err(|error| errors::unreadable_plan(&error))?;
+        Ok(Self(Arc::new(plan)))
+    }
+
+    /// The id that the plan's content gives it.
+    #[getter]
+    fn derived_id(&self) -> String {
+        self.0.derived_id()
+    }
+
+    #[getter]
+    fn version(&self) -> &str {
+        &self.0.version
+    }
+
     #[getter]
     fn id(&self) -> &str {
         &self.0.id
@@ -160,7 +179,7 @@ impl Watch {
     }
 }
 
-/// Runs a plan; gives its tables by name, the digest of them all, and further files by name.
+/// Runs a plan and checks what came out; gives its tables by name, the digest of them all, and further files by name.
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "Python takes it apart at once")]
 pub(crate) fn run(
@@ -179,6 +198,9 @@ pub(crate) fn run(
             let ran = own::within(&watch, || tcplab_sim::run(&plan, &watch))?;
             Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
         };
+        let checked = tcplab_laws::check(&plan, tables);
+        let checked = checked.map_err(|broken| errors::internal(&plan, &broken))?;
+        let tables = checked.tables();
         let frames = vec![
             ("runs", frame(&tables.runs)?),
             ("flows", frame(&tables.flows)?),

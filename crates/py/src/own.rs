@@ -209,7 +209,13 @@ impl CongestionControl for Own {
             let said = object.call_method0("probe").and_then(|said| {
                 let values = said.cast_into::<PyDict>()?;
                 let value = |name: &&'static str| match values.get_item(name)? {
-                    Some(value) => value.extract::<f64>().map(|value| (*name, value)),
+                    Some(value) => match value.extract::<f64>()? {
+                        value if value.is_infinite() => {
+                            let what = format!("probe() says that `{name}` is infinite");
+                            Err(PyValueError::new_err(what))
+                        }
+                        value => Ok((*name, value)),
+                    },
                     None => Err(PyValueError::new_err(format!("probe() says nothing of `{name}`"))),
                 };
                 self.names.iter().map(value).collect::<PyResult<Vec<_>>>()

@@ -47,11 +47,12 @@ rows! {
         end_s: f64,
         /// Bytes that reached the application.
         bytes: u64,
-        /// Those bytes over the time from start to end, in Mbit/s.
-        goodput_mbit_s: f64,
+        /// Those bytes over the time from start to end, in Mbit/s; nothing if the flow never connected.
+        goodput_mbit_s: Option<f64>,
         /// Goodput as a share of the rate of the slowest link on the way.
-        bottleneck_share: f64,
-        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive.
+        bottleneck_share: Option<f64>,
+        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive. A
+        /// connection of programs lasts until it is closed.
         completion_s: Option<f64>,
         /// How it ended: completed, running, not started, reset, timed out.
         outcome: Label,
@@ -113,6 +114,14 @@ rows! {
         queue_packets: u64,
         /// Their bytes.
         queue_bytes: u64,
+        /// The most packets that waited at once since the row before.
+        queue_max_packets: u64,
+        /// The most bytes that waited at once since the row before.
+        queue_max_bytes: u64,
+        /// Packets that waited, as the mean over the time since the row before.
+        queue_mean_packets: f64,
+        /// Bytes that waited, as the mean over the time since the row before.
+        queue_mean_bytes: f64,
         /// Packets the queue had no room for, or its discipline dropped.
         dropped_packets: u64,
         /// Packets lost on the wire.

@@ -273,6 +273,8 @@ impl Sender {
     ) -> Option<Duration> {
         let at = Progressed { una: self.una, nxt: self.nxt };
         let mut newest = progress.newest().map(|sent| settings.elapsed(now, sent));
+        // The clock of timestamps is too coarse for what is reported.
+        let reported = newest;
         let mut measured = progress.oldest().map(|sent| settings.elapsed(now, sent));
         if measured.is_none() && settings.is_linux() && progress.acked > 0 {
             // The echoed timestamp tells which of several it was that arrived.
@@ -284,9 +286,9 @@ impl Sender {
         }
         if let Some(rtt) = newest {
             self.min_rtt = self.min_rtt.min(rtt);
-            if !self.counts_by_rack(settings) {
-                self.rtt.note(rtt);
-            }
+        }
+        if let Some(rtt) = reported.filter(|_| !self.counts_by_rack(settings)) {
+            self.rtt.note(rtt);
         }
         newest
     }
@@ -299,8 +301,10 @@ impl Sender {
             self.note_reordering(lowest, settings);
         }
         self.flight.rack.adapt(self.una, self.nxt);
-        if self.counts_by_rack(settings) && progress.delivered > 0 {
-            self.rtt.note(self.flight.rack.rtt);
+        let rtt = self.flight.rack.rtt;
+        // It is zero as long as all that was delivered had been sent twice.
+        if self.counts_by_rack(settings) && progress.delivered > 0 && !rtt.is_zero() {
+            self.rtt.note(rtt);
         }
     }
 

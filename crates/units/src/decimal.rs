@@ -137,7 +137,7 @@ impl Notation {
     }
 }
 
-/// Gives a quantity its text form: `FromStr`, `Display` and `Serialize` by one notation.
+/// Gives a quantity its text form: `FromStr`, `Display`, `Serialize` and `Deserialize` by one notation.
 macro_rules! written_as {
     ($type:ident, $notation:expr) => {
         impl std::str::FromStr for $type {
@@ -156,6 +156,13 @@ macro_rules! written_as {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(input)?;
+                text.parse().map_err(serde::de::Error::custom)
             }
         }
     };

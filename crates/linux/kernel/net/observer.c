@@ -9,6 +9,7 @@
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
+#include <linux/icmp.h>
 #include <linux/inet_diag.h>
 #include <linux/init.h>
 #include <linux/interrupt.h>
@@ -101,7 +102,7 @@ void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length)
 
 /* What a connection has done in all, as the kernel counts. */
 struct totals {
-	u64 acked, received, sent, retransmitted;
+	u64 acked, received, written, sent_bytes, sent, retransmitted;
 };
 
 struct connection {
@@ -112,6 +113,7 @@ struct connection {
 	u64 begun;
 	u64 asked;		/* when the ACK came that has not been sampled yet */
 	u32 delivered;
+	u32 bare;		/* retransmissions without data: of SYN and FIN */
 	u8 state;		/* TCP_CA_Open, ... */
 	bool is_client;
 	struct totals before;	/* at the beginning of its session */
@@ -140,13 +142,21 @@ static struct connection *connection_of(const struct sock *sk)
 static struct totals totals(const struct connection *connection)
 {
 	const struct tcp_sock *tp = tcp_sk(connection->sk);
+	const int has_closed = TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK;
+	const bool has_fin = (1 << connection->sk->sk_state) & has_closed;
+	const bool has_sent_fin = has_fin && tp->snd_nxt == tp->write_seq;
+	const s64 acked = tp->bytes_acked - connection->is_client;
+	const s64 written = acked + (tp->write_seq - tp->snd_una) - has_fin;
+	const s64 sent = acked + (tp->snd_nxt - tp->snd_una) - has_sent_fin;
 
 	return (struct totals) {
 		/* The SYN of the one that connects counts as a byte there, and so does the FIN here. */
 		.acked = tp->bytes_acked - (connection->is_client && tp->bytes_acked > 0),
 		.received = tp->bytes_received - sock_flag(connection->sk, SOCK_DONE),
+		.written = max_t(s64, 0, written),
+		.sent_bytes = max_t(s64, 0, sent),
 		.sent = tp->data_segs_out,
-		.retransmitted = tp->total_retrans,
+		.retransmitted = tp->total_retrans - connection->bare,
 	};
 }
 
@@ -186,21 +196,24 @@ static void announce_known(void)
 			announce(connection);
 }
 
-static void begin_watching(struct sock *sk, bool is_client)
+static struct connection *begin_watching(struct sock *sk, bool is_client)
 {
 	struct connection *connection = kzalloc(sizeof(*connection), GFP_ATOMIC);
 
 	if (!connection)
-		return;
+		return NULL;
 	connection->sk = sk;
 	connection->is_client = is_client;
 	connection->id = ++last_id;
 	connection->begun = ktime_get_ns();
+	/* Where it is accepted: the repeated SYN-ACKs. */
+	connection->bare = tcp_sk(sk)->total_retrans;
 	connection->summary.rtt_min_us = NEVER;
 	INIT_LIST_HEAD(&connection->unsampled);
 	hash_add(connections, &connection->by_sock, (unsigned long)sk);
 	list_add_tail(&connection->list, &in_order);
 	list_add_tail(&connection->unannounced, &unannounced);
+	return connection;
 }
 
 static void summarise(struct connection *connection, u64 now, bool is_over)
@@ -215,6 +228,8 @@ static void summarise(struct connection *connection, u64 now, bool is_over)
 		announce(connection);
 	summary->acked_bytes = acked_bytes(connection);
 	summary->received_bytes = all.received - before.received;
+	summary->written_bytes = all.written - before.written;
+	summary->sent_bytes = all.sent_bytes - before.sent_bytes;
 	summary->sent_segments = all.sent - before.sent;
 	summary->retransmitted_segments = all.retransmitted - before.retransmitted;
 	summary->error = sk->sk_err ? sk->sk_err : READ_ONCE(sk->sk_err_soft);
@@ -334,7 +349,9 @@ static void on_state(void *data, const struct sock *sk, const int old, const int
 		return;
 	connection = connection_of(sk);
 	if (!connection && (new == TCP_SYN_SENT || new == TCP_ESTABLISHED))
-		begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
+		connection = begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
+	if (connection && new == TCP_ESTABLISHED)
+		connection->summary.was_connected = true;
 	else if (connection && new == TCP_CLOSE)
 		stop_watching(connection);
 	announce_known();
@@ -356,6 +373,24 @@ static void on_segment(void *data, struct sock *sk, struct sk_buff *skb)
 	tasklet_schedule(&finisher);
 }
 
+/* A segment was sent again. Those without data count nowhere as data. */
+static void on_retransmission(void *data, const struct sock *sk, const struct sk_buff *skb)
+{
+	struct connection *connection = connection_of(sk);
+
+	if (connection && !skb->len)
+		connection->bare++;
+}
+
+/* Of a socket that is there already: one of Fast Open. */
+static void on_repeated_syn_ack(void *data, const struct sock *sk, const struct request_sock *request)
+{
+	struct connection *connection = connection_of(sk);
+
+	if (connection)
+		connection->bare++;
+}
+
 static void on_congestion_state(void *data, struct sock *sk, const u8 state)
 {
 	struct connection *connection = connection_of(sk);
@@ -371,21 +406,42 @@ static void on_congestion_state(void *data, struct sock *sk, const u8 state)
 	connection->state = state;
 }
 
+static bool has_ports(const struct iphdr *ip)
+{
+	return ip->protocol == IPPROTO_TCP || ip->protocol == IPPROTO_UDP;
+}
+
+/* Whether it is a notice that says what became of another packet, and begins with its headers. */
+static bool quotes_packet(const struct sk_buff *skb)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	const u8 *icmp = (const u8 *)ip + ip->ihl * 4;
+
+	return ip->protocol == IPPROTO_ICMP && icmp + 8 + sizeof(*ip) + 8 <= skb_tail_pointer(skb) &&
+		*icmp == ICMP_DEST_UNREACH;
+}
+
 void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason)
 {
 	const struct iphdr *ip = ip_hdr(skb);
-	const struct udphdr *ports = (const struct udphdr *)((const u8 *)ip + ip->ihl * 4);
+	const struct iphdr *about = ip;
+	const struct udphdr *ports;
 	struct tcplab_drop content = {};
 
 	if (tcplab_start == NEVER || skb->protocol != htons(ETH_P_IP) || !skb_network_header(skb))
 		return;
-	if (ip->version != 4 || (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP))
+	if (ip->version != 4 || (lane == TCPLAB_NO_LANE && !has_ports(ip)))
 		return;
 	announce_known();
-	content.address = ip->saddr;
-	content.peer_address = ip->daddr;
-	content.port = ntohs(ports->source);
-	content.peer_port = ntohs(ports->dest);
+	if (quotes_packet(skb))
+		about = (const struct iphdr *)((const u8 *)ip + ip->ihl * 4 + 8);
+	content.address = about->saddr;
+	content.peer_address = about->daddr;
+	if (has_ports(about)) {
+		ports = (const struct udphdr *)((const u8 *)about + about->ihl * 4);
+		content.port = ntohs(ports->source);
+		content.peer_port = ntohs(ports->dest);
+	}
 	content.bytes = ntohs(ip->tot_len);
 	strscpy(content.reason, reason, sizeof(content.reason));
 	tcplab_emit(TCPLAB_DROP, lane, time, &content, sizeof(content));
@@ -405,6 +461,9 @@ static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_dr
 #endif
 )
 {
+	/* Disciplines drop without a reason what they take out of the queue. */
+	if (reason == SKB_DROP_REASON_NOT_SPECIFIED && tcplab_working_lane != TCPLAB_NO_LANE)
+		reason = SKB_DROP_REASON_QDISC_DROP;
 	if (reason > SKB_DROP_REASON_NOT_SPECIFIED && reason < ARRAY_SIZE(reasons) && reasons[reason] &&
 	    skb_network_header_len(skb) >= sizeof(struct iphdr))
 		tcplab_emit_drop(tcplab_working_lane, ktime_get_ns(), skb, reasons[reason]);
@@ -431,6 +490,7 @@ static DECLARE_TASKLET(sampler, take_samples);
 static void take_lanes(struct tasklet_struct *tasklet)
 {
 	tcplab_emit_lanes(lane_time);
+	tcplab_begin_interval();
 }
 static DECLARE_TASKLET(lane_sampler, take_lanes);
 
@@ -531,7 +591,10 @@ static int begin_session(char *text)
 		summarise(connection, now, false);
 		connection->before = totals(connection);
 		connection->before.acked += tcp_sk(connection->sk)->write_seq - tcp_sk(connection->sk)->snd_una;
-		connection->summary = (struct tcplab_summary) { .rtt_min_us = NEVER };
+		connection->summary = (struct tcplab_summary) {
+			.rtt_min_us = NEVER,
+			.was_connected = connection->summary.was_connected,
+		};
 	}
 	tcplab_emit(TCPLAB_TEXT, 0, now, text, strlen(text));
 	local_bh_enable();
@@ -598,6 +661,8 @@ static int __init observer_start(void)
 	error = register_trace_inet_sock_set_state(on_state, NULL) ?:
 		register_trace_tcp_probe(on_segment, NULL) ?:
 		register_trace_tcp_cong_state_set(on_congestion_state, NULL) ?:
+		register_trace_tcp_retransmit_skb(on_retransmission, NULL) ?:
+		register_trace_tcp_retransmit_synack(on_repeated_syn_ack, NULL) ?:
 		register_trace_kfree_skb(on_drop, NULL);
 	if (error)
 		return error;

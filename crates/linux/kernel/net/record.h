@@ -47,6 +47,7 @@ struct tcplab_sample {
 /* What a connection has done, or one session of it. */
 struct tcplab_summary {
 	__u64 acked_bytes, received_bytes;
+	__u64 written_bytes, sent_bytes;	/* by the application; for the first time */
 	__u64 sent_segments, retransmitted_segments;
 	__u64 timeouts, episodes;
 	__u64 rtt_count, rtt_sum_us, rtt_min_us, rtt_max_us;
@@ -54,6 +55,7 @@ struct tcplab_summary {
 	__u8 algorithm[16];
 	__u32 error;		/* sk_err: why it ended */
 	__u32 is_over;
+	__u64 was_connected;	/* the handshake came to its end */
 };
 
 struct tcplab_lane_state {
@@ -61,7 +63,12 @@ struct tcplab_lane_state {
 	__u64 dropped_packets, lost_packets, marked_packets;
 	__u64 sent_packets, sent_bytes;
 	__u64 busy_ps;
-	__u64 arrived_packets;
+	__u64 entered_packets, arrived_packets;
+	__u64 transit_packets;	/* transmission begun, not arrived */
+	/* The most that waited since the last interval of record.links began. */
+	__u64 queue_max_packets, queue_max_bytes;
+	/* Packets and bytes that waited, times how long in picoseconds; the low half first. */
+	__u64 queue_packet_ps[2], queue_byte_ps[2];
 };
 
 struct tcplab_drop {
@@ -89,5 +96,8 @@ extern u64 tcplab_start;
 
 /* lane.c: tells of the state of all lanes. */
 void tcplab_emit_lanes(u64 time);
+
+/* lane.c: the greatest queues are those from now on. */
+void tcplab_begin_interval(void);
 
 #endif
