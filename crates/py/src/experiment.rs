@@ -52,8 +52,13 @@ impl Document {
                 return Err(errors::config(&problem.at("").into(), None));
             }
         };
-        let plans = planned.map_err(|mistakes| errors::config(&mistakes, self.file.as_deref()))?;
-        Ok(plans.into_iter().map(|plan| Plan(Arc::new(plan))).collect())
+        let file = self.file.as_deref();
+        let plans = planned.map_err(|mistakes| errors::config(&mistakes, file))?;
+        let plans = plans.into_iter().map(|plan| {
+            let lines = plan.warnings.iter().map(|warning| errors::line(warning, file));
+            Plan { warnings: lines.collect(), plan: Arc::new(plan) }
+        });
+        Ok(plans.collect())
     }
 }
 
@@ -89,52 +94,61 @@ fn plans_for_kernels(
 
 /// One run with nothing left open.
 #[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Plan(Arc<tcplab_model::Plan>);
+pub(crate) struct Plan {
+    plan: Arc<tcplab_model::Plan>,
+    /// With the name of the file and the line.
+    warnings: Vec<String>,
+}
 
 #[pymethods]
 impl Plan {
     #[getter]
     fn id(&self) -> &str {
-        &self.0.id
+        &self.plan.id
     }
 
     #[getter]
     fn experiment(&self) -> &str {
-        &self.0.experiment
+        &self.plan.experiment
     }
 
     #[getter]
     fn seed(&self) -> u64 {
-        self.0.seed
+        self.plan.seed
     }
 
     #[getter]
     fn repetition(&self) -> u64 {
-        self.0.repetition
+        self.plan.repetition
     }
 
     #[getter]
     fn swept(&self) -> Vec<(String, String)> {
-        self.0.swept.clone()
+        self.plan.swept.clone()
     }
 
     #[getter]
     fn backend(&self) -> &str {
-        &self.0.backend
+        &self.plan.backend
     }
 
     #[getter]
     fn kernel(&self) -> Option<&str> {
-        self.0.kernel.as_deref()
+        self.plan.kernel.as_deref()
     }
 
     #[getter]
     fn duration_s(&self) -> f64 {
-        self.0.duration.as_secs_f64()
+        self.plan.duration.as_secs_f64()
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.0)
+        serde_json::to_string(&*self.plan)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
     }
 }
@@ -168,7 +182,7 @@ pub(crate) fn run(
     plan: &Plan,
     watch: &Watch,
 ) -> PyResult<(Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>)> {
-    let (plan, watch) = (Arc::clone(&plan.0), Arc::clone(&watch.0));
+    let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
     py.detach(move || {
         let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
             run_on_linux(&plan, &watch)?
