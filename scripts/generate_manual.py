@@ -38,7 +38,9 @@ def command_line_page() -> str:
         "# The command line\n",
         NOTICE,
         "Tables go to standard output, all other talk to standard error. The exit status is 0 if",
-        "all went well, 2 if what was asked for cannot be done, and 130 after Ctrl-C.\n",
+        "all went well, 2 if what was asked for cannot be done, and 130 after Ctrl-C. A line that",
+        "begins with `warning:` names a setting that does nothing, or hardly what was meant, or",
+        "stored results that cannot be used; the command goes on, and exits with 0.\n",
         f"```text\n{help_of()}```\n",
     ]
     for command in COMMANDS:
@@ -71,6 +73,9 @@ def python_page() -> str:
         "`import tcplab as lab`. An `Experiment` is made of classes with the keys of experiment",
         "files: the [reference](experiment.md) lists them. Plain dicts and lists do as well. Names",
         "that Python keeps for itself have an underscore behind them: `Flow(from_=..., to=...)`.\n",
+        "A setting that does nothing, or hardly what was meant, and stored results that cannot be",
+        "used are reported through the module `warnings`, as `lab.TcplabWarning`. `plan.warnings`",
+        "has those of one run: `experiment.plans()[0].warnings`.\n",
         *entries("lab.", FUNCTIONS),
         "## Experiment\n",
         *methods(tcplab.Experiment, ["plans", "to_dict", "replace"]),

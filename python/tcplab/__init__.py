@@ -21,6 +21,7 @@ from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
 from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
 from tcplab._results import Results
 from tcplab._run import run
+from tcplab._warnings import TcplabWarning
 from tcplab.experiment import (
     Antiparallel,
     ArrivalsTraffic,
@@ -121,6 +122,7 @@ __all__ = [
     "SessionClass",
     "Sizes",
     "Stack",
+    "TcplabWarning",
     "Traffic",
     "UdpTraffic",
     "WebTraffic",

@@ -10,9 +10,12 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from tcplab import ConfigError, KernelError, RunError, __version__
+from tcplab import ConfigError, KernelError, RunError, TcplabWarning, __version__
 from tcplab.cli import check, compare, explain, kernel, listing, run, schema
 
 COMMANDS = [run, compare, check, listing, explain, kernel, schema]
@@ -41,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Where a character cannot be shown, the rest still can.
         sys.stdout.reconfigure(errors="replace")
     try:
-        args.run(args)
+        with _shown_warnings():
+            args.run(args)
         sys.stdout.flush()
     except BrokenPipeError:
         # Who read the output has seen enough. The interpreter must not try to write the rest.
@@ -58,6 +62,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(str(interrupt) or "interrupted", file=sys.stderr)
         return INTERRUPTED
     return 0
+
+
+@contextmanager
+def _shown_warnings() -> Iterator[None]:
+    """Our own warnings as lines like those of mistakes, each once."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, TcplabWarning):
+            plainly(message, category, *place, **more)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            print(f"warning: {message}", file=sys.stderr, flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TcplabWarning)
+        plainly, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _refuse(message: str) -> int:
