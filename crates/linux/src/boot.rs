@@ -108,6 +108,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
         .tempdir()
         .map_err(host("no folder for the guest's files"))?;
     prepare(root.path(), job).map_err(host("the guest's files cannot be written"))?;
+    watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
     let mut guest = Guest::boot(kernel, root.path(), (job, plan.seed), writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;

@@ -25,6 +25,7 @@ pub use kernels::Kernels;
 use kernel::Kernel;
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::Tables;
+use tcplab_units::Time;
 use translate::Abilities;
 
 /// This backend's name.
@@ -46,5 +47,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error> {
     let abilities = Abilities::new(&kernel.release, &kernel.congestion_controls);
     let job = translate::job(plan, abilities).expect("it was not refused");
+    // A translation of many hosts takes seconds.
+    watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     boot::run(plan, &job, &kernel.binary(), watch)
 }

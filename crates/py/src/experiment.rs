@@ -4,14 +4,15 @@ use crate::errors;
 use crate::frames::{Frame, frame};
 use crate::own;
 use pyo3::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::{panic, thread, time};
 use tcplab_linux::{Kernels, Outcome};
 use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Document {
-    written: tcplab_model::Document,
+    written: Arc<tcplab_model::Document>,
     file: Option<String>,
 }
 
@@ -40,11 +41,20 @@ impl Document {
 
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
+        let written = Arc::clone(&self.written);
         let planned = match backend {
-            tcplab_sim::NAME => py.detach(|| self.written.plans(&tcplab_sim::backend())),
+            tcplab_sim::NAME if kernel.is_some() => {
+                let reason = "the backend sim boots no kernel; choose the backend linux for it, on \
+                              the command line with `--on linux`";
+                return Err(errors::config(
+                    &Problem::Invalid(reason.into()).at("kernel").into(),
+                    None,
+                ));
+            }
+            tcplab_sim::NAME => interruptibly(py, move || written.plans(&tcplab_sim::backend()))?,
             tcplab_linux::NAME => {
                 let kernels = Kernels::open(kernel).map_err(|error| errors::kernel(&error))?;
-                py.detach(|| plans_for_kernels(&self.written, &kernels))
+                interruptibly(py, move || plans_for_kernels(&written, &kernels))?
             }
             _ => {
                 let known = [tcplab_sim::NAME, tcplab_linux::NAME];
@@ -68,8 +78,36 @@ impl Document {
         file: Option<String>,
     ) -> PyResult<Self> {
         match written {
-            Ok(written) => Ok(Self { written, file }),
+            Ok(written) => Ok(Self { written: Arc::new(written), file }),
             Err(mistakes) => Err(errors::config(&mistakes, file.as_deref())),
+        }
+    }
+}
+
+/// How long Ctrl-C may go unheard.
+const TICK: time::Duration = time::Duration::from_millis(50);
+
+/// Does what may take seconds, and hears Ctrl-C meanwhile: the thread that does it is then left to
+/// end by itself.
+fn interruptibly<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    if own::is_registered() {
+        // Such a thread may call Python classes, and must not be in one when the interpreter ends.
+        return Ok(py.detach(work));
+    }
+    let (sender, mut receiver) = mpsc::sync_channel(1);
+    let thread = thread::spawn(move || sender.send(work()).ok());
+    loop {
+        let heard;
+        (heard, receiver) = py.detach(|| (receiver.recv_timeout(TICK), receiver));
+        match heard {
+            Ok(done) => return Ok(done),
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic::resume_unwind(
+                thread.join().expect_err("a thread that gives nothing panicked"),
+            ),
         }
     }
 }
