@@ -102,7 +102,8 @@ class Store:
             OSError: They cannot.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                self.folder.mkdir(parents=True, exist_ok=True)
             with locked(self.folder):
                 self._remove_leftovers()
                 working = Path(tempfile.mkdtemp(prefix=WORKING, dir=self.folder))

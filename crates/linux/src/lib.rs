@@ -9,6 +9,7 @@
 //! | `boot` | runs the kernel as a process, watches it, ends it |
 //! | `records` | reads what the kernel says |
 //! | `recorder` | writes the tables |
+//! | `scratch` | keeps a guest's files while it runs |
 //! | `capture` | writes captured packets as pcapng |
 
 mod boot;
@@ -17,6 +18,7 @@ pub mod kernel;
 mod kernels;
 mod recorder;
 mod records;
+mod scratch;
 mod translate;
 
 pub use boot::Error;
