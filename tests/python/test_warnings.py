@@ -67,10 +67,12 @@ NAMED = {
     "small buffers": (
         SMALL_BUFFERS,
         [
-            "line 6: flows[0].stack.wmem: 1 kB does not hold a segment, which has up to 1.46 kB: "
-            "no segment is ever full; to avoid that, give 1.46 kB or more",
-            "line 8: hosts.server.stack.rmem: 1.459 kB does not hold a segment, which has up to "
-            "1.46 kB: no segment is ever full; to avoid that, give 1.46 kB or more",
+            "line 6: flows[0].stack.wmem: 1 kB is less than a segment, which has up to 1.46 kB: "
+            "Linux keeps a packet in spite of it, others send pieces; to avoid that, give 1.46 kB "
+            "or more",
+            "line 8: hosts.server.stack.rmem: 1.459 kB is less than a segment, which has up to "
+            "1.46 kB: no full segment ever fits into the window; to avoid that, give 1.46 kB or "
+            "more",
         ],
     ),
 }

@@ -86,11 +86,15 @@ fn small_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows {
         let segment = Bytes(flow.mss_limit.min(flow.stack.mss).min(flow.peer_stack.mss));
-        for (option, size) in [("wmem", flow.stack.wmem), ("rmem", flow.peer_stack.rmem)] {
+        let buffers = [
+            ("wmem", flow.stack.wmem, "Linux keeps a packet in spite of it, others send pieces"),
+            ("rmem", flow.peer_stack.rmem, "no full segment ever fits into the window"),
+        ];
+        for (option, size, effect) in buffers {
             if size < segment && places.insert((&flow.place, option)) {
                 let reason = format!(
-                    "{size} does not hold a segment, which has up to {segment}: no segment is ever \
-                     full; to avoid that, give {segment} or more"
+                    "{size} is less than a segment, which has up to {segment}: {effect}; to avoid \
+                     that, give {segment} or more"
                 );
                 let place = format!("{}.stack.{option}", flow.place);
                 warnings.push(Problem::Invalid(reason).at(place));
