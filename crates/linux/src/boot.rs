@@ -105,7 +105,9 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
         move |error: io::Error| Error::Host { what, error }
     };
     let root = Scratch::new().map_err(host("no folder for the guest's files"))?;
-    prepare(root.path(), job).map_err(host("the guest's files cannot be written"))?;
+    let place = root.path().display();
+    let unwritten = format!("the guest's files cannot be written to {place} ($TMPDIR)");
+    prepare(root.path(), job).map_err(host(&unwritten))?;
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
     let mut guest = Guest::boot(kernel, root.path(), (job, plan.seed), writer)
