@@ -44,7 +44,8 @@ def run(
             do not depend on it.
         backend: What runs it: `sim` or `linux`. If `linux` needs the default kernel and there is
             none, that is built first.
-        kernel: Which kernel the backend `linux` uses, whatever the experiment says.
+        kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
+            `sim` boots none and refuses it.
         progress: Whether progress is shown; by default if standard error is a terminal.
 
     Raises:

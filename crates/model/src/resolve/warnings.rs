@@ -45,11 +45,13 @@ fn parallel_links(topology: &Topology) -> Vec<Mistake> {
 
 /// Queues that are a multiple of a BDP of next to nothing.
 fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
-    let used: BTreeSet<usize> =
-        flows.iter().flat_map(|flow| flow.forward.iter().chain(&flow.back)).copied().collect();
+    let mut is_used = vec![false; topology.lanes.len()];
+    for &lane in flows.iter().flat_map(|flow| flow.forward.iter().chain(&flow.back)) {
+        is_used[lane] = true;
+    }
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
-    for lane in used {
-        let (queue, lane) = (&topology.queues[lane], &topology.lanes[lane]);
+    let lanes = topology.lanes.iter().zip(&topology.queues).zip(is_used);
+    for ((lane, queue), _) in lanes.filter(|(_, is_used)| *is_used) {
         let Some((key, limit, packets)) = short(queue, lane) else { continue };
         if places.insert(&lane.place) {
             let reason = format!(
