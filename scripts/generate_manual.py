@@ -42,7 +42,9 @@ def command_line_page() -> str:
         "all went well, 1 if `verify` finds something wrong, 2 if what was asked for cannot be",
         "done, and 130 after Ctrl-C. It is 70 if a run breaks",
         "[a law that no run may break](../explanation/laws.md): that is a mistake in tcplab, and",
-        "the message says how to report it.\n",
+        "the message says how to report it. A line that begins with `warning:` names a setting",
+        "that does nothing, or hardly what was meant, or stored results that cannot be used; the",
+        "command goes on, and its status is not changed.\n",
         f"```text\n{help_of()}```\n",
     ]
     for command in COMMANDS:
@@ -75,6 +77,9 @@ def python_page() -> str:
         "`import tcplab as lab`. An `Experiment` is made of classes with the keys of experiment",
         "files: the [reference](experiment.md) lists them. Plain dicts and lists do as well. Names",
         "that Python keeps for itself have an underscore behind them: `Flow(from_=..., to=...)`.\n",
+        "A setting that does nothing, or hardly what was meant, and stored results that cannot be",
+        "used are reported through the module `warnings`, as `lab.TcplabWarning`. `plan.warnings`",
+        "has those of one run: `experiment.plans()[0].warnings`.\n",
         *entries("lab.", FUNCTIONS),
         "## Experiment\n",
         *methods(tcplab.Experiment, ["plans", "to_dict", "replace"]),

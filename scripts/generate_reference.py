@@ -138,6 +138,10 @@ def tables_page() -> str:
         NOTICE,
         "Every backend fills the same tables. In Python they are polars frames, on disk Parquet",
         "files, one folder for each run (`results/NAME/RUN/flows.parquet`).\n",
+        "The folder also has the resolved plan (`experiment.json`), a hash of all values",
+        "(`digest.txt`), captures and the output of programs, and the checksums of all these files",
+        "(`files.sha256`, for `sha256sum --check`). A stored run is used again only if every file",
+        "is there and has its checksum; otherwise it is computed anew, with a warning.\n",
     ]
     table = ""
     for name, column, meaning in _core.columns():

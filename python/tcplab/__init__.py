@@ -29,6 +29,7 @@ from tcplab._lists import algorithms, columns, explain, profile, profiles, schem
 from tcplab._results import Results
 from tcplab._run import run
 from tcplab._verify import Finding, Verification, verify
+from tcplab._warnings import TcplabWarning
 from tcplab.experiment import (
     Antiparallel,
     ArrivalsTraffic,
@@ -131,6 +132,7 @@ __all__ = [
     "SessionClass",
     "Sizes",
     "Stack",
+    "TcplabWarning",
     "Traffic",
     "UdpTraffic",
     "Verification",

@@ -115,7 +115,7 @@ def compare(
             out=None if out is None else Path(out) / backend,
             workers=workers,
             backend=backend,
-            kernel=kernel,
+            kernel=kernel if backend == "linux" else None,
             progress=progress,
         )
         for backend in backends

@@ -68,7 +68,8 @@ def verify(
     """Checks stored results.
 
     The tables of each run must have the digest that was stored with them, belong to the plan that
-    was stored with them, and keep the laws that no run may break.
+    was stored with them, and keep the laws that no run may break. Every file must have its
+    checksum.
 
     Args:
         results: A folder of results, the folder of one run, or several of these.
@@ -143,6 +144,8 @@ class _Checks:
         if plan is None or frames is None:
             return findings
         digest = self._check_tables(folder, plan, frames, find)
+        if not findings and (damage := OnDisk(folder).damage()):
+            find(*damage)
         if self.again and not findings:
             self._run_again(folder, plan, frames, digest, find)
         return findings

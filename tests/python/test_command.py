@@ -154,6 +154,7 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
         "digest.txt",
         "drops.parquet",
         "experiment.json",
+        "files.sha256",
         "flows.parquet",
         "links.parquet",
         "runs.parquet",

@@ -441,6 +441,19 @@ def test_times_that_the_kernel_cannot_count_are_refused() -> None:
     assert "keepalive.idle: a time of keepalives that is no number of seconds" in str(raised.value)
 
 
+def test_a_receive_buffer_that_the_kernel_does_not_take_is_refused(kernel: lab.Kernel) -> None:
+    def planned(rmem: str) -> list[lab._core.Plan]:
+        small = lab.Stack(rmem=rmem)
+        return lab.Experiment(duration="1 s", network=link(), flows=[flow()], stack=small).plans(
+            "linux"
+        )
+
+    with pytest.raises(lab.ConfigError, match=r"stack\.rmem: .*4096 B"):
+        planned("4095 B")
+    # The kernel takes it, or the run would fail.
+    on_linux(duration="1 s", network=link(), flows=[flow()], stack=lab.Stack(rmem="4096 B"))
+
+
 def test_an_older_kernel_has_no_linear_timeouts(older_kernel: str) -> None:
     def lost(count: int) -> list[float]:
         results = on_linux(

@@ -1,11 +1,13 @@
 //! Mistakes in an experiment: where, and what is allowed there.
 
 use crate::suggest::or_known;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use tcplab_units::UnitError;
 use thiserror::Error;
 
-/// A mistake in an experiment, named by where it is.
+/// A mistake in an experiment, named by where it is; or a warning, if the experiment runs in spite of
+/// it ([`Plan::warnings`](crate::Plan::warnings)).
 #[derive(Clone, Debug, Error, PartialEq)]
 pub struct Mistake {
     /// Where: `flows[1].cc`. Empty when it is the text as a whole.
@@ -161,6 +163,12 @@ impl fmt::Display for Mistake {
             return self.problem.fmt(f);
         }
         write!(f, "{}: {}", self.at, self.problem)
+    }
+}
+
+impl Serialize for Mistake {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

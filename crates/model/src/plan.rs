@@ -1,5 +1,6 @@
 //! One run with nothing left open: what a backend is given.
 
+use crate::mistake::Mistake;
 use crate::schema::{
     CongestionControl, Loss, OrOff, RateChanges, Reordering, Samples, StackPlan, Traffic,
 };
@@ -37,6 +38,10 @@ pub struct Plan {
     pub flows: Arc<[FlowPlan]>,
     /// What to write down.
     pub record: RecordPlan,
+    /// Settings that do nothing, or hardly what was meant. The plan runs in spite of them.
+    /// Written as text; a plan that is read back has none.
+    #[serde(skip_deserializing)]
+    pub warnings: Arc<[Mistake]>,
 }
 
 /// One direction of one link.

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
 use std::fmt::Write;
 use tcplab_laws::Broken;
-use tcplab_model::{Mistakes, Plan, Stopped};
+use tcplab_model::{Mistake, Mistakes, Plan, Stopped};
 
 create_exception!(
     tcplab,
@@ -26,12 +26,16 @@ create_exception!(tcplab, Interrupted, PyException, "A run was stopped before it
 pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>) -> PyErr {
     let mut message = String::new();
     for mistake in &mistakes.0 {
-        let mistake = Mistakes::from(mistake.clone());
         let break_before = if message.is_empty() { "" } else { "\n" };
-        let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
-        write!(message, "{break_before}{file}{mistake}").expect("text takes everything");
+        write!(message, "{break_before}{}", line(mistake, file)).expect("text takes everything");
     }
     ConfigError::new_err(message)
+}
+
+/// A mistake or warning, behind the name of its file if it came from one.
+pub(crate) fn line(mistake: &Mistake, file: Option<&str>) -> String {
+    let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
+    format!("{file}{}", Mistakes::from(mistake.clone()))
 }
 
 pub(crate) fn stopped(_: Stopped) -> PyErr {

@@ -4,14 +4,15 @@ use crate::errors;
 use crate::frames::{Frame, frame};
 use crate::own;
 use pyo3::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::{panic, thread, time};
 use tcplab_linux::{Kernels, Outcome};
 use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Document {
-    written: tcplab_model::Document,
+    written: Arc<tcplab_model::Document>,
     file: Option<String>,
 }
 
@@ -40,11 +41,20 @@ impl Document {
 
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
+        let written = Arc::clone(&self.written);
         let planned = match backend {
-            tcplab_sim::NAME => py.detach(|| self.written.plans(&tcplab_sim::backend())),
+            tcplab_sim::NAME if kernel.is_some() => {
+                let reason = "the backend sim boots no kernel; choose the backend linux for it, on \
+                              the command line with `--on linux`";
+                return Err(errors::config(
+                    &Problem::Invalid(reason.into()).at("kernel").into(),
+                    None,
+                ));
+            }
+            tcplab_sim::NAME => interruptibly(py, move || written.plans(&tcplab_sim::backend()))?,
             tcplab_linux::NAME => {
                 let kernels = Kernels::open(kernel).map_err(|error| errors::kernel(&error))?;
-                py.detach(|| plans_for_kernels(&self.written, &kernels))
+                interruptibly(py, move || plans_for_kernels(&written, &kernels))?
             }
             _ => {
                 let known = [tcplab_sim::NAME, tcplab_linux::NAME];
@@ -52,8 +62,13 @@ impl Document {
                 return Err(errors::config(&problem.at("").into(), None));
             }
         };
-        let plans = planned.map_err(|mistakes| errors::config(&mistakes, self.file.as_deref()))?;
-        Ok(plans.into_iter().map(|plan| Plan(Arc::new(plan))).collect())
+        let file = self.file.as_deref();
+        let plans = planned.map_err(|mistakes| errors::config(&mistakes, file))?;
+        let plans = plans.into_iter().map(|plan| {
+            let lines = plan.warnings.iter().map(|warning| errors::line(warning, file));
+            Plan { warnings: lines.collect(), plan: Arc::new(plan) }
+        });
+        Ok(plans.collect())
     }
 }
 
@@ -63,8 +78,36 @@ impl Document {
         file: Option<String>,
     ) -> PyResult<Self> {
         match written {
-            Ok(written) => Ok(Self { written, file }),
+            Ok(written) => Ok(Self { written: Arc::new(written), file }),
             Err(mistakes) => Err(errors::config(&mistakes, file.as_deref())),
+        }
+    }
+}
+
+/// How long Ctrl-C may go unheard.
+const TICK: time::Duration = time::Duration::from_millis(50);
+
+/// Does what may take seconds, and hears Ctrl-C meanwhile: the thread that does it is then left to
+/// end by itself.
+fn interruptibly<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    if own::is_registered() {
+        // Such a thread may call Python classes, and must not be in one when the interpreter ends.
+        return Ok(py.detach(work));
+    }
+    let (sender, mut receiver) = mpsc::sync_channel(1);
+    let thread = thread::spawn(move || sender.send(work()).ok());
+    loop {
+        let heard;
+        (heard, receiver) = py.detach(|| (receiver.recv_timeout(TICK), receiver));
+        match heard {
+            Ok(done) => return Ok(done),
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic::resume_unwind(
+                thread.join().expect_err("a thread that gives nothing panicked"),
+            ),
         }
     }
 }
@@ -89,7 +132,11 @@ fn plans_for_kernels(
 
 /// One run with nothing left open.
 #[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Plan(pub(crate) Arc<tcplab_model::Plan>);
+pub(crate) struct Plan {
+    pub(crate) plan: Arc<tcplab_model::Plan>,
+    /// With the name of the file and the line.
+    warnings: Vec<String>,
+}
 
 #[pymethods]
 impl Plan {
@@ -98,62 +145,67 @@ impl Plan {
     fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
         let plan = py.detach(|| tcplab_model::Plan::from_json(text));
         let plan = plan.map_err(|error| errors::unreadable_plan(&error))?;
-        Ok(Self(Arc::new(plan)))
+        Ok(Self { plan: Arc::new(plan), warnings: Vec::new() })
     }
 
     /// The id that the plan's content gives it.
     #[getter]
     fn derived_id(&self) -> String {
-        self.0.derived_id()
+        self.plan.derived_id()
     }
 
     #[getter]
     fn version(&self) -> &str {
-        &self.0.version
+        &self.plan.version
     }
 
     #[getter]
     fn id(&self) -> &str {
-        &self.0.id
+        &self.plan.id
     }
 
     #[getter]
     fn experiment(&self) -> &str {
-        &self.0.experiment
+        &self.plan.experiment
     }
 
     #[getter]
     fn seed(&self) -> u64 {
-        self.0.seed
+        self.plan.seed
     }
 
     #[getter]
     fn repetition(&self) -> u64 {
-        self.0.repetition
+        self.plan.repetition
     }
 
     #[getter]
     fn swept(&self) -> Vec<(String, String)> {
-        self.0.swept.clone()
+        self.plan.swept.clone()
     }
 
     #[getter]
     fn backend(&self) -> &str {
-        &self.0.backend
+        &self.plan.backend
     }
 
     #[getter]
     fn kernel(&self) -> Option<&str> {
-        self.0.kernel.as_deref()
+        self.plan.kernel.as_deref()
     }
 
     #[getter]
     fn duration_s(&self) -> f64 {
-        self.0.duration.as_secs_f64()
+        self.plan.duration.as_secs_f64()
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.0)
+        serde_json::to_string(&*self.plan)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
     }
 }
@@ -187,7 +239,7 @@ pub(crate) fn run(
     plan: &Plan,
     watch: &Watch,
 ) -> PyResult<(Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>)> {
-    let (plan, watch) = (Arc::clone(&plan.0), Arc::clone(&watch.0));
+    let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
     py.detach(move || {
         let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
             run_on_linux(&plan, &watch)?

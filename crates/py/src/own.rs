@@ -11,6 +11,7 @@ use pyo3::types::PyTuple;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tcplab_cc as cc;
 use tcplab_cc::{BuildError, CongestionControl, Factory, Params};
 use tcplab_model::Watch;
@@ -20,8 +21,16 @@ use tcplab_units::{Duration, Rate, Time};
 #[pyfunction]
 #[pyo3(signature = (name, class_, version))]
 pub(crate) fn register(name: &str, class_: Py<PyAny>, version: String) -> PyResult<()> {
+    REGISTERED.store(true, Ordering::Relaxed);
     cc::register(name, Arc::new(Class { class: class_, version }))
         .map_err(|error| errors::ConfigError::new_err(error.to_string()))
+}
+
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Whether any class is, or was tried to be.
+pub(crate) fn is_registered() -> bool {
+    REGISTERED.load(Ordering::Relaxed)
 }
 
 thread_local! {

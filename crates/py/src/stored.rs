@@ -68,7 +68,7 @@ impl StoredTables {
     /// # Errors
     /// A table or a column is missing or is not what it should be.
     fn check(&mut self, py: Python<'_>, plan: &Plan) -> PyResult<(String, Option<String>)> {
-        let (tables, plan) = (std::mem::take(&mut self.tables), Arc::clone(&plan.0));
+        let (tables, plan) = (std::mem::take(&mut self.tables), Arc::clone(&plan.plan));
         py.detach(move || {
             let tables = Tables::restore(tables).map_err(PyValueError::new_err)?;
             let broken = tcplab_laws::check_stored(&plan, &tables).err();

@@ -29,7 +29,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", metavar="NAME", help="the kernel for the backend linux (see tcplab kernel list)"
     )
-    parser.add_argument("--quiet", action="store_true", help="print the table and nothing else")
+    parser.add_argument("--quiet", action="store_true", help="print the table and warnings alone")
 
 
 def add_workers(parser: argparse.ArgumentParser) -> None:

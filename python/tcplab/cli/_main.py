@@ -11,9 +11,12 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from tcplab import ConfigError, InternalError, KernelError, RunError, __version__
+from tcplab import ConfigError, InternalError, KernelError, RunError, TcplabWarning, __version__
 from tcplab.cli import check, compare, explain, kernel, listing, run, schema, verify
 
 COMMANDS = [run, compare, check, verify, listing, explain, kernel, schema]
@@ -46,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     status = 0
     try:
-        status = args.run(args) or 0
+        with _shown_warnings():
+            status = args.run(args) or 0
         sys.stdout.flush()
     except BrokenPipeError:
         # Who read the output has seen enough. The interpreter must not try to write the rest.
@@ -66,6 +70,24 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(str(interrupt) or "interrupted", file=sys.stderr)
         return INTERRUPTED
     return status
+
+
+@contextmanager
+def _shown_warnings() -> Iterator[None]:
+    """Our own warnings as lines like those of mistakes, each once."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, TcplabWarning):
+            plainly(message, category, *place, **more)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            print(f"warning: {message}", file=sys.stderr, flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TcplabWarning)
+        plainly, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _refuse(message: str) -> int:

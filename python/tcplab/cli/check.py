@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tcplab
+from tcplab._warnings import warn_of
 from tcplab.cli import _network
 from tcplab.cli._text import LEFT, Column, folded, table
 
@@ -26,6 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints hosts, links, flows and runs."""
     plans = tcplab.load(args.file).plans(args.on)
+    warn_of(plans)
     first: dict[str, Any] = json.loads(plans[0].to_json())
     repetitions = sum(plan.swept == plans[0].swept for plan in plans)
     variants = len(plans) // repetitions

@@ -9,7 +9,7 @@ use tcplab_model::{
     AckCounting, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan, Problem, Profile,
     StackPlan,
 };
-use tcplab_units::Duration;
+use tcplab_units::{Bytes, Duration};
 
 /// Options that Linux keeps with the route to the peer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -230,10 +230,16 @@ const SECOND: Duration = Duration::from_secs(1);
 const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
 const LONGEST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Times that Linux counts in larger units, or not up to there.
+/// The kernel takes no less for `tcp_rmem`.
+const LEAST_RMEM: Bytes = Bytes(4096);
+
+/// Sizes below what Linux takes, and times that it counts in larger units, or not up to there.
 fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
     let whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
     let mut found = Vec::new();
+    if stack.rmem < LEAST_RMEM {
+        found.push(("rmem", only_in_sim("a receive buffer of less than 4096 B")));
+    }
     if let Some(time) = stack.user_timeout.on()
         && (!whole(time, Duration::from_millis(1)) || time > LONGEST_USER_TIMEOUT)
     {

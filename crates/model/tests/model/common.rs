@@ -17,11 +17,11 @@ pub fn plans(toml: &str) -> Result<Vec<Plan>, Mistakes> {
     Ok(plans)
 }
 
-/// A plan that is written down and read back is the same.
+/// A plan that is written down and read back is the same, without its warnings.
 fn check_stored(plan: &Plan) {
     let text = serde_json::to_string(plan).unwrap();
     let read = Plan::from_json(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!(read, *plan);
+    assert_eq!(read, Plan { warnings: [].into(), ..plan.clone() });
     assert_eq!(read.derived_id(), plan.id);
 }
 
