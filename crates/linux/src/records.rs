@@ -83,6 +83,8 @@ pub(crate) struct Summary {
     /// The number of the error that ended it, 0 for none.
     pub error: u32,
     pub is_over: bool,
+    /// It was connected.
+    pub is_open: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +181,8 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             last_arrival: fields.u64(),
             algorithm: fields.text(16),
             error: fields.u32(),
-            is_over: fields.u32() != 0,
+            is_over: fields.u16() != 0,
+            is_open: fields.u16() != 0,
         }),
         6 => Content::Lane(LaneState {
             queue_packets: fields.u64(),

@@ -15,14 +15,18 @@ create_exception!(tcplab, KernelError, PyException, "A kernel cannot be had, or 
 create_exception!(tcplab, RunError, PyException, "A run failed: what it ran in, or its programs.");
 create_exception!(tcplab, Interrupted, PyException, "A run was stopped before its end.");
 
-/// All mistakes, one per line, each behind the name of its file if it came from one.
-pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>) -> PyErr {
+/// All mistakes, one per line, each behind the name of its file if it came from one. With another
+/// backend that runs the experiment, if there is one.
+pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<&str>) -> PyErr {
+    let hint = elsewhere.map_or_else(String::new, |backend| {
+        format!("; `{backend}` runs the experiment: add --on {backend}")
+    });
     let mut message = String::new();
     for mistake in &mistakes.0 {
         let mistake = Mistakes::from(mistake.clone());
         let break_before = if message.is_empty() { "" } else { "\n" };
         let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
-        write!(message, "{break_before}{file}{mistake}").expect("text takes everything");
+        write!(message, "{break_before}{file}{mistake}{hint}").expect("text takes everything");
     }
     ConfigError::new_err(message)
 }

@@ -5,6 +5,7 @@ use crate::frames::{Frame, frame};
 use crate::own;
 use pyo3::prelude::*;
 use std::sync::Arc;
+use tcplab_linux::kernel::Error as KernelError;
 use tcplab_linux::{Kernels, Outcome};
 use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
@@ -40,20 +41,20 @@ impl Document {
 
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
-        let planned = match backend {
-            tcplab_sim::NAME => py.detach(|| self.written.plans(&tcplab_sim::backend())),
-            tcplab_linux::NAME => {
-                let kernels = Kernels::open(kernel).map_err(|error| errors::kernel(&error))?;
-                py.detach(|| plans_for_kernels(&self.written, &kernels))
+        if !BACKENDS.contains(&backend) {
+            let problem = Problem::unknown("backend", backend, BACKENDS);
+            return Err(errors::config(&problem.at("").into(), None, None));
+        }
+        let planned = py.detach(|| {
+            let planned = self.planned(backend, kernel)?;
+            Ok(planned.map_err(|mistakes| (mistakes, self.runs_elsewhere(backend))))
+        });
+        match planned.map_err(|error| errors::kernel(&error))? {
+            Ok(plans) => Ok(plans.into_iter().map(|plan| Plan(Arc::new(plan))).collect()),
+            Err((mistakes, elsewhere)) => {
+                Err(errors::config(&mistakes, self.file.as_deref(), elsewhere))
             }
-            _ => {
-                let known = [tcplab_sim::NAME, tcplab_linux::NAME];
-                let problem = Problem::unknown("backend", backend, known);
-                return Err(errors::config(&problem.at("").into(), None));
-            }
-        };
-        let plans = planned.map_err(|mistakes| errors::config(&mistakes, self.file.as_deref()))?;
-        Ok(plans.into_iter().map(|plan| Plan(Arc::new(plan))).collect())
+        }
     }
 }
 
@@ -64,10 +65,30 @@ impl Document {
     ) -> PyResult<Self> {
         match written {
             Ok(written) => Ok(Self { written, file }),
-            Err(mistakes) => Err(errors::config(&mistakes, file.as_deref())),
+            Err(mistakes) => Err(errors::config(&mistakes, file.as_deref(), None)),
         }
     }
+
+    /// The plans for a backend, or what is wrong with them.
+    fn planned(&self, backend: &str, kernel: Option<&str>) -> Result<Planned, KernelError> {
+        if backend == tcplab_linux::NAME {
+            let kernels = Kernels::open(kernel)?;
+            return Ok(plans_for_kernels(&self.written, &kernels));
+        }
+        Ok(self.written.plans(&tcplab_sim::backend()))
+    }
+
+    /// Another backend than this one that runs the whole experiment.
+    fn runs_elsewhere(&self, backend: &str) -> Option<&'static str> {
+        let runs = |other: &str| matches!(self.planned(other, None), Ok(Ok(_)));
+        BACKENDS.into_iter().find(|other| *other != backend && runs(other))
+    }
 }
+
+type Planned = Result<Vec<tcplab_model::Plan>, Mistakes>;
+
+/// What runs experiments.
+const BACKENDS: [&str; 2] = [tcplab_sim::NAME, tcplab_linux::NAME];
 
 /// The plans of an experiment, each with the name of the kernel that it is for.
 fn plans_for_kernels(

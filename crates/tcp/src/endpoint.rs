@@ -276,6 +276,11 @@ impl Endpoint {
         self.state
     }
 
+    /// The peer has acknowledged the SYN at some time.
+    pub fn has_connected(&self) -> bool {
+        self.send.una > 0
+    }
+
     /// Why the connection is no more, once it is.
     pub fn ended(&self) -> Option<Ended> {
         self.ended

@@ -2,7 +2,7 @@
 //!
 //! Options that are as the kernel has them anyway (the profile `linux-6.12`) need nothing.
 
-use super::only_in_sim;
+use super::not_here;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
@@ -233,7 +233,7 @@ fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
         && (!whole(time, Duration::from_millis(1)) || time > LONGEST_USER_TIMEOUT)
     {
         let what = "a user timeout that is no number of milliseconds, or longer than 24 days,";
-        found.push(("user_timeout", only_in_sim(what)));
+        found.push(("user_timeout", not_here(what)));
     }
     if let Some(keepalive) = stack.keepalive.on() {
         let times =
@@ -241,7 +241,7 @@ fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
         for (option, time) in times {
             if !whole(time, SECOND) || time > LONGEST_KEEPALIVE {
                 let what = "a time of keepalives that is no number of seconds up to 32767";
-                found.push((option, only_in_sim(what)));
+                found.push((option, not_here(what)));
             }
         }
     }
@@ -293,7 +293,7 @@ fn impossible(
         ("time_wait", stack.time_wait == usual.time_wait, "another TIME-WAIT than 60 s"),
     ];
     let failed = checks.into_iter().filter(|(_, is_fine, _)| !is_fine);
-    failed.map(|(option, _, what)| (option, only_in_sim(what))).collect()
+    failed.map(|(option, _, what)| (option, not_here(what))).collect()
 }
 
 /// What the kernel calls a congestion control.
