@@ -64,7 +64,7 @@ rows! {
         sent_segments: u64,
         /// Segments with data that were sent again. SYNs, SYN-ACKs and FINs without data do not count.
         retransmitted_segments: u64,
-        /// Times the retransmission timer ran out for data.
+        /// Times the retransmission timer ran out after the handshake.
         timeouts: u64,
         /// Congestion episodes, timeouts included.
         loss_episodes: u64,

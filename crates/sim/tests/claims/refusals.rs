@@ -56,20 +56,26 @@ fn a_host_has_one_memory() {
 #[test]
 fn what_is_not_there_yet() {
     for (link, flow, rest, place, what) in [
-        ("queue = \"pie\"", "", "", "network.links[0].queue", "queue discipline"),
-        ("loss = { kind = \"gilbert\", to_bad = 0.1, to_good = 0.5 }", "", "", ".loss", "loss"),
+        ("queue = \"fq-codel\"", "", "", "network.links[0].queue", "queue discipline `fq-codel`"),
+        (
+            "loss = { kind = \"gilbert-time\", good = \"1 s\", bad = \"1 ms\" }",
+            "",
+            "",
+            ".loss",
+            "loss `gilbert-time`",
+        ),
         (
             "",
             "traffic = { kind = \"udp\", rate = \"1 Mbit/s\" }",
             "",
             "flows[0].traffic",
-            "traffic",
+            "traffic `udp`",
         ),
-        ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "captures"),
+        ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "a packet capture"),
     ] {
         let message = refusal(link, flow, rest);
         assert!(message.contains(place), "{message}");
-        assert!(message.contains(what) && message.contains("not available yet"), "{message}");
+        assert!(message.contains(what) && message.contains("not available on `sim`"), "{message}");
     }
 }
 
