@@ -42,3 +42,8 @@ def test_zero_is_never_negative_and_no_number_is_a_dash(
     value: float | None, decimals: int, shown: str
 ) -> None:
     assert _text.number(value, decimals) == shown
+
+
+def test_differences_have_a_sign_unless_they_are_zero() -> None:
+    signed = [_text.number(value, 2, sign="+") for value in (0.5, -0.5, 0.001, -0.001)]
+    assert signed == ["+0.50", "-0.50", "0.00", "0.00"]

@@ -82,7 +82,13 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
         seed: 0,
     };
     if let Err(error) = try_build(stack, &init) {
-        mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
+        let place = format!("{}.cc", flow.place);
+        mistakes.push(match error {
+            BuildError::WrongValue { name, problem } if stack.cc.params.get(&name).is_some() => {
+                Problem::Invalid(problem).at(format!("{place}.{name}"))
+            }
+            error => wrong_cc(&error, &stack.cc.name).at(place),
+        });
     }
 }
 

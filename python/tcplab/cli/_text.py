@@ -73,10 +73,11 @@ def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
 
 
 def number(value: float | None, decimals: int, *, sign: str = "") -> str:
-    """A number with so many decimals. Zero is never negative, and what is no number is a dash."""
+    """A number with so many decimals. Zero has no sign, and what is no number is a dash."""
     if value is None or not math.isfinite(value):
         return "-"
-    return f"{value:{sign}z.{decimals}f}"
+    is_zero = round(value, decimals) == 0
+    return f"{0.0 if is_zero else value:{'' if is_zero else sign}.{decimals}f}"
 
 
 def decimals(value: float, digits: int) -> int:

@@ -39,6 +39,13 @@ fn an_unknown_parameter_of_an_algorithm() {
 }
 
 #[test]
+fn a_wrong_value_of_a_parameter() {
+    let message = refusal("", "cc = { name = \"cubic\", beta = \"half\" }", "");
+    let expected = "flows[0].cc.beta: \"half\" is not a number between 0 and 1";
+    assert!(message.contains(expected), "{message}");
+}
+
+#[test]
 fn a_host_has_one_memory() {
     let stack = |low: &str| {
         format!("stack.mem = {{ low = \"{low}\", pressure = \"2 MB\", high = \"3 MB\" }}")

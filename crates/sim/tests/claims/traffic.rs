@@ -94,7 +94,7 @@ fn a_handshake_that_lost_packets_gives_no_rtt_and_is_no_data_sent_again() {
     let again = flows(&tables, "retransmitted_segments");
     // 5 kB are 4 segments of 1448 bytes: what was sent beyond them was sent again.
     for (flow, complete) in flows(&tables, "completion_s").iter().enumerate() {
-        assert!(complete.is_nan() || (sent[flow] - again[flow]) == 4.0, "flow {flow}");
+        assert!(complete.is_nan() || (sent[flow] - again[flow] - 4.0).abs() < 0.5, "flow {flow}");
     }
     let least = flows(&tables, "rtt_min_ms");
     // 10 ms there and 10 ms back. Some flows have no sample: all of their data was sent twice.
