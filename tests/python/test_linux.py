@@ -214,7 +214,6 @@ def test_listed_packets_are_lost_on_both_backends() -> None:
         assert set(drops["link"]) == {"a>b"}
 
 
-COUNTED = ["sent_segments", "retransmitted_segments", "timeouts", "completion_s"]
 RTTS = ["rtt_min_ms", "rtt_mean_ms", "rtt_max_ms"]
 
 
@@ -232,6 +231,22 @@ def test_rtts_are_the_same_on_both_backends(options: dict[str, bool]) -> None:
         assert linux[column][0] == pytest.approx(sim[column][0], abs=1.1e-3), column
     # Nothing is faster than the link: 20 ms each way, a full segment there and an ACK back.
     assert linux["rtt_min_ms"][0] > 40
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_losses_without_sack_are_repaired_alike_on_both_backends(timestamps: bool) -> None:
+    listed = lab.ListedLoss(packets=[20, 100, 101, 300])
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(queue="400 packets", loss=listed),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"))],
+        stack=lab.Stack(sack=False, timestamps=timestamps),
+    )
+    sim, linux = (lab.run(experiment, backend=name).flows for name in ("sim", "linux"))
+    for column in ["sent_segments", "retransmitted_segments", "timeouts", "loss_episodes"]:
+        assert sim[column].to_list() == linux[column].to_list(), column
+    for column in ["completion_s", *RTTS]:
+        assert sim[column][0] == pytest.approx(linux[column][0], rel=0.03), column
 
 
 def test_a_repeated_handshake_is_not_data_sent_again() -> None:

@@ -257,7 +257,9 @@ impl Endpoint {
         let end = start + payload;
         let in_order = start <= next && end > next;
         let echoed = self.echoed(now, segment);
-        let may_grow = !self.is_pressed();
+        // Without SACK, ACKs of what came early keep the window: another one would make them no
+        // duplicates, and no loss would be found by them (`tcp_data_queue_ofo`).
+        let may_grow = !self.is_pressed() && (in_order || self.send.sack);
         let window_end = end + self.receive.offered(self.last_ack_sent);
         let sized = Sized { payload, in_order, echoed, end, window_end, may_grow };
         let opened = self.receive.tune(now, sized);

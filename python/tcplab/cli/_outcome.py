@@ -52,7 +52,8 @@ def table(results: Results) -> str:
     repetitions = results.runs["repetition"].n_unique()
     if repetitions > 1:
         text += f"\n\nMeans of {repetitions} repetitions, with 95 % confidence intervals."
-        if (summary["goodput_mbit_s_ci"] == 0).all():
+        widths = summary["goodput_mbit_s_ci"].drop_nulls()
+        if len(widths) > 0 and (widths == 0).all():
             text += (
                 "\nAll are equal: nothing here is random; `start_jitter`, `jitter` and `loss` are."
             )

@@ -79,6 +79,31 @@ fn what_never_connected_has_no_goodput_and_sent_no_data() {
 }
 
 #[test]
+fn without_sack_single_losses_are_repaired_without_the_timer() {
+    for options in ["sack = false", "sack = false, timestamps = false"] {
+        let tables = run(&format!(
+            r#"
+            duration = "10 s"
+            stack = {{ profile = "linux-6.12", {options} }}
+            [[network.links]]
+            between = ["a", "b"]
+            rate = "10 Mbit/s"
+            delay = "20 ms"
+            queue = "400 packets"
+            loss = {{ kind = "listed", packets = [20, 100, 101, 300] }}
+            [[flows]]
+            from = "a"
+            to = "b"
+            traffic = {{ kind = "bulk", size = "1 MB" }}
+            "#
+        ));
+        // RFC 6582: three duplicate ACKs find a loss, a partial ACK the next.
+        assert_eq!(flows(&tables, "timeouts"), [0.0], "{options}");
+        assert_eq!(flows(&tables, "retransmitted_segments"), [4.0], "{options}");
+    }
+}
+
+#[test]
 fn a_handshake_that_lost_packets_gives_no_rtt_and_is_no_data_sent_again() {
     let tables = run(r#"
         duration = "20 s"
