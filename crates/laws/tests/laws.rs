@@ -53,6 +53,7 @@ fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
         bytes: 10_000,
         // 80,000 bits in 0.1 s, of 8 Mbit/s.
         goodput_mbit_s: Some(0.8),
+        bottleneck: flows.label("a>b"),
         bottleneck_share: Some(0.1),
         completion_s: Some(0.1),
         outcome: flows.label("completed"),
@@ -296,7 +297,7 @@ fn outcomes_and_numbers_agree() {
 #[test]
 fn flows_that_did_not_complete_have_no_time_of_completion() {
     let plan = plan(EXPERIMENT);
-    for outcome in ["running", "reset", "timed out", "not started"] {
+    for outcome in ["running", "unfinished", "partial", "reset", "timed out", "not started"] {
         let mut tables = tables(&plan, |_| {});
         let label = tables.flows.label(outcome);
         let mut changed = Tables::default();

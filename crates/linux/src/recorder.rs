@@ -5,8 +5,8 @@ use crate::capture::Capture;
 use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use tcplab_guest::Report;
 use tcplab_guest::job::{Job, Traffic};
+use tcplab_guest::report::{Datagrams, Report};
 use tcplab_model::{self as model, FlowPlan, Plan};
 use tcplab_tables::{
     DropRow, FlowRow, FlowTotals, Kind, LaneTotals, LinkRow, Run, SampleRow, Tables,
@@ -56,7 +56,7 @@ struct Told {
     start: u64,
     received: Option<u64>,
     complete: Option<u64>,
-    datagrams: Option<u64>,
+    datagrams: Option<Datagrams>,
     error: Option<String>,
 }
 
@@ -434,29 +434,33 @@ impl<'a> Recorder<'a> {
         // A program closes its connections when it is done with them.
         let closed =
             connection.closed.filter(|&time| self.is_of_programs(key.0) && time <= duration);
-        let end = complete.or(closed).unwrap_or(duration);
+        let datagrams = told.and_then(|told| told.datagrams);
+        // All datagrams were sent: when the last arrived, or if none did, when the last was sent.
+        let spent = datagrams.and_then(|it| it.finished.map(|sent| it.arrived.unwrap_or(sent)));
+        let end = complete.or(closed).or(spent).unwrap_or(duration);
         let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
         let bytes = told.and_then(|told| told.received).unwrap_or(arrived);
         let elapsed = seconds(end.saturating_sub(start));
         let traffic = &self.job.flows[key.0].traffic;
-        let was_connected =
-            || connection.client.as_ref().is_some_and(|client| client.was_connected);
         // With Fast Open data arrives before the answer to the SYN does.
-        let has_connected = matches!(traffic, Traffic::Udp { .. }) || bytes > 0 || was_connected();
-        let has_lasted = elapsed > 0.0 && has_connected;
-        let goodput = has_lasted.then(|| bytes as f64 * 8.0 / elapsed);
-        let bottleneck = self.plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
+        let has_connected = datagrams.is_some()
+            || bytes > 0
+            || [sender, receiver].into_iter().flatten().any(|end| end.is_open);
+        let goodput = (has_connected && elapsed > 0.0).then_some(bytes as f64 * 8.0 / elapsed);
+        let bottleneck = &self.plan.lanes[planned.bottleneck];
         let rtt = sender.as_ref().filter(|sender| sender.rtt_count > 0);
         let micros = |value: u64| value as f64 / 1e3;
         let count = |of: fn(&Summary) -> u64| sender.as_ref().map_or(0, of);
-        let datagrams = told.and_then(|told| told.datagrams);
         let has_begun = told.is_some() || connection.opened.is_some();
         let outcome = match told.and_then(|told| told.error.as_deref()) {
             _ if complete.or(closed).is_some() => "completed".to_string(),
             Some(error) if error.contains("reset") => "reset".into(),
             Some(error) if error.contains("timed out") => "timed out".into(),
             Some(error) => error.to_lowercase(),
-            None if has_begun && start < duration => "running".into(),
+            None if spent.is_some() => "partial".into(),
+            None if has_begun && start < duration => {
+                if traffic.ends() { "unfinished" } else { "running" }.into()
+            }
             None => "not started".into(),
         };
         // What is on its way where a session begins is counted with the one before at one end, and with
@@ -487,10 +491,12 @@ impl<'a> Recorder<'a> {
             end_s: seconds(end),
             bytes,
             goodput_mbit_s: goodput.map(|goodput| goodput / 1e6),
-            bottleneck_share: goodput.map(|goodput| goodput / bottleneck),
+            bottleneck: table.label(&bottleneck.name),
+            bottleneck_share: goodput
+                .map(|goodput| goodput / bottleneck.rate.bits_per_second() as f64),
             completion_s: complete.or(closed).map(|_| elapsed),
             outcome: table.label(&outcome),
-            sent_segments: datagrams.unwrap_or_else(|| count(|it| it.sent_segments)),
+            sent_segments: datagrams.map_or_else(|| count(|it| it.sent_segments), |it| it.sent),
             retransmitted_segments: count(|it| it.retransmitted_segments),
             timeouts: count(|it| it.timeouts),
             loss_episodes: count(|it| it.episodes),

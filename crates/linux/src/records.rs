@@ -87,8 +87,8 @@ pub(crate) struct Summary {
     /// The number of the error that ended it, 0 for none.
     pub error: u32,
     pub is_over: bool,
-    /// The handshake came to its end.
-    pub was_connected: bool,
+    /// It was connected.
+    pub is_open: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -161,7 +161,7 @@ impl Stream {
 
 fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
     let mut fields = Fields(bytes);
-    let needed = [0, 0, 0, 16, 80, 136, 136, 48, 8];
+    let needed = [0, 0, 0, 16, 80, 128, 136, 48, 8];
     if needed.get(usize::from(kind)).is_none_or(|&needed| bytes.len() < needed) {
         return Err(Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len())));
     }
@@ -196,8 +196,8 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             last_arrival: fields.u64(),
             algorithm: fields.text(16),
             error: fields.u32(),
-            is_over: fields.u32() != 0,
-            was_connected: fields.u64() != 0,
+            is_over: fields.u16() != 0,
+            is_open: fields.u16() != 0,
         }),
         6 => Content::Lane(LaneState {
             queue_packets: fields.u64(),

@@ -121,6 +121,17 @@ pub enum Problem {
     /// Something that makes no sense in another way; the text says which.
     #[error("{0}")]
     Invalid(String),
+    /// Something that a backend does not have. Whether another one has it, is asked for the whole
+    /// experiment, where backends are chosen.
+    #[error("{what} is not available on `{backend}`{}", available(have))]
+    NotHere {
+        /// What was asked for.
+        what: String,
+        /// Of which backend.
+        backend: &'static str,
+        /// What there is in its place.
+        have: Vec<String>,
+    },
     /// Something the schema knows and nothing runs so far.
     #[error("{what} is not available yet{}", available(have))]
     NotYet {
@@ -154,7 +165,11 @@ fn example_for(example: &str) -> String {
 }
 
 fn available(have: &[String]) -> String {
-    if have.is_empty() { String::new() } else { format!("; there is {}", have.join(", ")) }
+    match have {
+        [] => String::new(),
+        [only] => format!("; there is {only}"),
+        _ => format!("; there are {}", have.join(", ")),
+    }
 }
 
 impl fmt::Display for Mistake {

@@ -22,12 +22,17 @@ create_exception!(
 );
 create_exception!(tcplab, Interrupted, PyException, "A run was stopped before its end.");
 
-/// All mistakes, one per line, each behind the name of its file if it came from one.
-pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>) -> PyErr {
+/// All mistakes, one per line, each behind the name of its file if it came from one. With another
+/// backend that runs the experiment, if there is one.
+pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<&str>) -> PyErr {
+    let hint = elsewhere.map_or_else(String::new, |backend| {
+        format!("; `{backend}` runs the experiment: add --on {backend}")
+    });
     let mut message = String::new();
     for mistake in &mistakes.0 {
         let break_before = if message.is_empty() { "" } else { "\n" };
-        write!(message, "{break_before}{}", line(mistake, file)).expect("text takes everything");
+        let line = line(mistake, file);
+        write!(message, "{break_before}{line}{hint}").expect("text takes everything");
     }
     ConfigError::new_err(message)
 }

@@ -6,6 +6,7 @@ use crate::own;
 use pyo3::prelude::*;
 use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
+use tcplab_linux::kernel::Error as KernelError;
 use tcplab_linux::{Kernels, Outcome};
 use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
@@ -41,29 +42,26 @@ impl Document {
 
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
-        let written = Arc::clone(&self.written);
-        let planned = match backend {
-            tcplab_sim::NAME if kernel.is_some() => {
-                let reason = "the backend sim boots no kernel; choose the backend linux for it, on \
-                              the command line with `--on linux`";
-                return Err(errors::config(
-                    &Problem::Invalid(reason.into()).at("kernel").into(),
-                    None,
-                ));
-            }
-            tcplab_sim::NAME => interruptibly(py, move || written.plans(&tcplab_sim::backend()))?,
-            tcplab_linux::NAME => {
-                let kernels = Kernels::open(kernel).map_err(|error| errors::kernel(&error))?;
-                interruptibly(py, move || plans_for_kernels(&written, &kernels))?
-            }
-            _ => {
-                let known = [tcplab_sim::NAME, tcplab_linux::NAME];
-                let problem = Problem::unknown("backend", backend, known);
-                return Err(errors::config(&problem.at("").into(), None));
-            }
-        };
+        if !BACKENDS.contains(&backend) {
+            let problem = Problem::unknown("backend", backend, BACKENDS);
+            return Err(errors::config(&problem.at("").into(), None, None));
+        }
+        if backend == tcplab_sim::NAME && kernel.is_some() {
+            let reason = "the backend sim boots no kernel; choose the backend linux for it, on the \
+                          command line with `--on linux`";
+            let problem = Problem::Invalid(reason.into());
+            return Err(errors::config(&problem.at("kernel").into(), None, None));
+        }
+        let (written, backend) = (Arc::clone(&self.written), backend.to_string());
+        let kernel = kernel.map(str::to_string);
+        let planned = interruptibly(py, move || {
+            let planned = planned(&written, &backend, kernel.as_deref())?;
+            Ok(planned.map_err(|mistakes| (mistakes, runs_elsewhere(&written, &backend))))
+        })?;
         let file = self.file.as_deref();
-        let plans = planned.map_err(|mistakes| errors::config(&mistakes, file))?;
+        let plans = planned.map_err(|error| errors::kernel(&error))?;
+        let plans =
+            plans.map_err(|(mistakes, elsewhere)| errors::config(&mistakes, file, elsewhere))?;
         let plans = plans.into_iter().map(|plan| {
             let lines = plan.warnings.iter().map(|warning| errors::line(warning, file));
             Plan { warnings: lines.collect(), plan: Arc::new(plan) }
@@ -79,7 +77,7 @@ impl Document {
     ) -> PyResult<Self> {
         match written {
             Ok(written) => Ok(Self { written: Arc::new(written), file }),
-            Err(mistakes) => Err(errors::config(&mistakes, file.as_deref())),
+            Err(mistakes) => Err(errors::config(&mistakes, file.as_deref(), None)),
         }
     }
 }
@@ -110,6 +108,30 @@ fn interruptibly<T: Send + 'static>(
             ),
         }
     }
+}
+
+type Planned = Result<Vec<tcplab_model::Plan>, Mistakes>;
+
+/// What runs experiments.
+const BACKENDS: [&str; 2] = [tcplab_sim::NAME, tcplab_linux::NAME];
+
+/// The plans for a backend, or what is wrong with them.
+fn planned(
+    document: &tcplab_model::Document,
+    backend: &str,
+    kernel: Option<&str>,
+) -> Result<Planned, KernelError> {
+    if backend == tcplab_linux::NAME {
+        let kernels = Kernels::open(kernel)?;
+        return Ok(plans_for_kernels(document, &kernels));
+    }
+    Ok(document.plans(&tcplab_sim::backend()))
+}
+
+/// Another backend than this one that runs the whole experiment.
+fn runs_elsewhere(document: &tcplab_model::Document, backend: &str) -> Option<&'static str> {
+    let runs = |other: &str| matches!(planned(document, other, None), Ok(Ok(_)));
+    BACKENDS.into_iter().find(|other| *other != backend && runs(other))
 }
 
 /// The plans of an experiment, each with the name of the kernel that it is for.

@@ -170,9 +170,8 @@ impl Recorder {
             let bits = flow.received as f64 * 8.0;
             // With Fast Open data arrives before the answer to the SYN does.
             let has_connected = sender.has_connected() || flow.received > 0;
-            let has_lasted = has_connected && elapsed > 0.0;
-            let goodput = has_lasted.then(|| bits / elapsed);
-            let bottleneck = plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
+            let goodput = (has_connected && elapsed > 0.0).then_some(bits / elapsed);
+            let bottleneck = &plan.lanes[planned.bottleneck];
             let counters = sender.counters();
             let rtt = sender.rtt();
             let row = FlowRow {
@@ -186,7 +185,9 @@ impl Recorder {
                 end_s: end.as_secs_f64(),
                 bytes: flow.received,
                 goodput_mbit_s: goodput.map(|goodput| goodput / 1e6),
-                bottleneck_share: goodput.map(|goodput| goodput / bottleneck),
+                bottleneck: table.label(&bottleneck.name),
+                bottleneck_share: goodput
+                    .map(|goodput| goodput / bottleneck.rate.bits_per_second() as f64),
                 completion_s: flow.is_complete().then_some(elapsed),
                 outcome: table.label(outcome(flow, sender)),
                 sent_segments: counters.sent_segments,
@@ -264,6 +265,9 @@ fn outcome(flow: &Flow, sender: &Endpoint) -> &'static str {
         _ if flow.is_complete() => "completed",
         Some(Ended::Reset) => "reset",
         Some(Ended::TimedOut) => "timed out",
+        Some(Ended::Normally) | None if flow.has_started && flow.source.size.is_some() => {
+            "unfinished"
+        }
         Some(Ended::Normally) | None if flow.has_started => "running",
         Some(Ended::Normally) | None => "not started",
     }

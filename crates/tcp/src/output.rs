@@ -62,8 +62,8 @@ impl Sender {
             }
             return None;
         };
-        let has_data = u64::from(data.payload > 0);
-        self.counters.sent_segments += has_data;
+        let has_data = data.payload > 0;
+        self.counters.sent_segments += u64::from(has_data);
         if in_flight == 0 {
             self.tell_start(now, settings);
         }
@@ -77,7 +77,8 @@ impl Sender {
             reduction.on_sent();
         }
         if data.again {
-            self.counters.retransmitted_segments += has_data;
+            self.counters.retransmitted_segments += u64::from(has_data);
+            self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
                 let last = self.flight.board.outstanding() as usize - 1;
                 self.note_departure(now, last, false);

@@ -27,8 +27,10 @@ use tcplab_units::{Duration, Time};
 pub struct SenderCounters {
     /// Segments with data, repeated ones included.
     pub sent_segments: u64,
-    /// Segments with data that were sent again.
+    /// Segments with data sent again.
     pub retransmitted_segments: u64,
+    /// FINs without data sent again.
+    pub retransmitted_fins: u64,
     /// Times the retransmission timer ran out.
     pub timeouts: u64,
     /// Congestion episodes: loss recoveries begun, timeouts included.

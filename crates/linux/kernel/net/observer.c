@@ -100,7 +100,7 @@ void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length)
 
 /* Connections. */
 
-/* What a connection has done in all, as the kernel counts. */
+/* What a connection has done in all, as the kernel counts. Segments are those that carry data. */
 struct totals {
 	u64 acked, received, written, sent_bytes, sent, retransmitted;
 };
@@ -112,10 +112,11 @@ struct connection {
 	u32 id;
 	u64 begun;
 	u64 asked;		/* when the ACK came that has not been sampled yet */
-	u32 delivered;
-	u32 bare;		/* retransmissions without data: of SYN and FIN */
+	u32 rtt_us;		/* the last sample */
+	u32 control_repeats;	/* of total_retrans: SYNs, SYN-ACKs and FINs without data */
 	u8 state;		/* TCP_CA_Open, ... */
 	bool is_client;
+	bool is_open;		/* the handshake is over */
 	struct totals before;	/* at the beginning of its session */
 	struct tcplab_summary summary;
 };
@@ -156,7 +157,8 @@ static struct totals totals(const struct connection *connection)
 		.written = max_t(s64, 0, written),
 		.sent_bytes = max_t(s64, 0, sent),
 		.sent = tp->data_segs_out,
-		.retransmitted = tp->total_retrans - connection->bare,
+		.retransmitted = connection->is_open ?
+				 tp->total_retrans - connection->control_repeats : 0,
 	};
 }
 
@@ -196,24 +198,21 @@ static void announce_known(void)
 			announce(connection);
 }
 
-static struct connection *begin_watching(struct sock *sk, bool is_client)
+static void begin_watching(struct sock *sk, bool is_client)
 {
 	struct connection *connection = kzalloc(sizeof(*connection), GFP_ATOMIC);
 
 	if (!connection)
-		return NULL;
+		return;
 	connection->sk = sk;
 	connection->is_client = is_client;
 	connection->id = ++last_id;
 	connection->begun = ktime_get_ns();
-	/* Where it is accepted: the repeated SYN-ACKs. */
-	connection->bare = tcp_sk(sk)->total_retrans;
 	connection->summary.rtt_min_us = NEVER;
 	INIT_LIST_HEAD(&connection->unsampled);
 	hash_add(connections, &connection->by_sock, (unsigned long)sk);
 	list_add_tail(&connection->list, &in_order);
 	list_add_tail(&connection->unannounced, &unannounced);
-	return connection;
 }
 
 static void summarise(struct connection *connection, u64 now, bool is_over)
@@ -234,6 +233,7 @@ static void summarise(struct connection *connection, u64 now, bool is_over)
 	summary->retransmitted_segments = all.retransmitted - before.retransmitted;
 	summary->error = sk->sk_err ? sk->sk_err : READ_ONCE(sk->sk_err_soft);
 	summary->is_over = is_over;
+	summary->is_open = connection->is_open;
 	strscpy(summary->algorithm, inet_csk(sk)->icsk_ca_ops ? inet_csk(sk)->icsk_ca_ops->name : "",
 		sizeof(summary->algorithm));
 	tcplab_emit(TCPLAB_SUMMARY, connection->id, now, summary, sizeof(*summary));
@@ -260,7 +260,7 @@ static void sample(struct connection *connection, u64 now)
 		.srtt_us = tp->srtt_us >> 3,
 		.rto_us = jiffies_to_usecs(icsk->icsk_rto),
 		.in_flight = tcp_packets_in_flight(tp),
-		.rtt_us = tp->rack.rtt_us,
+		.rtt_us = connection->rtt_us,
 		.acked_bytes = acked_bytes(connection),
 		.pacing = smp_load_acquire(&sk->sk_pacing_status) == SK_PACING_NONE ?
 			  0 : min_t(u64, READ_ONCE(sk->sk_pacing_rate), READ_ONCE(sk->sk_max_pacing_rate)),
@@ -291,22 +291,8 @@ static bool sends_data(const struct connection *connection)
 /* What an ACK did is known once the kernel is done with it. */
 static void finish_sample(struct connection *connection)
 {
-	const struct tcp_sock *tp = tcp_sk(connection->sk);
-	struct tcplab_summary *summary = &connection->summary;
-
 	list_del_init(&connection->unsampled);
-	if (!sends_data(connection))
-		return;
-	if (tp->delivered != connection->delivered && tp->rack.rtt_us) {
-		u64 rtt = tp->rack.rtt_us;
-
-		connection->delivered = tp->delivered;
-		summary->rtt_count++;
-		summary->rtt_sum_us += rtt;
-		summary->rtt_min_us = min(summary->rtt_min_us, rtt);
-		summary->rtt_max_us = max(summary->rtt_max_us, rtt);
-	}
-	if (samples_acks)
+	if (samples_acks && sends_data(connection))
 		sample(connection, connection->asked);
 }
 
@@ -331,6 +317,25 @@ static void stop_watching(struct connection *connection)
 
 /* Tracepoints. */
 
+/*
+ * tcp_ack_update_rtt() calls this with the RTT of the newest segment that an ACK covers, of those sent
+ * once; below zero: there is none. With SACK or without, it is the sample that congestion controls get.
+ */
+void tcplab_note_rtt(const struct sock *sk, long rtt_us)
+{
+	struct connection *connection = rtt_us < 0 ? NULL : connection_of(sk);
+	struct tcplab_summary *summary;
+
+	if (!connection)
+		return;
+	summary = &connection->summary;
+	connection->rtt_us = rtt_us;
+	summary->rtt_count++;
+	summary->rtt_sum_us += rtt_us;
+	summary->rtt_min_us = min_t(u64, summary->rtt_min_us, rtt_us);
+	summary->rtt_max_us = max_t(u64, summary->rtt_max_us, rtt_us);
+}
+
 /* Whether it speaks IPv4, as sockets of IPv6 do with peers whose address is a mapped one. */
 static bool is_ipv4(const struct sock *sk)
 {
@@ -341,6 +346,26 @@ static bool is_ipv4(const struct sock *sk)
 	return sk->sk_family == AF_INET;
 }
 
+/* All that was sent again so far were SYNs or SYN-ACKs. */
+static void open_up(const struct sock *sk)
+{
+	struct connection *connection = connection_of(sk);
+
+	if (!connection)
+		return;
+	connection->is_open = true;
+	connection->control_repeats = tcp_sk(sk)->total_retrans;
+}
+
+/* A segment is sent again. Later kernels pass more arguments, which are left alone. */
+static void on_repeat(void *data, const struct sock *sk, const struct sk_buff *skb)
+{
+	struct connection *connection = skb->len ? NULL : connection_of(sk);
+
+	if (connection)
+		connection->control_repeats++;
+}
+
 static void on_state(void *data, const struct sock *sk, const int old, const int new)
 {
 	struct connection *connection;
@@ -349,11 +374,11 @@ static void on_state(void *data, const struct sock *sk, const int old, const int
 		return;
 	connection = connection_of(sk);
 	if (!connection && (new == TCP_SYN_SENT || new == TCP_ESTABLISHED))
-		connection = begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
-	if (connection && new == TCP_ESTABLISHED)
-		connection->summary.was_connected = true;
+		begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
 	else if (connection && new == TCP_CLOSE)
 		stop_watching(connection);
+	if (new == TCP_ESTABLISHED)
+		open_up(sk);
 	announce_known();
 }
 
@@ -373,36 +398,21 @@ static void on_segment(void *data, struct sock *sk, struct sk_buff *skb)
 	tasklet_schedule(&finisher);
 }
 
-/* A segment was sent again. Those without data count nowhere as data. */
-static void on_retransmission(void *data, const struct sock *sk, const struct sk_buff *skb)
-{
-	struct connection *connection = connection_of(sk);
-
-	if (connection && !skb->len)
-		connection->bare++;
-}
-
-/* Of a socket that is there already: one of Fast Open. */
-static void on_repeated_syn_ack(void *data, const struct sock *sk, const struct request_sock *request)
-{
-	struct connection *connection = connection_of(sk);
-
-	if (connection)
-		connection->bare++;
-}
-
 static void on_congestion_state(void *data, struct sock *sk, const u8 state)
 {
 	struct connection *connection = connection_of(sk);
 
 	if (!connection)
 		return;
-	if (state >= TCP_CA_CWR && connection->state < TCP_CA_CWR)
-		connection->summary.episodes++;
-	else if (state == TCP_CA_Loss && connection->state < TCP_CA_Loss)
-		connection->summary.episodes++;
-	if (state == TCP_CA_Loss)
-		connection->summary.timeouts++;
+	/* A SYN that is sent again is none of them. */
+	if (connection->is_open) {
+		if (state >= TCP_CA_CWR && connection->state < TCP_CA_CWR)
+			connection->summary.episodes++;
+		else if (state == TCP_CA_Loss && connection->state < TCP_CA_Loss)
+			connection->summary.episodes++;
+		if (state == TCP_CA_Loss)
+			connection->summary.timeouts++;
+	}
 	connection->state = state;
 }
 
@@ -591,10 +601,7 @@ static int begin_session(char *text)
 		summarise(connection, now, false);
 		connection->before = totals(connection);
 		connection->before.acked += tcp_sk(connection->sk)->write_seq - tcp_sk(connection->sk)->snd_una;
-		connection->summary = (struct tcplab_summary) {
-			.rtt_min_us = NEVER,
-			.was_connected = connection->summary.was_connected,
-		};
+		connection->summary = (struct tcplab_summary) { .rtt_min_us = NEVER };
 	}
 	tcplab_emit(TCPLAB_TEXT, 0, now, text, strlen(text));
 	local_bh_enable();
@@ -661,8 +668,8 @@ static int __init observer_start(void)
 	error = register_trace_inet_sock_set_state(on_state, NULL) ?:
 		register_trace_tcp_probe(on_segment, NULL) ?:
 		register_trace_tcp_cong_state_set(on_congestion_state, NULL) ?:
-		register_trace_tcp_retransmit_skb(on_retransmission, NULL) ?:
-		register_trace_tcp_retransmit_synack(on_repeated_syn_ack, NULL) ?:
+		tracepoint_probe_register(&__tracepoint_tcp_retransmit_skb, (void *)on_repeat,
+					  NULL) ?:
 		register_trace_kfree_skb(on_drop, NULL);
 	if (error)
 		return error;

@@ -54,8 +54,8 @@ struct tcplab_summary {
 	__u64 last_arrival;	/* of data, nanoseconds since boot */
 	__u8 algorithm[16];
 	__u32 error;		/* sk_err: why it ended */
-	__u32 is_over;
-	__u64 was_connected;	/* the handshake came to its end */
+	__u16 is_over;
+	__u16 is_open;		/* the handshake is over: it was connected */
 };
 
 struct tcplab_lane_state {
@@ -84,6 +84,9 @@ struct tcplab_drop {
 #define TCPLAB_SNAP 128
 
 void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length);
+
+/* observer.c: an RTT sample of a connection, below zero for none. */
+void tcplab_note_rtt(const struct sock *sk, long rtt_us);
 
 /* observer.c: tells of a packet dropped on a lane. */
 void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason);

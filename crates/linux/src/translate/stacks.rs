@@ -2,7 +2,7 @@
 //!
 //! Options that are as the kernel has them anyway (the profile `linux-6.12`) need nothing.
 
-use super::only_in_sim;
+use super::not_here;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
@@ -238,13 +238,13 @@ fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
     let whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
     let mut found = Vec::new();
     if stack.rmem < LEAST_RMEM {
-        found.push(("rmem", only_in_sim("a receive buffer of less than 4096 B")));
+        found.push(("rmem", not_here("a receive buffer of less than 4096 B")));
     }
     if let Some(time) = stack.user_timeout.on()
         && (!whole(time, Duration::from_millis(1)) || time > LONGEST_USER_TIMEOUT)
     {
         let what = "a user timeout that is no number of milliseconds, or longer than 24 days,";
-        found.push(("user_timeout", only_in_sim(what)));
+        found.push(("user_timeout", not_here(what)));
     }
     if let Some(keepalive) = stack.keepalive.on() {
         let times =
@@ -252,7 +252,7 @@ fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
         for (option, time) in times {
             if !whole(time, SECOND) || time > LONGEST_KEEPALIVE {
                 let what = "a time of keepalives that is no number of seconds up to 32767";
-                found.push((option, only_in_sim(what)));
+                found.push((option, not_here(what)));
             }
         }
     }
@@ -304,7 +304,7 @@ fn impossible(
         ("time_wait", stack.time_wait == usual.time_wait, "another TIME-WAIT than 60 s"),
     ];
     let failed = checks.into_iter().filter(|(_, is_fine, _)| !is_fine);
-    failed.map(|(option, _, what)| (option, only_in_sim(what))).collect()
+    failed.map(|(option, _, what)| (option, not_here(what))).collect()
 }
 
 /// What the kernel calls a congestion control.
