@@ -198,7 +198,7 @@ fn duration() -> impl Strategy<Value = Duration> {
 fn flow() -> impl Strategy<Value = FlowState> {
     let counts = (0..10_000_u64, number(), number());
     let times = (duration(), duration(), duration(), duration());
-    let offsets = (number(), number());
+    let offsets = (number(), number(), number(), number());
     let phase = prop_oneof![
         6 => Just(Phase::Open),
         1 => Just(Phase::Disorder),
@@ -206,16 +206,19 @@ fn flow() -> impl Strategy<Value = FlowState> {
         1 => Just(Phase::Recovery),
         1 => Just(Phase::Loss),
     ];
-    let signs = (any::<[bool; 2]>(), phase, number(), duration());
-    (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt), signs)| {
+    let signs = (any::<[bool; 3]>(), phase, number(), duration());
+    (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt, cwnd, rate), signs)| {
         let (mss, in_flight, delivered) = counts;
         let (now, srtt, min_rtt, rto) = times;
-        let ([app_limited, cwnd_limited], phase, lost, later) = signs;
+        let ([app_limited, cwnd_limited, is_paced], phase, lost, later) = signs;
         let next_departure = Time::ZERO + later;
         let now = Time::ZERO + now;
         FlowState {
             now,
             mss,
+            cwnd,
+            rate,
+            is_paced,
             in_flight,
             delivered,
             srtt,
