@@ -245,6 +245,11 @@ impl CongestionControl for Bic {
         }
     }
 
+    fn on_resized(&mut self, _flow: &FlowState) {
+        self.search = Search::NEW;
+        self.window.vouch();
+    }
+
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
         let kept = if event.again { 0 } else { self.threshold(event) };
         self.window.shrink_to(flow, event, kept);

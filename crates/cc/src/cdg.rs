@@ -340,6 +340,11 @@ impl CongestionControl for Cdg {
         self.window.shrink_to(flow, event, kept);
     }
 
+    fn on_resized(&mut self, _flow: &FlowState) {
+        self.timed_out = true;
+        self.window.vouch();
+    }
+
     fn on_recovered(&mut self, flow: &FlowState) {
         if !self.timed_out {
             self.watch.state = State::Unknown;

@@ -322,6 +322,12 @@ impl CongestionControl for HTcp {
         };
     }
 
+    fn on_resized(&mut self, flow: &FlowState) {
+        self.reset(clock(flow.now));
+        self.phase = Phase::Loss;
+        self.window.vouch();
+    }
+
     fn on_recovered(&mut self, flow: &FlowState) {
         if flow.phase == Phase::Open {
             self.look(flow);

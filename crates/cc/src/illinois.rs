@@ -169,6 +169,14 @@ impl Illinois {
         (self.sum, self.count) = (0, 0);
     }
 
+    /// What a timeout leaves (`tcp_illinois_state`).
+    fn forget(&mut self, flow: &FlowState) {
+        self.be_reno();
+        self.rounds_below = 0;
+        self.was_above = false;
+        self.begin_round(flow);
+    }
+
     fn be_reno(&mut self) {
         (self.alpha, self.beta) = (ALPHA_ONE, BETA_ONE / 2);
     }
@@ -265,11 +273,13 @@ impl CongestionControl for Illinois {
         let cut = u128::from(cwnd) * u128::from(self.beta) / u128::from(BETA_ONE);
         self.window.shrink_to(flow, event, cwnd - u64::try_from(cut).unwrap_or(cwnd).min(cwnd));
         if event.cause == Cause::Timeout {
-            self.be_reno();
-            self.rounds_below = 0;
-            self.was_above = false;
-            self.begin_round(flow);
+            self.forget(flow);
         }
+    }
+
+    fn on_resized(&mut self, flow: &FlowState) {
+        self.forget(flow);
+        self.window.vouch();
     }
 
     fn window(&mut self) -> Option<&mut Window> {

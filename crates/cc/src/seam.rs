@@ -53,6 +53,15 @@ pub trait CongestionControl: Debug + Send {
         None
     }
 
+    /// What was under way was too large for the path, and leaves again in smaller segments. That says
+    /// nothing of congestion, but the kernel's state machine goes to where a timeout leads
+    /// (`tcp_simple_retransmit`), and `on_recovered` follows as after one.
+    fn on_resized(&mut self, _flow: &FlowState) {
+        if let Some(window) = self.window() {
+            window.vouch();
+        }
+    }
+
     /// The data outstanding when the episode began is acknowledged.
     fn on_recovered(&mut self, _flow: &FlowState) {}
 

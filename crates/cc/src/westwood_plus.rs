@@ -235,6 +235,12 @@ impl WestwoodPlus {
 }
 
 impl CongestionControl for WestwoodPlus {
+    fn on_begin(&mut self, flow: &FlowState) {
+        if self.is_linux() {
+            self.since = Some(jiffies(flow.now));
+        }
+    }
+
     fn on_transmit_start(&mut self, flow: &FlowState, _idle: Duration) {
         self.since.get_or_insert(jiffies(flow.now));
     }
@@ -274,6 +280,11 @@ impl CongestionControl for WestwoodPlus {
             self.window.set_threshold(self.ideal());
             self.forgets_rtt_min = true;
         }
+    }
+
+    fn on_resized(&mut self, _flow: &FlowState) {
+        self.timed_out = true;
+        self.window.vouch();
     }
 
     fn on_recovered(&mut self, _flow: &FlowState) {

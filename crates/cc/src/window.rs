@@ -204,6 +204,11 @@ impl Window {
         }
     }
 
+    /// Keeps `ssthresh` at what it was worth.
+    pub fn vouch(&mut self) {
+        self.ssthresh = self.threshold_in_hindsight();
+    }
+
     /// Takes back the last decrease and returns whether it did.
     ///
     /// A window that has outgrown what it was before keeps what it has (RFC 9438 §4.9.2).

@@ -55,6 +55,11 @@ impl Source {
         }
     }
 
+    /// Whether it writes now.
+    pub fn is_on(&self) -> bool {
+        self.is_on
+    }
+
     /// Turns on or off what is due, and tells when the next change is.
     pub fn switch(&mut self, now: Time, start: Time) -> Time {
         let Some(periods) = &mut self.periods else { return Time::NEVER };

@@ -224,6 +224,9 @@ impl<'a> World<'a> {
                 }
                 let flow = &mut self.flows[number];
                 let next = flow.source.switch(now, flow.start);
+                if flow.source.is_on() && !opens {
+                    self.ends[2 * number].endpoint.try_to_write();
+                }
                 self.network.set_timer(flow.timer, next, Order::Last);
                 self.tell_memory(2 * number);
                 if opens {

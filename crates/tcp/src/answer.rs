@@ -43,6 +43,8 @@ struct Dsack {
     found: bool,
     /// It was the probe of the tail.
     is_probe: bool,
+    /// Segments that were sent again without need: they have been delivered all the same.
+    delivered: u64,
 }
 
 fn said(timestamps: segment::Timestamps) -> Timestamps {
@@ -148,6 +150,9 @@ impl Sender {
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != times_set;
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
+        }
+        if settings.is_linux() {
+            progress.delivered += dsack.delivered;
         }
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
@@ -390,13 +395,13 @@ impl Sender {
         let repeated = self.counters.retransmitted_segments + self.counters.retransmitted_fins;
         if self.counters.duplicate_segments > repeated {
             // The network made the copy.
-            return Dsack { found: true, is_probe };
+            return Dsack { found: true, is_probe, delivered: 0 };
         }
         self.flight.undo.on_duplicates(segments, block.end);
         if !is_probe {
             self.flight.rack.note_duplicate();
         }
-        Dsack { found: true, is_probe }
+        Dsack { found: true, is_probe, delivered: segments }
     }
 
     /// How many segments of growth an ACK is worth.

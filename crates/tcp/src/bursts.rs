@@ -163,7 +163,9 @@ impl Sender {
         }
         let buffer = self
             .buffer
-            .get_or_insert_with(|| Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows)));
+            .get_or_insert_with(|| {
+                Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows, self.agreed_mss))
+            });
         (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
         buffer.make_room(cwnd, has_window, unsent);
         let taken = buffer.write(bytes, unsent, sizes);

@@ -214,6 +214,13 @@ impl Endpoint {
         taken
     }
 
+    /// The application writes next without having been told that there is room.
+    pub fn try_to_write(&mut self) {
+        if let Some(buffer) = &mut self.send.buffer {
+            buffer.try_again();
+        }
+    }
+
     /// Whether the send buffer holds an application back by itself: then it can write all it has, in as
     /// many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
@@ -480,7 +487,9 @@ impl Endpoint {
             let mss = u64::from(self.send.mss);
             let initial_window = self.send.control.cwnd;
             let start = Start { mss, initial_window, seed: self.seed };
-            self.send.begin(now, (self.build_control)(start), &self.settings);
+            // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
+            let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
+            self.send.begin(since, (self.build_control)(start), &self.settings);
             self.send.update_rate(&self.settings);
         }
     }
@@ -560,7 +569,11 @@ impl Endpoint {
         let ack = self.receive.origin.number(self.receive.next);
         let mut segment = Segment::new(flags, seq, ack).with_window(window).with_payload(payload);
         if self.has_timestamps {
-            segment = segment.with_timestamps(self.timestamps(self.acks.stamp(now)));
+            let mut stamp = self.acks.stamp(now);
+            if self.send.path.is_some() {
+                stamp = self.send.stamp(now, stamp);
+            }
+            segment = segment.with_timestamps(self.timestamps(stamp));
         }
         if self.receive.has_report() && self.send.sack {
             segment = self.with_report(segment);

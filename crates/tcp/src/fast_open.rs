@@ -112,7 +112,7 @@ impl Endpoint {
         if self.paces_writer() {
             let cwnd = self.send.cwnd();
             let windows = self.send.buffered_windows();
-            let mut buffer = SendBuffer::new(self.settings.send_buffer, cwnd, windows);
+            let mut buffer = SendBuffer::new(self.settings.send_buffer, cwnd, windows, self.send.agreed_mss);
             buffer.begin_with(payload);
             self.send.buffer = Some(Box::new(buffer));
         }
@@ -174,7 +174,7 @@ impl Endpoint {
             buffer.acknowledge(acked);
         }
         if self.send.has_outstanding() {
-            self.send.resend_larger(refit::NONE);
+            self.send.resend_larger(now, refit::NONE);
             self.owes_ack_first = false;
         } else {
             self.send.timer.stop();

@@ -119,6 +119,7 @@ impl Endpoint {
         }
         // RFC 9293 §3.7.1: without the option the peer takes 536 bytes.
         self.send.mss = self.segment_size(if offered.mss == 0 { 536 } else { offered.mss });
+        self.send.agreed_mss = self.send.mss + self.options();
         self.send.settle_size(self.options());
         self.send.window = u64::from(segment.window);
         self.send.largest_window = self.send.window;

@@ -205,7 +205,7 @@ impl Sender {
 
     /// A loss was found. If it is that of a probe, it says something of sizes and nothing of congestion
     /// (RFC 4821 §7.4; `tcp_mtup_probe_failed`).
-    pub fn is_probe_too_large(&mut self) -> bool {
+    pub fn is_probe_too_large(&mut self, now: Time) -> bool {
         let (una, phase) = (self.una, self.flight.recovery.phase);
         let search = self.path.as_mut().and_then(|path| path.search.as_mut());
         let Some(search) = search.filter(|_| phase < Phase::Reduced) else { return false };
@@ -213,7 +213,15 @@ impl Sender {
             return false;
         };
         search.high = size - 1;
-        self.resend_larger(self.mss)
+        self.resend_larger(now, self.mss)
+    }
+
+    /// The time that a segment says it is which leaves now: one that answers a notice is as late as what
+    /// left before, as Linux does not look at the clock for it.
+    #[cold]
+    pub fn stamp(&self, now: Time, stamp: Time) -> Time {
+        let told = self.path.as_ref().map(|path| path.told);
+        told.filter(|&(at, _)| at == now).map_or(stamp, |(_, before)| before)
     }
 
     /// Something is sent again: what becomes of a probe does not tell any more. Returns when it counts as
@@ -253,7 +261,7 @@ impl Endpoint {
                 if let Some(path) = self.send.path.as_mut().filter(|_| self.settings.is_linux()) {
                     path.told = (now, self.send.last_sent);
                 }
-                self.send.resend_larger(self.send.mss);
+                self.send.resend_larger(now, self.send.mss);
                 self.send.update_rate(&self.settings);
             }
         }

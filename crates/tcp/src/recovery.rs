@@ -315,7 +315,7 @@ impl Sender {
             }
             return false;
         }
-        if self.path.is_some() && self.is_probe_too_large() {
+        if self.path.is_some() && self.is_probe_too_large(now) {
             return true;
         }
         if !self.sack && settings.recovery == LossRecovery::Tahoe {

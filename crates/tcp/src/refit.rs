@@ -5,6 +5,7 @@
 use crate::recovery::Phase;
 use crate::scoreboard::Sent;
 use crate::sender::Sender;
+use tcplab_units::Time;
 
 /// A size of segments that everything is too large for.
 pub(crate) const NONE: u16 = 0;
@@ -12,12 +13,12 @@ pub(crate) const NONE: u16 = 0;
 impl Sender {
     /// All segments under way with more than `most` bytes of data are lost, and leave again in segments
     /// of the size that is right now. The window stays as it is. Says whether there were any.
-    pub fn resend_larger(&mut self, most: u16) -> bool {
+    pub fn resend_larger(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
         }
-        let (written, mss) = (self.written, self.mss);
-        let found = self.flight.board.lose_larger(written, most, mss);
+        let (written, mss, ends) = (self.written, self.mss, self.packet_ends());
+        let found = self.flight.board.lose_larger(written, most, mss, &ends);
         if found == 0 {
             return false;
         }
@@ -28,10 +29,16 @@ impl Sender {
             self.flight.reduction = None;
             // No episode of congestion, so that it does not count as one.
             self.flight.recovery.phase = Phase::Loss;
+            self.consult(now, |cc, flow| cc.on_resized(flow));
         }
         self.flight.tail.end = None;
         self.flight.recovery.repair_lost();
         true
+    }
+
+    /// Where the packets of the send buffer end, where there is one: what leaves again is cut at them.
+    fn packet_ends(&self) -> Vec<u64> {
+        self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends())
     }
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
@@ -39,7 +46,8 @@ impl Sender {
         let lost = self.flight.board.next_lost()?;
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
-            self.flight.board.cut_lost(self.mss);
+            let ends = self.packet_ends();
+            self.flight.board.cut_lost(self.mss, &ends);
         } else if payload < mss && self.buffer.is_some() {
             while self.join_with_next(lost.start) {}
         } else {

@@ -11,9 +11,10 @@ mod sent;
 
 /// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
 const OVERHEAD: u64 = 960;
-/// What a segment is thought to take: with its headers more than 2048, so 4096, and a description
+/// Headers and their description, and that of a packet: what a segment is thought to take beside its data
 /// (`tcp_sndbuf_expand`).
-const PER_SEGMENT: u64 = 4352;
+const HEADERS: u64 = 640;
+const DESCRIPTION: u64 = 256;
 /// The fewest segments of a window for which the buffer has room.
 const FEWEST: u64 = 10;
 /// `tcp_wmem[1]`: what buffers begin with.
@@ -59,8 +60,9 @@ struct Packet {
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
-    /// Windows for which there is room.
+    /// Windows for which there is room, and what a segment is thought to take.
     windows: u64,
+    per_segment: u64,
     used: u64,
     /// What has not left.
     unsent: VecDeque<Packet>,
@@ -110,11 +112,13 @@ pub(crate) struct Sizes {
 }
 
 impl SendBuffer {
-    pub fn new(most: u64, cwnd: u64, windows: u64) -> Self {
+    /// For segments of `mss` bytes, options included, as both ends agreed.
+    pub fn new(most: u64, cwnd: u64, windows: u64, mss: u16) -> Self {
         let mut buffer = Self {
             limit: FIRST.min(most),
             most,
             windows,
+            per_segment: (u64::from(mss) + HEADERS).next_power_of_two() + DESCRIPTION,
             used: 0,
             unsent: VecDeque::new(),
             sent: VecDeque::new(),
@@ -140,6 +144,13 @@ impl SendBuffer {
         buffer
     }
 
+    /// The application writes without having been told of room: what the last packet can still take is
+    /// looked at in any case.
+    pub fn try_again(&mut self) {
+        self.is_full = false;
+        self.packet = 0;
+    }
+
     /// From now on there is room for so many windows.
     pub fn widen(&mut self, cwnd: u64, windows: u64) {
         self.windows = windows;
@@ -161,7 +172,7 @@ impl SendBuffer {
     }
 
     fn expand(&mut self, cwnd: u64) {
-        let wanted = self.windows * cwnd.max(FEWEST) * PER_SEGMENT;
+        let wanted = self.windows * cwnd.max(FEWEST) * self.per_segment;
         self.limit = self.limit.max(wanted.min(self.most));
     }
 
@@ -176,8 +187,8 @@ impl SendBuffer {
             self.packet = sizes.packet;
         }
         while taken < bytes && !self.is_full {
-            let mut room =
-                self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            let left = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
+            let mut room = left;
             if room > 0 {
                 room = room.min(self.page_room());
                 if room == 0 {
@@ -221,17 +232,18 @@ impl SendBuffer {
             } else {
                 Small::Always
             };
-            if taken == bytes || (is_forced && (copied == room || self.chunk == CHUNK)) {
+            let is_filled = copied == left;
+            if taken == bytes || (is_forced && (is_filled || self.chunk == CHUNK)) {
                 self.push_tail();
             }
             if self.chunk == CHUNK {
                 self.chunk = 0;
                 break;
             }
-            if is_forced && copied == room {
+            if is_forced && is_filled {
                 break;
             }
-            if copied == room && self.unsent.len() == 1 {
+            if is_filled && self.unsent.len() == 1 {
                 self.push = Push::One;
                 break;
             }
@@ -378,7 +390,7 @@ mod tests {
     #[test]
     fn what_was_pushed_goes_on_with_the_next_chunk() {
         // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
-        let mut buffer = SendBuffer::new(1 << 20, 100, 2);
+        let mut buffer = SendBuffer::new(1 << 20, 100, 2, 1460);
         let forced = Sizes { packet: 45 * MSS, half_window: 100 };
         // 65,160 bytes, and the rest of the program's 65,536.
         assert_eq!(buffer.write(u64::MAX, 0, forced), 45 * MSS);

@@ -131,6 +131,8 @@ pub(crate) struct Sender {
     pub peer_window_scale: u8,
     /// Payload bytes of a full segment, options deducted.
     pub mss: u16,
+    /// Bytes of a full segment as both ends agreed on, options included.
+    pub agreed_mss: u16,
     pub sack: bool,
     /// What is under way, and all that is known of it.
     pub flight: OnDemand,
@@ -175,6 +177,7 @@ impl Sender {
             window_set_by: (0, 0),
             peer_window_scale: 0,
             mss: settings.mss,
+            agreed_mss: settings.mss,
             sack: false,
             flight: OnDemand::default(),
             owes_cwr: false,
@@ -207,9 +210,9 @@ impl Sender {
         self.steering.is_none() && (self.is_stuck() || self.has_outstanding())
     }
 
-    /// Data begins, under this controller.
+    /// Data begins, under this controller, which counts from `since`.
     #[cold]
-    pub fn begin(&mut self, now: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
+    pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         self.control = cc.control();
         let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
         if samples_rate || settings.is_linux() {
@@ -220,7 +223,7 @@ impl Sender {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
-        self.consult(now, |cc, flow| cc.on_begin(flow));
+        self.consult(since, |cc, flow| cc.on_begin(flow));
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.widen(cwnd, windows);

@@ -128,6 +128,15 @@ impl KernelCubic {
         curve.cnt = curve.cnt.max(2);
     }
 
+    /// Nothing is known any more (`bictcp_reset`, `bictcp_hystart_reset`).
+    fn forget(&mut self, flow: &FlowState) {
+        self.curve = Curve::default();
+        self.delay_min = 0;
+        if let Some(hystart) = &mut self.hystart {
+            *hystart = Classic::beginning(flow);
+        }
+    }
+
     /// Takes an RTT (`cubictcp_acked`).
     fn take_rtt(&mut self, flow: &FlowState, rtt: Duration) {
         let now = jiffies(flow.now);
@@ -213,12 +222,13 @@ impl CongestionControl for KernelCubic {
         }
         self.window.shrink(flow, event, self.beta as f64 / SCALE as f64);
         if event.cause == Cause::Timeout {
-            self.curve = Curve::default();
-            self.delay_min = 0;
-            if let Some(hystart) = &mut self.hystart {
-                *hystart = Classic::beginning(flow);
-            }
+            self.forget(flow);
         }
+    }
+
+    fn on_resized(&mut self, flow: &FlowState) {
+        self.forget(flow);
+        self.window.vouch();
     }
 
     fn on_transmit_start(&mut self, flow: &FlowState, idle: Duration) {

@@ -226,7 +226,8 @@ impl LinuxAcks {
             }
             ato = ato.min(most);
         }
-        ato = ato.min(DELAY_MAX);
+        // A tick less than the peer's least timeout, which is taken to be ours (`tcp_delack_max`).
+        ato = ato.min(DELAY_MAX).min(settings.min_rto.as_millis().max(2) - 1);
         let mut timeout = clock(now) + ato;
         if let Some(earlier) = self.timeout {
             if earlier <= clock(now) + (ato >> 2) {

@@ -5,19 +5,28 @@ use std::collections::VecDeque;
 
 impl Scoreboard {
     /// Segments that have not arrived, with more than `most` bytes of data of what comes before
-    /// `written`, are lost, and become segments of `size`. Returns how many were not known to be.
-    pub fn lose_larger(&mut self, written: u64, most: u16, size: u16) -> u64 {
+    /// `written`, are lost, and so are others of their packets, which end at `ends`. They become segments
+    /// of `size`, none of them over the end of a packet. Returns how many were not known to be lost.
+    pub fn lose_larger(&mut self, written: u64, most: u16, size: u16, ends: &[u64]) -> u64 {
         let before = self.unrepaired;
-        self.cut(|segment| {
+        let packet = |segment: &Sent| ends.partition_point(|&end| end <= segment.start);
+        let is_larger = |segment: &Sent| {
             let payload = segment.end().min(written).saturating_sub(segment.start);
-            (!segment.sacked && payload > u64::from(most)).then_some(size)
-        });
+            !segment.sacked && payload > u64::from(most)
+        };
+        let larger: Vec<usize> =
+            self.segments.iter().filter(|it| is_larger(it)).map(packet).collect();
+        let is_of_larger = |segment: &Sent| {
+            let place = packet(segment);
+            place < ends.len() && !segment.sacked && larger.binary_search(&place).is_ok()
+        };
+        self.cut(|it| (is_larger(it) || is_of_larger(it)).then_some(size), ends);
         self.unrepaired.saturating_sub(before)
     }
 
-    /// What waits to be sent again becomes segments of `size`.
-    pub fn cut_lost(&mut self, size: u16) {
-        self.cut(|segment| (segment.lost && !segment.repaired).then_some(size));
+    /// What waits to be sent again becomes segments of `size`, none of them over the end of a packet.
+    pub fn cut_lost(&mut self, size: u16, ends: &[u64]) {
+        self.cut(|segment| (segment.lost && !segment.repaired).then_some(size), ends);
     }
 
     /// The segment that starts at `start`, and the one behind it unless that has arrived.
@@ -44,7 +53,7 @@ impl Scoreboard {
 
     /// Segments for which `size` gives one are lost, and those that follow each other become as many of
     /// that size as it takes.
-    fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>) {
+    fn cut(&mut self, size: impl Fn(&Sent) -> Option<u16>, ends: &[u64]) {
         let mut segments: VecDeque<Sent> = VecDeque::with_capacity(self.segments.len());
         // Which one each of these begins in, and how much more the last may take.
         let (mut places, mut room) = (Vec::new(), 0);
@@ -57,7 +66,9 @@ impl Scoreboard {
             };
             (segment.lost, segment.repaired) = (true, false);
             while segment.length > 0 {
-                let length = if room > 0 { room } else { size }.min(segment.length);
+                let end = ends.get(ends.partition_point(|&end| end <= segment.start));
+                let left = end.map_or(u16::MAX, |end| (end - segment.start).min(65_535) as u16);
+                let length = if room > 0 { room } else { size }.min(segment.length).min(left);
                 if let Some(last) = segments.back_mut().filter(|_| room > 0) {
                     last.length += length;
                 } else {
@@ -65,6 +76,9 @@ impl Scoreboard {
                     places.push(place);
                 }
                 room = if room > 0 { room - length } else { size - length };
+                if length == left {
+                    room = 0;
+                }
                 segment.start += u64::from(length);
                 segment.length -= length;
             }

@@ -132,6 +132,11 @@ impl SendBuffer {
         packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
     }
 
+    /// Where each packet ends that has left.
+    pub fn ends(&self) -> Vec<u64> {
+        self.sent.iter().map(|packet| packet.end).collect()
+    }
+
     /// Where the packet ends that this place is part of; there, if it has not left.
     pub fn packet_end(&self, place: u64) -> u64 {
         self.sent.get(self.ending_behind(place)).map_or(place, |packet| packet.end)
@@ -187,7 +192,7 @@ mod tests {
 
     /// So many packets of so many segments have left, from offset 1 on.
     fn having_sent(packets: u64, segments: u64) -> SendBuffer {
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2);
+        let mut buffer = SendBuffer::new(1 << 20, 10, 2, 1460);
         for _ in 0..packets {
             buffer.unsent.push_back(Packet { bytes: segments * MSS, push: false });
             buffer.used += segments * MSS + OVERHEAD;
