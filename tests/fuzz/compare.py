@@ -30,7 +30,9 @@ class Difference:
 
     def __str__(self) -> str:
         """As one reads it."""
-        return f"ACK {self.ack}, {self.time_s:.6f} s: {self.of} sim {self.sim}, linux {self.linux}"
+        return (
+            f"ACK {self.ack}, {self.time_s:.6f} s: {self.of} sim {self.sim}, linux {self.linux}"
+        )
 
 
 @dataclass(frozen=True)
