@@ -2,13 +2,14 @@
 # make test   prove that everything works
 # make bench  measure speed and memory, against ns-3 where it can be installed
 # make parity compare the simulator's TCP with the kernel's; ARGS="--cell cubic" or --help
+# make fuzz   compare them on random experiments; ARGS="--count 1000 --seed 7" or --help
 # make fmt    format all sources and write generated files anew
 
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path 'crates/linux/kernel/*' -type f) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test bench parity fmt clean
+.PHONY: run test bench parity fuzz fmt clean
 
 run: $(VENV)/installed
 	@echo "== tcplab run examples/first.toml"
@@ -25,6 +26,9 @@ bench: $(VENV)/installed
 
 parity: $(VENV)/installed
 	@PYTHONPATH=tests $(BIN)/python -m parity $(ARGS)
+
+fuzz: $(VENV)/installed
+	@PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 fmt: $(VENV)/installed
 	cargo fmt

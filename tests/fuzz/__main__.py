@@ -1,4 +1,9 @@
-"""`make fuzz`: random experiments on both backends, compared ACK for ACK."""
+"""Runs random experiments on both backends and compares the flows ACK for ACK.
+
+Each experiment is drawn from the seed and its number, all kinds in turn. What differs is told as it
+is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
+first difference; with `--shrink` it first looks for the smallest experiment that still differs.
+"""
 
 from __future__ import annotations
 
@@ -8,83 +13,112 @@ import sys
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import tcplab as lab
-from fuzz.compare import Flow, compare, summary
-from fuzz.draw import KINDS, draw
+from fuzz.compare import Flow, Outcome, compare
+from fuzz.draw import KINDS, Plain, draw
+from fuzz.page import table, write
+from fuzz.shrink import shrink
 from parity.traces import report
 
-
-def one(seed: int, number: int) -> tuple[int, str, list[Flow], str]:
-    """Compares the experiment of this number; an error is a text."""
-    case = draw(seed, number)
-    try:
-        return number, case.kind, list(compare(case.experiment).flows), ""
-    except (lab.ConfigError, lab.RunError, lab.KernelError) as error:
-        return number, case.kind, [], str(error)
+ERRORS = (lab.ConfigError, lab.RunError, lab.KernelError)
 
 
 def main() -> None:
+    """The command."""
     parser = argparse.ArgumentParser(prog="make fuzz", description=__doc__)
-    parser.add_argument("--count", type=int, default=110)
+    parser.add_argument("--count", type=int, default=110, help="how many experiments")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--case", type=int)
-    parser.add_argument("--kind", action="append", default=[])
-    parser.add_argument("--flow")
-    parser.add_argument("--lines", type=int, default=36)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--set", action="append", default=[])
+    parser.add_argument("--kind", action="append", choices=KINDS, help="only this kind")
+    parser.add_argument("--workers", type=int, default=2, help="how many at a time")
+    parser.add_argument("--write", action="store_true", help="put the table into the docs")
+    parser.add_argument("--case", type=int, help="only the experiment of this number, in detail")
+    parser.add_argument("--shrink", action="store_true", help="with --case: make it smaller first")
+    parser.add_argument("--tries", type=int, default=200, help="of --shrink")
+    parser.add_argument("--flow", help="with --case: show this flow, not the first that differs")
+    parser.add_argument("--lines", type=int, default=36, help="of each trace")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="OPTION=VALUE", help="of sim's stack only"
+    )
     args = parser.parse_args()
-    if args.case is not None:
-        show(args)
-        return
+    if args.case is None:
+        survey(args)
+    else:
+        detail(args)
+
+
+def survey(args: argparse.Namespace) -> None:
+    """Compares many experiments and prints the table."""
     kinds = list(KINDS)
-    numbers = [n for n in range(args.count) if not args.kind or kinds[n % len(kinds)] in args.kind]
+    wanted = args.kind or kinds
+    numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
     by_kind: dict[str, list[Flow]] = {}
     with ThreadPoolExecutor(args.workers) as pool:
-        jobs = [pool.submit(one, args.seed, number) for number in numbers]
+        jobs = {pool.submit(_compared, args.seed, number): number for number in numbers}
         for job in as_completed(jobs):
-            number, kind, flows, error = job.result()
-            by_kind.setdefault(kind, []).extend(flows)
-            bad = [flow for flow in flows if flow.difference]
-            if error:
-                print(f"{number:5} {kind:16} ERROR {error}", flush=True)
-            elif bad:
-                first = min(bad, key=lambda flow: flow.difference.time_s)
-                worst = max(flow.apart for flow in flows)
+            number, outcome = jobs[job], job.result()
+            kind = kinds[number % len(kinds)]
+            if isinstance(outcome, str):
+                print(f"{number:5} {kind:16} error: {outcome}", flush=True)
+                continue
+            by_kind.setdefault(kind, []).extend(outcome.flows)
+            if outcome.first:
+                differing = sum(flow.difference is not None for flow in outcome.flows)
+                worst = max(flow.apart for flow in outcome.flows)
                 print(
-                    f"{number:5} {kind:16} {len(bad)}/{len(flows)} {first.name} {first.cc} "
-                    f"{first.difference} of {first.acks}; goodput {worst:.2%}",
+                    f"{number:5} {kind:16} {differing} of {len(outcome.flows)} flows, "
+                    f"goodput up to {worst:.2%}; first {outcome.first.name} {outcome.first.cc}: "
+                    f"{outcome.first.difference} of {outcome.first.acks}",
                     flush=True,
                 )
-    for kind in kinds:
-        if kind in by_kind:
-            print(f"{kind:16} {summary(by_kind[kind])}")
-    print(f"{'all':16} {summary([flow for flows in by_kind.values() for flow in flows])}")
+    print(table({kind: by_kind[kind] for kind in kinds if kind in by_kind}))
+    if args.write:
+        write(by_kind, args.seed, len(numbers))
 
 
-def show(args: argparse.Namespace) -> None:
-    case = draw(args.seed, args.case)
-    overrides = {}
-    for text in args.set:
-        name, _, value = text.partition("=")
-        try:
-            overrides[name] = json.loads(value)
-        except json.JSONDecodeError:
-            overrides[name] = value
-    shown = json.dumps(case.experiment)
-    print(case.kind, shown if len(shown) < 1500 else shown[:1500])
-    outcome = compare(case.experiment, overrides)
+def _compared(seed: int, number: int) -> Outcome | str:
+    try:
+        return compare(draw(seed, number).experiment)
+    except ERRORS as error:
+        return str(error)
+
+
+def detail(args: argparse.Namespace) -> None:
+    """Shows one experiment, as small as wanted, and where it differs."""
+    experiment = draw(args.seed, args.case).experiment
+    overrides = dict(map(_option, args.set))
+    if args.shrink:
+
+        def differs_at(candidate: Plain) -> float | None:
+            try:
+                first = compare(candidate, overrides).first
+            except ERRORS:
+                return None
+            if first is None or first.difference is None:
+                return None
+            print(f"still differs at {first.difference.time_s:.3f} s: {first.name}", flush=True)
+            return first.difference.time_s
+
+        experiment = shrink(experiment, differs_at, args.tries)
+    print(json.dumps(experiment, indent=2))
+    outcome = compare(experiment, overrides)
     for flow in outcome.flows:
-        print(flow.name, flow.cc, flow.difference or "identical", f"goodput {flow.goodput}")
-    first = outcome.first
-    if first is None:
-        return
-    sim, linux = outcome.traces[args.flow or first.name]
-    print(args.flow or first.name)
-    print(report(sim, linux, before=args.lines // 3, after=args.lines - args.lines // 3))
+        print(f"{flow.name}, {flow.cc}: {flow.difference or 'identical'}, goodput {flow.goodput}")
+    shown = args.flow or (outcome.first and outcome.first.name)
+    if shown:
+        sim, linux = outcome.traces[shown]
+        print(f"{shown}, around the first difference:")
+        print(report(sim, linux, before=args.lines // 3, after=args.lines - args.lines // 3))
+
+
+def _option(text: str) -> tuple[str, object]:
+    name, _, value = text.partition("=")
+    try:
+        return name, json.loads(value)
+    except json.JSONDecodeError:
+        return name, value
 
 
 if __name__ == "__main__":
     try:
         main()
-    except (lab.ConfigError, lab.KernelError, lab.RunError) as error:
+    except ERRORS as error:
         sys.exit(f"error: {error}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import polars as pl
 
@@ -30,9 +29,7 @@ class Difference:
 
     def __str__(self) -> str:
         """As one reads it."""
-        return (
-            f"ACK {self.ack}, {self.time_s:.6f} s: {self.of} sim {self.sim}, linux {self.linux}"
-        )
+        return f"ACK {self.ack}, {self.time_s:.6f} s: {self.of} sim {self.sim}, linux {self.linux}"
 
 
 @dataclass(frozen=True)
@@ -64,8 +61,12 @@ class Outcome:
     @property
     def first(self) -> Flow | None:
         """The flow that differs first, in the kernel's time."""
-        differing = [flow for flow in self.flows if flow.difference]
-        return min(differing, key=lambda flow: flow.difference.time_s, default=None)  # type: ignore[union-attr]
+        differing = [
+            (flow.difference.time_s, place)
+            for place, flow in enumerate(self.flows)
+            if flow.difference
+        ]
+        return self.flows[min(differing)[1]] if differing else None
 
 
 def as_experiment(plain: Plain) -> lab.Experiment:
@@ -129,13 +130,3 @@ def _column(acks: pl.DataFrame, name: str) -> pl.Series:
     if name == "time_ns":
         return (acks["time_ms"] * 1e6).round().cast(pl.Int64)
     return acks[name]
-
-
-def summary(flows: Sequence[Flow]) -> dict[str, Any]:
-    """Numbers about many flows."""
-    return {
-        "flows": len(flows),
-        "identical": sum(flow.difference is None for flow in flows),
-        "apart_1": sum(flow.apart > 0.01 for flow in flows),
-        "apart_10": sum(flow.apart > 0.1 for flow in flows),
-    }

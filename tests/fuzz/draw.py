@@ -1,7 +1,7 @@
 """Random experiments, each repeatable by its seed and number.
 
-An experiment is a plain dict, as JSON would hold it, so that the shrinker can change any part of it.
-Rates, RTTs and queues are log-uniform. The access links take 4 ms of the RTT, as in the grid of parity.
+An experiment is a plain dict, as JSON would hold it, so that any part of it can be made simpler.
+Rates, RTTs and queues are log-uniform. The access links take 4 ms of the RTT, as in the grid.
 """
 
 from __future__ import annotations
@@ -190,7 +190,8 @@ def on_off(random: Random) -> Plain:
             continue
         times = sorted(random.uniform(0, path.duration_s) for _ in range(2 * random.randint(1, 4)))
         texts = [f"{time:.3f} s" for time in times]
-        flow["traffic"] = {"kind": "on-off", "periods": list(zip(texts[::2], texts[1::2], strict=True))}
+        periods = [list(period) for period in zip(texts[::2], texts[1::2], strict=True)]
+        flow["traffic"] = {"kind": "on-off", "periods": periods}
     network = {"dumbbell": {"pairs": number, **path.settings()}}
     return path.experiment(network, flows)
 
@@ -269,5 +270,5 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
 def draw(seed: int, number: int) -> Case:
     """The experiment of this number. Equal seeds and numbers give equal ones, on any machine."""
     kind = list(KINDS)[number % len(KINDS)]
-    random = Random(f"{seed}/{number}")  # noqa: S311 (not for secrets)
+    random = Random(f"{seed}/{number}")
     return Case(kind, number, KINDS[kind](random))

@@ -47,17 +47,22 @@ impl Delays {
     /// Looks where the sender stands. What begins when all is well is a new round trip
     /// (`tcp_vegas_state`).
     pub fn follow(&mut self, flow: &FlowState) {
-        if flow.phase != self.phase {
-            self.phase = flow.phase;
-            self.is_on = flow.phase == Phase::Open;
-            if self.is_on {
-                self.begin_round(flow);
-            }
+        if flow.phase == self.phase {
+            return;
         }
+        if self.phase.passes_open(flow.phase) {
+            self.begin_round(flow);
+        }
+        self.phase = flow.phase;
+        self.is_on = flow.phase == Phase::Open;
     }
 
-    /// Trouble begins, and the sender is about to say where it stands.
-    pub fn on_congestion(&mut self, cause: Cause) {
+    /// Trouble begins, and the sender is about to say where it stands. A repair that follows another
+    /// one at once began when that had ended.
+    pub fn on_congestion(&mut self, flow: &FlowState, cause: Cause) {
+        if cause == Cause::Loss && self.phase >= Phase::Recovery {
+            self.begin_round(flow);
+        }
         self.is_on = false;
         self.phase = match cause {
             Cause::Loss => Phase::Recovery,
@@ -159,7 +164,7 @@ mod tests {
     #[test]
     fn a_round_trip_begins_when_all_is_well_again() {
         let mut delays = with(&[20, 20, 20]);
-        delays.on_congestion(Cause::Loss);
+        delays.on_congestion(&FLOW, Cause::Loss);
         delays.follow(&FlowState { phase: Phase::Recovery, ..FLOW });
         assert!(!delays.is_on() && delays.are_enough());
         delays.follow(&FlowState { nxt: 5000, ..FLOW });
@@ -170,10 +175,19 @@ mod tests {
     }
 
     #[test]
+    fn a_repair_that_ends_in_disorder_ends_a_round_trip_too() {
+        // `tcp_try_undo_recovery` opens, then `tcp_try_keep_open` sees what is out of order.
+        let mut delays = with(&[20, 20, 20]);
+        delays.on_congestion(&FLOW, Cause::Loss);
+        delays.follow(&FlowState { phase: Phase::Disorder, ..FLOW });
+        assert!(!delays.is_on() && !delays.are_enough());
+    }
+
+    #[test]
     fn an_empty_path_is_learned_anew_even_during_a_repair() {
         let mut delays = with(&[20]);
         let flow = FlowState { phase: Phase::Loss, ..FLOW };
-        delays.on_congestion(Cause::Timeout);
+        delays.on_congestion(&flow, Cause::Timeout);
         delays.start_over(&flow);
         delays.follow(&flow);
         assert!(delays.is_on());

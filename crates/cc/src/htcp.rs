@@ -242,17 +242,15 @@ impl HTcp {
 
     /// Follows the sender from phase to phase (`htcp_state`).
     fn look(&mut self, flow: &FlowState) {
-        if std::mem::replace(&mut self.phase, flow.phase) == flow.phase {
+        let from = std::mem::replace(&mut self.phase, flow.phase);
+        if from == flow.phase {
             return;
         }
-        match flow.phase {
-            Phase::Open => {
-                if self.before.take().is_some() {
-                    self.history.last_cong = clock(flow.now);
-                }
-            }
-            Phase::Disorder => {}
-            Phase::Reduced | Phase::Recovery | Phase::Loss => self.reset(clock(flow.now)),
+        if from.passes_open(flow.phase) && self.before.take().is_some() {
+            self.history.last_cong = clock(flow.now);
+        }
+        if flow.phase > Phase::Disorder {
+            self.reset(clock(flow.now));
         }
     }
 

@@ -247,6 +247,14 @@ pub enum Phase {
     Loss,
 }
 
+impl Phase {
+    /// Whether the way from here to `next` leads through `Open`: every repair ends there, even if the
+    /// same ACK tells that something else is amiss (`tcp_fastretrans_alert`).
+    pub(crate) fn passes_open(self, next: Self) -> bool {
+        next == Self::Open || (self > Self::Disorder && next == Self::Disorder)
+    }
+}
+
 /// What one ACK brought.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ack {

@@ -254,7 +254,7 @@ impl CongestionControl for Vegas {
             _ => 0.5,
         };
         self.window.shrink(flow, event, kept);
-        self.delays.on_congestion(event.cause);
+        self.delays.on_congestion(flow, event.cause);
         self.grows = false;
     }
 

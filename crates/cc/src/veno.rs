@@ -168,7 +168,7 @@ impl CongestionControl for Veno {
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
         let kept = if self.diff < self.beta { self.kept_by_chance } else { 0.5 };
         self.window.shrink(flow, event, kept);
-        self.delays.on_congestion(event.cause);
+        self.delays.on_congestion(flow, event.cause);
     }
 
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {

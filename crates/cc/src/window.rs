@@ -191,7 +191,11 @@ impl Window {
             // tcp_enter_loss: room for one more than what may still arrive.
             (Cause::Timeout, Flavour::Linux) => flow.in_flight.saturating_add(1),
         };
-        self.cwnd = self.cwnd.min(cwnd);
+        self.cwnd = match self.flavour {
+            Flavour::Rfc => self.cwnd.min(cwnd),
+            // tcp_end_cwnd_reduction: from one segment this leads up to two.
+            Flavour::Linux => cwnd,
+        };
         self.credit = 0.0;
     }
 

@@ -193,7 +193,7 @@ impl CongestionControl for Yeah {
             self.reno_count = (self.reno_count >> 1).max(2);
         }
         self.window.shrink_to(flow, event, cwnd.saturating_sub(cut));
-        self.delays.on_congestion(event.cause);
+        self.delays.on_congestion(flow, event.cause);
     }
 
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {

@@ -1,0 +1,125 @@
+"""From an experiment that differs to the smallest that still does."""
+
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Callable, Iterator
+
+from fuzz.draw import Plain, rounded
+
+PLAIN_CC = "newreno"
+NUMBER = re.compile(r"^([\d.]+) (.+)$")
+
+
+def shrink(experiment: Plain, differs_at: Callable[[Plain], float | None], tries: int) -> Plain:
+    """The smallest experiment found within so many tries.
+
+    `differs_at` says when, in seconds, an experiment first differs, or None if it does not.
+    After each success the search begins again with the largest simplification.
+    """
+    smallest = experiment
+    when = differs_at(smallest)
+    seen = {repr(smallest)}
+    while when is not None:
+        for candidate in simpler(smallest, when):
+            if repr(candidate) in seen:
+                continue
+            if not tries:
+                return smallest
+            tries -= 1
+            seen.add(repr(candidate))
+            found = differs_at(candidate)
+            if found is not None:
+                smallest, when = candidate, found
+                break
+        else:
+            break
+    return smallest
+
+
+def simpler(experiment: Plain, when: float) -> Iterator[Plain]:
+    """Experiments that are simpler in one thing, those that save most first.
+
+    `when` is the time of the first difference, after which nothing need happen.
+    """
+    end = f"{math.ceil(when * 10 + 1) / 10:g} s"
+    if float(end.removesuffix(" s")) < float(experiment["duration"].removesuffix(" s")):
+        yield experiment | {"duration": end}
+    yield from _fewer_flows(experiment)
+    for name in experiment["stack"]:
+        yield experiment | {"stack": _without(experiment["stack"], name)}
+    yield from _plainer_flows(experiment)
+    yield from _simpler_network(experiment)
+
+
+def _fewer_flows(experiment: Plain) -> Iterator[Plain]:
+    flows = experiment["flows"]
+    if len(flows) > 3:
+        yield experiment | {"flows": flows[: len(flows) // 2]}
+        yield experiment | {"flows": flows[len(flows) // 2 :]}
+    if len(flows) > 1:
+        for place in range(len(flows)):
+            yield experiment | {"flows": flows[:place] + flows[place + 1 :]}
+
+
+def _plainer_flows(experiment: Plain) -> Iterator[Plain]:
+    for place, flow in enumerate(experiment["flows"]):
+        simpler = [_without(flow, "traffic")] if "traffic" in flow else []
+        if flow["start"] != "0 s":
+            simpler += [flow | {"start": "0 s"}, flow | {"start": _rounder(flow["start"])}]
+        if flow["cc"] != PLAIN_CC:
+            simpler.append(flow | {"cc": PLAIN_CC})
+        periods = flow.get("traffic", {}).get("periods", [])
+        if len(periods) > 1:
+            for gone in range(len(periods)):
+                fewer = periods[:gone] + periods[gone + 1 :]
+                simpler.append(flow | {"traffic": flow["traffic"] | {"periods": fewer}})
+        for name in ("on", "off", "size"):
+            if name in flow.get("traffic", {}):
+                shorter = _rounder(flow["traffic"][name])
+                simpler.append(flow | {"traffic": flow["traffic"] | {name: shorter}})
+        for changed in simpler:
+            flows = [*experiment["flows"]]
+            flows[place] = changed
+            yield experiment | {"flows": flows}
+
+
+def _simpler_network(experiment: Plain) -> Iterator[Plain]:
+    for topology, settings in experiment["network"].items():
+        for changed in _simpler_links(settings):
+            yield experiment | {"network": {topology: changed}}
+
+
+def _simpler_links(settings: Plain) -> Iterator[Plain]:
+    lost = settings.get("loss", {}).get("packets", [])
+    parts = 2
+    while parts <= len(lost) and parts <= 16:
+        for part in range(parts):
+            start, end = part * len(lost) // parts, (part + 1) * len(lost) // parts
+            yield settings | {"loss": settings["loss"] | {"packets": lost[:start] + lost[end:]}}
+        parts *= 2
+    if settings.get("pairs", 1) > 1:
+        yield settings | {"pairs": settings["pairs"] - 1}
+    if settings.get("hops", 1) > 1:
+        yield settings | {"hops": settings["hops"] - 1}
+    for name in ("rate", "delay", "queue"):
+        if isinstance(settings.get(name), str):
+            yield settings | {name: _rounder(settings[name])}
+    if "mtu" in settings:
+        yield _without(settings, "mtu")
+        yield settings | {"mtu": int(rounded(settings["mtu"], 2))}
+
+
+def _without(settings: Plain, name: str) -> Plain:
+    left = copy.copy(settings)
+    del left[name]
+    return left
+
+
+def _rounder(text: str) -> str:
+    """A quantity with one significant digit, or two if it has one already."""
+    match = NUMBER.match(text)
+    assert match, text
+    return f"{rounded(float(match[1]), 1):g} {match[2]}"
