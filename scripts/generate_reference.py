@@ -131,6 +131,30 @@ def kind_of(value: Schema, definitions: dict[str, Schema], linked: set[str]) -> 
     return " or ".join(plain[name] for name in ([types] if isinstance(types, str) else types))
 
 
+ON_SCREEN = """
+## On the screen
+
+`tcplab run` prints a row for each flow, or where that would be many, for all flows of a class or
+of a congestion control. With repetitions, numbers are means over them.
+
+| column | meaning |
+|---|---|
+| goodput, goodput each | `goodput_mbit_s`; of several flows, the mean of those that connected. |
+| all | Of several flows: all their bytes over the time in which any of them ran. |
+| Jain's index | Jain's index of the goodput of all flows that share the bottleneck, whatever \
+their class and congestion control; with several bottlenecks, the least. A flow that never \
+connected counts as 0. |
+| resent | `retransmitted_segments`, and their share of `sent_segments`. |
+| unfinished | How many flows did not complete. Shown where there are some. |
+| completed in | `completion_s`. With repetitions, `-` if it did not complete in each. |
+| 50 %, 95 %, 99 % in | The time in which this share of the flows completed (the nearest rank). \
+Flows that did not complete count as the longest: `-` is a share that was not reached. |
+
+`-` is a number that there is not: the goodput of a flow that never connected, the RTT of one that
+got no sample. `Results.summary()` gives the same table as a frame.
+""".lstrip().split("\n")
+
+
 def tables_page() -> str:
     """Every column of the result tables."""
     parts = [
@@ -138,6 +162,10 @@ def tables_page() -> str:
         NOTICE,
         "Every backend fills the same tables. In Python they are polars frames, on disk Parquet",
         "files, one folder for each run (`results/NAME/RUN/flows.parquet`).\n",
+        "The folder also has the resolved plan (`experiment.json`), a hash of all values",
+        "(`digest.txt`), captures and the output of programs, and the checksums of all these files",
+        "(`files.sha256`, for `sha256sum --check`). A stored run is used again only if every file",
+        "is there and has its checksum; otherwise it is computed anew, with a warning.\n",
     ]
     table = ""
     for name, column, meaning in _core.columns():
@@ -151,6 +179,7 @@ def tables_page() -> str:
         "`samples` has one for each internal quantity of the congestion controls in use, like",
         "`cubic_w_max`.",
         "",
+        *ON_SCREEN,
     ]
     return "\n".join(parts)
 

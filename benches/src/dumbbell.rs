@@ -1,15 +1,23 @@
 //! One dumbbell for `benches/bench.py`: runs it and prints one line of JSON.
 //!
-//! `bench-dumbbell --flows N --rate RATE --seconds S` simulates N flows; `--idle N` tells what a
-//! connection costs that stands and carries nothing.
+//! `bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S` simulates N flows; `--idle N`
+//! tells what a connection costs that stands and carries nothing.
 
 use std::process::ExitCode;
 use std::time::Instant;
 use tcplab_model::{Plan, Watch};
 
 /// The scenario of `make bench`: 1500-byte packets, access links of 10 Gbit/s and 1 ms, a bottleneck
-/// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs, without timestamps.
-fn dumbbell(flows: u64, rate: &str, seconds: f64) -> Result<Plan, String> {
+/// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs.
+///
+/// A profile is taken as it is, but for `rfc`, which is set to what ns-3 does: no timestamps, and a
+/// least RTO of 200 ms.
+fn dumbbell(profile: &str, flows: u64, rate: &str, seconds: f64) -> Result<Plan, String> {
+    let mut stack = serde_json::json!({ "profile": profile, "cc": "cubic" });
+    if profile == "rfc" {
+        stack["timestamps"] = false.into();
+        stack["min_rto"] = "200 ms".into();
+    }
     plan(&serde_json::json!({
         "name": format!("dumbbell of {flows}"),
         "duration": format!("{seconds} s"),
@@ -20,7 +28,7 @@ fn dumbbell(flows: u64, rate: &str, seconds: f64) -> Result<Plan, String> {
             "queue": "1 BDP",
             "access": { "rate": "10 Gbit/s", "delay": "1 ms", "queue": "1 BDP" },
         }},
-        "stack": { "profile": "rfc", "cc": "cubic", "sack": true, "timestamps": false, "min_rto": "200 ms" },
+        "stack": stack,
         "flows": (1..=flows).map(|n| serde_json::json!({
             "from": format!("left{n}"),
             "to": format!("right{n}"),
@@ -64,8 +72,13 @@ fn memory(field: &str) -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-fn measure(flows: u64, rate: &str, seconds: f64) -> Result<serde_json::Value, String> {
-    let plan = dumbbell(flows, rate, seconds)?;
+fn measure(
+    profile: &str,
+    flows: u64,
+    rate: &str,
+    seconds: f64,
+) -> Result<serde_json::Value, String> {
+    let plan = dumbbell(profile, flows, rate, seconds)?;
     #[expect(clippy::disallowed_methods, reason = "this program measures elapsed time")]
     let started = Instant::now();
     let tables = tcplab_sim::run(&plan, &Watch::default()).map_err(|_| "stopped")?;
@@ -77,6 +90,7 @@ fn measure(flows: u64, rate: &str, seconds: f64) -> Result<serde_json::Value, St
     let bytes = sum(tables.flows.integers("bytes"));
     Ok(serde_json::json!({
         "scenario": plan.experiment,
+        "profile": profile,
         "flows": flows,
         "packet_hops": hops,
         "wall_seconds": wall,
@@ -102,16 +116,19 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words[..] {
-        ["--flows", flows, "--rate", rate, "--seconds", seconds] => {
+        ["--profile", profile, "--flows", flows, "--rate", rate, "--seconds", seconds] => {
             match (flows.parse(), seconds.parse()) {
-                (Ok(flows), Ok(seconds)) => measure(flows, rate, seconds),
+                (Ok(flows), Ok(seconds)) => measure(profile, flows, rate, seconds),
                 _ => Err("N and S are numbers".into()),
             }
         }
         ["--idle", connections] => {
             connections.parse().map_err(|_| "N is a number".into()).and_then(measure_idle)
         }
-        _ => Err("usage: bench-dumbbell --flows N --rate RATE --seconds S | --idle N".into()),
+        _ => Err(
+            "usage: bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S | --idle N"
+                .into(),
+        ),
     };
     match result {
         Ok(line) => {

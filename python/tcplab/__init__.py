@@ -15,12 +15,21 @@ from typing import TYPE_CHECKING, Any
 
 from tcplab import cc
 from tcplab._compare import Comparison, compare
-from tcplab._core import ConfigError, Kernel, KernelError, RunError, __version__
+from tcplab._core import (
+    ConfigError,
+    InternalError,
+    Kernel,
+    KernelError,
+    RunError,
+    __version__,
+)
 from tcplab._experiment import load
 from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
 from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
 from tcplab._results import Results
 from tcplab._run import run
+from tcplab._verify import Finding, Verification, verify
+from tcplab._warnings import TcplabWarning
 from tcplab.experiment import (
     Antiparallel,
     ArrivalsTraffic,
@@ -87,6 +96,7 @@ __all__ = [
     "Dumbbell",
     "EmpiricalSizes",
     "Experiment",
+    "Finding",
     "FixedSizes",
     "Flow",
     "FqCodelQueue",
@@ -95,6 +105,7 @@ __all__ = [
     "GilbertTimeLoss",
     "Host",
     "IndependentLoss",
+    "InternalError",
     "Keepalive",
     "Kernel",
     "KernelError",
@@ -121,8 +132,10 @@ __all__ = [
     "SessionClass",
     "Sizes",
     "Stack",
+    "TcplabWarning",
     "Traffic",
     "UdpTraffic",
+    "Verification",
     "WebTraffic",
     "ZipfSizes",
     "__version__",
@@ -140,6 +153,7 @@ __all__ = [
     "remove_kernel",
     "run",
     "schema",
+    "verify",
 ]
 
 

@@ -104,6 +104,7 @@ def compare(
         ConfigError: One of the backends cannot run the experiment.
         KernelError: A kernel is needed and cannot be had.
         RunError: A kernel, or a program in it, failed.
+        InternalError: A run broke a law that no run may break: a mistake in tcplab.
         OSError: The folder cannot be written.
     """
     if len(set(backends)) < max(len(backends), 2):
@@ -114,7 +115,7 @@ def compare(
             out=None if out is None else Path(out) / backend,
             workers=workers,
             backend=backend,
-            kernel=kernel,
+            kernel=kernel if backend == "linux" else None,
             progress=progress,
         )
         for backend in backends

@@ -1,6 +1,6 @@
 """The Rust side: text in, tables out. `tcplab` wraps it; nothing else should need it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -14,11 +14,13 @@ __all__ = [
     "FlowState",
     "Frame",
     "Init",
+    "InternalError",
     "Interrupted",
     "Kernel",
     "KernelError",
     "Plan",
     "RunError",
+    "StoredTables",
     "Watch",
     "__version__",
     "algorithms",
@@ -43,6 +45,9 @@ class KernelError(Exception):
 
 class RunError(Exception):
     """A run failed: what it ran in, or its programs."""
+
+class InternalError(Exception):
+    """A run broke a law that no run may break: a mistake in tcplab, not in the experiment."""
 
 class Interrupted(Exception):  # noqa: N818 (a state, not a mistake)
     """A run was stopped before its end."""
@@ -85,6 +90,12 @@ class Document:
 class Plan:
     """One run with nothing left open."""
 
+    @staticmethod
+    def from_json(text: str) -> Plan: ...
+    @property
+    def derived_id(self) -> str: ...
+    @property
+    def version(self) -> str: ...
     @property
     def id(self) -> str: ...
     @property
@@ -101,6 +112,8 @@ class Plan:
     def backend(self) -> str: ...
     @property
     def kernel(self) -> str | None: ...
+    @property
+    def warnings(self) -> list[str]: ...
     def to_json(self) -> str: ...
 
 @final
@@ -140,6 +153,14 @@ class Kernel:
     def folder(self) -> Path: ...
     @property
     def is_outdated(self) -> bool: ...
+
+@final
+class StoredTables:
+    """The tables of a stored run, filled part by part."""
+
+    def __new__(cls) -> StoredTables: ...
+    def extend(self, table: str, column: str, kind: str, values: Sequence[object]) -> None: ...
+    def check(self, plan: Plan) -> tuple[str, str | None]: ...
 
 def run(
     plan: Plan, watch: Watch

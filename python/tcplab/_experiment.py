@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tcplab import _core
+from tcplab import _core, _own
 from tcplab._values import Value, from_plain
 
 if TYPE_CHECKING:
@@ -42,15 +42,17 @@ class Runnable(Value):
         Raises:
             ConfigError: The experiment cannot be run. It names every mistake with its place.
         """
-        return self._document().plans(backend, kernel)
-
-    def _document(self) -> _core.Document:
-        """The file it came from, so that mistakes have lines; else what it is made of."""
         plain = self.to_dict()
+        text = json.dumps(plain)
+        _own.refresh(text)
+        return self._document(plain, text).plans(backend, kernel)
+
+    def _document(self, plain: dict[str, Any], text: str) -> _core.Document:
+        """The file it came from, so that mistakes have lines; else what it is made of."""
         source: Source | None = self.__dict__.get("_source")
         if source is not None and source.read == plain:
             return source.document()
-        return _core.Document.from_json(json.dumps(plain))
+        return _core.Document.from_json(text)
 
 
 def load(path: str | PathLike[str]) -> Experiment:

@@ -97,6 +97,20 @@ class Results:
         Beside each mean stands, named `..._ci`, half the width of its 95 % confidence interval;
         nothing if there is one repetition only.
 
+        A row about several flows has their mean of each measure, but the sum of
+        `retransmitted_segments` and the least `rtt_min_ms`. Further columns of such rows:
+
+        - `goodput_all_mbit_s`: all their bytes over the time in which any of them ran.
+        - `jain_index`: Jain's index of the goodput of all flows that share their bottleneck,
+          whatever their class and congestion control; with several bottlenecks, the least. A flow
+          that never connected counts as 0.
+        - `completion_p50_s`, `completion_p95_s`, `completion_p99_s`: the time in which this share
+          of the flows completed (the nearest rank). Flows that did not complete count as longest:
+          where the rank is one of them, there is nothing.
+
+        `unfinished` is the number of flows that did not complete, with a size or because they
+        broke. Where it is not 0, there is no mean `completion_s`: it would be too short.
+
         Args:
             by: "flow" for a row per flow, "class" for one per class and congestion control, "cc"
                 for one per congestion control.

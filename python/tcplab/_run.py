@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
 
@@ -14,8 +15,12 @@ from tcplab._kernels import DEFAULT_KERNEL, build_kernel
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import InMemory, RunTables, Store
+from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
 from tcplab.experiment import Experiment
+
+MOST_TROUBLES = 5
+"""So many runs that are computed anew are named; more are counted."""
 
 
 def run(
@@ -32,58 +37,98 @@ def run(
     Args:
         experiment: The experiment, or the path of its file.
         out: A folder for the tables of all runs. Runs that are there already are not run again, so
-            that what was interrupted goes on where it stopped. Without a folder, tables stay in
+            that what was interrupted goes on where it stopped; those whose files are missing,
+            damaged or of another run are, with a `TcplabWarning`. Without a folder, tables stay in
             memory.
         workers: How many runs go on at once; by default as many as there are processors. Results
             do not depend on it.
         backend: What runs it: `sim` or `linux`. If `linux` needs the default kernel and there is
             none, that is built first.
-        kernel: Which kernel the backend `linux` uses, whatever the experiment says.
+        kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
+            `sim` boots none and refuses it.
         progress: Whether progress is shown; by default if standard error is a terminal.
 
     Raises:
         ConfigError: The experiment cannot be run.
         KernelError: A kernel is needed and cannot be had.
         RunError: A kernel, or a program in it, failed.
+        InternalError: A run broke a law that no run may break: a mistake in tcplab.
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was finished until then is kept in the folder.
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
     plans = _planned(loaded(experiment), backend, kernel, progress)
-    tables: dict[str, RunTables] = {}
-    with ExitStack() as stack:
-        finish: Finish = _keep
-        if out is not None:
-            store = Store(Path(out))
-            place = stack.enter_context(store.open())
-            finish = place.write
-            for plan in plans:
-                if stored := store.find(plan.id):
-                    tables[plan.id] = stored
+    warn_of(plans)
+    work = _Work(plans, None if out is None else Store(Path(out)))
+    try:
+        work.take_stored()
+        work.run_others(workers or os.cpu_count() or 1, progress)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(work.interrupted()) from None
+    return Results(plans, work.tables, computed=frozenset(work.computed))
+
+
+@dataclass
+class _Work:
+    """The runs of an experiment, on the way to their tables."""
+
+    plans: list[_core.Plan]
+    store: Store | None
+    tables: dict[str, RunTables] = field(default_factory=dict)
+    unusable: dict[str, str] = field(default_factory=dict)
+    """Stored results that are computed anew: by run, what is wrong with them."""
+    computed: list[str] = field(default_factory=list)
+
+    def take_stored(self) -> None:
+        """Takes the tables that are there already, and warns of those that cannot be used."""
+        if self.store is None:
+            return
+        for run in dict.fromkeys(plan.id for plan in self.plans):
+            stored = self.store.find(run)
+            if stored is None:
+                continue
+            if trouble := stored.trouble():
+                self.unusable[run] = trouble
+            else:
+                self.tables[run] = stored
+        for run, trouble in list(self.unusable.items())[:MOST_TROUBLES]:
+            path = self.store.folder / run
+            warn(f"{path}: {trouble}; the run is computed anew")
+        if (more := len(self.unusable) - MOST_TROUBLES) > 0:
+            warn(f"{self.store.folder}: {more} more runs are computed anew for such a reason")
+
+    def run_others(self, threads: int, progress: bool | None) -> None:
+        """Runs what is not there, and stores the tables."""
         # Two variants may be the same, written differently; they have one id and run once.
-        missing = list({plan.id: plan for plan in plans if plan.id not in tables}.values())
-        simulated_s = sum(plan.duration_s for plan in missing)
-        shown = stack.enter_context(
-            Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
-        )
-        threads = workers or os.cpu_count() or 1
-        try:
+        by_id = {plan.id: plan for plan in self.plans}
+        missing = [plan for run, plan in by_id.items() if run not in self.tables]
+        self.computed = [plan.id for plan in missing]
+        if not missing:
+            return
+        with ExitStack() as stack:
+            finish: Finish = _keep
+            if self.store is not None:
+                finish = stack.enter_context(self.store.open()).write
+            simulated_s = sum(plan.duration_s for plan in missing)
+            shown = stack.enter_context(
+                Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
+            )
             outcomes = Workers(missing, finish).outcomes(threads, shown.tick)
             with closing(outcomes):
-                for run_id, outcome in outcomes:
-                    tables[run_id] = outcome
+                for run, outcome in outcomes:
+                    self.tables[run] = outcome
                     shown.done += 1
-        except KeyboardInterrupt:
-            ids = {plan.id for plan in plans}
-            kept, finished = "", len(tables)
-            if out is not None:
-                # The last ones may have been stored without having been heard of here.
-                kept = f" and kept in {out}"
-                finished = sum(store.find(run_id) is not None for run_id in ids)
-            message = f"interrupted; {finished} of {len(ids)} runs are finished{kept}"
-            raise KeyboardInterrupt(message) from None
-    return Results(plans, tables, computed=frozenset(plan.id for plan in missing))
+
+    def interrupted(self) -> str:
+        """How much is finished."""
+        runs = {plan.id for plan in self.plans}
+        kept, finished = "", set(self.tables)
+        if self.store is not None:
+            # The last ones may have been stored without having been heard of here.
+            finished |= {run for run in runs - set(self.unusable) if self.store.find(run)}
+            kept = f" and kept in {self.store.folder}"
+        return f"interrupted; {len(finished)} of {len(runs)} runs are finished{kept}"
 
 
 def _planned(

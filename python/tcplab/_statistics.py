@@ -43,6 +43,29 @@ def half_width(column: str) -> pl.Expr:
 
 
 def jain(column: str) -> pl.Expr:
-    """Jain's fairness index: 1 if all values are equal, 1/n if one has everything."""
+    """Jain's fairness index: 1 if all values are equal, 1/n if one has everything.
+
+    Nothing where all values are zero.
+    """
     values = pl.col(column)
-    return values.sum().pow(2) / (values.count() * values.pow(2).sum())
+    squares = values.pow(2).sum()
+    return pl.when(squares > 0).then(values.sum().pow(2) / (values.count() * squares))
+
+
+def covered(start: str, end: str) -> pl.Expr:
+    """The length of the time in which any of the intervals from `start` to `end` runs."""
+    starts, ends = (pl.col(column).sort_by(start) for column in (start, end))
+    # What the intervals before have covered already.
+    reached = ends.cum_max().shift(1)
+    return (ends - pl.max_horizontal(starts, reached)).clip(lower_bound=0.0).sum()
+
+
+def percentile(column: str, share: float, longest: pl.Expr) -> pl.Expr:
+    """The least value that this share of all does not exceed (the nearest rank).
+
+    So many more count as longer than every value; nothing where the rank is one of those.
+    """
+    values = pl.col(column).drop_nulls().sort()
+    # In whole numbers: 0.95 of 20 is the 19th, whatever 0.95 is in binary.
+    rank = (round(share * 100) * (values.len() + longest) + 99) // 100
+    return values.get((rank - 1).cast(pl.Int64), null_on_oob=True)

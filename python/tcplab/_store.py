@@ -1,5 +1,8 @@
 """Results on disk: one folder for each run, named by its id, that is either complete or not there.
 
+Stored results are used again only if every file has its checksum (`_checksums`): what was damaged
+or exchanged later is told from what was written.
+
 A run is written to a working folder beside the others and moved into place when it is complete.
 The working folder is locked as long as its process lives: those of killed processes can be told,
 and are removed when the next one begins. Whatever is done to the folder as a whole is done with its
@@ -9,6 +12,7 @@ own lock held, so that processes that share it do not take each other's work for
 from __future__ import annotations
 
 import fcntl
+import io
 import os
 import shutil
 import tempfile
@@ -20,8 +24,14 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
+from tcplab._checksums import LIST, PLAN, checksum, damage, listed, write_list
 
 TABLES = ("runs", "flows", "samples", "links", "drops")
+
+DIGEST = "digest.txt"
+
+NEEDED = (PLAN, DIGEST, *(f"{table}.parquet" for table in TABLES))
+"""The files that every run leaves."""
 
 WORKING = ".unfinished-"
 """How the names of working folders begin."""
@@ -54,7 +64,7 @@ class OnDisk:
     @property
     def digest(self) -> str:
         """A hash over all tables as they were computed."""
-        return (self.folder / "digest.txt").read_text(encoding="ascii").strip()
+        return (self.folder / DIGEST).read_text(encoding="ascii").strip()
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table, to be asked."""
@@ -62,18 +72,17 @@ class OnDisk:
 
     def files(self) -> dict[str, bytes]:
         """Further files that the run left, by name."""
-        known = {f"{table}.parquet" for table in TABLES} | {"experiment.json", "digest.txt"}
-        paths = sorted(path for path in self.folder.iterdir() if path.name not in known)
-        return {path.name: path.read_bytes() for path in paths}
+        further = sorted(name for name in listed(self.folder) if name not in NEEDED)
+        return {name: (self.folder / name).read_bytes() for name in further}
 
-    def is_complete(self) -> bool:
-        """Whether all of it is there and can be read."""
-        try:
-            for table in TABLES:
-                self.scan(table).collect_schema()
-            return bool(self.digest)
-        except (OSError, ValueError, pl.exceptions.PolarsError):
-            return False
+    def trouble(self) -> str | None:
+        """Why these results cannot be used; nothing if they can."""
+        found = self.damage()
+        return found and " ".join(found)
+
+    def damage(self) -> tuple[str, str] | None:
+        """The first file that is not as it was written, and what is wrong with it."""
+        return damage(self.folder, NEEDED)
 
 
 RunTables = InMemory | OnDisk
@@ -86,9 +95,9 @@ class Store:
     folder: Path
 
     def find(self, run: str) -> OnDisk | None:
-        """The results of a run, if it was finished."""
+        """The results of a run if it was finished, whole or not: see `OnDisk.trouble`."""
         found = OnDisk(self.folder / run)
-        return found if found.is_complete() else None
+        return found if found.folder.exists() else None
 
     @contextmanager
     def open(self) -> Iterator[Workplace]:
@@ -98,7 +107,8 @@ class Store:
             OSError: They cannot.
         """
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            with suppress(FileExistsError):
+                self.folder.mkdir(parents=True, exist_ok=True)
             with locked(self.folder):
                 self._remove_leftovers()
                 working = Path(tempfile.mkdtemp(prefix=WORKING, dir=self.folder))
@@ -129,29 +139,55 @@ class Workplace:
 
     def write(self, plan: _core.Plan, tables: InMemory) -> OnDisk:
         """Writes the results of a run; they are there completely or not at all."""
-        unfinished = self.working / plan.id
-        unfinished.mkdir()
-        (unfinished / "experiment.json").write_text(plan.to_json() + "\n", encoding="utf-8")
-        (unfinished / "digest.txt").write_text(tables.digest + "\n", encoding="ascii")
-        for name, content in tables.contents.items():
-            (unfinished / name).write_bytes(content)
-        for name, frame in tables.frames.items():
-            path = unfinished / f"{name}.parquet"
-            try:
-                frame.write_parquet(path, compression="zstd")
-            except OSError as error:
-                error.filename = str(path)
-                raise
         written = OnDisk(self.folder / plan.id)
-        with locked(self.folder):
-            if written.is_complete():
-                # Another process was faster; equal ids have equal results.
-                shutil.rmtree(unfinished)
-                return written
+        unfinished = self.working / plan.id
+        with _naming(written.folder):
+            unfinished.mkdir()
+        sums = {}
+        for name, content in _files(plan, tables):
+            with _naming(written.folder / name):
+                (unfinished / name).write_bytes(content)
+            sums[name] = checksum(content)
+        with _naming(written.folder / LIST):
+            write_list(unfinished, sums)
+        with _naming(written.folder), locked(self.folder):
             if written.folder.exists():
-                shutil.rmtree(written.folder)
+                if written.trouble() is None:
+                    # Another process was faster; equal ids have equal results.
+                    shutil.rmtree(unfinished)
+                    return written
+                _remove(written.folder)
             unfinished.rename(written.folder)
         return written
+
+
+def _files(plan: _core.Plan, tables: InMemory) -> Iterator[tuple[str, bytes]]:
+    """The content of each file of a run, made when it is its turn."""
+    yield PLAN, (plan.to_json() + "\n").encode()
+    yield DIGEST, (tables.digest + "\n").encode()
+    yield from tables.contents.items()
+    for name, frame in tables.frames.items():
+        # Polars turns the system's errors into panics and its own ones: it writes into memory.
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd")
+        yield f"{name}.parquet", buffer.getvalue()
+
+
+def _remove(path: Path) -> None:
+    """Removes whatever is there: nobody else puts anything where a run belongs."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Names the path of the finished file in errors, not that of the working one, or none."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 @contextmanager

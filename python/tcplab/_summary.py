@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from tcplab._statistics import half_width, jain
+from tcplab._statistics import covered, half_width, jain, percentile
 
 BY = {"flow": ["flow", "class", "cc"], "class": ["class", "cc"], "cc": ["cc"]}
 
@@ -16,44 +16,108 @@ MEASURES = [
     "rtt_mean_ms",
     "rtt_min_ms",
     "completion_s",
+    "unfinished",
 ]
 """What is averaged over repetitions."""
 
-TOGETHER = {"retransmitted_segments", "retransmitted_share", "rtt_min_ms"}
+OF_GROUPS = [
+    *MEASURES,
+    "goodput_all_mbit_s",
+    "jain_index",
+    "completion_p50_s",
+    "completion_p95_s",
+    "completion_p99_s",
+]
+"""The same of rows about several flows."""
+
+TOGETHER = {
+    "retransmitted_segments",
+    "retransmitted_share",
+    "rtt_min_ms",
+    "completion_s",
+    "unfinished",
+}
 """What flows of a kind have together, rather than on average."""
+
+RATE, OUTCOME = pl.col("goodput_mbit_s"), pl.col("outcome")
+
+IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
+    ["completed", "running", "not started"]
+)
+"""Whether a flow with a size, or one that broke, did not complete."""
 
 
 def summary(flows: pl.DataFrame, *, variant: list[str], by: str) -> pl.DataFrame:
     """Means over repetitions, from flows with what was swept beside them.
 
-    Unless the rows are single flows, a row is about all flows of its kind: their number, the mean
-    of each measure over them (of what was sent again, the sum; of the least RTT, the least), the
-    sum of their goodput and Jain's index of it.
+    See `Results.summary`, which says what the columns are.
     """
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
     kind = [*variant, *BY[by]]
-    sent = pl.col("sent_segments")
-    share = pl.when(sent > 0).then(pl.col("retransmitted_segments") / sent)
-    flows = flows.with_columns(share.alias("retransmitted_share"))
+    flows = flows.with_columns(
+        _ratio(pl.col("retransmitted_segments"), pl.col("sent_segments")).alias(
+            "retransmitted_share"
+        ),
+        IS_UNFINISHED.cast(pl.Float64).alias("unfinished"),
+    )
     measures = MEASURES
     if by != "flow":
-        measures = [*MEASURES, "goodput_sum_mbit_s", "jain_index"]
-        flows = flows.group_by([*kind, "run", "repetition"], maintain_order=True).agg(
-            pl.len().alias("flows"),
-            *(pl.col(measure).mean() for measure in MEASURES if measure not in TOGETHER),
-            pl.col("retransmitted_segments").sum(),
-            (pl.col("retransmitted_segments").sum() / sent.sum()).alias("retransmitted_share"),
-            pl.col("rtt_min_ms").min(),
-            pl.col("goodput_mbit_s").sum().alias("goodput_sum_mbit_s"),
-            jain("goodput_mbit_s").alias("jain_index"),
-        )
+        measures = OF_GROUPS
+        flows = _grouped(flows, [*kind, "run", "repetition"], [*variant, "run", "repetition"])
     means = [
         expression
         for name in measures
-        for expression in (pl.col(name).mean(), half_width(name).alias(f"{name}_ci"))
+        for expression in (_mean(name), half_width(name).alias(f"{name}_ci"))
     ]
     number = [] if by == "flow" else [pl.col("flows").first()]
-    return flows.group_by(kind, maintain_order=True).agg(
+    summary = flows.group_by(kind, maintain_order=True).agg(
         pl.len().alias("repetitions"), *number, *means
+    )
+    # A mean without the repetitions that did not get there would be too short.
+    return summary.with_columns(
+        pl.when(pl.col("unfinished") == 0).then(pl.col(name)).alias(name)
+        for name in ("completion_s", "completion_s_ci")
+    )
+
+
+def _mean(name: str) -> pl.Expr:
+    """The mean over repetitions; of times of completion, if each has one: else it is too short."""
+    mean = pl.col(name).mean()
+    if name.startswith("completion_p"):
+        return pl.when(pl.col(name).null_count() == 0).then(mean).alias(name)
+    return mean
+
+
+def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
+    """A part of a whole; nothing where there is no whole."""
+    return pl.when(whole > 0).then(part / whole)
+
+
+def _grouped(flows: pl.DataFrame, kind: list[str], run: list[str]) -> pl.DataFrame:
+    """A row for all flows of a kind in a run."""
+    # A flow that never connected has nothing of the bottleneck, one that never began no part in it.
+    rate = pl.when(OUTCOME != "not started").then(RATE.fill_null(0.0))
+    shared = flows.with_columns(rate.alias("rate")).with_columns(
+        jain("rate").over([*run, "bottleneck"]).alias("jain_index")
+    )
+    lasted_s = covered("start_s", "end_s")
+    return shared.group_by(kind, maintain_order=True).agg(
+        pl.len().alias("flows"),
+        *(pl.col(measure).mean() for measure in MEASURES if measure not in TOGETHER),
+        pl.col("retransmitted_segments").sum(),
+        _ratio(pl.col("retransmitted_segments").sum(), pl.col("sent_segments").sum()).alias(
+            "retransmitted_share"
+        ),
+        pl.col("rtt_min_ms").min(),
+        pl.col("completion_s").mean(),
+        pl.col("unfinished").sum(),
+        _ratio(pl.col("bytes").sum() * 8 / 1e6, lasted_s).alias("goodput_all_mbit_s"),
+        pl.col("jain_index").min(),
+        *(
+            percentile("completion_s", share, pl.col("unfinished").sum()).alias(
+                f"completion_p{round(share * 100)}_s"
+            )
+            for share in (0.5, 0.95, 0.99)
+        ),
     )

@@ -5,9 +5,11 @@ from __future__ import annotations
 import dataclasses
 import math
 import operator
+import re
 import types
 import typing
 from collections.abc import Iterable, Mapping
+from decimal import Decimal, localcontext
 from os import PathLike, fspath
 from typing import Any, ClassVar, Self
 
@@ -53,7 +55,9 @@ def to_plain(value: Any, place: str, depth: int = 0) -> Any:
     """
     if depth > DEEPEST:
         raise ConfigError(f"{place[:60]}...: is nested too deeply")
-    if value is None or isinstance(value, (bool, int, str)):
+    if isinstance(value, str):
+        return rounded(value)
+    if value is None or isinstance(value, (bool, int)):
         return value
     if isinstance(value, float):
         if math.isfinite(value):
@@ -75,6 +79,40 @@ def to_plain(value: Any, place: str, depth: int = 0) -> Any:
         items = enumerate(value)
         return [to_plain(item, f"{place}[{number}]", depth + 1) for number, item in items]
     raise ConfigError(f"{place}: {value!r} is not text, a number, a list or a table")
+
+
+QUANTITY = re.compile(r"\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*([^\d\s.].*?)\s*", re.IGNORECASE)
+
+FINEST = {
+    "ps": 0, "ns": 3, "us": 6, "µs": 6, "ms": 9, "s": 12,
+    "bit/s": 0, "kbit/s": 3, "Mbit/s": 6, "Gbit/s": 9, "Tbit/s": 12,
+    "B": 0, "kB": 3, "MB": 6, "GB": 9, "TB": 12,
+}  # fmt: skip
+"""The decimals that a quantity in this unit may have: down to a picosecond, a bit/s, a byte."""
+
+FLOAT_DIGITS = 15
+"""Numbers with more digits come from floats: `f"{0.7 * 3} s"` is 2.0999999999999996 s."""
+
+
+def rounded(text: str) -> str:
+    """A quantity that a float was written into, in decimals and rounded to the finest step.
+
+    All other text stays as it is.
+    """
+    found = QUANTITY.fullmatch(text)
+    if found is None or found[2] not in FINEST:
+        return text
+    number = Decimal(found[1])
+    digits = len(number.as_tuple().digits)
+    if "e" not in found[1].lower() and digits <= FLOAT_DIGITS:
+        return text
+    if not -30 < number.adjusted() < 30:
+        return text
+    step = Decimal(1).scaleb(-FINEST[found[2]])
+    with localcontext(prec=80):
+        if digits > FLOAT_DIGITS and number % step != 0:
+            number = number.quantize(step)
+    return f"{number:f} {found[2]}"
 
 
 def _table(table: Mapping[Any, Any], place: str, depth: int) -> dict[str, Any]:

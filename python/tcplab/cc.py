@@ -17,12 +17,10 @@ repeat.
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar, overload
+from typing import Protocol, TypeVar, overload
 
-from tcplab import _core
+from tcplab import _core, _own
 from tcplab._core import Ack, Congestion, Control, FlowState, Init
 
 __all__ = ["Ack", "Congestion", "CongestionControl", "Control", "FlowState", "Init", "register"]
@@ -61,11 +59,14 @@ def register(
         name: What experiments call it.
         cls: The class.
         version: What tells it from another class of that name: results that are there already are
-            used again only if it is the same. By default its source and that of the classes it
-            comes from; give one if it depends on more than that.
+            used again only if it is the same. By default a hash over all that the class does: the
+            code of its methods, class attributes, base classes, default values, closures, and the
+            globals that they use, looked at again whenever an experiment is planned. Libraries
+            count by name and version.
 
     Raises:
-        ConfigError: The name is one of tcplab's own, or the source cannot be read.
+        ConfigError: The name is one of tcplab's own, or the class uses something that is another
+            in every process, like an open file.
     """
     if cls is None:
         return lambda decorated: register(name, decorated, version=version)
@@ -74,20 +75,5 @@ def register(
     ]
     if missing:
         raise _core.ConfigError(f"{name}: the class has no {' and no '.join(missing)}")
-    _core.register(name, cls, version or _version(name, cls))
+    _own.register(name, cls, version)
     return cls
-
-
-def _version(name: str, cls: Any) -> str:
-    said = hashlib.sha256()
-    for one in inspect.getmro(cls):
-        if one.__module__ in ("builtins", "typing", __name__):
-            continue
-        try:
-            said.update(inspect.getsource(one).encode())
-        except (OSError, TypeError):
-            raise _core.ConfigError(
-                f"{name}: the source of {one.__name__} cannot be read, which would tell its "
-                f"results from those of other classes; give a `version`"
-            ) from None
-    return said.hexdigest()[:12]

@@ -51,7 +51,12 @@ MISTAKES = {
     "not TOML": ("duration = \n", r"line 1: this is not TOML"),
     "not TOML at all": ("<html>", r"line 1: this is not TOML"),
     "nothing": ("", r"duration: is missing"),
-    "not there yet": (bad('"20 packets"', '"pie"'), r"line 5: .*queue: .*not available yet"),
+    "not there yet": (
+        GOOD + '[network.lan.office]\nnodes = ["x", "y"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n',
+        r"line 10: network\.lan\.office: a shared medium is not available yet",
+    ),
+    "float": (bad("5 ms", "2.0999999999999996 s"), r"finer than a picosecond; write `2\.1 s`"),
+    "parameter": (bad('"cubic"', '{ name = "cubic", beta = "x" }'), r'beta: "x" is not a number'),
     "unreachable": (
         GOOD + '[[network.links]]\nbetween = ["x", "y"]\nrate = "1 Mbit/s"\ndelay = "1 ms"\n'
         '[[flows]]\nfrom = "x"\nto = "server"\n',
@@ -114,6 +119,30 @@ def test_an_unwritable_folder_is_refused_before_anything_runs(
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
+def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "pie.toml").write_text(bad('"20 packets"', '"fq-codel"'))
+    refusal = (
+        "pie.toml: line 5: network.chain.queue: the queue discipline `fq-codel` is not available "
+        "on `sim`; there are droptail, red, codel; `linux` runs the experiment: add --on linux\n"
+    )
+    done = tcplab("run", "pie.toml")
+    assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
+    checked = tcplab("check", "pie.toml")
+    assert checked.returncode == 0
+    assert checked.stdout.splitlines()[1:4] == ["runs on linux", "", refusal.strip()]
+    assert tcplab("check", "pie.toml", "--on", "sim").returncode == 2
+    assert tcplab("check", "pie.toml", "--on", "linux").returncode == 0
+    # What neither runs as a whole is not sent elsewhere.
+    (tmp_path / "both.toml").write_text(bad('"20 packets"', '"pie"').replace("cubic", "compound"))
+    done = tcplab("run", "both.toml")
+    assert "`pie` is not available on `sim`" in done.stderr
+    assert "--on" not in done.stderr
+    (tmp_path / "sim.toml").write_text(bad("cubic", "compound"))
+    done = tcplab("run", "sim.toml", "--on", "linux")
+    assert done.returncode == 2
+    assert "`sim` runs the experiment: add --on sim" in done.stderr
+
+
 def test_other_backends_are_refused(tcplab: Command) -> None:
     done = tcplab("run", FIRST, "--on", "sym")
     assert done.returncode == 2
@@ -154,6 +183,7 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
         "digest.txt",
         "drops.parquet",
         "experiment.json",
+        "files.sha256",
         "flows.parquet",
         "links.parquet",
         "runs.parquet",
@@ -188,6 +218,7 @@ def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     said = re.sub(" +", " ", done.stdout)
     assert said.startswith("two algorithms, one bottleneck: 1 run, 60 s each\n")
+    assert "\nruns on sim and linux\n" in said
     assert "hosts left1, right1, left2, right2\n" in said
     # 10 Mbit/s x 40 ms = 50 kB, and 33 packets of 1500 bytes.
     assert "left <> right 10 Mbit/s 19 ms 50 kB 33.3 33 packets, droptail none\n" in said

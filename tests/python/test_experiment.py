@@ -54,6 +54,34 @@ def test_the_json_schema_accepts_every_example(file: Path) -> None:
     jsonschema.validate(lab.load(file).to_dict(), lab.schema())
 
 
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (f"{0.7 * 3} s", "2.1 s"),
+        (f"{1e-5} s", "10 us"),
+        (f"{100 / 3} ms", "33.333333333 ms"),
+        ("2.1 s", "2.1 s"),
+    ],
+)
+def test_quantities_made_of_floats_are_rounded(written: str, meant: str) -> None:
+    def with_start(start: str) -> lab.Experiment:
+        chain = lab.Chain(rate=f"{10 / 3} Mbit/s", delay="5 ms")
+        flow = lab.Flow(from_="client", to="server", start=start)
+        return lab.Experiment(duration="5 s", network=lab.Network(chain=chain), flows=[flow])
+
+    # 10 / 3 Mbit/s are 3,333,333 bit/s.
+    assert '"3.333333 Mbit/s"' in with_start("0 s").plans()[0].to_json()
+    assert ids(with_start(written)) == ids(with_start(meant))
+
+
+def test_what_nobody_rounded_is_too_fine() -> None:
+    flow = lab.Flow(from_="client", to="server", start="0.0000001 us")
+    chain = lab.Chain(rate="1 Mbit/s", delay="5 ms")
+    experiment = lab.Experiment(duration="5 s", network=lab.Network(chain=chain), flows=[flow])
+    with pytest.raises(lab.ConfigError, match="finer than a picosecond"):
+        experiment.plans()
+
+
 def test_kinds_are_classes_or_dicts_or_text() -> None:
     def with_queue(queue: lab.Queue) -> list[str]:
         shape = lab.Dumbbell(rate="10 Mbit/s", delay="5 ms", queue=queue)

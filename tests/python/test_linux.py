@@ -14,6 +14,7 @@ import pytest
 from conftest import Command
 
 import tcplab as lab
+from tcplab.cli._outcome import table
 
 KERNEL_ALGORITHMS = [
     *("reno", "cubic", "bic", "vegas", "westwood+", "htcp", "highspeed", "hybla", "scalable"),
@@ -211,6 +212,98 @@ def test_listed_packets_are_lost_on_both_backends() -> None:
         assert drops["reason"].to_list() == ["LOST_ON_THE_WIRE"] * 3, backend
         assert set(drops["flow"]) == {"flow1"}
         assert set(drops["link"]) == {"a>b"}
+
+
+RTTS = ["rtt_min_ms", "rtt_mean_ms", "rtt_max_ms"]
+
+
+@pytest.mark.parametrize("options", [{"sack": False}, {"sack": False, "timestamps": False}, {}])
+def test_rtts_are_the_same_on_both_backends(options: dict[str, bool]) -> None:
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(queue="400 packets"),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"))],
+        stack=lab.Stack(**options),  # type: ignore[arg-type]
+    )
+    sim, linux = (lab.run(experiment, backend=name).flows for name in ("sim", "linux"))
+    for column in RTTS:
+        # To a microsecond, which the kernel counts in.
+        assert linux[column][0] == pytest.approx(sim[column][0], abs=1.1e-3), column
+    # Nothing is faster than the link: 20 ms each way, a full segment there and an ACK back.
+    assert linux["rtt_min_ms"][0] > 40
+
+
+@pytest.mark.parametrize("timestamps", [True, False])
+def test_losses_without_sack_are_repaired_alike_on_both_backends(timestamps: bool) -> None:
+    listed = lab.ListedLoss(packets=[20, 100, 101, 300])
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(queue="400 packets", loss=listed),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB"))],
+        stack=lab.Stack(sack=False, timestamps=timestamps),
+    )
+    sim, linux = (lab.run(experiment, backend=name).flows for name in ("sim", "linux"))
+    for column in ["sent_segments", "retransmitted_segments", "timeouts", "loss_episodes"]:
+        assert sim[column].to_list() == linux[column].to_list(), column
+    for column in ["completion_s", *RTTS]:
+        assert sim[column][0] == pytest.approx(linux[column][0], rel=0.03), column
+
+
+def test_a_repeated_handshake_is_not_data_sent_again() -> None:
+    noisy = link(loss="30 %")
+    short = lab.BulkTraffic(size="1 kB")
+    experiment = lab.Experiment(
+        duration="20 s",
+        seed=3,
+        network=noisy,
+        flows=[flow(count=20, stagger="200 ms", traffic=short)],
+    )
+    for backend in ("sim", "linux"):
+        flows = lab.run(experiment, backend=backend).flows
+        opened = flows.filter(pl.col("sent_segments") > 0)
+        # Each flow has one segment of data: what was sent beyond it was sent again.
+        beyond = opened["sent_segments"] - opened["retransmitted_segments"]
+        assert set(beyond) == {1}, backend
+        # Some waited a second or more for their handshake and sent their data once.
+        late = opened.filter((pl.col("completion_s") > 1) & (pl.col("retransmitted_segments") == 0))
+        assert len(late) > 0, backend
+        # RTTs are of data sent once, and nothing arrives faster than the link.
+        assert flows["rtt_min_ms"].drop_nulls().min() > 40, backend  # type: ignore[operator]
+
+
+def test_a_flow_that_never_connects_has_no_goodput() -> None:
+    experiment = lab.Experiment(
+        duration="3 s",
+        network=link(loss="100 %"),
+        flows=[flow(traffic=lab.BulkTraffic(size="1 MB")), flow(name="endless")],
+    )
+    for backend in ("sim", "linux"):
+        results = lab.run(experiment, backend=backend)
+        flows = results.flows
+        assert flows["goodput_mbit_s"].to_list() == [None, None]
+        assert flows["bottleneck_share"].to_list() == [None, None]
+        assert flows["outcome"].to_list() == ["unfinished", "running"]
+        assert flows["sent_segments"].to_list() == [0, 0]
+        assert "nan" not in table(results)
+        assert results.summary(by="cc")["jain_index"].to_list() == [None]
+
+
+def test_datagrams_that_were_all_sent_end_with_the_last_arrival() -> None:
+    # 10 datagrams every 10 ms; the third is lost, or the last.
+    lost = {"third": [3], "last": [10], "all": list(range(1, 11)), "none": [11]}
+    for name, packets in lost.items():
+        stream = lab.UdpTraffic(interval="10 ms", payload="972 B", packets=10)
+        listed = lab.ListedLoss(packets=packets)
+        results = on_linux(duration="5 s", network=link(loss=listed), flows=[flow(traffic=stream)])
+        row = results.flows.row(0, named=True)
+        assert row["outcome"] == ("completed" if name == "none" else "partial")
+        # A datagram has 1000 bytes: 0.8 ms at 10 Mbit/s, and 20 ms on the way.
+        last_s = {"last": 0.08 + 0.0208, "all": 0.09}.get(name, 0.09 + 0.0208)
+        assert row["end_s"] == pytest.approx(last_s, abs=1e-4), name
+        assert (row["completion_s"] is None) == (name != "none")
+        bits = row["bytes"] * 8
+        assert row["goodput_mbit_s"] == pytest.approx(bits / last_s / 1e6, rel=2e-3)
+        assert row["bytes"] == 972 * (10 - len([one for one in packets if one <= 10]))
 
 
 def test_options_reach_the_kernel() -> None:
@@ -441,6 +534,19 @@ def test_times_that_the_kernel_cannot_count_are_refused() -> None:
     assert "keepalive.idle: a time of keepalives that is no number of seconds" in str(raised.value)
 
 
+def test_a_receive_buffer_that_the_kernel_does_not_take_is_refused(kernel: lab.Kernel) -> None:
+    def planned(rmem: str) -> list[lab._core.Plan]:
+        small = lab.Stack(rmem=rmem)
+        return lab.Experiment(duration="1 s", network=link(), flows=[flow()], stack=small).plans(
+            "linux"
+        )
+
+    with pytest.raises(lab.ConfigError, match=r"stack\.rmem: .*4096 B"):
+        planned("4095 B")
+    # The kernel takes it, or the run would fail.
+    on_linux(duration="1 s", network=link(), flows=[flow()], stack=lab.Stack(rmem="4096 B"))
+
+
 def test_an_older_kernel_has_no_linear_timeouts(older_kernel: str) -> None:
     def lost(count: int) -> list[float]:
         results = on_linux(
@@ -633,7 +739,7 @@ def test_a_page_is_loaded_over_a_few_connections() -> None:
 def test_a_page_larger_than_the_experiment_is_cut_short() -> None:
     page = web(classes=[lab.SessionClass(name="large", count=3, size="1 MB")])
     flows = on_linux(duration="1 s", network=link(), flows=[flow(traffic=page)]).flows
-    assert flows["outcome"].to_list()[1:] == ["running", "not started"]
+    assert flows["outcome"].to_list()[1:] == ["unfinished", "not started"]
 
 
 def arriving(**settings: object) -> lab.Experiment:

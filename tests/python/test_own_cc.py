@@ -118,6 +118,16 @@ def test_a_decision_is_a_control(said: Any, message: str) -> None:
         lab.run(experiment("wrong"))
 
 
+def test_what_is_probed_is_finite() -> None:
+    class Endless(Reno):
+        def probe(self) -> dict[str, float]:
+            return {"something": float("inf")}
+
+    lab.cc.register("endless", Endless, version="any")
+    with pytest.raises(ValueError, match="`something` is infinite"):
+        lab.run(experiment("endless"))
+
+
 @pytest.mark.parametrize("cwnd", [float("nan"), -1, float("inf")])
 def test_a_window_is_a_number_of_segments(cwnd: float) -> None:
     with pytest.raises(ValueError, match="cwnd: expected a number of segments"):
@@ -158,3 +168,69 @@ def test_names_and_classes_that_cannot_be_are_refused() -> None:
 
     with pytest.raises(lab.ConfigError, match="the class has no on_congestion and no control"):
         lab.cc.register("half", Half)  # type: ignore[type-var]
+
+
+IN_A_REPL = """
+import tcplab as lab
+from tcplab.cc import Control
+
+@lab.cc.register("from-a-repl")
+class Fixed:
+    def __init__(self, init):
+        self.cwnd = WINDOW
+    def on_ack(self, flow, ack):
+        pass
+    def on_congestion(self, flow, event):
+        pass
+    def control(self):
+        return Control(self.cwnd)
+"""
+
+
+def test_a_class_without_source_is_registered_and_globals_count(tmp_path: Path) -> None:
+    names: dict[str, Any] = {"__name__": "__main__", "WINDOW": 2}
+    exec(IN_A_REPL, names)
+    first = lab.run(experiment("from-a-repl"), out=tmp_path)
+    assert not lab.run(experiment("from-a-repl"), out=tmp_path).computed
+    # Another cell changes what the class uses, and does not register it again.
+    names["WINDOW"] = 4
+    second = lab.run(experiment("from-a-repl"), out=tmp_path)
+    assert second.computed
+    # 2 or 4 segments each round trip of 20 ms, far below 10 Mbit/s.
+    assert second.flows["bytes"][0] > 1.5 * first.flows["bytes"][0]
+    names["WINDOW"] = 2
+    assert not lab.run(experiment("from-a-repl"), out=tmp_path).computed
+
+
+def test_classes_of_one_factory_are_told_apart(tmp_path: Path) -> None:
+    def fixed(window: int) -> type[Reno]:
+        class Fixed(Reno):
+            def control(self) -> Control:
+                return Control(window)
+
+        return Fixed
+
+    moved = []
+    for window in (2, 4):
+        lab.cc.register("of-a-factory", fixed(window))
+        moved.append(lab.run(experiment("of-a-factory"), out=tmp_path).flows["bytes"][0])
+    assert moved[1] > 1.5 * moved[0]
+    lab.cc.register("of-a-factory", fixed(2))
+    assert not lab.run(experiment("of-a-factory"), out=tmp_path).computed
+
+
+def test_what_has_no_version_is_refused_unless_one_is_given(tmp_path: Path) -> None:
+    with (tmp_path / "log").open("w") as log:
+
+        class Logging(Reno):
+            def on_undo(self, flow: FlowState) -> None:
+                print("undone", file=log)
+
+        message = (
+            r'logging: Logging.on_undo: the outer variable "log": an object of _io.TextIOWrapper '
+            r"cannot be part of the version .*; make it in `__init__`, or give `register` a `vers"
+        )
+        with pytest.raises(lab.ConfigError, match=message):
+            lab.cc.register("logging", Logging)
+        lab.cc.register("logging", Logging, version="1")
+        lab.run(experiment("logging"))

@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from tcplab._series import thin
-from tcplab._statistics import half_width, jain, t_quantile
+from tcplab._statistics import covered, half_width, jain, percentile, t_quantile
+from tcplab._summary import summary
 
 
 def of(values: list[float | None], expression: pl.Expr) -> float | None:
@@ -38,6 +39,90 @@ def test_quantiles_never_grow() -> None:
 def test_jain_of_equal_and_of_unequal_shares() -> None:
     assert of([3.0, 3.0, 3.0], jain("x")) == pytest.approx(1.0)
     assert of([4.0, 0.0], jain("x")) == pytest.approx(0.5)
+    assert of([0.0, 0.0], jain("x")) is None
+
+
+def test_the_time_that_intervals_cover() -> None:
+    # 0 to 2 with 1 to 3 inside and beside it are 3, then 5 to 6: 4 in all, in any order.
+    intervals = pl.DataFrame({"start": [5.0, 0.0, 1.0, 1.0], "end": [6.0, 2.0, 3.0, 1.5]})
+    assert intervals.select(covered("start", "end")).item() == pytest.approx(4.0)
+
+
+def test_percentiles_count_the_unfinished_as_longest() -> None:
+    values = [float(value) for value in range(19, 0, -1)]
+    # Of 20, the nearest ranks are 10, 19 and 20; the twentieth did not finish.
+    one = pl.lit(1)
+    assert of([*values, None], percentile("x", 0.5, one)) == 10.0
+    assert of([*values, None], percentile("x", 0.95, one)) == 19.0
+    assert of([*values, None], percentile("x", 0.99, one)) is None
+    assert of([20.0, *values], percentile("x", 0.99, pl.lit(0))) == 20.0
+    assert of([], percentile("x", 0.5, pl.lit(0)).cast(pl.Float64)) is None
+
+
+def flows(**columns: list[object]) -> pl.DataFrame:
+    """Rows of the table of flows, of one run; what is not given is the same for all."""
+    number = len(next(iter(columns.values())))
+    usual: dict[str, object] = {
+        "run": "r", "repetition": 0, "flow": "f", "class": "c", "cc": "cubic",
+        "start_s": 0.0, "end_s": 10.0, "bytes": 0, "goodput_mbit_s": 1.0, "bottleneck": "a>b",
+        "bottleneck_share": 0.1, "completion_s": None, "outcome": "running", "sent_segments": 10,
+        "retransmitted_segments": 0, "rtt_mean_ms": 1.0, "rtt_min_ms": 1.0,
+    }  # fmt: skip
+    frame = pl.DataFrame({name: [value] * number for name, value in usual.items()} | columns)
+    return frame.with_columns(pl.col("completion_s").cast(pl.Float64))
+
+
+def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -> None:
+    # 5 MB in the first 4 s, 5 MB from the fourth to the eighth: 80 Mbit in 8 s, not 10 + 10 Mbit/s.
+    one_after_another = flows(
+        start_s=[0.0, 4.0], end_s=[4.0, 8.0], bytes=[5_000_000] * 2, goodput_mbit_s=[10.0, 10.0]
+    )
+    row = summary(one_after_another, variant=[], by="cc").row(0, named=True)
+    assert row["goodput_all_mbit_s"] == pytest.approx(10.0)
+
+
+def test_jains_index_is_over_all_that_share_a_bottleneck() -> None:
+    rates: list[object] = [18.0, 2.0, 5.0, 5.0]
+    shared = flows(
+        cc=["cubic", "vegas", "cubic", "cubic"],
+        goodput_mbit_s=rates,
+        bottleneck=["a>b", "a>b", "c>d", "c>d"],
+    )
+    rows = summary(shared, variant=[], by="cc")
+    # 20^2 / (2 * (18^2 + 2^2)) = 400 / 656 on the one link, 1 on the other.
+    assert rows["jain_index"].to_list() == pytest.approx([400 / 656] * 2)
+    # One that never connected has nothing; one that never began takes no part.
+    rates = [10.0, 10.0, None, None]
+    outcomes: list[object] = ["running", "running", "timed out", "not started"]
+    rows = summary(flows(goodput_mbit_s=rates, outcome=outcomes), variant=[], by="cc")
+    assert rows["jain_index"].to_list() == pytest.approx([20**2 / (3 * 200)])
+
+
+def test_times_of_completion_leave_nobody_out() -> None:
+    times: list[object] = [1.0, 2.0, 3.0, None]
+    outcomes: list[object] = ["completed", "completed", "completed", "unfinished"]
+    row = summary(flows(completion_s=times, outcome=outcomes), variant=[], by="cc").row(
+        0, named=True
+    )
+    assert (row["unfinished"], row["completion_s"]) == (1, None)
+    assert (row["completion_p50_s"], row["completion_p95_s"]) == (2.0, None)
+    # Flows without a size do not count, nor do those that had not begun.
+    outcomes = ["completed", "completed", "completed", "not started"]
+    row = summary(flows(completion_s=times, outcome=outcomes), variant=[], by="cc").row(
+        0, named=True
+    )
+    assert (row["unfinished"], row["completion_s"], row["completion_p99_s"]) == (0, 2.0, 3.0)
+    row = summary(flows(outcome=["running", "running"]), variant=[], by="cc").row(0, named=True)
+    assert (row["unfinished"], row["completion_s"], row["completion_p50_s"]) == (0, None, None)
+
+
+def test_a_share_of_nothing_is_nothing() -> None:
+    silent = flows(sent_segments=[0, 0], goodput_mbit_s=[None, None], outcome=["unfinished"] * 2)
+    for by in ("flow", "cc"):
+        row = summary(
+            silent.with_columns(pl.col("goodput_mbit_s").cast(pl.Float64)), variant=[], by=by
+        ).row(0, named=True)
+        assert row["retransmitted_share"] is None
 
 
 def test_thinned_lines_keep_their_peaks() -> None:

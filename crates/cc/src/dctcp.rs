@@ -305,7 +305,7 @@ mod tests {
         for (name, value) in [("dctcp_shift_g", 11), ("dctcp_alpha_on_init", 1025)] {
             let given = Params(serde_json::json!({ name: value }));
             let error = build("dctcp", &INIT, &given).unwrap_err().to_string();
-            assert!(error.contains("expected a whole number up to"), "{error}");
+            assert!(error.contains(" is not a whole number up to"), "{error}");
         }
     }
 }

@@ -103,15 +103,14 @@ impl Params {
                 });
             }
             // One by one, because serde does not say which value it refused.
-            let alone = Map::from_iter([(name.clone(), value.clone())]);
-            read::<T>(alone).map_err(|problem| BuildError::WrongValue {
+            read::<T>(alone(name, value)).map_err(|error| BuildError::WrongValue {
                 name: name.clone(),
-                problem: problem.to_string(),
+                problem: format!("{} is not {}", shown(value), allowed::<T>(name, &error)),
             })?;
         }
-        read(given.clone()).map_err(|problem| BuildError::WrongValue {
+        read(given.clone()).map_err(|error| BuildError::WrongValue {
             name: keys(&self.0).join(", "),
-            problem: problem.to_string(),
+            problem: error.to_string(),
         })
     }
 }
@@ -123,6 +122,42 @@ pub fn defaults<T: Default + Serialize>() -> Value {
 
 fn read<T: DeserializeOwned>(given: Map<String, Value>) -> Result<T, serde_json::Error> {
     serde_json::from_value(Value::Object(given))
+}
+
+fn alone(name: &str, value: &Value) -> Map<String, Value> {
+    Map::from_iter([(name.into(), value.clone())])
+}
+
+/// A value as a message shows it.
+fn shown(value: &Value) -> String {
+    match value {
+        Value::Null => "nothing".into(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        Value::String(text) => format!("\"{}\"", text.chars().take(60).collect::<String>()),
+        Value::Array(_) => "a list".into(),
+        Value::Object(_) => "a table".into(),
+    }
+}
+
+/// What a parameter may be, from what serde says of a value that it refused: the functions below, the
+/// names of a choice, or the names of Rust's types.
+fn allowed<T: DeserializeOwned>(name: &str, error: &serde_json::Error) -> String {
+    let said = error.to_string();
+    let expected = said.rsplit_once("expected ").map_or(said.as_str(), |(_, expected)| expected);
+    match expected {
+        "a boolean" => "true or false".into(),
+        "f32" | "f64" => "a number".into(),
+        "u8" => "a whole number from 0 to 255".into(),
+        "u32" => format!("a whole number from 0 to {MOST}"),
+        "u64" | "usize" => "a whole number, zero or more".into(),
+        _ if expected.starts_with("a nonzero") => "a whole number above 0".into(),
+        // A choice: a name that it surely does not have brings those that it has.
+        "string or map" | "map with a single key" => {
+            let names = read::<T>(alone(name, &"?".into())).err();
+            names.map_or_else(|| "text".into(), |error| allowed::<T>(name, &error))
+        }
+        _ => expected.replace('`', "\""),
+    }
 }
 
 fn keys(object: &Value) -> Vec<String> {
@@ -264,11 +299,23 @@ mod tests {
         #[serde(deserialize_with = "above_zero")]
         scale: f64,
         fast: bool,
+        mode: Mode,
+        number: u64,
+        small: u8,
+    }
+
+    #[derive(Debug, Default, Deserialize, Serialize, PartialEq)]
+    #[serde(rename_all = "lowercase")]
+    enum Mode {
+        #[default]
+        On,
+        Off,
+        Auto,
     }
 
     impl Default for Config {
         fn default() -> Self {
-            Self { beta: 0.5, scale: 1.0, fast: true }
+            Self { beta: 0.5, scale: 1.0, fast: true, mode: Mode::On, number: 1, small: 1 }
         }
     }
 
@@ -289,20 +336,22 @@ mod tests {
     #[test]
     fn messages_name_the_parameter_and_what_is_allowed() {
         for (params, expected) in [
-            (json!({ "betta": 0.5 }), "`betta` is not a parameter; there are beta, scale, fast"),
             (
-                json!({ "beta": 1.5 }),
-                "beta: invalid value: floating point `1.5`, expected a number between 0 and 1",
+                json!({ "betta": 0.5 }),
+                "`betta` is not a parameter; there are beta, scale, fast, mode, number, small",
             ),
+            (json!({ "beta": 1.5 }), "beta: 1.5 is not a number between 0 and 1"),
             (
                 json!({ "fast": true, "beta": "half" }),
-                "beta: invalid type: string \"half\", expected a number between 0 and 1",
+                "beta: \"half\" is not a number between 0 and 1",
             ),
-            (
-                json!({ "scale": 0 }),
-                "scale: invalid value: floating point `0.0`, expected a number above 0",
-            ),
-            (json!({ "fast": 1 }), "fast: invalid type: integer `1`, expected a boolean"),
+            (json!({ "scale": 0 }), "scale: 0 is not a number above 0"),
+            (json!({ "fast": 1 }), "fast: 1 is not true or false"),
+            (json!({ "fast": [] }), "fast: a list is not true or false"),
+            (json!({ "mode": "of" }), "mode: \"of\" is not one of \"on\", \"off\", \"auto\""),
+            (json!({ "mode": 1 }), "mode: 1 is not one of \"on\", \"off\", \"auto\""),
+            (json!({ "number": -1 }), "number: -1 is not a whole number, zero or more"),
+            (json!({ "small": 256 }), "small: 256 is not a whole number from 0 to 255"),
             (json!([0.5]), "parameters are written by name, like { beta = 0.5 }, not `[0.5]`"),
         ] {
             assert_eq!(message(params), expected);
@@ -323,17 +372,17 @@ mod tests {
         assert!(read(json!({ "alpha": 0, "gamma": 1 })).is_ok());
         for refused in [json!({ "alpha": 1.5 }), json!({ "alpha": -1 })] {
             let message = read(refused).unwrap_err().to_string();
-            assert!(message.ends_with("expected a whole number"), "{message}");
+            assert!(message.ends_with("is not a whole number"), "{message}");
         }
         let message = read(json!({ "gamma": 0 })).unwrap_err().to_string();
-        assert!(message.ends_with("expected a whole number above 0"), "{message}");
+        assert!(message.ends_with("is not a whole number above 0"), "{message}");
     }
 
     #[test]
     fn the_ends_of_a_range_are_outside_it() {
         for end in [0, 1] {
-            assert!(message(json!({ "beta": end })).ends_with("expected a number between 0 and 1"));
+            assert!(message(json!({ "beta": end })).ends_with("is not a number between 0 and 1"));
         }
-        assert!(message(json!({ "scale": -1 })).ends_with("expected a number above 0"));
+        assert!(message(json!({ "scale": -1 })).ends_with("is not a number above 0"));
     }
 }

@@ -93,10 +93,24 @@ fn refuses_values_that_are_not_of_the_parameters_kind() {
     for algorithm in ALGORITHMS {
         let defaults = (algorithm.defaults)();
         for name in defaults.as_object().expect("parameters have names").keys() {
-            let error =
-                refusal(algorithm, json!({ name: ["neither number nor text"] })).to_string();
-            assert!(error.starts_with(name.as_str()), "{}: {error}", algorithm.name);
-            assert!(error.contains("expected"), "{}: {error}", algorithm.name);
+            let mut refused = 0;
+            for value in [json!([1]), json!("x"), json!({}), json!(-1), json!(1.5), json!(true)] {
+                let params = Params(json!({ name: value }));
+                let Err(error) = build(algorithm.name, &INIT, &params) else { continue };
+                let message = error.to_string();
+                refused += 1;
+                assert!(
+                    message.starts_with(&format!("{name}: ")) && message.contains(" is not "),
+                    "{}: {message}",
+                    algorithm.name
+                );
+                // No words of the reader's, no names of Rust's types.
+                for word in ["expected", "invalid", "variant", "struct", "map", "f64", "u32", "u64"]
+                {
+                    assert!(!message.contains(word), "{}: {message}", algorithm.name);
+                }
+            }
+            assert!(refused >= 4, "{}: {name}: {refused}", algorithm.name);
         }
     }
 }
@@ -184,7 +198,7 @@ fn duration() -> impl Strategy<Value = Duration> {
 fn flow() -> impl Strategy<Value = FlowState> {
     let counts = (0..10_000_u64, number(), number());
     let times = (duration(), duration(), duration(), duration());
-    let offsets = (number(), number());
+    let offsets = (number(), number(), number(), number());
     let phase = prop_oneof![
         6 => Just(Phase::Open),
         1 => Just(Phase::Disorder),
@@ -192,16 +206,19 @@ fn flow() -> impl Strategy<Value = FlowState> {
         1 => Just(Phase::Recovery),
         1 => Just(Phase::Loss),
     ];
-    let signs = (any::<[bool; 2]>(), phase, number(), duration());
-    (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt), signs)| {
+    let signs = (any::<[bool; 3]>(), phase, number(), duration());
+    (counts, times, offsets, signs).prop_map(|(counts, times, (una, nxt, cwnd, rate), signs)| {
         let (mss, in_flight, delivered) = counts;
         let (now, srtt, min_rtt, rto) = times;
-        let ([app_limited, cwnd_limited], phase, lost, later) = signs;
+        let ([app_limited, cwnd_limited, is_paced], phase, lost, later) = signs;
         let next_departure = Time::ZERO + later;
         let now = Time::ZERO + now;
         FlowState {
             now,
             mss,
+            cwnd,
+            rate,
+            is_paced,
             in_flight,
             delivered,
             srtt,

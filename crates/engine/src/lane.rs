@@ -12,6 +12,7 @@
 use crate::loss::{Loss, LossState};
 use crate::managed::{Discipline, Managed};
 use crate::network::Packet;
+use crate::occupancy::Occupancy;
 use crate::random::Random;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
@@ -57,6 +58,27 @@ pub struct LaneCounters {
     pub sent_packets: u64,
     /// Their bytes.
     pub sent_bytes: u64,
+    /// Packets that were offered.
+    pub entered_packets: u64,
+    /// Packets that reached the other end.
+    pub arrived_packets: u64,
+}
+
+/// A lane at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneState {
+    /// What it has done. A packet is lost when it enters the wire, not when that is decided.
+    pub counters: LaneCounters,
+    /// Packets that wait.
+    pub queue_packets: u64,
+    /// Their bytes.
+    pub queue_bytes: u64,
+    /// Packets whose transmission has begun and that have not arrived.
+    pub transit_packets: u64,
+    /// What waited until then.
+    pub occupancy: Occupancy,
+    /// Time spent transmitting.
+    pub busy: Duration,
 }
 
 /// A packet under way, and where it is to be next.
@@ -83,11 +105,12 @@ pub(crate) enum Fate {
     Open,
 }
 
-/// A packet that waits: when its transmission begins, and its size.
+/// A packet that waits: when its transmission begins, its size, and whether the wire will lose it.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     begins: Time,
     bytes: u32,
+    is_lost: bool,
 }
 
 /// One direction of a link.
@@ -110,6 +133,8 @@ pub struct Lane<P> {
     last_size: (u32, Duration),
     in_transit: VecDeque<Transit<P>>,
     pub(crate) counters: LaneCounters,
+    /// Of a drop-tail queue all that a packet will wait is counted when it is accepted.
+    pub(crate) occupancy: Occupancy,
 }
 
 /// Delays that vary.
@@ -142,6 +167,7 @@ impl<P: Packet> Lane<P> {
             last_size: (0, Duration::ZERO),
             in_transit: VecDeque::new(),
             counters: LaneCounters::default(),
+            occupancy: Occupancy::default(),
         }
     }
 
@@ -154,6 +180,7 @@ impl<P: Packet> Lane<P> {
         has_payload: impl FnOnce() -> bool,
         transit: impl FnOnce(Time) -> Transit<P>,
     ) -> Fate {
+        self.counters.entered_packets += 1;
         if self.managed.is_some() {
             return Fate::Open;
         }
@@ -163,13 +190,18 @@ impl<P: Packet> Lane<P> {
                 self.counters.dropped_packets += 1;
                 return Fate::Dropped;
             }
-            self.waiting.push_back(Waiting { begins: self.free_at, bytes });
+            self.waiting.push_back(Waiting { begins: self.free_at, bytes, is_lost: false });
             self.waiting_bytes += u64::from(bytes);
+            self.occupancy.wait(self.free_at.since(now), 1, u64::from(bytes));
+            self.occupancy.reach(self.waiting.len() as u64, self.waiting_bytes);
             self.free_at
         } else {
             now
         };
         let Some(arrives) = self.transmit(begins, bytes, has_payload) else {
+            if let Some(last) = self.waiting.back_mut().filter(|last| last.begins == begins) {
+                last.is_lost = true;
+            }
             return Fate::Lost(begins);
         };
         let first = self.in_transit.is_empty();
@@ -213,6 +245,7 @@ impl<P: Packet> Lane<P> {
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(Transit<P>, Option<Time>)> {
         let arrived = self.in_transit.pop_front()?;
+        self.counters.arrived_packets += 1;
         let next = self.in_transit.front().map(|next| next.arrives);
         if next.is_none() {
             // The next packet uses the same memory again instead of going round the ring: in a large
@@ -222,22 +255,42 @@ impl<P: Packet> Lane<P> {
         Some((arrived, next))
     }
 
-    /// Packets and bytes that wait for transmission.
-    pub fn queued(&mut self, now: Time) -> (u64, u64) {
-        self.catch_up(now);
-        if let Some(managed) = &self.managed {
-            return managed.queued();
+    /// The lane as it is now.
+    pub fn state(&mut self, now: Time) -> LaneState {
+        if self.managed.is_some() {
+            return self.managed_state(now);
         }
         self.settle(now);
-        (self.waiting.len() as u64, self.waiting_bytes)
+        let waiting = || self.waiting.iter();
+        let to_be_lost = waiting().filter(|packet| packet.is_lost).count() as u64;
+        let queue_packets = self.waiting.len() as u64;
+        let waits = waiting().map(|packet| (packet.begins, packet.bytes));
+        LaneState {
+            counters: LaneCounters {
+                lost_packets: self.counters.lost_packets - to_be_lost,
+                ..self.counters
+            },
+            queue_packets,
+            queue_bytes: self.waiting_bytes,
+            transit_packets: self.in_transit.len() as u64 + to_be_lost - queue_packets,
+            occupancy: self.occupancy.without(now, waits),
+            busy: self.busy(now),
+        }
     }
 
     /// Time spent transmitting from the start until now.
-    pub fn busy(&self, now: Time) -> Duration {
+    pub(crate) fn busy(&self, now: Time) -> Duration {
         self.busy.saturating_sub(self.free_at.since(now))
     }
 
-    /// What the lane has done.
+    /// The lane as it is now; a new interval begins for the most that waits.
+    pub fn sample(&mut self, now: Time) -> LaneState {
+        let state = self.state(now);
+        self.occupancy.begin_interval(state.queue_packets, state.queue_bytes);
+        state
+    }
+
+    /// What the lane has done, and what is decided already of what it will do.
     pub fn counters(&self) -> LaneCounters {
         self.counters
     }

@@ -6,7 +6,7 @@
 //! begun transmission; where the wire loses the ones ahead, the agenda has the transmitter's times.
 
 use crate::codel::{CoDel, CoDelConfig};
-use crate::lane::{Lane, QueueLimit, Transit};
+use crate::lane::{Lane, LaneState, QueueLimit, Transit};
 use crate::network::{Packet, Reason};
 use crate::random::Random;
 use crate::red::{Red, RedConfig};
@@ -90,6 +90,8 @@ pub(crate) struct Managed<P> {
     /// What did not get through and was not collected: when, why, its hop.
     gone: Vec<(Time, Reason, u32, P)>,
     is_on_agenda: bool,
+    /// Until when the queue's occupancy is counted.
+    counted_until: Time,
 }
 
 impl<P> Managed<P> {
@@ -101,11 +103,12 @@ impl<P> Managed<P> {
             Discipline::CoDel(config) => State::CoDel(CoDel::new(config)),
         };
         let (waiting, in_transit) = (Waiting::default(), VecDeque::new());
-        Self { state, waiting, in_transit, gone: Vec::new(), is_on_agenda: false }
+        let (gone, is_on_agenda, counted_until) = (Vec::new(), false, Time::ZERO);
+        Self { state, waiting, in_transit, gone, is_on_agenda, counted_until }
     }
 
     /// Packets and bytes that wait.
-    pub fn queued(&self) -> (u64, u64) {
+    fn queued(&self) -> (u64, u64) {
         (self.waiting.queue.len() as u64, self.waiting.bytes)
     }
 }
@@ -114,6 +117,7 @@ impl<P: Packet> Lane<P> {
     /// Takes a packet into a managed queue.
     pub(crate) fn enter(&mut self, now: Time, hop: u32, mut packet: P) {
         self.catch_up(now);
+        self.count_occupancy(now);
         let Some(managed) = &mut self.managed else { return };
         let Managed { state, waiting, gone, .. } = &mut **managed;
         let was_marked = packet.is_marked();
@@ -131,6 +135,36 @@ impl<P: Packet> Lane<P> {
         }
         waiting.push(Queued { entered: now, was_marked, hop, packet });
         self.catch_up(now);
+        // A packet that finds the transmitter free has not waited.
+        if let Some(managed) = &self.managed {
+            let (packets, bytes) = managed.queued();
+            self.occupancy.reach(packets, bytes);
+        }
+    }
+
+    /// Counts the time that the queue, which is about to change, has been as it is.
+    fn count_occupancy(&mut self, until: Time) {
+        let Some(managed) = &mut self.managed else { return };
+        let (packets, bytes) = managed.queued();
+        self.occupancy.wait(until.since(managed.counted_until), packets, bytes);
+        managed.counted_until = until.max(managed.counted_until);
+    }
+
+    /// A lane with a managed queue as it is now.
+    #[cold]
+    pub(crate) fn managed_state(&mut self, now: Time) -> LaneState {
+        self.catch_up(now);
+        self.count_occupancy(now);
+        let managed = self.managed.as_ref().expect("only lanes with a managed queue are asked");
+        let (queue_packets, queue_bytes) = managed.queued();
+        LaneState {
+            counters: self.counters,
+            queue_packets,
+            queue_bytes,
+            transit_packets: managed.in_transit.len() as u64,
+            occupancy: self.occupancy,
+            busy: self.busy(now),
+        }
     }
 
     /// The packet that has arrived at the end, if one has.
@@ -139,7 +173,9 @@ impl<P: Packet> Lane<P> {
         let managed = self.managed.as_mut()?;
         managed.is_on_agenda = false;
         let has_arrived = managed.in_transit.front().is_some_and(|first| first.arrives <= now);
-        has_arrived.then(|| managed.in_transit.pop_front()).flatten()
+        let arrived = has_arrived.then(|| managed.in_transit.pop_front()).flatten();
+        self.counters.arrived_packets += u64::from(arrived.is_some());
+        arrived
     }
 
     /// When the lane is to be looked at next, if that is not on the agenda yet.
@@ -160,11 +196,14 @@ impl<P: Packet> Lane<P> {
     /// Transmits what has left a managed queue until now.
     pub(crate) fn catch_up(&mut self, now: Time) {
         let Some(mut managed) = self.managed.take() else { return };
-        let Managed { state, waiting, in_transit, gone, .. } = &mut *managed;
+        let Managed { state, waiting, in_transit, gone, counted_until, .. } = &mut *managed;
         while self.free_at <= now
             && let Some(first) = waiting.queue.front()
         {
             let begins = self.free_at.max(first.entered);
+            let (packets, bytes) = (waiting.queue.len() as u64, waiting.bytes);
+            self.occupancy.wait(begins.since(*counted_until), packets, bytes);
+            *counted_until = begins.max(*counted_until);
             let next = match state {
                 State::Red { .. } => waiting.pop(),
                 State::CoDel(codel) => codel.next(begins.in_nanos(), waiting),

@@ -106,7 +106,6 @@ pub struct Network<P> {
     hops: Vec<Hop>,
     timers: Timers,
     agenda: Agenda,
-    packet_hops: u64,
     drops: Vec<Drop<P>>,
 }
 
@@ -121,7 +120,6 @@ impl<P: Packet> Network<P> {
             hops: Vec::new(),
             timers: Timers::default(),
             agenda: Agenda::default(),
-            packet_hops: 0,
             drops: Vec::new(),
         }
     }
@@ -216,7 +214,6 @@ impl<P: Packet> Network<P> {
     /// A packet is at the end of a hop: it leaves the network, or goes on.
     #[inline]
     fn arrive(&mut self, arrived: Transit<P>) -> Option<Event<P>> {
-        self.packet_hops += 1;
         let Hop(end) = self.hops[arrived.hop as usize + 1];
         if end & TOP != 0 {
             let to = EndpointId(end & !TOP);
@@ -280,6 +277,6 @@ impl<P: Packet> Network<P> {
 
     /// Packets that reached the end of a lane, counted once for each lane.
     pub fn packet_hops(&self) -> u64 {
-        self.packet_hops
+        self.lanes.iter().map(|lane| lane.counters().arrived_packets).sum()
     }
 }

@@ -52,6 +52,12 @@ fn arrivals(network: &mut Network<Parcel>, until: &str) -> Vec<(u64, u32)> {
     seen
 }
 
+/// Packets and bytes that wait on the first lane.
+fn queued(network: &mut Network<Parcel>, now: Time) -> (u64, u64) {
+    let state = network.lane(LaneId(0)).state(now);
+    (state.queue_packets, state.queue_bytes)
+}
+
 #[test]
 fn a_packet_takes_transmission_and_delay_on_every_lane() {
     let (mut network, route) = world(vec![
@@ -72,7 +78,7 @@ fn a_queue_of_n_packets_holds_n_besides_the_one_in_transmission() {
     for number in 1..=6 {
         network.send(route, Parcel { number, bytes: 1500 });
     }
-    assert_eq!(network.lane(LaneId(0)).queued(Time::ZERO), (3, 4500));
+    assert_eq!(queued(&mut network, Time::ZERO), (3, 4500));
     assert_eq!(network.lane(LaneId(0)).counters().dropped_packets, 2);
     // One packet is 1 ms: the last accepted has waited for the three before it.
     assert_eq!(arrivals(&mut network, "1 s"), [(1_000, 1), (2_000, 2), (3_000, 3), (4_000, 4)]);
@@ -99,8 +105,8 @@ fn the_queue_empties_as_time_passes() {
     for (after, waiting) in [("0.5 ms", 4), ("1 ms", 3), ("3.999 ms", 1), ("4 ms", 0)] {
         let now = Time::ZERO + after.parse().unwrap();
         assert!(network.next(now).is_none());
-        assert_eq!(network.lane(LaneId(0)).queued(now).0, waiting, "after {after}");
-        assert_eq!(network.lane(LaneId(0)).busy(now), now.since(Time::ZERO));
+        assert_eq!(queued(&mut network, now).0, waiting, "after {after}");
+        assert_eq!(network.lane(LaneId(0)).state(now).busy, now.since(Time::ZERO));
     }
 }
 

@@ -217,6 +217,17 @@ impl Traffic {
         }
     }
 
+    /// Whether it is over when so much has arrived, rather than with the experiment.
+    pub fn ends(&self) -> bool {
+        match self {
+            Self::Bulk { size } => size.is_some(),
+            Self::Transfers(_) | Self::Sessions(_) => true,
+            Self::Requests { count, .. } => count.is_some(),
+            Self::Udp { packets, .. } => packets.is_some(),
+            Self::OnOff { .. } | Self::Command { .. } => false,
+        }
+    }
+
     /// How many ports of the client a flow takes: one for each connection that the guest opens.
     pub fn connections(&self) -> usize {
         match self {

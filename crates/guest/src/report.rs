@@ -3,6 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
+/// What the two ends of a flow of datagrams did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Datagrams {
+    /// How many were sent.
+    pub sent: u64,
+    /// When the last of all was sent; nothing if the sender has not finished.
+    pub finished: Option<u64>,
+    /// When the last of those that arrived did so.
+    pub arrived: Option<u64>,
+}
+
 /// One thing told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Report {
@@ -26,8 +37,8 @@ pub enum Report {
         received: Option<u64>,
         /// When the last of all its bytes arrived, if all did.
         complete: Option<u64>,
-        /// Datagrams sent.
-        datagrams: Option<u64>,
+        /// Of a flow of datagrams, what its two ends did.
+        datagrams: Option<Datagrams>,
         /// Why it broke, as the kernel says: `Connection refused`.
         error: Option<String>,
     },

@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::recorder::Recorder;
 use crate::records::{Content, Stream, Tick};
+use crate::scratch::Scratch;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::BTreeMap;
@@ -103,11 +104,11 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
         let what = what.to_string();
         move |error: io::Error| Error::Host { what, error }
     };
-    let root = tempfile::Builder::new()
-        .prefix("tcplab-run-")
-        .tempdir()
-        .map_err(host("no folder for the guest's files"))?;
-    prepare(root.path(), job).map_err(host("the guest's files cannot be written"))?;
+    let root = Scratch::new().map_err(host("no folder for the guest's files"))?;
+    let place = root.path().display();
+    let unwritten = format!("the guest's files cannot be written to {place} ($TMPDIR)");
+    prepare(root.path(), job).map_err(host(&unwritten))?;
+    watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
     let mut guest = Guest::boot(kernel, root.path(), (job, plan.seed), writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;

@@ -9,6 +9,7 @@
 //! | `boot` | runs the kernel as a process, watches it, ends it |
 //! | `records` | reads what the kernel says |
 //! | `recorder` | writes the tables |
+//! | `scratch` | keeps a guest's files while it runs |
 //! | `capture` | writes captured packets as pcapng |
 
 mod boot;
@@ -17,6 +18,7 @@ pub mod kernel;
 mod kernels;
 mod recorder;
 mod records;
+mod scratch;
 mod translate;
 
 pub use boot::Error;
@@ -25,6 +27,7 @@ pub use kernels::Kernels;
 use kernel::Kernel;
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::Tables;
+use tcplab_units::Time;
 use translate::Abilities;
 
 /// This backend's name.
@@ -46,5 +49,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error> {
     let abilities = Abilities::new(&kernel.release, &kernel.congestion_controls);
     let job = translate::job(plan, abilities).expect("it was not refused");
+    // A translation of many hosts takes seconds.
+    watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     boot::run(plan, &job, &kernel.binary(), watch)
 }

@@ -5,10 +5,12 @@ use crate::capture::Capture;
 use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
-use tcplab_guest::Report;
 use tcplab_guest::job::{Job, Traffic};
+use tcplab_guest::report::{Datagrams, Report};
 use tcplab_model::{self as model, FlowPlan, Plan};
-use tcplab_tables::{DropRow, FlowRow, Kind, LinkRow, Run, SampleRow, Tables};
+use tcplab_tables::{
+    DropRow, FlowRow, FlowTotals, Kind, LaneTotals, LinkRow, Run, SampleRow, Tables,
+};
 use tcplab_workload::web;
 
 /// What TCP calls a threshold that has not been set (`TCP_INFINITE_SSTHRESH`).
@@ -33,6 +35,7 @@ pub(crate) struct Recorder<'a> {
     /// How many connections each flow of programs has opened.
     opened: BTreeMap<usize, usize>,
     lanes: Vec<Lane>,
+    drops: Vec<Dropped>,
     exits: BTreeMap<(usize, String), Option<i32>>,
 }
 
@@ -53,16 +56,35 @@ struct Told {
     start: u64,
     received: Option<u64>,
     complete: Option<u64>,
-    datagrams: Option<u64>,
+    datagrams: Option<Datagrams>,
     error: Option<String>,
 }
 
+/// A lane as it was last seen, and as it was last sampled.
 #[derive(Clone, Copy, Default)]
 struct Lane {
+    seen: LaneState,
+    /// When it was sampled, and what had been counted then.
     sampled: u64,
     busy_ps: u64,
-    arrived_packets: u64,
+    queue_packet_ps: u128,
+    queue_byte_ps: u128,
+    /// Packets that were dropped or lost after the end of the experiment, before the kernel stopped.
+    late_dropped: u64,
+    late_lost: u64,
 }
+
+/// A packet that did not arrive.
+struct Dropped {
+    time: u64,
+    lane: usize,
+    flow: Option<String>,
+    bytes: u32,
+    reason: String,
+}
+
+/// How the kernel part of this backend calls a loss on the wire.
+const LOST: &str = "LOST_ON_THE_WIRE";
 
 impl<'a> Recorder<'a> {
     pub fn new(plan: &'a Plan, job: &'a Job) -> Self {
@@ -90,6 +112,7 @@ impl<'a> Recorder<'a> {
             connections: BTreeMap::new(),
             opened: BTreeMap::new(),
             lanes: vec![Lane::default(); plan.lanes.len()],
+            drops: Vec::new(),
             exits: BTreeMap::new(),
         }
     }
@@ -106,7 +129,7 @@ impl<'a> Recorder<'a> {
             Content::Socket(socket) => self.socket(id, after.unwrap_or(0), socket),
             Content::Summary(summary) => self.summary(id, after.unwrap_or(0), summary),
             Content::Sample(sample) => {
-                if let Some(time) = after {
+                if let Some(time) = after.filter(|&time| time <= self.job.duration) {
                     self.sample(id, time, &sample);
                 }
             }
@@ -274,16 +297,24 @@ impl<'a> Recorder<'a> {
 
     fn lane(&mut self, number: usize, time: u64, state: &LaneState) {
         let lane = &mut self.lanes[number];
-        lane.arrived_packets = state.arrived_packets;
+        lane.seen = *state;
         let is_due = self.job.record.links.is_some_and(|interval| time.is_multiple_of(interval));
         // The end has a record of its own, beside that of the interval.
-        if !is_due || time <= lane.sampled {
+        if !is_due || time <= lane.sampled || time > self.job.duration {
             return;
         }
         // The kernel may look some nanoseconds after the time it means, at a packet that has just come.
         let busy_ps = state.busy_ps.max(lane.busy_ps);
-        let utilisation = (busy_ps - lane.busy_ps) as f64 / (time - lane.sampled) as f64 / 1e3;
+        let interval = time - lane.sampled;
+        let utilisation = (busy_ps - lane.busy_ps) as f64 / interval as f64 / 1e3;
+        // An integral over the queue since the last sample, as a mean.
+        let mean = |until: u128, since: u128| {
+            until.saturating_sub(since) as f64 / (u128::from(interval) * 1000) as f64
+        };
+        let queue_mean_packets = mean(state.queue_packet_ps, lane.queue_packet_ps);
+        let queue_mean_bytes = mean(state.queue_byte_ps, lane.queue_byte_ps);
         (lane.sampled, lane.busy_ps) = (time, busy_ps);
+        (lane.queue_packet_ps, lane.queue_byte_ps) = (state.queue_packet_ps, state.queue_byte_ps);
         let links = &mut self.tables.links;
         let row = LinkRow {
             run: links.label(&self.plan.id),
@@ -291,6 +322,10 @@ impl<'a> Recorder<'a> {
             time_s: seconds(time),
             queue_packets: state.queue_packets,
             queue_bytes: state.queue_bytes,
+            queue_max_packets: state.queue_max_packets,
+            queue_max_bytes: state.queue_max_bytes,
+            queue_mean_packets,
+            queue_mean_bytes,
             dropped_packets: state.dropped_packets,
             lost_packets: state.lost_packets,
             marked_packets: state.marked_packets,
@@ -303,17 +338,33 @@ impl<'a> Recorder<'a> {
 
     fn drop(&mut self, lane: usize, time: u64, drop: &Drop) {
         let key = self.clients.get(&drop.from).or_else(|| self.clients.get(&drop.to)).copied();
+        if time > self.job.duration {
+            if let Some(lane) = self.lanes.get_mut(lane) {
+                let is_lost = drop.reason == LOST;
+                *if is_lost { &mut lane.late_lost } else { &mut lane.late_dropped } += 1;
+            }
+            return;
+        }
         let flow = key.map(|key| self.name(key));
+        let (bytes, reason) = (drop.bytes, drop.reason.clone());
+        self.drops.push(Dropped { time, lane, flow, bytes, reason });
+    }
+
+    fn add_drops(&mut self) {
         let drops = &mut self.tables.drops;
-        let row = DropRow {
-            run: drops.label(&self.plan.id),
-            time_s: seconds(time),
-            link: self.plan.lanes.get(lane).map(|lane| drops.label(&lane.name)),
-            flow: flow.map(|name| drops.label(&name)),
-            bytes: drop.bytes.into(),
-            reason: drops.label(&drop.reason),
-        };
-        drops.push(row);
+        // The kernel hears of a loss on the wire when it next looks at the lane.
+        self.drops.sort_by_key(|drop| drop.time);
+        for drop in &self.drops {
+            let row = DropRow {
+                run: drops.label(&self.plan.id),
+                time_s: seconds(drop.time),
+                link: self.plan.lanes.get(drop.lane).map(|lane| drops.label(&lane.name)),
+                flow: drop.flow.as_ref().map(|name| drops.label(name)),
+                bytes: drop.bytes.into(),
+                reason: drops.label(&drop.reason),
+            };
+            drops.push(row);
+        }
     }
 
     /// How the programs of flows ended, by flow and side.
@@ -333,6 +384,8 @@ impl<'a> Recorder<'a> {
                 self.add_flow(planned, class, key, connection);
             }
         }
+        self.add_drops();
+        self.tables.totals.lanes = self.lanes.iter().map(Lane::totals).collect();
         let plan = self.plan;
         self.tables.add_run(&Run {
             id: &plan.id,
@@ -342,7 +395,7 @@ impl<'a> Recorder<'a> {
             seed: plan.seed,
             repetition: plan.repetition,
             simulated_s: plan.duration.as_secs_f64(),
-            packet_hops: self.lanes.iter().map(|lane| lane.arrived_packets).sum(),
+            packet_hops: self.lanes.iter().map(|lane| lane.seen.arrived_packets).sum(),
             swept: &plan.swept,
         });
         let mut files = Vec::new();
@@ -374,32 +427,50 @@ impl<'a> Recorder<'a> {
             (&connection.server, &connection.client)
         };
         let told = connection.told.as_ref();
-        let complete = told.and_then(|told| told.complete);
         let duration = self.job.duration;
+        let complete = told.and_then(|told| told.complete).filter(|&time| time <= duration);
         let opened = connection.opened.unwrap_or(self.job.flows[key.0].start);
         let start = told.map_or(opened, |told| told.start);
         // A program closes its connections when it is done with them.
-        let closed = connection.closed.filter(|_| self.is_of_programs(key.0));
-        let end = complete.or(closed).unwrap_or(duration);
+        let closed =
+            connection.closed.filter(|&time| self.is_of_programs(key.0) && time <= duration);
+        let datagrams = told.and_then(|told| told.datagrams);
+        // All datagrams were sent: when the last arrived, or if none did, when the last was sent.
+        let spent = datagrams.and_then(|it| it.finished.map(|sent| it.arrived.unwrap_or(sent)));
+        let end = complete.or(closed).or(spent).unwrap_or(duration);
         let arrived = receiver.as_ref().map_or(0, |receiver| receiver.received_bytes);
         let bytes = told.and_then(|told| told.received).unwrap_or(arrived);
         let elapsed = seconds(end.saturating_sub(start));
-        let goodput = if elapsed > 0.0 { bytes as f64 * 8.0 / elapsed } else { 0.0 };
-        let bottleneck = self.plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
+        let traffic = &self.job.flows[key.0].traffic;
+        // With Fast Open data arrives before the answer to the SYN does.
+        let has_connected = datagrams.is_some()
+            || bytes > 0
+            || [sender, receiver].into_iter().flatten().any(|end| end.is_open);
+        let goodput = (has_connected && elapsed > 0.0).then_some(bytes as f64 * 8.0 / elapsed);
+        let bottleneck = &self.plan.lanes[planned.bottleneck];
         let rtt = sender.as_ref().filter(|sender| sender.rtt_count > 0);
         let micros = |value: u64| value as f64 / 1e3;
         let count = |of: fn(&Summary) -> u64| sender.as_ref().map_or(0, of);
-        let datagrams = told.and_then(|told| told.datagrams);
         let has_begun = told.is_some() || connection.opened.is_some();
         let outcome = match told.and_then(|told| told.error.as_deref()) {
             _ if complete.or(closed).is_some() => "completed".to_string(),
             Some(error) if error.contains("reset") => "reset".into(),
             Some(error) if error.contains("timed out") => "timed out".into(),
             Some(error) => error.to_lowercase(),
-            None if has_begun && start < duration => "running".into(),
+            None if spent.is_some() => "partial".into(),
+            None if has_begun && start < duration => {
+                if traffic.ends() { "unfinished" } else { "running" }.into()
+            }
             None => "not started".into(),
         };
-        let cc = match (&self.job.flows[key.0].traffic, sender) {
+        // What is on its way where a session begins is counted with the one before at one end, and with
+        // the new one at the other.
+        let totals = sender.as_ref().filter(|_| !matches!(traffic, Traffic::Sessions(_)));
+        let totals = totals.map(|sender| FlowTotals {
+            written_bytes: sender.written_bytes,
+            sent_bytes: sender.sent_bytes,
+        });
+        let cc = match (traffic, sender) {
             (Traffic::Udp { .. }, _) => "udp",
             (Traffic::Command { .. }, Some(sender)) => &sender.algorithm,
             _ => &planned.cc().name,
@@ -419,11 +490,13 @@ impl<'a> Recorder<'a> {
             start_s: seconds(start),
             end_s: seconds(end),
             bytes,
-            goodput_mbit_s: goodput / 1e6,
-            bottleneck_share: goodput / bottleneck,
-            completion_s: complete.map(|_| elapsed),
+            goodput_mbit_s: goodput.map(|goodput| goodput / 1e6),
+            bottleneck: table.label(&bottleneck.name),
+            bottleneck_share: goodput
+                .map(|goodput| goodput / bottleneck.rate.bits_per_second() as f64),
+            completion_s: complete.or(closed).map(|_| elapsed),
             outcome: table.label(&outcome),
-            sent_segments: datagrams.unwrap_or_else(|| count(|it| it.sent_segments)),
+            sent_segments: datagrams.map_or_else(|| count(|it| it.sent_segments), |it| it.sent),
             retransmitted_segments: count(|it| it.retransmitted_segments),
             timeouts: count(|it| it.timeouts),
             loss_episodes: count(|it| it.episodes),
@@ -432,6 +505,22 @@ impl<'a> Recorder<'a> {
             rtt_max_ms: rtt.map(|it| micros(it.rtt_max_us)),
         };
         table.push(row);
+        self.tables.totals.flows.push(totals);
+    }
+}
+
+impl Lane {
+    /// Where the packets are that had entered it at the end of the experiment.
+    fn totals(&self) -> LaneTotals {
+        let state = &self.seen;
+        LaneTotals {
+            entered: state.entered_packets - self.late_dropped - self.late_lost,
+            arrived: state.arrived_packets,
+            dropped: state.dropped_packets - self.late_dropped,
+            lost: state.lost_packets - self.late_lost,
+            queued: state.queue_packets,
+            in_transit: state.transit_packets,
+        }
     }
 }
 
@@ -453,12 +542,12 @@ fn classes(planned: &FlowPlan) -> impl Iterator<Item = &str> {
     web.into_iter().flat_map(|web| web::sessions(web).map(|session| session.class))
 }
 
-/// Nanoseconds as seconds.
 /// Bytes a second; none for zero.
 fn megabits(rate: u64) -> Option<f64> {
     (rate > 0).then_some(rate as f64 * 8.0 / 1e6)
 }
 
+/// Nanoseconds as seconds.
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }

@@ -70,6 +70,10 @@ pub(crate) enum Internals {
 pub(crate) struct Summary {
     pub acked_bytes: u64,
     pub received_bytes: u64,
+    /// Bytes that the application wrote.
+    pub written_bytes: u64,
+    /// Bytes that were sent for the first time.
+    pub sent_bytes: u64,
     pub sent_segments: u64,
     pub retransmitted_segments: u64,
     pub timeouts: u64,
@@ -83,9 +87,11 @@ pub(crate) struct Summary {
     /// The number of the error that ended it, 0 for none.
     pub error: u32,
     pub is_over: bool,
+    /// It was connected.
+    pub is_open: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct LaneState {
     pub queue_packets: u64,
     pub queue_bytes: u64,
@@ -95,7 +101,16 @@ pub(crate) struct LaneState {
     pub sent_packets: u64,
     pub sent_bytes: u64,
     pub busy_ps: u64,
+    pub entered_packets: u64,
     pub arrived_packets: u64,
+    /// Transmission begun, not arrived.
+    pub transit_packets: u64,
+    /// The most that waited since the last interval began.
+    pub queue_max_packets: u64,
+    pub queue_max_bytes: u64,
+    /// Packets and bytes that waited, times how long, in picoseconds.
+    pub queue_packet_ps: u128,
+    pub queue_byte_ps: u128,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,7 +161,7 @@ impl Stream {
 
 fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
     let mut fields = Fields(bytes);
-    let needed = [0, 0, 0, 16, 80, 112, 72, 48, 8];
+    let needed = [0, 0, 0, 16, 80, 128, 136, 48, 8];
     if needed.get(usize::from(kind)).is_none_or(|&needed| bytes.len() < needed) {
         return Err(Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len())));
     }
@@ -168,6 +183,8 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
         5 => Content::Summary(Summary {
             acked_bytes: fields.u64(),
             received_bytes: fields.u64(),
+            written_bytes: fields.u64(),
+            sent_bytes: fields.u64(),
             sent_segments: fields.u64(),
             retransmitted_segments: fields.u64(),
             timeouts: fields.u64(),
@@ -179,7 +196,8 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             last_arrival: fields.u64(),
             algorithm: fields.text(16),
             error: fields.u32(),
-            is_over: fields.u32() != 0,
+            is_over: fields.u16() != 0,
+            is_open: fields.u16() != 0,
         }),
         6 => Content::Lane(LaneState {
             queue_packets: fields.u64(),
@@ -190,7 +208,13 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             sent_packets: fields.u64(),
             sent_bytes: fields.u64(),
             busy_ps: fields.u64(),
+            entered_packets: fields.u64(),
             arrived_packets: fields.u64(),
+            transit_packets: fields.u64(),
+            queue_max_packets: fields.u64(),
+            queue_max_bytes: fields.u64(),
+            queue_packet_ps: fields.u128(),
+            queue_byte_ps: fields.u128(),
         }),
         7 => {
             let (from, to) = (fields.address(), fields.address());
@@ -261,6 +285,10 @@ impl Fields<'_> {
 
     fn u64(&mut self) -> u64 {
         u64::from_le_bytes(self.take())
+    }
+
+    fn u128(&mut self) -> u128 {
+        u128::from_le_bytes(self.take())
     }
 
     fn address(&mut self) -> Ipv4Addr {

@@ -120,16 +120,21 @@ impl Found<'_> {
             if self.mistakes.iter().any(is_known) || self.mistakes.len() >= ENOUGH {
                 continue;
             }
-            let cause = chosen.iter().find(|(axis, _)| {
-                lies_in(&mistake.at, &axis.path)
-                    || lies_in(&axis.path, &mistake.at) && !self.lines.has(&mistake.at)
-            });
-            let line = match cause {
-                Some((axis, value)) => self.lines.find(&format!("{}[{value}]", axis.place())),
-                None => self.lines.find(&mistake.at),
-            };
-            self.mistakes.push(Mistake { line: mistake.line.or(line), ..mistake });
+            self.mistakes.push(self.located(mistake, chosen));
         }
+    }
+
+    /// The mistake with its line.
+    fn located(&self, mistake: Mistake, chosen: &[(&Axis, usize)]) -> Mistake {
+        let cause = chosen.iter().find(|(axis, _)| {
+            lies_in(&mistake.at, &axis.path)
+                || lies_in(&axis.path, &mistake.at) && !self.lines.has(&mistake.at)
+        });
+        let line = match cause {
+            Some((axis, value)) => self.lines.find(&format!("{}[{value}]", axis.place())),
+            None => self.lines.find(&mistake.at),
+        };
+        Mistake { line: mistake.line.or(line), ..mistake }
     }
 }
 
@@ -176,7 +181,11 @@ fn variant(
             .iter()
             .map(|(axis, value)| (axis.path.clone(), sweep::text(&axis.values[*value])));
         let version = (backend.version)(&plan);
-        Plan { swept: swept.collect(), backend: backend.name.into(), version, ..plan }
+        let warnings = plan.warnings.iter().cloned();
+        let warnings = warnings.map(|warning| found.located(origin::trace(warning, &tree), chosen));
+        let warnings = warnings.collect();
+        let (swept, backend) = (swept.collect(), backend.name.into());
+        Plan { backend, version, swept, warnings, ..plan }
     });
     if let Some(plan) = &plan {
         let refused = (backend.refuse)(plan).into_iter();

@@ -9,6 +9,7 @@
 //! | tree to typed settings, with all mistakes | `read` (how), `schema` (what) |
 //! | shapes to links, routes, sizes, stacks | `shapes`, `routes`, `profile`, `resolve` |
 //! | the result, and its name | [`Plan`], `id` |
+//! | a result that was stored, read back | `stored` |
 //! | what went wrong, and where | [`Mistake`], `suggest`, `origin` |
 //!
 //! ```
@@ -47,6 +48,7 @@ mod resolve;
 mod routes;
 pub mod schema;
 mod shapes;
+mod stored;
 mod suggest;
 mod sweep;
 

@@ -1,11 +1,13 @@
 //! Mistakes in an experiment: where, and what is allowed there.
 
 use crate::suggest::or_known;
+use serde::{Serialize, Serializer};
 use std::fmt;
 use tcplab_units::UnitError;
 use thiserror::Error;
 
-/// A mistake in an experiment, named by where it is.
+/// A mistake in an experiment, named by where it is; or a warning, if the experiment runs in spite of
+/// it ([`Plan::warnings`](crate::Plan::warnings)).
 #[derive(Clone, Debug, Error, PartialEq)]
 pub struct Mistake {
     /// Where: `flows[1].cc`. Empty when it is the text as a whole.
@@ -119,6 +121,17 @@ pub enum Problem {
     /// Something that makes no sense in another way; the text says which.
     #[error("{0}")]
     Invalid(String),
+    /// Something that a backend does not have. Whether another one has it, is asked for the whole
+    /// experiment, where backends are chosen.
+    #[error("{what} is not available on `{backend}`{}", available(have))]
+    NotHere {
+        /// What was asked for.
+        what: String,
+        /// Of which backend.
+        backend: &'static str,
+        /// What there is in its place.
+        have: Vec<String>,
+    },
     /// Something the schema knows and nothing runs so far.
     #[error("{what} is not available yet{}", available(have))]
     NotYet {
@@ -152,7 +165,11 @@ fn example_for(example: &str) -> String {
 }
 
 fn available(have: &[String]) -> String {
-    if have.is_empty() { String::new() } else { format!("; there is {}", have.join(", ")) }
+    match have {
+        [] => String::new(),
+        [only] => format!("; there is {only}"),
+        _ => format!("; there are {}", have.join(", ")),
+    }
 }
 
 impl fmt::Display for Mistake {
@@ -161,6 +178,12 @@ impl fmt::Display for Mistake {
             return self.problem.fmt(f);
         }
         write!(f, "{}: {}", self.at, self.problem)
+    }
+}
+
+impl Serialize for Mistake {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

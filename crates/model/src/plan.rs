@@ -1,14 +1,16 @@
 //! One run with nothing left open: what a backend is given.
 
+use crate::mistake::Mistake;
 use crate::schema::{
     CongestionControl, Loss, OrOff, RateChanges, Reordering, Samples, StackPlan, Traffic,
 };
-use serde::Serialize;
+use crate::stored;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tcplab_units::{Bytes, Duration, Rate};
 
 /// One run, with every name, default and relative quantity resolved. A clone shares the large parts.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// 16 hexadecimal digits that differ if anything differs that can change the result.
     pub id: String,
@@ -36,10 +38,14 @@ pub struct Plan {
     pub flows: Arc<[FlowPlan]>,
     /// What to write down.
     pub record: RecordPlan,
+    /// Settings that do nothing, or hardly what was meant. The plan runs in spite of them.
+    /// Written as text; a plan that is read back has none.
+    #[serde(skip_deserializing)]
+    pub warnings: Arc<[Mistake]>,
 }
 
 /// One direction of one link.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LanePlan {
     /// Unique: `left>right`; of several between the same nodes, the second is `left>right/2`.
     pub name: String,
@@ -62,10 +68,13 @@ pub struct LanePlan {
     /// The queue in front of it.
     pub queue: QueuePlan,
     /// Losses on the way.
+    #[serde(deserialize_with = "stored::optional")]
     pub loss: Option<Loss>,
     /// Packets that others overtake.
+    #[serde(deserialize_with = "stored::optional")]
     pub reordering: Option<Reordering>,
     /// How the rate changes.
+    #[serde(deserialize_with = "stored::optional")]
     pub rate_changes: Option<RateChanges>,
     /// The shared medium that it is part of, if it is.
     pub lan: Option<String>,
@@ -75,7 +84,7 @@ pub struct LanePlan {
 }
 
 /// A queue with its sizes in packets or bytes.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct QueuePlan {
     /// Which packets it drops, and in which order it serves them.
     pub discipline: Discipline,
@@ -84,7 +93,7 @@ pub struct QueuePlan {
 }
 
 /// How much a queue holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum QueueLimit {
     /// So many packets, whatever their size.
@@ -94,7 +103,7 @@ pub enum QueueLimit {
 }
 
 /// Which packets a queue drops, and in which order it serves them.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind")]
 pub enum Discipline {
     /// Drops what does not fit.
@@ -167,7 +176,7 @@ pub enum Discipline {
 }
 
 /// One flow.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPlan {
     /// Unique.
     pub name: String,
@@ -184,10 +193,13 @@ pub struct FlowPlan {
     /// The most that chance adds to `start`. The backend draws it, from the seed and the name.
     pub start_jitter: Duration,
     /// What the application does. On and off times are always given as `periods`.
+    #[serde(deserialize_with = "stored::shared")]
     pub traffic: Arc<Traffic>,
     /// The transport at `from`.
+    #[serde(deserialize_with = "stored::stack")]
     pub stack: Arc<StackPlan>,
     /// The transport at `to`.
+    #[serde(deserialize_with = "stored::stack")]
     pub peer_stack: Arc<StackPlan>,
     /// The most data in one segment that the path allows: its least MTU less 40 bytes of headers.
     pub mss_limit: u64,
@@ -202,11 +214,13 @@ pub struct FlowPlan {
 }
 
 /// What to write down.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordPlan {
     /// When the state of flows is written down.
+    #[serde(deserialize_with = "stored::setting")]
     pub samples: Samples,
     /// How often the state of lanes is written down.
+    #[serde(deserialize_with = "stored::setting")]
     pub links: OrOff<Duration>,
     /// The lanes whose packets are captured.
     pub captures: Vec<usize>,

@@ -3,7 +3,8 @@
 use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
 use std::fmt::Write;
-use tcplab_model::{Mistakes, Stopped};
+use tcplab_laws::Broken;
+use tcplab_model::{Mistake, Mistakes, Plan, Stopped};
 
 create_exception!(
     tcplab,
@@ -13,18 +14,33 @@ create_exception!(
 );
 create_exception!(tcplab, KernelError, PyException, "A kernel cannot be had, or not used.");
 create_exception!(tcplab, RunError, PyException, "A run failed: what it ran in, or its programs.");
+create_exception!(
+    tcplab,
+    InternalError,
+    PyException,
+    "A run broke a law that no run may break: a mistake in tcplab, not in the experiment."
+);
 create_exception!(tcplab, Interrupted, PyException, "A run was stopped before its end.");
 
-/// All mistakes, one per line, each behind the name of its file if it came from one.
-pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>) -> PyErr {
+/// All mistakes, one per line, each behind the name of its file if it came from one. With another
+/// backend that runs the experiment, if there is one.
+pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<&str>) -> PyErr {
+    let hint = elsewhere.map_or_else(String::new, |backend| {
+        format!("; `{backend}` runs the experiment: add --on {backend}")
+    });
     let mut message = String::new();
     for mistake in &mistakes.0 {
-        let mistake = Mistakes::from(mistake.clone());
         let break_before = if message.is_empty() { "" } else { "\n" };
-        let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
-        write!(message, "{break_before}{file}{mistake}").expect("text takes everything");
+        let line = line(mistake, file);
+        write!(message, "{break_before}{line}{hint}").expect("text takes everything");
     }
     ConfigError::new_err(message)
+}
+
+/// A mistake or warning, behind the name of its file if it came from one.
+pub(crate) fn line(mistake: &Mistake, file: Option<&str>) -> String {
+    let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
+    format!("{file}{}", Mistakes::from(mistake.clone()))
 }
 
 pub(crate) fn stopped(_: Stopped) -> PyErr {
@@ -39,10 +55,28 @@ pub(crate) fn kernel(error: &tcplab_linux::kernel::Error) -> PyErr {
 }
 
 /// The kernel is not what it was when the plan was made.
-pub(crate) fn kernel_changed(plan: &tcplab_model::Plan) -> PyErr {
+pub(crate) fn kernel_changed(plan: &Plan) -> PyErr {
     let name = plan.kernel.as_deref().unwrap_or_default();
     KernelError::new_err(format!(
         "the kernel \"{name}\" was built anew or removed since this run was planned; run it again"
+    ))
+}
+
+/// The run broke a law.
+pub(crate) fn internal(plan: &Plan, broken: &Broken) -> PyErr {
+    let swept = plan
+        .swept
+        .iter()
+        .fold(String::new(), |text, (path, value)| text + &format!(", {path} = {value}"));
+    InternalError::new_err(format!(
+        "{broken}\nThis is a mistake in tcplab, not in the experiment; nothing of this run was kept. \
+         Please report it, with the experiment's file and this line:\n  \
+         tcplab {}, backend {} {}, run {}, seed {}{swept}",
+        tcplab_sim::VERSION,
+        plan.backend,
+        plan.version,
+        plan.id,
+        plan.seed,
     ))
 }
 
@@ -58,4 +92,9 @@ pub(crate) fn run(error: &tcplab_linux::Error) -> PyErr {
         tcplab_linux::Error::Stopped => Interrupted::new_err(error.to_string()),
         _ => RunError::new_err(error.to_string()),
     }
+}
+
+/// What stands beside stored results is no plan.
+pub(crate) fn unreadable_plan(error: &str) -> PyErr {
+    PyValueError::new_err(format!("it is no plan of this version of tcplab: {error}"))
 }

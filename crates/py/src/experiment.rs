@@ -4,14 +4,16 @@ use crate::errors;
 use crate::frames::{Frame, frame};
 use crate::own;
 use pyo3::prelude::*;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::{panic, thread, time};
+use tcplab_linux::kernel::Error as KernelError;
 use tcplab_linux::{Kernels, Outcome};
 use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Document {
-    written: tcplab_model::Document,
+    written: Arc<tcplab_model::Document>,
     file: Option<String>,
 }
 
@@ -40,20 +42,31 @@ impl Document {
 
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
-        let planned = match backend {
-            tcplab_sim::NAME => py.detach(|| self.written.plans(&tcplab_sim::backend())),
-            tcplab_linux::NAME => {
-                let kernels = Kernels::open(kernel).map_err(|error| errors::kernel(&error))?;
-                py.detach(|| plans_for_kernels(&self.written, &kernels))
-            }
-            _ => {
-                let known = [tcplab_sim::NAME, tcplab_linux::NAME];
-                let problem = Problem::unknown("backend", backend, known);
-                return Err(errors::config(&problem.at("").into(), None));
-            }
-        };
-        let plans = planned.map_err(|mistakes| errors::config(&mistakes, self.file.as_deref()))?;
-        Ok(plans.into_iter().map(|plan| Plan(Arc::new(plan))).collect())
+        if !BACKENDS.contains(&backend) {
+            let problem = Problem::unknown("backend", backend, BACKENDS);
+            return Err(errors::config(&problem.at("").into(), None, None));
+        }
+        if backend == tcplab_sim::NAME && kernel.is_some() {
+            let reason = "the backend sim boots no kernel; choose the backend linux for it, on the \
+                          command line with `--on linux`";
+            let problem = Problem::Invalid(reason.into());
+            return Err(errors::config(&problem.at("kernel").into(), None, None));
+        }
+        let (written, backend) = (Arc::clone(&self.written), backend.to_string());
+        let kernel = kernel.map(str::to_string);
+        let planned = interruptibly(py, move || {
+            let planned = planned(&written, &backend, kernel.as_deref())?;
+            Ok(planned.map_err(|mistakes| (mistakes, runs_elsewhere(&written, &backend))))
+        })?;
+        let file = self.file.as_deref();
+        let plans = planned.map_err(|error| errors::kernel(&error))?;
+        let plans =
+            plans.map_err(|(mistakes, elsewhere)| errors::config(&mistakes, file, elsewhere))?;
+        let plans = plans.into_iter().map(|plan| {
+            let lines = plan.warnings.iter().map(|warning| errors::line(warning, file));
+            Plan { warnings: lines.collect(), plan: Arc::new(plan) }
+        });
+        Ok(plans.collect())
     }
 }
 
@@ -63,10 +76,62 @@ impl Document {
         file: Option<String>,
     ) -> PyResult<Self> {
         match written {
-            Ok(written) => Ok(Self { written, file }),
-            Err(mistakes) => Err(errors::config(&mistakes, file.as_deref())),
+            Ok(written) => Ok(Self { written: Arc::new(written), file }),
+            Err(mistakes) => Err(errors::config(&mistakes, file.as_deref(), None)),
         }
     }
+}
+
+/// How long Ctrl-C may go unheard.
+const TICK: time::Duration = time::Duration::from_millis(50);
+
+/// Does what may take seconds, and hears Ctrl-C meanwhile: the thread that does it is then left to
+/// end by itself.
+fn interruptibly<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    if own::is_registered() {
+        // Such a thread may call Python classes, and must not be in one when the interpreter ends.
+        return Ok(py.detach(work));
+    }
+    let (sender, mut receiver) = mpsc::sync_channel(1);
+    let thread = thread::spawn(move || sender.send(work()).ok());
+    loop {
+        let heard;
+        (heard, receiver) = py.detach(|| (receiver.recv_timeout(TICK), receiver));
+        match heard {
+            Ok(done) => return Ok(done),
+            Err(mpsc::RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(mpsc::RecvTimeoutError::Disconnected) => panic::resume_unwind(
+                thread.join().expect_err("a thread that gives nothing panicked"),
+            ),
+        }
+    }
+}
+
+type Planned = Result<Vec<tcplab_model::Plan>, Mistakes>;
+
+/// What runs experiments.
+const BACKENDS: [&str; 2] = [tcplab_sim::NAME, tcplab_linux::NAME];
+
+/// The plans for a backend, or what is wrong with them.
+fn planned(
+    document: &tcplab_model::Document,
+    backend: &str,
+    kernel: Option<&str>,
+) -> Result<Planned, KernelError> {
+    if backend == tcplab_linux::NAME {
+        let kernels = Kernels::open(kernel)?;
+        return Ok(plans_for_kernels(document, &kernels));
+    }
+    Ok(document.plans(&tcplab_sim::backend()))
+}
+
+/// Another backend than this one that runs the whole experiment.
+fn runs_elsewhere(document: &tcplab_model::Document, backend: &str) -> Option<&'static str> {
+    let runs = |other: &str| matches!(planned(document, other, None), Ok(Ok(_)));
+    BACKENDS.into_iter().find(|other| *other != backend && runs(other))
 }
 
 /// The plans of an experiment, each with the name of the kernel that it is for.
@@ -89,52 +154,80 @@ fn plans_for_kernels(
 
 /// One run with nothing left open.
 #[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Plan(Arc<tcplab_model::Plan>);
+pub(crate) struct Plan {
+    pub(crate) plan: Arc<tcplab_model::Plan>,
+    /// With the name of the file and the line.
+    warnings: Vec<String>,
+}
 
 #[pymethods]
 impl Plan {
+    /// Reads a plan back from `to_json`.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let plan = py.detach(|| tcplab_model::Plan::from_json(text));
+        let plan = plan.map_err(|error| errors::unreadable_plan(&error))?;
+        Ok(Self { plan: Arc::new(plan), warnings: Vec::new() })
+    }
+
+    /// The id that the plan's content gives it.
+    #[getter]
+    fn derived_id(&self) -> String {
+        self.plan.derived_id()
+    }
+
+    #[getter]
+    fn version(&self) -> &str {
+        &self.plan.version
+    }
+
     #[getter]
     fn id(&self) -> &str {
-        &self.0.id
+        &self.plan.id
     }
 
     #[getter]
     fn experiment(&self) -> &str {
-        &self.0.experiment
+        &self.plan.experiment
     }
 
     #[getter]
     fn seed(&self) -> u64 {
-        self.0.seed
+        self.plan.seed
     }
 
     #[getter]
     fn repetition(&self) -> u64 {
-        self.0.repetition
+        self.plan.repetition
     }
 
     #[getter]
     fn swept(&self) -> Vec<(String, String)> {
-        self.0.swept.clone()
+        self.plan.swept.clone()
     }
 
     #[getter]
     fn backend(&self) -> &str {
-        &self.0.backend
+        &self.plan.backend
     }
 
     #[getter]
     fn kernel(&self) -> Option<&str> {
-        self.0.kernel.as_deref()
+        self.plan.kernel.as_deref()
     }
 
     #[getter]
     fn duration_s(&self) -> f64 {
-        self.0.duration.as_secs_f64()
+        self.plan.duration.as_secs_f64()
+    }
+
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     fn to_json(&self) -> PyResult<String> {
-        serde_json::to_string(&*self.0)
+        serde_json::to_string(&*self.plan)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
     }
 }
@@ -160,7 +253,7 @@ impl Watch {
     }
 }
 
-/// Runs a plan; gives its tables by name, the digest of them all, and further files by name.
+/// Runs a plan and checks what came out; gives its tables by name, the digest of them all, and further files by name.
 #[pyfunction]
 #[expect(clippy::type_complexity, reason = "Python takes it apart at once")]
 pub(crate) fn run(
@@ -168,7 +261,7 @@ pub(crate) fn run(
     plan: &Plan,
     watch: &Watch,
 ) -> PyResult<(Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>)> {
-    let (plan, watch) = (Arc::clone(&plan.0), Arc::clone(&watch.0));
+    let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
     py.detach(move || {
         let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
             run_on_linux(&plan, &watch)?
@@ -179,6 +272,9 @@ pub(crate) fn run(
             let ran = own::within(&watch, || tcplab_sim::run(&plan, &watch))?;
             Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
         };
+        let checked = tcplab_laws::check(&plan, tables);
+        let checked = checked.map_err(|broken| errors::internal(&plan, &broken))?;
+        let tables = checked.tables();
         let frames = vec![
             ("runs", frame(&tables.runs)?),
             ("flows", frame(&tables.flows)?),

@@ -10,13 +10,14 @@ mod frames;
 mod kernels;
 mod lists;
 mod own;
+mod stored;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::errors::{ConfigError, Interrupted, KernelError, RunError};
+    use super::errors::{ConfigError, InternalError, Interrupted, KernelError, RunError};
     #[pymodule_export]
     use super::experiment::{Document, Plan, Watch, run};
     #[pymodule_export]
@@ -27,6 +28,8 @@ mod _core {
     use super::lists::{Algorithm, algorithms, columns, profile, profiles, schema};
     #[pymodule_export]
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};
+    #[pymodule_export]
+    use super::stored::StoredTables;
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]

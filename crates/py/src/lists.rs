@@ -59,7 +59,7 @@ pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'stati
         .iter()
         .find(|profile| profile.word() == name)
         .ok_or_else(|| Problem::unknown("profile", name, known()))
-        .map_err(|problem| errors::config(&Mistakes::from(problem.at("profile")), None))?;
+        .map_err(|problem| errors::config(&Mistakes::from(problem.at("profile")), None, None))?;
     Ok(found.settings().into_iter().map(|line| (line.option, line.value, line.source)).collect())
 }
 

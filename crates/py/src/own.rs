@@ -11,6 +11,7 @@ use pyo3::types::PyTuple;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tcplab_cc as cc;
 use tcplab_cc::{BuildError, CongestionControl, Factory, Params};
 use tcplab_model::Watch;
@@ -20,8 +21,16 @@ use tcplab_units::{Duration, Rate, Time};
 #[pyfunction]
 #[pyo3(signature = (name, class_, version))]
 pub(crate) fn register(name: &str, class_: Py<PyAny>, version: String) -> PyResult<()> {
+    REGISTERED.store(true, Ordering::Relaxed);
     cc::register(name, Arc::new(Class { class: class_, version }))
         .map_err(|error| errors::ConfigError::new_err(error.to_string()))
+}
+
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Whether any class is, or was tried to be.
+pub(crate) fn is_registered() -> bool {
+    REGISTERED.load(Ordering::Relaxed)
 }
 
 thread_local! {
@@ -209,7 +218,13 @@ impl CongestionControl for Own {
             let said = object.call_method0("probe").and_then(|said| {
                 let values = said.cast_into::<PyDict>()?;
                 let value = |name: &&'static str| match values.get_item(name)? {
-                    Some(value) => value.extract::<f64>().map(|value| (*name, value)),
+                    Some(value) => match value.extract::<f64>()? {
+                        value if value.is_infinite() => {
+                            let what = format!("probe() says that `{name}` is infinite");
+                            Err(PyValueError::new_err(what))
+                        }
+                        value => Ok((*name, value)),
+                    },
                     None => Err(PyValueError::new_err(format!("probe() says nothing of `{name}`"))),
                 };
                 self.names.iter().map(value).collect::<PyResult<Vec<_>>>()

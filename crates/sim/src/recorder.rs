@@ -2,9 +2,11 @@
 
 use crate::packet::OnWire;
 use crate::traffic::Flow;
-use tcplab_engine::{LaneId, Network, Packet, Reason};
+use tcplab_engine::{LaneId, LaneState, Network, Packet, Reason};
 use tcplab_model::{OrOff, Plan, Samples};
-use tcplab_tables::{DropRow, FlowRow, Kind, Label, LinkRow, Run, SampleRow, Tables};
+use tcplab_tables::{
+    DropRow, FlowRow, FlowTotals, Kind, Label, LaneTotals, LinkRow, Run, SampleRow, Tables,
+};
 use tcplab_tcp::{Ended, Endpoint};
 use tcplab_units::{Duration, Time};
 
@@ -38,9 +40,12 @@ pub(crate) struct Dropped {
     pub reason: &'static str,
 }
 
+/// One direction of a link, and what had been counted when it was last sampled.
 struct Link {
     label: Label,
     busy: Duration,
+    queue_packet_ps: u128,
+    queue_byte_ps: u128,
 }
 
 impl Recorder {
@@ -54,10 +59,12 @@ impl Recorder {
             algorithms.extend(plan.flows.iter().map(|flow| flow.cc().algorithm().to_owned()));
         }
         let run_in_links = tables.links.label(&plan.id);
-        let links = plan
-            .lanes
-            .iter()
-            .map(|lane| Link { label: tables.links.label(&lane.name), busy: Duration::ZERO });
+        let links = plan.lanes.iter().map(|lane| Link {
+            label: tables.links.label(&lane.name),
+            busy: Duration::ZERO,
+            queue_packet_ps: 0,
+            queue_byte_ps: 0,
+        });
         let links = links.collect();
         Self {
             sample_interval: match plan.record.samples {
@@ -112,27 +119,33 @@ impl Recorder {
     }
 
     pub fn sample_links(&mut self, now: Time, network: &mut Network<OnWire>) {
-        let interval = now.since(self.links_sampled).as_secs_f64();
+        let interval = now.since(self.links_sampled);
+        // An integral over the queue since the last sample, as a mean.
+        let mean = |until: u128, since: u128| (until - since) as f64 / interval.as_picos() as f64;
         self.links_sampled = now;
         for (number, link) in self.links.iter_mut().enumerate() {
-            let lane = network.lane(LaneId(number as u32));
-            let (queue_packets, queue_bytes) = lane.queued(now);
-            let counters = lane.counters();
-            let busy = lane.busy(now);
+            let state = network.lane(LaneId(number as u32)).sample(now);
+            let LaneState { counters, occupancy, .. } = state;
             self.tables.links.push(LinkRow {
                 run: self.run_in_links,
                 link: link.label,
                 time_s: now.as_secs_f64(),
-                queue_packets,
-                queue_bytes,
+                queue_packets: state.queue_packets,
+                queue_bytes: state.queue_bytes,
+                queue_max_packets: occupancy.max_packets,
+                queue_max_bytes: occupancy.max_bytes,
+                queue_mean_packets: mean(occupancy.packet_ps, link.queue_packet_ps),
+                queue_mean_bytes: mean(occupancy.byte_ps, link.queue_byte_ps),
                 dropped_packets: counters.dropped_packets,
                 lost_packets: counters.lost_packets,
                 marked_packets: counters.marked_packets,
                 sent_packets: counters.sent_packets,
                 sent_bytes: counters.sent_bytes,
-                utilisation: (busy - link.busy).as_secs_f64() / interval,
+                utilisation: (state.busy - link.busy).as_secs_f64() / interval.as_secs_f64(),
             });
-            link.busy = busy;
+            link.busy = state.busy;
+            link.queue_packet_ps = occupancy.packet_ps;
+            link.queue_byte_ps = occupancy.byte_ps;
         }
     }
 
@@ -141,9 +154,11 @@ impl Recorder {
         mut self,
         plan: &Plan,
         flows: impl Iterator<Item = (&'a Flow, &'a Endpoint)>,
-        packet_hops: u64,
+        lanes: impl Iterator<Item = LaneState>,
         mut drops: Vec<Dropped>,
     ) -> Tables {
+        self.tables.totals.lanes.extend(lanes.map(|lane| totals(&lane)));
+        let packet_hops = self.tables.totals.lanes.iter().map(|lane| lane.arrived).sum();
         // What is lost is known before it enters the wire.
         drops.sort_by_key(|drop| drop.at);
         self.tables.flows.reserve(plan.flows.len());
@@ -153,8 +168,10 @@ impl Recorder {
             let end = if flow.is_complete() { flow.last_arrival } else { ended_at };
             let elapsed = end.since(flow.start).as_secs_f64();
             let bits = flow.received as f64 * 8.0;
-            let goodput = if elapsed > 0.0 { bits / elapsed } else { 0.0 };
-            let bottleneck = plan.lanes[planned.bottleneck].rate.bits_per_second() as f64;
+            // With Fast Open data arrives before the answer to the SYN does.
+            let has_connected = sender.has_connected() || flow.received > 0;
+            let goodput = (has_connected && elapsed > 0.0).then_some(bits / elapsed);
+            let bottleneck = &plan.lanes[planned.bottleneck];
             let counters = sender.counters();
             let rtt = sender.rtt();
             let row = FlowRow {
@@ -167,8 +184,10 @@ impl Recorder {
                 start_s: flow.start.as_secs_f64(),
                 end_s: end.as_secs_f64(),
                 bytes: flow.received,
-                goodput_mbit_s: goodput / 1e6,
-                bottleneck_share: goodput / bottleneck,
+                goodput_mbit_s: goodput.map(|goodput| goodput / 1e6),
+                bottleneck: table.label(&bottleneck.name),
+                bottleneck_share: goodput
+                    .map(|goodput| goodput / bottleneck.rate.bits_per_second() as f64),
                 completion_s: flow.is_complete().then_some(elapsed),
                 outcome: table.label(outcome(flow, sender)),
                 sent_segments: counters.sent_segments,
@@ -180,6 +199,10 @@ impl Recorder {
                 rtt_max_ms: rtt.map(|rtt| rtt.max.as_millis_f64()),
             };
             table.push(row);
+            self.tables.totals.flows.push(Some(FlowTotals {
+                written_bytes: sender.written_bytes(),
+                sent_bytes: sender.sent_bytes(),
+            }));
         }
         self.add_drops(plan, drops);
         self.tables.add_run(&Run {
@@ -215,7 +238,18 @@ impl Recorder {
     }
 }
 
-/// As the backend `linux` says it.
+/// Where the packets are that entered a lane.
+fn totals(lane: &LaneState) -> LaneTotals {
+    LaneTotals {
+        entered: lane.counters.entered_packets,
+        arrived: lane.counters.arrived_packets,
+        dropped: lane.counters.dropped_packets,
+        lost: lane.counters.lost_packets,
+        queued: lane.queue_packets,
+        in_transit: lane.transit_packets,
+    }
+}
+
 /// As the kernel calls it.
 pub(crate) fn reason(reason: Reason) -> &'static str {
     match reason {
@@ -225,11 +259,15 @@ pub(crate) fn reason(reason: Reason) -> &'static str {
     }
 }
 
+/// As the backend `linux` says it.
 fn outcome(flow: &Flow, sender: &Endpoint) -> &'static str {
     match sender.ended() {
         _ if flow.is_complete() => "completed",
         Some(Ended::Reset) => "reset",
         Some(Ended::TimedOut) => "timed out",
+        Some(Ended::Normally) | None if flow.has_started && flow.source.size.is_some() => {
+            "unfinished"
+        }
         Some(Ended::Normally) | None if flow.has_started => "running",
         Some(Ended::Normally) | None => "not started",
     }

@@ -1,6 +1,7 @@
 //! What the schema can say and this backend does not run.
 
 use crate::stack::try_build;
+use serde::Serialize;
 use tcplab_cc::{BuildError, CutBase, Flavour, Init, names};
 use tcplab_engine::MOST;
 use tcplab_model::{Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, Traffic};
@@ -25,7 +26,7 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
     }
     refuse_memory(plan, &mut mistakes);
     if !plan.record.captures.is_empty() {
-        mistakes.push(not_yet("a packet capture").at("record.captures"));
+        mistakes.push(not_here("a packet capture").at("record.captures"));
     }
     let timers = plan.flows.len() * 3 + 2;
     if plan.lanes.len().max(timers) >= MOST {
@@ -56,18 +57,20 @@ fn refuse_lane(lane: &LanePlan, mistakes: &mut Vec<Mistake>) {
             mistakes.push(problem.at(format!("{}.{key}", lane.place)));
         }
     };
-    add(queue, "queue", instead("this queue discipline", &["droptail", "red", "codel"]));
-    add(loss, "loss", instead("this kind of loss", &["independent", "listed"]));
-    add(reordering, "reordering", not_yet("reordering"));
-    add(rate, "rate_changes", not_yet("a changing rate"));
+    let discipline = named("the queue discipline", &lane.queue.discipline);
+    add(queue, "queue", instead(discipline, &["droptail", "red", "codel"]));
+    add(loss, "loss", instead(named("the loss", &lane.loss), &["independent", "listed"]));
+    add(reordering, "reordering", not_here("reordering"));
+    add(rate, "rate_changes", not_here("a changing rate"));
     if !lan {
-        mistakes.push(not_yet("a shared medium").at(&lane.place));
+        let what = "a shared medium".into();
+        mistakes.push(Problem::NotYet { what, have: Vec::new() }.at(&lane.place));
     }
 }
 
 fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
     if !matches!(*flow.traffic, Traffic::Bulk(_) | Traffic::OnOff(_)) {
-        let problem = instead("this kind of traffic", &["bulk", "on-off"]);
+        let problem = instead(named("the traffic", &*flow.traffic), &["bulk", "on-off"]);
         mistakes.push(problem.at(format!("{}.traffic", flow.place)));
     }
     let stack = &flow.stack;
@@ -79,7 +82,13 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
         seed: 0,
     };
     if let Err(error) = try_build(stack, &init) {
-        mistakes.push(wrong_cc(&error, &stack.cc.name).at(format!("{}.cc", flow.place)));
+        let place = format!("{}.cc", flow.place);
+        mistakes.push(match error {
+            BuildError::WrongValue { name, problem } if stack.cc.params.get(&name).is_some() => {
+                Problem::Invalid(problem).at(format!("{place}.{name}"))
+            }
+            error => wrong_cc(&error, &stack.cc.name).at(place),
+        });
     }
 }
 
@@ -116,10 +125,17 @@ fn wrong_cc(error: &BuildError, name: &str) -> Problem {
     }
 }
 
-fn not_yet(what: &str) -> Problem {
-    Problem::NotYet { what: what.into(), have: Vec::new() }
+/// What the key `kind` calls it in an experiment: the queue discipline `fq-codel`.
+fn named(what: &str, chosen: &impl Serialize) -> String {
+    let written = serde_json::to_value(chosen).unwrap_or_default();
+    format!("{what} `{}`", written["kind"].as_str().unwrap_or("none"))
 }
 
-fn instead(what: &str, have: &[&str]) -> Problem {
-    Problem::NotYet { what: what.into(), have: have.iter().map(|&name| name.into()).collect() }
+fn not_here(what: &str) -> Problem {
+    instead(what.into(), &[])
+}
+
+fn instead(what: String, have: &[&str]) -> Problem {
+    let have = have.iter().map(|&name| name.into()).collect();
+    Problem::NotHere { what, backend: crate::NAME, have }
 }

@@ -103,7 +103,9 @@ impl<'a> World<'a> {
         self.arm(self.sample_timer, self.recorder.sample_interval);
         self.arm(self.link_timer, self.recorder.link_interval);
         self.pass_time(watch)?;
-        let packet_hops = self.network.packet_hops();
+        let now = self.network.now();
+        let states = (0..self.plan.lanes.len() as u32).map(LaneId);
+        let states: Vec<_> = states.map(|lane| self.network.lane(lane).state(now)).collect();
         let drops = self.network.take_drops().into_iter().map(|drop| Dropped {
             at: drop.at,
             lane: drop.lane,
@@ -113,7 +115,8 @@ impl<'a> World<'a> {
         });
         let drops = drops.chain(self.gates.dropped.iter().copied()).collect();
         let ends = self.ends.iter().step_by(2).map(|end| &end.endpoint);
-        Ok(self.recorder.finish(self.plan, self.flows.iter().zip(ends), packet_hops, drops))
+        let flows = self.flows.iter().zip(ends);
+        Ok(self.recorder.finish(self.plan, flows, states.into_iter(), drops))
     }
 
     /// All that happens.

@@ -5,10 +5,15 @@
 //! Python as Arrow.
 
 mod rows;
+mod stored;
 mod table;
+mod totals;
 
 pub use rows::{DropRow, FlowRow, LinkRow, RunRow, SampleRow};
+pub use stored::StoredColumn;
 pub use table::{Column, Kind, Label, Row, Table, Values, integer, number};
+
+pub use totals::{FlowTotals, LaneTotals, Totals};
 
 use sha2::{Digest, Sha256};
 
@@ -25,6 +30,8 @@ pub struct Tables {
     pub links: Table<LinkRow>,
     /// One row for each packet that did not arrive.
     pub drops: Table<DropRow>,
+    /// What the run counted in all. For `laws`: not a result, and not in the digest.
+    pub totals: Totals,
 }
 
 /// A run, as its row in the table of runs says.

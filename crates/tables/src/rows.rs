@@ -47,23 +47,30 @@ rows! {
         end_s: f64,
         /// Bytes that reached the application.
         bytes: u64,
-        /// Those bytes over the time from start to end, in Mbit/s.
-        goodput_mbit_s: f64,
-        /// Goodput as a share of the rate of the slowest link on the way.
-        bottleneck_share: f64,
-        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive.
+        /// Those bytes over the time from start to end, in Mbit/s; nothing if it never connected.
+        goodput_mbit_s: Option<f64>,
+        /// The slowest link on the way of the data, the first of equals: `left>right`.
+        bottleneck: Label,
+        /// Goodput as a share of the rate of that link.
+        bottleneck_share: Option<f64>,
+        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive. A
+        /// connection of programs lasts until it is closed.
         completion_s: Option<f64>,
-        /// How it ended: completed, running, not started, reset, timed out.
+        /// How it ended. With a size: `completed` (all of it arrived), `unfinished` (the experiment
+        /// ended first), `partial` (UDP: all was sent, not all arrived; it ends with the last
+        /// arrival). Without: `running`. Also `not started`, or the error that ended the connection,
+        /// like `reset` and `timed out`.
         outcome: Label,
         /// Segments with data that were sent, repeated ones included.
         sent_segments: u64,
-        /// Segments sent again.
+        /// Segments with data that were sent again. SYNs, SYN-ACKs and FINs without data do not count.
         retransmitted_segments: u64,
-        /// Times the retransmission timer ran out.
+        /// Times the retransmission timer ran out after the handshake.
         timeouts: u64,
         /// Congestion episodes, timeouts included.
         loss_episodes: u64,
-        /// Least RTT in milliseconds.
+        /// Least RTT in milliseconds. An ACK gives a sample if it covers a segment that was sent once:
+        /// the RTT of the newest of these. The handshake gives none.
         rtt_min_ms: Option<f64>,
         /// Mean of the RTT samples in milliseconds.
         rtt_mean_ms: Option<f64>,
@@ -113,6 +120,14 @@ rows! {
         queue_packets: u64,
         /// Their bytes.
         queue_bytes: u64,
+        /// The most packets that waited at once since the row before.
+        queue_max_packets: u64,
+        /// The most bytes that waited at once since the row before.
+        queue_max_bytes: u64,
+        /// Packets that waited, as the mean over the time since the row before.
+        queue_mean_packets: f64,
+        /// Bytes that waited, as the mean over the time since the row before.
+        queue_mean_bytes: f64,
         /// Packets the queue had no room for, or its discipline dropped.
         dropped_packets: u64,
         /// Packets lost on the wire.

@@ -23,6 +23,8 @@ pub struct Column {
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,
+    /// Whether a row may have nothing in it.
+    pub is_optional: bool,
     /// What it means.
     pub doc: &'static str,
 }
@@ -30,6 +32,12 @@ pub struct Column {
 /// A text that a table knows by number, because it stands in many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Label(u32);
+
+impl Label {
+    pub(crate) fn number(self) -> u32 {
+        self.0
+    }
+}
 
 /// The values of a column. Tables have millions of rows: nothing is a value of its own, not a flag.
 #[derive(Clone, Debug)]
@@ -152,6 +160,13 @@ impl<R: Row> Table<R> {
         declared.chain(extra)
     }
 
+    /// The columns by name, as far as they are filled: those that only this run has may be shorter than
+    /// the table.
+    pub fn filled(&self) -> impl Iterator<Item = (&str, &Values)> {
+        let declared = R::COLUMNS.iter().map(|column| column.name).zip(&self.columns);
+        declared.chain(self.extra.iter().map(|(name, values)| (name.as_str(), values)))
+    }
+
     /// The numbers of a declared column, if it has that kind.
     pub fn numbers(&self, name: &str) -> Option<Vec<Option<f64>>> {
         match self.declared(name)? {
@@ -176,6 +191,11 @@ impl<R: Row> Table<R> {
         }
     }
 
+    /// The values of a declared column.
+    pub fn values(&self, name: &str) -> Option<&Values> {
+        self.declared(name)
+    }
+
     /// The text that a value of a column of texts stands for.
     pub fn text(&self, label: u32) -> Option<&str> {
         self.labels.get(label as usize).map(String::as_str)
@@ -186,14 +206,46 @@ impl<R: Row> Table<R> {
         Some(&self.columns[index])
     }
 
+    /// Adds columns as they were stored, after all rows of which there are `rows`.
+    pub(crate) fn fill(
+        &mut self,
+        rows: usize,
+        declared: Vec<Values>,
+        extra: Vec<(String, Values)>,
+    ) {
+        (self.rows, self.columns, self.extra) = (rows, declared, extra);
+    }
+
+    /// Texts count by their first place in the table: not by when they became known, which stored tables
+    /// do not tell.
     pub(crate) fn add_to(&self, hash: &mut Sha256) {
         hash.update(R::TABLE);
         hash.update((self.rows as u64).to_le_bytes());
+        let mut numbers = vec![u32::MAX; self.labels.len()];
+        let mut texts = Vec::new();
         for (name, values) in self.columns() {
             hash.update(name);
-            values.add_to(hash);
+            match &*values {
+                Values::Text(labels) => {
+                    for &label in labels.iter().filter(|label| **label != u32::MAX) {
+                        if numbers[label as usize] == u32::MAX {
+                            numbers[label as usize] = texts.len() as u32;
+                            texts.push(&self.labels[label as usize]);
+                        }
+                    }
+                    let number = |label: u32| numbers.get(label as usize).copied();
+                    add(hash, labels, |label| {
+                        u64::from(number(label).unwrap_or(u32::MAX)).to_le_bytes()
+                    });
+                }
+                Values::Integer(values) => add(hash, values, i64::to_le_bytes),
+                // There is one way to say nothing.
+                Values::Number(values) => add(hash, values, |value| {
+                    if value.is_nan() { f64::NAN.to_le_bytes() } else { value.to_le_bytes() }
+                }),
+            }
         }
-        for text in &self.labels {
+        for text in texts {
             hash.update((text.len() as u64).to_le_bytes());
             hash.update(text);
         }
@@ -242,14 +294,6 @@ impl Values {
             Self::Number(values) => values.len(),
         }
     }
-
-    fn add_to(&self, hash: &mut Sha256) {
-        match self {
-            Self::Text(values) => add(hash, values, |value| u64::from(value).to_le_bytes()),
-            Self::Integer(values) => add(hash, values, i64::to_le_bytes),
-            Self::Number(values) => add(hash, values, f64::to_le_bytes),
-        }
-    }
 }
 
 /// Adds values to a hash, many at a time.
@@ -265,13 +309,15 @@ fn add<T: Copy>(hash: &mut Sha256, values: &[T], bytes: impl Fn(T) -> [u8; 8]) {
 /// A value that goes into a column of one kind.
 pub(crate) trait Cell {
     const KIND: Kind;
+    const IS_OPTIONAL: bool;
     fn push_to(self, values: &mut Values);
 }
 
 macro_rules! cell {
-    ($type:ty, $kind:ident, $value:ident => $cell:expr) => {
+    ($type:ty, $kind:ident, $is_optional:literal, $value:ident => $cell:expr) => {
         impl Cell for $type {
             const KIND: Kind = Kind::$kind;
+            const IS_OPTIONAL: bool = $is_optional;
             fn push_to(self, values: &mut Values) {
                 let $value = self;
                 if let Values::$kind(values) = values {
@@ -281,12 +327,12 @@ macro_rules! cell {
         }
     };
 }
-cell!(Label, Text, value => value.0);
-cell!(Option<Label>, Text, value => value.map_or(u32::MAX, |label| label.0));
-cell!(u64, Integer, value => value.cast_signed());
-cell!(Option<u64>, Integer, value => value.map_or(i64::MIN, u64::cast_signed));
-cell!(f64, Number, value => value);
-cell!(Option<f64>, Number, value => value.unwrap_or(f64::NAN));
+cell!(Label, Text, false, value => value.0);
+cell!(Option<Label>, Text, true, value => value.map_or(u32::MAX, |label| label.0));
+cell!(u64, Integer, false, value => value.cast_signed());
+cell!(Option<u64>, Integer, true, value => value.map_or(i64::MIN, u64::cast_signed));
+cell!(f64, Number, false, value => value);
+cell!(Option<f64>, Number, true, value => value.unwrap_or(f64::NAN));
 
 /// Declares a table by its row: each column with its type and what it means.
 macro_rules! rows {
@@ -307,6 +353,7 @@ macro_rules! rows {
             const COLUMNS: &'static [$crate::table::Column] = &[$($crate::table::Column {
                 name: stringify!($column),
                 kind: <$type as $crate::table::Cell>::KIND,
+                is_optional: <$type as $crate::table::Cell>::IS_OPTIONAL,
                 doc: concat!($($doc),+),
             }),+];
 

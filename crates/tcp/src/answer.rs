@@ -278,6 +278,10 @@ impl Sender {
     ) -> Option<Duration> {
         let at = Progressed { una: self.una, nxt: self.nxt };
         let mut newest = progress.newest().map(|sent| settings.elapsed(now, sent));
+        // Timestamps are too coarse for what is reported.
+        if let Some(rtt) = newest {
+            self.rtt.note(rtt);
+        }
         let mut measured = progress.oldest().map(|sent| settings.elapsed(now, sent));
         if measured.is_none() && settings.is_linux() && progress.acked > 0 {
             // The echoed timestamp tells which of several it was that arrived.
@@ -289,9 +293,6 @@ impl Sender {
         }
         if let Some(rtt) = newest {
             self.min_rtt = self.min_rtt.min(rtt);
-            if !self.counts_by_rack(settings) {
-                self.rtt.note(rtt);
-            }
         }
         newest
     }
@@ -304,15 +305,6 @@ impl Sender {
             self.note_reordering(lowest, settings);
         }
         self.flight.rack.adapt(self.una, self.nxt);
-        if self.counts_by_rack(settings) && progress.delivered > 0 {
-            self.rtt.note(self.flight.rack.rtt);
-        }
-    }
-
-    /// Whether RTTs are reported as they are seen in Linux: RACK's, one for each ACK that delivers
-    /// something, and the one before where that was sent again and may be of either time.
-    fn counts_by_rack(&self, settings: &Settings) -> bool {
-        settings.is_linux() && settings.rack && self.sack
     }
 
     /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).
@@ -400,7 +392,8 @@ impl Sender {
         let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
         let is_probe = segments == 1 && self.flight.tail.end == Some(block.end);
         self.counters.duplicate_segments += segments;
-        if self.counters.duplicate_segments > self.counters.retransmitted_segments {
+        let repeated = self.counters.retransmitted_segments + self.counters.retransmitted_fins;
+        if self.counters.duplicate_segments > repeated {
             // The network made the copy.
             return Dsack { found: true, is_probe, delivered: 0 };
         }

@@ -161,11 +161,9 @@ impl Sender {
         if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
             self.check_app_limited();
         }
-        let buffer = self
-            .buffer
-            .get_or_insert_with(|| {
-                Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows, self.agreed_mss))
-            });
+        let buffer = self.buffer.get_or_insert_with(|| {
+            Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows, self.agreed_mss))
+        });
         (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
         buffer.make_room(cwnd, has_window, unsent);
         let taken = buffer.write(bytes, unsent, sizes);

@@ -85,6 +85,7 @@ impl Endpoint {
             return;
         }
         self.take_syn(now, segment);
+        self.receive.settle(self.segment_size(u16::MAX));
         if has_ack {
             self.establish(now, segment);
             self.acks.hurry();

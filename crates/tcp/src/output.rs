@@ -62,7 +62,8 @@ impl Sender {
             }
             return None;
         };
-        self.counters.sent_segments += 1;
+        let has_data = data.payload > 0;
+        self.counters.sent_segments += u64::from(has_data);
         if in_flight == 0 {
             self.tell_start(now, settings);
         }
@@ -76,7 +77,8 @@ impl Sender {
             reduction.on_sent();
         }
         if data.again {
-            self.counters.retransmitted_segments += 1;
+            self.counters.retransmitted_segments += u64::from(has_data);
+            self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
                 let last = self.flight.board.outstanding() as usize - 1;
                 self.note_departure(now, last, false);

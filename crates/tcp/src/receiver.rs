@@ -87,10 +87,17 @@ impl Receiver {
         }
     }
 
-    /// The options are agreed on: full segments carry so many bytes.
-    pub fn open_for(&mut self, segment: u16, settings: &Settings) {
+    /// The options are agreed on: full segments carry so many bytes (`tp->advmss`).
+    pub fn settle(&mut self, segment: u16) {
         if let Some((mss, _)) = &mut self.begins_as_linux {
             *mss = segment;
+        }
+    }
+
+    /// The options are agreed on before a window was offered.
+    pub fn open_for(&mut self, segment: u16, settings: &Settings) {
+        self.settle(segment);
+        if self.begins_as_linux.is_some() {
             self.edge = 1 + Linux::new(settings, segment).first_window();
         }
     }

@@ -25,10 +25,12 @@ use tcplab_units::{Duration, Time};
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SenderCounters {
-    /// Segments with data or FIN, repeated ones included.
+    /// Segments with data, repeated ones included.
     pub sent_segments: u64,
-    /// Segments sent again.
+    /// Segments with data sent again.
     pub retransmitted_segments: u64,
+    /// FINs without data sent again.
+    pub retransmitted_fins: u64,
     /// Times the retransmission timer ran out.
     pub timeouts: u64,
     /// Congestion episodes: loss recoveries begun, timeouts included.

@@ -49,6 +49,22 @@ impl Endpoint {
         (rtt.count > 0).then(|| RttSummary { min: rtt.min, mean: rtt.mean(), max: rtt.max })
     }
 
+    /// Whether the peer has answered the SYN.
+    pub fn has_connected(&self) -> bool {
+        self.send.una > 0
+    }
+
+    /// Bytes that the application wrote.
+    pub fn written_bytes(&self) -> u64 {
+        // The SYN has the first sequence number.
+        self.send.written - 1
+    }
+
+    /// Bytes that were sent, each counted once.
+    pub fn sent_bytes(&self) -> u64 {
+        self.send.nxt.min(self.send.written).saturating_sub(1)
+    }
+
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let own = || Rate::from_bits_per_second(self.send.flight.bursts.rate().saturating_mul(8));

@@ -41,19 +41,32 @@ pub enum UnitError {
         /// The units there are.
         units: Vec<&'static str>,
     },
-    /// The value is finer than the smallest step or larger than the largest value.
-    #[error("`{text}` is outside the range of {quantity}: a whole number of {step} below {limit}")]
-    OutOfRange {
+    /// The value is no whole number of the smallest steps.
+    #[error("`{text}` is finer than {step}{}", nearby(.nearest.as_ref()))]
+    TooFine {
         /// What was read.
         text: String,
-        /// What is measured.
-        quantity: &'static str,
         /// The smallest step.
         step: &'static str,
+        /// The nearest value that can be written, if there is one.
+        nearest: Option<String>,
+    },
+    /// The value is larger than the largest.
+    #[error("`{text}` is more than {limit}, the most there is")]
+    TooLarge {
+        /// What was read.
+        text: String,
         /// The largest value.
         limit: &'static str,
     },
 }
+
+fn nearby(nearest: Option<&String>) -> String {
+    nearest.map_or_else(String::new, |nearest| format!("; write `{nearest}`"))
+}
+
+/// How many decimals are counted.
+const DIGITS: usize = 18;
 
 /// One way of writing a quantity: the name of the unit and how many steps it is.
 pub(crate) type Unit = (&'static str, u64);
@@ -63,6 +76,8 @@ pub(crate) struct Notation {
     pub quantity: &'static str,
     pub example: &'static str,
     pub limit: &'static str,
+    /// The smallest step, in words.
+    pub step: &'static str,
     /// From the smallest, which is one step, upwards; the first that fits from above is printed.
     pub units: &'static [Unit],
     /// Other spellings that are read but never printed.
@@ -79,21 +94,20 @@ impl Notation {
         let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'));
         let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
         let no_number = || UnitError::NoNumber { text: text.into(), example: self.example };
-        let out_of_range = || UnitError::OutOfRange {
-            text: text.into(),
-            quantity: self.quantity,
-            step: self.units[0].0,
-            limit: self.limit,
-        };
+        let too_large = || UnitError::TooLarge { text: text.into(), limit: self.limit };
         let number = number.replace('_', "");
         let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
         if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
             return Err(no_number());
         }
+        let whole = whole.trim_start_matches('0');
         let fraction = fraction.trim_end_matches('0');
-        if whole.len() > 20 || fraction.len() > 18 {
-            return Err(out_of_range());
+        if whole.len() > 20 {
+            return Err(too_large());
         }
+        // What is beyond the digits that are counted is finer than any step.
+        let is_cut = fraction.len() > DIGITS;
+        let fraction = &fraction[..fraction.len().min(DIGITS)];
         let scale = 10u128.pow(fraction.len() as u32);
         let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| no_number())?;
 
@@ -110,11 +124,17 @@ impl Notation {
                 units: names(),
             });
         };
-        let total = digits.checked_mul(u128::from(steps)).ok_or_else(out_of_range)?;
-        if total % scale != 0 {
-            return Err(out_of_range());
+        let total = digits.checked_mul(u128::from(steps)).ok_or_else(too_large)?;
+        let nearest =
+            u64::try_from((total.saturating_add(scale / 2)) / scale).map_err(|_| too_large())?;
+        if is_cut || total % scale != 0 {
+            return Err(UnitError::TooFine {
+                text: text.into(),
+                step: self.step,
+                nearest: (nearest > 0).then(|| Written(self, nearest).to_string()),
+            });
         }
-        u64::try_from(total / scale).map_err(|_| out_of_range())
+        Ok(nearest)
     }
 
     /// Writes `steps` in the largest unit that keeps a digit before the point.
@@ -137,7 +157,16 @@ impl Notation {
     }
 }
 
-/// Gives a quantity its text form: `FromStr`, `Display` and `Serialize` by one notation.
+/// So many steps, as they are written.
+struct Written<'a>(&'a Notation, u64);
+
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.format(self.1, f)
+    }
+}
+
+/// Gives a quantity its text form: `FromStr`, `Display`, `Serialize` and `Deserialize` by one notation.
 macro_rules! written_as {
     ($type:ident, $notation:expr) => {
         impl std::str::FromStr for $type {
@@ -156,6 +185,13 @@ macro_rules! written_as {
         impl serde::Serialize for $type {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(input)?;
+                text.parse().map_err(serde::de::Error::custom)
             }
         }
     };

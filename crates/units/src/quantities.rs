@@ -17,6 +17,7 @@ const RATE: Notation = Notation {
     quantity: "rate",
     example: "10 Mbit/s",
     limit: "18 Ebit/s",
+    step: "a bit per second",
     units: &[
         ("bit/s", 1),
         ("kbit/s", 1_000),
@@ -31,6 +32,7 @@ const BYTES: Notation = Notation {
     quantity: "size",
     example: "64 kB",
     limit: "18 EB",
+    step: "a byte",
     units: &[
         ("B", 1),
         ("kB", 1_000),

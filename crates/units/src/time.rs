@@ -18,6 +18,7 @@ const NOTATION: Notation = Notation {
     quantity: "time",
     example: "25 ms",
     limit: "213 days",
+    step: "a picosecond",
     units: &[
         ("ps", 1),
         ("ns", 1_000),
@@ -243,8 +244,30 @@ mod tests {
         assert_eq!(error("25"), "`25` has no unit; the units are ps, ns, us, ms, s, µs, min, h");
         assert_eq!(error("-1 ms"), "`-1 ms` is negative; write it like `25 ms`");
         assert_eq!(error("soon"), "`soon` does not begin with a number; write it like `25 ms`");
-        assert!(matches!("0.1 ps".parse::<Duration>(), Err(UnitError::OutOfRange { .. })));
-        assert!(matches!("9999999 h".parse::<Duration>(), Err(UnitError::OutOfRange { .. })));
+        assert!(matches!("0.1 ps".parse::<Duration>(), Err(UnitError::TooFine { .. })));
+        assert!(matches!("9999999 h".parse::<Duration>(), Err(UnitError::TooLarge { .. })));
+    }
+
+    #[test]
+    fn what_is_too_fine_is_told_from_what_is_too_large() {
+        for (text, message) in [
+            (
+                "2.0999999999999996 s",
+                "`2.0999999999999996 s` is finer than a picosecond; write `2.1 s`",
+            ),
+            ("0.1 ps", "`0.1 ps` is finer than a picosecond"),
+            (
+                "1.00000000000000000001 h",
+                "`1.00000000000000000001 h` is finer than a picosecond; write `3600 s`",
+            ),
+            ("9999999 h", "`9999999 h` is more than 213 days, the most there is"),
+            (
+                "100000000000000000000000 s",
+                "`100000000000000000000000 s` is more than 213 days, the most there is",
+            ),
+        ] {
+            assert_eq!(text.parse::<Duration>().unwrap_err().to_string(), message);
+        }
     }
 
     #[test]

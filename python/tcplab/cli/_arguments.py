@@ -19,9 +19,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where tables go (default: results/ and the experiment's name, or its file's)",
     )
-    parser.add_argument(
-        "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
-    )
+    add_workers(parser)
     parser.add_argument(
         "--chart",
         type=_chart,
@@ -31,7 +29,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--kernel", metavar="NAME", help="the kernel for the backend linux (see tcplab kernel list)"
     )
-    parser.add_argument("--quiet", action="store_true", help="print the table and nothing else")
+    parser.add_argument("--quiet", action="store_true", help="print the table and warnings alone")
+
+
+def add_workers(parser: argparse.ArgumentParser) -> None:
+    """How many runs go on at once."""
+    parser.add_argument(
+        "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
+    )
 
 
 def safe(name: str) -> str:

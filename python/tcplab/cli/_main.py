@@ -1,7 +1,8 @@
 """The frame of the `tcplab` command, and its exit status.
 
 Data goes to standard output, everything else to standard error. The exit status is 0 if all went
-well, 2 if what was asked for cannot be done, 130 after Ctrl-C.
+well, 1 if `verify` finds something wrong, 2 if what was asked for cannot be done, 70 if a run
+breaks a law that no run may break (a mistake in tcplab), 130 after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -10,14 +11,20 @@ import argparse
 import io
 import os
 import sys
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
-from tcplab import ConfigError, KernelError, RunError, __version__
-from tcplab.cli import check, compare, explain, kernel, listing, run, schema
+from tcplab import ConfigError, InternalError, KernelError, RunError, TcplabWarning, __version__
+from tcplab.cli import check, compare, explain, kernel, listing, run, schema, verify
 
-COMMANDS = [run, compare, check, listing, explain, kernel, schema]
+COMMANDS = [run, compare, check, verify, listing, explain, kernel, schema]
 
 REFUSED = 2
+
+INTERNAL = 70
+"""What `sysexits.h` calls an internal software error."""
 
 INTERRUPTED = 130
 """By convention, 128 and the number of the signal."""
@@ -40,8 +47,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Where a character cannot be shown, the rest still can.
         sys.stdout.reconfigure(errors="replace")
+    status = 0
     try:
-        args.run(args)
+        with _shown_warnings():
+            status = args.run(args) or 0
         sys.stdout.flush()
     except BrokenPipeError:
         # Who read the output has seen enough. The interpreter must not try to write the rest.
@@ -52,12 +61,33 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Several lines are what a compiler or a kernel says.
         print(f"error: {error}", file=sys.stderr)
         return REFUSED
+    except InternalError as error:
+        print(f"internal error: {error}", file=sys.stderr)
+        return INTERNAL
     except OSError as error:
         return _refuse(_reason(error))
     except KeyboardInterrupt as interrupt:
         print(str(interrupt) or "interrupted", file=sys.stderr)
         return INTERRUPTED
-    return 0
+    return status
+
+
+@contextmanager
+def _shown_warnings() -> Iterator[None]:
+    """Our own warnings as lines like those of mistakes, each once."""
+    shown: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not issubclass(category, TcplabWarning):
+            plainly(message, category, *place, **more)
+        elif str(message) not in shown:
+            shown.add(str(message))
+            print(f"warning: {message}", file=sys.stderr, flush=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", TcplabWarning)
+        plainly, warnings.showwarning = warnings.showwarning, show
+        yield
 
 
 def _refuse(message: str) -> int:

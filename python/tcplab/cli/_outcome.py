@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from rich.cells import cell_len
 
 from tcplab import Results
 from tcplab.cli import _text
@@ -51,7 +52,8 @@ def table(results: Results) -> str:
     repetitions = results.runs["repetition"].n_unique()
     if repetitions > 1:
         text += f"\n\nMeans of {repetitions} repetitions, with 95 % confidence intervals."
-        if (summary["goodput_mbit_s_ci"] == 0).all():
+        widths = summary["goodput_mbit_s_ci"].drop_nulls()
+        if len(widths) > 0 and (widths == 0).all():
             text += (
                 "\nAll are equal: nothing here is random; `start_jitter`, `jitter` and `loss` are."
             )
@@ -59,7 +61,7 @@ def table(results: Results) -> str:
 
 
 def _is_wide(text: str) -> bool:
-    return max(map(len, text.split("\n"))) > _text.WIDTH
+    return max(map(cell_len, text.split("\n"))) > _text.WIDTH
 
 
 def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measure]) -> str:
@@ -107,15 +109,13 @@ def _rows_are(results: Results) -> str:
 def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
     goodput = Column("goodput" if by == "flow" else "goodput each", unit="Mbit/s")
     measures = [Measure(goodput, "goodput_mbit_s", with_interval=True)]
-    is_timed = summary["completion_s"].count() > 0
+    is_timed = summary["completion_s"].count() > 0 or (summary["unfinished"] > 0).any()
     if by == "flow":
         share = Column("share", unit="%")
         measures.append(Measure(share, "bottleneck_share", factor=100.0, is_optional=True))
     else:
-        if not is_timed:
-            # Of transfers that end, few go on at the same time.
-            measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_sum_mbit_s"))
-        measures.append(Measure(Column("Jain's index"), "jain_index"))
+        measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_all_mbit_s"))
+        measures.append(Measure(Column("Jain's index"), "jain_index", is_optional=is_timed))
     count, share = Column("resent", unit="segments"), Column("resent", unit="%")
     measures += [
         Measure(count, "retransmitted_segments", digits=0, is_optional=True),
@@ -124,8 +124,17 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
         Measure(Column("RTT min", unit="ms"), "rtt_min_ms", is_optional=True),
     ]
     if is_timed:
-        completion = Column("completed in", unit="s")
-        measures.append(Measure(completion, "completion_s", with_interval=True))
+        if (summary["unfinished"] > 0).any():
+            unit = "" if by == "flow" else "flows"
+            measures.append(Measure(Column("unfinished", unit=unit), "unfinished", digits=2))
+        if by == "flow":
+            completion = Column("completed in", unit="s")
+            measures.append(Measure(completion, "completion_s", with_interval=True))
+        else:
+            measures += [
+                Measure(Column(f"{share} % in", unit="s"), f"completion_p{share}_s")
+                for share in (50, 95, 99)
+            ]
     return measures
 
 
@@ -133,11 +142,12 @@ def _value(row: dict[str, Any], measure: Measure) -> str:
     mean, width = row[measure.name], row[f"{measure.name}_ci"]
     if mean is None:
         return "-"
-    decimals = _text.decimals(mean * measure.factor, measure.digits)
-    text = f"{mean * measure.factor:.{decimals}f}"
+    is_whole = measure.name == "unfinished" and mean == int(mean)
+    decimals = 0 if is_whole else _text.decimals(mean * measure.factor, measure.digits)
+    text = _text.number(mean * measure.factor, decimals)
     if width is None or not measure.with_interval:
         return text
-    return f"{text} ± {width * measure.factor:.{decimals}f}"
+    return f"{text} ± {_text.number(width * measure.factor, decimals)}"
 
 
 def _short_names(paths: list[str]) -> dict[str, str]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from rich.cells import cell_len, chop_cells
 
 LEFT, RIGHT = "<", ">"
 
@@ -26,7 +28,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
     heads = [[column.name for column in columns]]
     if any(column.unit for column in columns):
         heads.append([column.unit for column in columns])
-    widths = [max(map(len, cells)) for cells in zip(*heads, *rows, strict=True)]
+    widths = [max(map(cell_len, cells)) for cells in zip(*heads, *rows, strict=True)]
     texts = [number for number, column in enumerate(columns) if column.align == LEFT]
     surplus = sum(widths) + 2 * (len(widths) - 1) - width
     if surplus > 0 and texts:
@@ -35,10 +37,7 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
     rule = ["-" * size for size in widths]
     lines = [_line(columns, widths, cells) for cells in [*heads, rule]]
     for row in rows:
-        broken = [
-            textwrap.wrap(cell, size, break_on_hyphens=False) or [""]
-            for cell, size in zip(row, widths, strict=True)
-        ]
+        broken = [_wrapped(cell, size) for cell, size in zip(row, widths, strict=True)]
         for part in range(max(map(len, broken))):
             cells = [parts[part] if part < len(parts) else "" for parts in broken]
             lines.append(_line(columns, widths, cells))
@@ -46,11 +45,24 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
 
 
 def _line(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> str:
-    padded = (
-        f"{cell:{column.align}{size}}"
-        for column, size, cell in zip(columns, widths, cells, strict=True)
-    )
+    padded = []
+    for column, size, cell in zip(columns, widths, cells, strict=True):
+        blank = " " * (size - cell_len(cell))
+        padded.append(cell + blank if column.align == LEFT else blank + cell)
     return "  ".join(padded).rstrip()
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    """Text in lines no wider than this on a terminal, broken between words where it can be."""
+    lines = [""]
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines[-1] else word
+        if cell_len(longer) <= width:
+            lines[-1] = longer
+            continue
+        parts = chop_cells(word, width)
+        lines = [*lines, *parts] if lines[-1] else [*lines[:-1], *parts]
+    return lines
 
 
 def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
@@ -60,7 +72,17 @@ def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
     return list(rows[:most]), len(rows) - most
 
 
+def number(value: float | None, decimals: int, *, sign: str = "") -> str:
+    """A number with so many decimals. Zero has no sign, and what is no number is a dash."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    is_zero = round(value, decimals) == 0
+    return f"{0.0 if is_zero else value:{'' if is_zero else sign}.{decimals}f}"
+
+
 def decimals(value: float, digits: int) -> int:
     """How many decimals a number needs for so many significant digits; at most as many."""
+    if not math.isfinite(value):
+        return 0
     before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 0
     return max(digits - before_point, 0)

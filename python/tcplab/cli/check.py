@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import tcplab
+from tcplab._core import Plan
+from tcplab._warnings import warn_of
 from tcplab.cli import _network
 from tcplab.cli._text import LEFT, Column, folded, table
 
@@ -16,20 +18,41 @@ HELP = "check an experiment file and print what would run"
 
 MOST_RUNS = 24
 
+BACKENDS = ("sim", "linux")
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to check."""
     parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
-    parser.add_argument("--on", default="sim", metavar="BACKEND", help="what would run it: sim")
+    parser.add_argument(
+        "--on", metavar="BACKEND", help="what would run it: sim or linux; by default whatever can"
+    )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints hosts, links, flows and runs."""
-    plans = tcplab.load(args.file).plans(args.on)
+    """Prints hosts, links, flows and runs, and what runs them."""
+    experiment = tcplab.load(args.file)
+    runs_on: dict[str, list[Plan]] = {}
+    refusals: list[tcplab.ConfigError | tcplab.KernelError] = []
+    for backend in BACKENDS:
+        try:
+            runs_on[backend] = experiment.plans(backend)
+        except (tcplab.ConfigError, tcplab.KernelError) as error:
+            refusals.append(error)
+    if args.on is not None:
+        plans = runs_on.get(args.on) or experiment.plans(args.on)
+    elif runs_on:
+        plans = next(iter(runs_on.values()))
+    else:
+        raise refusals[0]
+    warn_of(plans)
     first: dict[str, Any] = json.loads(plans[0].to_json())
     repetitions = sum(plan.swept == plans[0].swept for plan in plans)
     variants = len(plans) // repetitions
     print(f"{first['experiment']}: {_number(variants, repetitions)}, {first['duration']} each")
+    print(f"runs on {' and '.join(runs_on)}")
+    for refusal in refusals:
+        print(f"\n{refusal}")
     if variants > 1:
         print("\nHosts, links and flows of the first variant:")
     print(f"\n{_network.hosts(first)}\n\n{_network.links(first)}\n\n{_network.flows(first)}\n")

@@ -100,7 +100,7 @@ def table(comparison: tcplab.Comparison) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.{_text.decimals(value, 4)}f}"
+    return "-" if value is None else _text.number(value, _text.decimals(value, 4))
 
 
 def _difference(value: float | None, reference: float | None) -> str:
@@ -108,7 +108,9 @@ def _difference(value: float | None, reference: float | None) -> str:
         return "-"
     if value == reference:
         return "0"
-    return "-" if reference == 0 else f"{(value - reference) / reference * 100:+.2f}"
+    return (
+        "-" if reference == 0 else _text.number((value - reference) / reference * 100, 2, sign="+")
+    )
 
 
 def _backends(text: str) -> tuple[str, ...]:

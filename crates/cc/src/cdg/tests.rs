@@ -116,5 +116,5 @@ fn gradients_are_summed_over_the_window() {
 #[test]
 fn a_window_that_is_no_power_of_two_is_refused() {
     let error = crate::Params(serde_json::json!({ "window": 6 })).parse::<Config>().unwrap_err();
-    assert!(error.to_string().contains("expected a power of two up to 256"), "{error}");
+    assert!(error.to_string().contains("6 is not a power of two up to 256"), "{error}");
 }

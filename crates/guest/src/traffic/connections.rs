@@ -4,7 +4,7 @@ use crate::channel;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tcplab_guest::Report;
+use tcplab_guest::report::{Datagrams, Report};
 
 /// A connection, or a flow of datagrams.
 pub(super) struct Connection {
@@ -14,13 +14,27 @@ pub(super) struct Connection {
     /// In nanoseconds after the start of the experiment.
     start: u64,
     /// Counted on the way if it is a flow of datagrams.
-    datagrams: Option<Datagrams>,
+    datagrams: Option<Counts>,
 }
 
+/// Times are in nanoseconds after the start of the experiment; 0 means not yet.
 #[derive(Default)]
-pub(super) struct Datagrams {
+pub(super) struct Counts {
     pub sent: AtomicU64,
+    pub finished: AtomicU64,
     pub received_bytes: AtomicU64,
+    pub arrived: AtomicU64,
+}
+
+impl Counts {
+    fn reported(&self) -> Datagrams {
+        let time = |at: &AtomicU64| Some(at.load(Ordering::Relaxed)).filter(|&at| at > 0);
+        Datagrams {
+            sent: self.sent.load(Ordering::Relaxed),
+            finished: time(&self.finished),
+            arrived: time(&self.arrived),
+        }
+    }
 }
 
 /// How a connection ended.
@@ -49,7 +63,7 @@ impl Connection {
 
     /// A flow of datagrams that begins now.
     pub fn begin_datagrams(flow: usize, port: u16, start: u64) -> Arc<Self> {
-        Self { flow, number: 0, port, start, datagrams: Some(Datagrams::default()) }.insert()
+        Self { flow, number: 0, port, start, datagrams: Some(Counts::default()) }.insert()
     }
 
     fn insert(self) -> Arc<Self> {
@@ -64,7 +78,7 @@ impl Connection {
     }
 
     /// What is counted of a flow of datagrams.
-    pub fn datagrams(&self) -> &Datagrams {
+    pub fn datagrams(&self) -> &Counts {
         self.datagrams.as_ref().expect("only flows of datagrams are asked")
     }
 
@@ -86,7 +100,7 @@ impl Connection {
             start: self.start,
             received: end.received.or(counted),
             complete: end.complete,
-            datagrams: counts.map(|counts| counts.sent.load(Ordering::Relaxed)),
+            datagrams: counts.map(Counts::reported),
             error: end.error,
         });
     }

@@ -47,6 +47,10 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
             break;
         }
         connection.datagrams().sent.fetch_add(1, Ordering::Relaxed);
+        if stream.packets == Some(number + 1) {
+            // At least 1: 0 means not yet.
+            connection.datagrams().finished.store(flow.elapsed().max(1), Ordering::Relaxed);
+        }
     }
     Ok(())
 }
@@ -64,8 +68,12 @@ pub(super) fn receive(flow: Flow, stream: Stream) -> Result<(), Failure> {
         let Some(connection) = Connection::find(flow.number, 0) else { continue };
         received += bytes as u64;
         connection.datagrams().received_bytes.store(received, Ordering::Relaxed);
-        if all == Some(received) {
-            connection.end(End { complete: Some(flow.elapsed()), ..End::default() });
+        // A look at the clock moves it: not where the answer does not matter.
+        let Some(all) = all else { continue };
+        let now = flow.elapsed();
+        connection.datagrams().arrived.store(now, Ordering::Relaxed);
+        if all == received {
+            connection.end(End { complete: Some(now), ..End::default() });
         }
     }
 }

@@ -103,6 +103,9 @@ struct lane {
 	u32 listed_count, listed_next;
 	u64 seen;			/* packets with payload */
 	struct pcg loss, jitter, reordering;
+	/* Packets and bytes that waited, times how long, until the time beside them. */
+	unsigned __int128 packet_ps, byte_ps;
+	u64 integrated_until;
 	bool is_bad;
 	u64 state_until;		/* timed loss; after the start of the experiment */
 	struct tcplab_lane_state state;
@@ -288,8 +291,8 @@ static void make_plan(struct lane *lane, struct sk_buff *skb, u64 begins)
 	}
 	plan->is_lost = is_lost(lane, skb, begins);
 	if (plan->is_lost)
-		lane->state.lost_packets++;
-	else if (config->reordering_delay && happens(&lane->reordering, &config->reordering))
+		return;
+	if (config->reordering_delay && happens(&lane->reordering, &config->reordering))
 		plan->arrives += config->reordering_delay;
 	else
 		lane->last_arrival = plan->arrives;
@@ -312,6 +315,7 @@ static void set_out(struct lane *lane, struct sk_buff *skb)
 			tcplab_emit(TCPLAB_PACKET, lane->config.id, plan->begins / 1000, content, 8 + kept);
 	}
 	if (plan->is_lost) {
+		lane->state.lost_packets++;
 		tcplab_emit_drop(lane->config.id, plan->begins / 1000, skb, "LOST_ON_THE_WIRE");
 		consume_skb(skb);
 		return;
@@ -331,6 +335,39 @@ static u64 now_ps(void)
 	return ktime_get_ns() * 1000;
 }
 
+/* What waits: packets and bytes. */
+static u64 queued_packets(const struct lane *lane)
+{
+	return lane->config.has_child ? lane->child->q.qlen : lane->waiting.qlen;
+}
+
+static u64 queued_bytes(const struct lane *lane)
+{
+	return lane->config.has_child ? lane->child->qstats.backlog : lane->waiting_bytes;
+}
+
+/* Counts the time that the queue, which is about to change, has been as it is. */
+static void integrate(struct lane *lane, u64 until)
+{
+	u64 time;
+
+	if (until <= lane->integrated_until)
+		return;
+	time = until - lane->integrated_until;
+	lane->packet_ps += (unsigned __int128)queued_packets(lane) * time;
+	lane->byte_ps += (unsigned __int128)queued_bytes(lane) * time;
+	lane->integrated_until = until;
+}
+
+/* The queue has changed. */
+static void note_greatest(struct lane *lane)
+{
+	struct tcplab_lane_state *state = &lane->state;
+
+	state->queue_max_packets = max(state->queue_max_packets, queued_packets(lane));
+	state->queue_max_bytes = max(state->queue_max_bytes, queued_bytes(lane));
+}
+
 static void count_queued(struct lane *lane)
 {
 	lane->sch->q.qlen = lane->child->q.qlen + lane->waiting.qlen + lane->transit.qlen;
@@ -342,6 +379,7 @@ static void settle(struct lane *lane, u64 now)
 	struct sk_buff *skb;
 
 	while ((skb = skb_peek(&lane->waiting)) && plan_of(skb)->begins <= now) {
+		integrate(lane, plan_of(skb)->begins);
 		__skb_unlink(skb, &lane->waiting);
 		lane->waiting_bytes -= skb->len - skb_network_offset(skb);
 		set_out(lane, skb);
@@ -349,6 +387,7 @@ static void settle(struct lane *lane, u64 now)
 	while (lane->config.has_child && lane->free_at <= now) {
 		u64 begins = lane->is_backlogged ? lane->free_at : now;
 
+		integrate(lane, begins);
 		tcplab_working_lane = lane->config.id;
 		skb = lane->child->dequeue(lane->child);
 		tcplab_working_lane = TCPLAB_NO_LANE;
@@ -364,6 +403,8 @@ static void settle(struct lane *lane, u64 now)
 		set_out(lane, skb);
 		lane->is_backlogged = lane->child->q.qlen > 0;
 	}
+	/* Of a child, a packet that finds the transmitter free is taken out here, and has not waited. */
+	note_greatest(lane);
 	count_queued(lane);
 }
 
@@ -372,6 +413,8 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 	u32 bytes = skb->len - skb_network_offset(skb);
 	struct sk_buff *dropped = NULL;
 
+	lane->state.entered_packets++;
+	integrate(lane, now);
 	if (lane->config.has_child) {
 		qdisc_skb_cb(skb)->pkt_len = bytes;
 		skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
@@ -397,6 +440,7 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 		make_plan(lane, skb, lane->free_at);
 		__skb_queue_tail(&lane->waiting, skb);
 		lane->waiting_bytes += bytes;
+		note_greatest(lane);
 	}
 }
 
@@ -662,18 +706,30 @@ void tcplab_emit_lanes(u64 time)
 		struct tcplab_lane_state state;
 
 		settle(lane, now);
+		integrate(lane, now);
 		state = lane->state;
-		if (lane->config.has_child) {
-			state.queue_packets = lane->child->q.qlen;
-			state.queue_bytes = lane->child->qstats.backlog;
+		state.queue_packets = queued_packets(lane);
+		state.queue_bytes = queued_bytes(lane);
+		state.transit_packets = lane->transit.qlen;
+		if (lane->config.has_child)
 			state.dropped_packets = lane->child->qstats.drops;
-		} else {
-			state.queue_packets = lane->waiting.qlen;
-			state.queue_bytes = lane->waiting_bytes;
-		}
+		state.queue_packet_ps[0] = lane->packet_ps;
+		state.queue_packet_ps[1] = lane->packet_ps >> 64;
+		state.queue_byte_ps[0] = lane->byte_ps;
+		state.queue_byte_ps[1] = lane->byte_ps >> 64;
 		if (lane->free_at > now)
 			state.busy_ps -= lane->free_at - now;
 		tcplab_emit(TCPLAB_LANE, lane->config.id, time, &state, sizeof(state));
+	}
+}
+
+void tcplab_begin_interval(void)
+{
+	struct lane *lane;
+
+	list_for_each_entry(lane, &lanes, list) {
+		lane->state.queue_max_packets = queued_packets(lane);
+		lane->state.queue_max_bytes = queued_bytes(lane);
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <linux/hash.h>
 #include <linux/hashtable.h>
 #include <linux/hrtimer.h>
+#include <linux/icmp.h>
 #include <linux/inet_diag.h>
 #include <linux/init.h>
 #include <linux/interrupt.h>
@@ -99,9 +100,9 @@ void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length)
 
 /* Connections. */
 
-/* What a connection has done in all, as the kernel counts. */
+/* What a connection has done in all, as the kernel counts. Segments are those that carry data. */
 struct totals {
-	u64 acked, received, sent, retransmitted;
+	u64 acked, received, written, sent_bytes, sent, retransmitted;
 };
 
 struct connection {
@@ -111,9 +112,11 @@ struct connection {
 	u32 id;
 	u64 begun;
 	u64 asked;		/* when the ACK came that has not been sampled yet */
-	u32 delivered;
+	u32 rtt_us;		/* the last sample */
+	u32 control_repeats;	/* of total_retrans: SYNs, SYN-ACKs and FINs without data */
 	u8 state;		/* TCP_CA_Open, ... */
 	bool is_client;
+	bool is_open;		/* the handshake is over */
 	struct totals before;	/* at the beginning of its session */
 	struct tcplab_summary summary;
 };
@@ -140,13 +143,22 @@ static struct connection *connection_of(const struct sock *sk)
 static struct totals totals(const struct connection *connection)
 {
 	const struct tcp_sock *tp = tcp_sk(connection->sk);
+	const int has_closed = TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK;
+	const bool has_fin = (1 << connection->sk->sk_state) & has_closed;
+	const bool has_sent_fin = has_fin && tp->snd_nxt == tp->write_seq;
+	const s64 acked = tp->bytes_acked - connection->is_client;
+	const s64 written = acked + (tp->write_seq - tp->snd_una) - has_fin;
+	const s64 sent = acked + (tp->snd_nxt - tp->snd_una) - has_sent_fin;
 
 	return (struct totals) {
 		/* The SYN of the one that connects counts as a byte there, and so does the FIN here. */
 		.acked = tp->bytes_acked - (connection->is_client && tp->bytes_acked > 0),
 		.received = tp->bytes_received - sock_flag(connection->sk, SOCK_DONE),
+		.written = max_t(s64, 0, written),
+		.sent_bytes = max_t(s64, 0, sent),
 		.sent = tp->data_segs_out,
-		.retransmitted = tp->total_retrans,
+		.retransmitted = connection->is_open ?
+				 tp->total_retrans - connection->control_repeats : 0,
 	};
 }
 
@@ -215,10 +227,13 @@ static void summarise(struct connection *connection, u64 now, bool is_over)
 		announce(connection);
 	summary->acked_bytes = acked_bytes(connection);
 	summary->received_bytes = all.received - before.received;
+	summary->written_bytes = all.written - before.written;
+	summary->sent_bytes = all.sent_bytes - before.sent_bytes;
 	summary->sent_segments = all.sent - before.sent;
 	summary->retransmitted_segments = all.retransmitted - before.retransmitted;
 	summary->error = sk->sk_err ? sk->sk_err : READ_ONCE(sk->sk_err_soft);
 	summary->is_over = is_over;
+	summary->is_open = connection->is_open;
 	strscpy(summary->algorithm, inet_csk(sk)->icsk_ca_ops ? inet_csk(sk)->icsk_ca_ops->name : "",
 		sizeof(summary->algorithm));
 	tcplab_emit(TCPLAB_SUMMARY, connection->id, now, summary, sizeof(*summary));
@@ -245,7 +260,7 @@ static void sample(struct connection *connection, u64 now)
 		.srtt_us = tp->srtt_us >> 3,
 		.rto_us = jiffies_to_usecs(icsk->icsk_rto),
 		.in_flight = tcp_packets_in_flight(tp),
-		.rtt_us = tp->rack.rtt_us,
+		.rtt_us = connection->rtt_us,
 		.acked_bytes = acked_bytes(connection),
 		.pacing = smp_load_acquire(&sk->sk_pacing_status) == SK_PACING_NONE ?
 			  0 : min_t(u64, READ_ONCE(sk->sk_pacing_rate), READ_ONCE(sk->sk_max_pacing_rate)),
@@ -276,22 +291,8 @@ static bool sends_data(const struct connection *connection)
 /* What an ACK did is known once the kernel is done with it. */
 static void finish_sample(struct connection *connection)
 {
-	const struct tcp_sock *tp = tcp_sk(connection->sk);
-	struct tcplab_summary *summary = &connection->summary;
-
 	list_del_init(&connection->unsampled);
-	if (!sends_data(connection))
-		return;
-	if (tp->delivered != connection->delivered && tp->rack.rtt_us) {
-		u64 rtt = tp->rack.rtt_us;
-
-		connection->delivered = tp->delivered;
-		summary->rtt_count++;
-		summary->rtt_sum_us += rtt;
-		summary->rtt_min_us = min(summary->rtt_min_us, rtt);
-		summary->rtt_max_us = max(summary->rtt_max_us, rtt);
-	}
-	if (samples_acks)
+	if (samples_acks && sends_data(connection))
 		sample(connection, connection->asked);
 }
 
@@ -316,6 +317,25 @@ static void stop_watching(struct connection *connection)
 
 /* Tracepoints. */
 
+/*
+ * tcp_ack_update_rtt() calls this with the RTT of the newest segment that an ACK covers, of those sent
+ * once; below zero: there is none. With SACK or without, it is the sample that congestion controls get.
+ */
+void tcplab_note_rtt(const struct sock *sk, long rtt_us)
+{
+	struct connection *connection = rtt_us < 0 ? NULL : connection_of(sk);
+	struct tcplab_summary *summary;
+
+	if (!connection)
+		return;
+	summary = &connection->summary;
+	connection->rtt_us = rtt_us;
+	summary->rtt_count++;
+	summary->rtt_sum_us += rtt_us;
+	summary->rtt_min_us = min_t(u64, summary->rtt_min_us, rtt_us);
+	summary->rtt_max_us = max_t(u64, summary->rtt_max_us, rtt_us);
+}
+
 /* Whether it speaks IPv4, as sockets of IPv6 do with peers whose address is a mapped one. */
 static bool is_ipv4(const struct sock *sk)
 {
@@ -324,6 +344,26 @@ static bool is_ipv4(const struct sock *sk)
 		return ipv6_addr_v4mapped(&sk->sk_v6_daddr);
 #endif
 	return sk->sk_family == AF_INET;
+}
+
+/* All that was sent again so far were SYNs or SYN-ACKs. */
+static void open_up(const struct sock *sk)
+{
+	struct connection *connection = connection_of(sk);
+
+	if (!connection)
+		return;
+	connection->is_open = true;
+	connection->control_repeats = tcp_sk(sk)->total_retrans;
+}
+
+/* A segment is sent again. Later kernels pass more arguments, which are left alone. */
+static void on_repeat(void *data, const struct sock *sk, const struct sk_buff *skb)
+{
+	struct connection *connection = skb->len ? NULL : connection_of(sk);
+
+	if (connection)
+		connection->control_repeats++;
 }
 
 static void on_state(void *data, const struct sock *sk, const int old, const int new)
@@ -337,6 +377,8 @@ static void on_state(void *data, const struct sock *sk, const int old, const int
 		begin_watching((struct sock *)sk, new == TCP_SYN_SENT);
 	else if (connection && new == TCP_CLOSE)
 		stop_watching(connection);
+	if (new == TCP_ESTABLISHED)
+		open_up(sk);
 	announce_known();
 }
 
@@ -362,30 +404,54 @@ static void on_congestion_state(void *data, struct sock *sk, const u8 state)
 
 	if (!connection)
 		return;
-	if (state >= TCP_CA_CWR && connection->state < TCP_CA_CWR)
-		connection->summary.episodes++;
-	else if (state == TCP_CA_Loss && connection->state < TCP_CA_Loss)
-		connection->summary.episodes++;
-	if (state == TCP_CA_Loss)
-		connection->summary.timeouts++;
+	/* A SYN that is sent again is none of them. */
+	if (connection->is_open) {
+		if (state >= TCP_CA_CWR && connection->state < TCP_CA_CWR)
+			connection->summary.episodes++;
+		else if (state == TCP_CA_Loss && connection->state < TCP_CA_Loss)
+			connection->summary.episodes++;
+		if (state == TCP_CA_Loss)
+			connection->summary.timeouts++;
+	}
 	connection->state = state;
+}
+
+static bool has_ports(const struct iphdr *ip)
+{
+	return ip->protocol == IPPROTO_TCP || ip->protocol == IPPROTO_UDP;
+}
+
+/* Whether it is a notice that says what became of another packet, and begins with its headers. */
+static bool quotes_packet(const struct sk_buff *skb)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	const u8 *icmp = (const u8 *)ip + ip->ihl * 4;
+
+	return ip->protocol == IPPROTO_ICMP && icmp + 8 + sizeof(*ip) + 8 <= skb_tail_pointer(skb) &&
+		*icmp == ICMP_DEST_UNREACH;
 }
 
 void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason)
 {
 	const struct iphdr *ip = ip_hdr(skb);
-	const struct udphdr *ports = (const struct udphdr *)((const u8 *)ip + ip->ihl * 4);
+	const struct iphdr *about = ip;
+	const struct udphdr *ports;
 	struct tcplab_drop content = {};
 
 	if (tcplab_start == NEVER || skb->protocol != htons(ETH_P_IP) || !skb_network_header(skb))
 		return;
-	if (ip->version != 4 || (ip->protocol != IPPROTO_TCP && ip->protocol != IPPROTO_UDP))
+	if (ip->version != 4 || (lane == TCPLAB_NO_LANE && !has_ports(ip)))
 		return;
 	announce_known();
-	content.address = ip->saddr;
-	content.peer_address = ip->daddr;
-	content.port = ntohs(ports->source);
-	content.peer_port = ntohs(ports->dest);
+	if (quotes_packet(skb))
+		about = (const struct iphdr *)((const u8 *)ip + ip->ihl * 4 + 8);
+	content.address = about->saddr;
+	content.peer_address = about->daddr;
+	if (has_ports(about)) {
+		ports = (const struct udphdr *)((const u8 *)about + about->ihl * 4);
+		content.port = ntohs(ports->source);
+		content.peer_port = ntohs(ports->dest);
+	}
 	content.bytes = ntohs(ip->tot_len);
 	strscpy(content.reason, reason, sizeof(content.reason));
 	tcplab_emit(TCPLAB_DROP, lane, time, &content, sizeof(content));
@@ -405,6 +471,9 @@ static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_dr
 #endif
 )
 {
+	/* Disciplines drop without a reason what they take out of the queue. */
+	if (reason == SKB_DROP_REASON_NOT_SPECIFIED && tcplab_working_lane != TCPLAB_NO_LANE)
+		reason = SKB_DROP_REASON_QDISC_DROP;
 	if (reason > SKB_DROP_REASON_NOT_SPECIFIED && reason < ARRAY_SIZE(reasons) && reasons[reason] &&
 	    skb_network_header_len(skb) >= sizeof(struct iphdr))
 		tcplab_emit_drop(tcplab_working_lane, ktime_get_ns(), skb, reasons[reason]);
@@ -431,6 +500,7 @@ static DECLARE_TASKLET(sampler, take_samples);
 static void take_lanes(struct tasklet_struct *tasklet)
 {
 	tcplab_emit_lanes(lane_time);
+	tcplab_begin_interval();
 }
 static DECLARE_TASKLET(lane_sampler, take_lanes);
 
@@ -598,6 +668,8 @@ static int __init observer_start(void)
 	error = register_trace_inet_sock_set_state(on_state, NULL) ?:
 		register_trace_tcp_probe(on_segment, NULL) ?:
 		register_trace_tcp_cong_state_set(on_congestion_state, NULL) ?:
+		tracepoint_probe_register(&__tracepoint_tcp_retransmit_skb, (void *)on_repeat,
+					  NULL) ?:
 		register_trace_kfree_skb(on_drop, NULL);
 	if (error)
 		return error;

@@ -47,13 +47,15 @@ struct tcplab_sample {
 /* What a connection has done, or one session of it. */
 struct tcplab_summary {
 	__u64 acked_bytes, received_bytes;
+	__u64 written_bytes, sent_bytes;	/* by the application; for the first time */
 	__u64 sent_segments, retransmitted_segments;
 	__u64 timeouts, episodes;
 	__u64 rtt_count, rtt_sum_us, rtt_min_us, rtt_max_us;
 	__u64 last_arrival;	/* of data, nanoseconds since boot */
 	__u8 algorithm[16];
 	__u32 error;		/* sk_err: why it ended */
-	__u32 is_over;
+	__u16 is_over;
+	__u16 is_open;		/* the handshake is over: it was connected */
 };
 
 struct tcplab_lane_state {
@@ -61,7 +63,12 @@ struct tcplab_lane_state {
 	__u64 dropped_packets, lost_packets, marked_packets;
 	__u64 sent_packets, sent_bytes;
 	__u64 busy_ps;
-	__u64 arrived_packets;
+	__u64 entered_packets, arrived_packets;
+	__u64 transit_packets;	/* transmission begun, not arrived */
+	/* The most that waited since the last interval of record.links began. */
+	__u64 queue_max_packets, queue_max_bytes;
+	/* Packets and bytes that waited, times how long in picoseconds; the low half first. */
+	__u64 queue_packet_ps[2], queue_byte_ps[2];
 };
 
 struct tcplab_drop {
@@ -78,6 +85,9 @@ struct tcplab_drop {
 
 void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length);
 
+/* observer.c: an RTT sample of a connection, below zero for none. */
+void tcplab_note_rtt(const struct sock *sk, long rtt_us);
+
 /* observer.c: tells of a packet dropped on a lane. */
 void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason);
 
@@ -89,5 +99,8 @@ extern u64 tcplab_start;
 
 /* lane.c: tells of the state of all lanes. */
 void tcplab_emit_lanes(u64 time);
+
+/* lane.c: the greatest queues are those from now on. */
+void tcplab_begin_interval(void);
 
 #endif

@@ -30,9 +30,10 @@ struct Edit {
 
 const CHANCE: Option<&str> =
     Some("runs would not repeat, as the machine's own chance would decide");
+const RTTS: Option<&str> = Some("RTTs would not be seen");
 const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
 
-const EDITS: [Edit; 10] = [
+const EDITS: [Edit; 12] = [
     Edit {
         file: "arch/um/include/asm/archrandom.h",
         before: "os_getrandom",
@@ -101,6 +102,20 @@ const EDITS: [Edit; 10] = [
         before: "\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
         after: "\ttrace_tcp_probe(sk, skb);\n\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
         without: Some("what arrives after the application has closed would not be seen"),
+    },
+    // RTT samples, which the kernel keeps with SACK alone. Before those of timestamps: their clock has
+    // steps of a millisecond.
+    Edit {
+        file: "net/ipv4/tcp_input.c",
+        before: "#include <trace/events/tcp.h>\n",
+        after: "#include <trace/events/tcp.h>\n#include \"../tcplab/record.h\"\n",
+        without: RTTS,
+    },
+    Edit {
+        file: "net/ipv4/tcp_input.c",
+        before: "\tif (seq_rtt_us < 0)\n\t\tseq_rtt_us = sack_rtt_us;\n",
+        after: "\ttcplab_note_rtt(sk, flag & FLAG_SYN_ACKED ? -1L : ca_rtt_us);\n\tif (seq_rtt_us < 0)\n\t\tseq_rtt_us = sack_rtt_us;\n",
+        without: RTTS,
     },
 ];
 

@@ -1,7 +1,7 @@
 //! Links: a pair of devices, each with a lane of `kernel/net/lane.c` as the way out of it.
 
 use super::attributes::Attributes;
-use super::only_in_sim;
+use super::not_here;
 use tcplab_engine::{Averaging, Random};
 use tcplab_guest::job;
 use tcplab_model::{
@@ -71,7 +71,7 @@ pub(super) fn refuse_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mist
                 None
             };
             if let Some((key, what)) = found {
-                let mistake = only_in_sim(what).at(format!("{}.{key}", lane.place));
+                let mistake = not_here(what).at(format!("{}.{key}", lane.place));
                 if !mistakes.contains(&mistake) {
                     mistakes.push(mistake);
                 }
@@ -232,7 +232,7 @@ fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem> {
         Discipline::Red { min, max, probability, weight, gentle, ecn } => {
             if *gentle {
                 return Err(Problem::Invalid(
-                    "RED of Linux is not gentle: say gentle = false".into(),
+                    "Linux RED has no gentle mode; set gentle = false".into(),
                 ));
             }
             let red = Red {

@@ -139,9 +139,7 @@ fn nanos(time: Duration) -> u64 {
     (time.as_picos() + 500) / 1000
 }
 
-/// A refusal that names the backend that can.
-fn only_in_sim(what: &str) -> Problem {
-    Problem::Invalid(format!(
-        "{what} is nothing that this kernel has; the backend `sim` can: --on sim"
-    ))
+/// Linux has no such thing.
+fn not_here(what: &str) -> Problem {
+    Problem::NotHere { what: what.into(), backend: crate::NAME, have: Vec::new() }
 }

@@ -2,14 +2,14 @@
 //!
 //! Options that are as the kernel has them anyway (the profile `linux-6.12`) need nothing.
 
-use super::only_in_sim;
+use super::not_here;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
     AckCounting, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan, Problem, Profile,
     StackPlan,
 };
-use tcplab_units::Duration;
+use tcplab_units::{Bytes, Duration};
 
 /// Options that Linux keeps with the route to the peer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -230,15 +230,21 @@ const SECOND: Duration = Duration::from_secs(1);
 const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
 const LONGEST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
-/// Times that Linux counts in larger units, or not up to there.
+/// The kernel takes no less for `tcp_rmem`.
+const LEAST_RMEM: Bytes = Bytes(4096);
+
+/// Sizes below what Linux takes, and times that it counts in larger units, or not up to there.
 fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
     let whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
     let mut found = Vec::new();
+    if stack.rmem < LEAST_RMEM {
+        found.push(("rmem", not_here("a receive buffer of less than 4096 B")));
+    }
     if let Some(time) = stack.user_timeout.on()
         && (!whole(time, Duration::from_millis(1)) || time > LONGEST_USER_TIMEOUT)
     {
         let what = "a user timeout that is no number of milliseconds, or longer than 24 days,";
-        found.push(("user_timeout", only_in_sim(what)));
+        found.push(("user_timeout", not_here(what)));
     }
     if let Some(keepalive) = stack.keepalive.on() {
         let times =
@@ -246,7 +252,7 @@ fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
         for (option, time) in times {
             if !whole(time, SECOND) || time > LONGEST_KEEPALIVE {
                 let what = "a time of keepalives that is no number of seconds up to 32767";
-                found.push((option, only_in_sim(what)));
+                found.push((option, not_here(what)));
             }
         }
     }
@@ -298,7 +304,7 @@ fn impossible(
         ("time_wait", stack.time_wait == usual.time_wait, "another TIME-WAIT than 60 s"),
     ];
     let failed = checks.into_iter().filter(|(_, is_fine, _)| !is_fine);
-    failed.map(|(option, _, what)| (option, only_in_sim(what))).collect()
+    failed.map(|(option, _, what)| (option, not_here(what))).collect()
 }
 
 /// What the kernel calls a congestion control.

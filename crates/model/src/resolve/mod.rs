@@ -6,6 +6,7 @@ mod queues;
 mod stacks;
 mod topology;
 mod traffic;
+mod warnings;
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{Plan, RecordPlan};
@@ -28,6 +29,7 @@ pub(crate) fn resolve(
     let record = record(&experiment.record, &topology, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
+    let warnings = warnings::all(&topology, &flows);
     Some(Plan {
         id: String::new(),
         experiment: experiment.name.clone(),
@@ -42,6 +44,7 @@ pub(crate) fn resolve(
         lanes: topology.lanes.into(),
         flows: flows.into(),
         record,
+        warnings: warnings.into(),
     })
 }
 

@@ -20,43 +20,46 @@ pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPla
 
 fn plan(queue: &Queue, lane: &LanePlan) -> QueuePlan {
     let size = |limit: Limit| size(limit, lane);
-    let (limit, discipline) = match queue {
-        Queue::DropTail(queue) => (queue.limit, Discipline::DropTail),
-        Queue::Red(queue) => (
-            queue.limit,
-            Discipline::Red {
-                min: size(queue.min),
-                max: size(queue.max),
-                probability: queue.probability.0,
-                weight: queue.weight,
-                gentle: queue.gentle,
-                ecn: queue.ecn,
-            },
-        ),
-        Queue::CoDel(queue) => (
-            queue.limit,
-            Discipline::CoDel { target: queue.target, interval: queue.interval, ecn: queue.ecn },
-        ),
-        Queue::FqCoDel(queue) => (
-            queue.limit,
-            Discipline::FqCoDel {
-                flows: queue.flows,
-                quantum: queue.quantum,
-                target: queue.target,
-                interval: queue.interval,
-                ecn: queue.ecn,
-            },
-        ),
-        Queue::Pie(queue) => (
-            queue.limit,
-            Discipline::Pie { target: queue.target, update: queue.update, ecn: queue.ecn },
-        ),
-        Queue::Cake(queue) => (queue.limit, Discipline::Cake { rtt: queue.rtt }),
-        Queue::Fq(queue) => {
-            (queue.limit, Discipline::Fq { flow_limit: queue.flow_limit, quantum: queue.quantum })
+    let discipline = match queue {
+        Queue::DropTail(_) => Discipline::DropTail,
+        Queue::Red(queue) => Discipline::Red {
+            min: size(queue.min),
+            max: size(queue.max),
+            probability: queue.probability.0,
+            weight: queue.weight,
+            gentle: queue.gentle,
+            ecn: queue.ecn,
+        },
+        Queue::CoDel(queue) => {
+            Discipline::CoDel { target: queue.target, interval: queue.interval, ecn: queue.ecn }
         }
+        Queue::FqCoDel(queue) => Discipline::FqCoDel {
+            flows: queue.flows,
+            quantum: queue.quantum,
+            target: queue.target,
+            interval: queue.interval,
+            ecn: queue.ecn,
+        },
+        Queue::Pie(queue) => {
+            Discipline::Pie { target: queue.target, update: queue.update, ecn: queue.ecn }
+        }
+        Queue::Cake(queue) => Discipline::Cake { rtt: queue.rtt },
+        Queue::Fq(queue) => Discipline::Fq { flow_limit: queue.flow_limit, quantum: queue.quantum },
     };
-    QueuePlan { discipline, limit: size(limit) }
+    QueuePlan { discipline, limit: size(limit(queue)) }
+}
+
+/// How much a queue holds, as it was written.
+pub(super) fn limit(queue: &Queue) -> Limit {
+    match queue {
+        Queue::DropTail(queue) => queue.limit,
+        Queue::Red(queue) => queue.limit,
+        Queue::CoDel(queue) => queue.limit,
+        Queue::FqCoDel(queue) => queue.limit,
+        Queue::Pie(queue) => queue.limit,
+        Queue::Cake(queue) => queue.limit,
+        Queue::Fq(queue) => queue.limit,
+    }
 }
 
 fn size(limit: Limit, lane: &LanePlan) -> QueueLimit {

@@ -39,6 +39,11 @@ macro_rules! options {
                     self.$field.clone_from(value);
                 })*
             }
+
+            /// The transport of which `stack` decides every option.
+            pub(crate) fn decided(stack: Stack) -> Option<Self> {
+                Some(Self { $($field: stack.$field?,)* })
+            }
         }
     };
 }

@@ -12,7 +12,17 @@ pub const SIM: Backend<'_> = Backend {
 
 /// The plans of an experiment in TOML.
 pub fn plans(toml: &str) -> Result<Vec<Plan>, Mistakes> {
-    from_toml(toml)?.plans(&SIM)
+    let plans = from_toml(toml)?.plans(&SIM)?;
+    plans.iter().for_each(check_stored);
+    Ok(plans)
+}
+
+/// A plan that is written down and read back is the same, without its warnings.
+fn check_stored(plan: &Plan) {
+    let text = serde_json::to_string(plan).unwrap();
+    let read = Plan::from_json(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(read, Plan { warnings: [].into(), ..plan.clone() });
+    assert_eq!(read.derived_id(), plan.id);
 }
 
 /// The plan of an experiment in TOML that asks for one run.

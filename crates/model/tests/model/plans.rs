@@ -164,6 +164,15 @@ fn parallel_links_have_names_of_their_own() {
     let names: Vec<_> = plan.lanes.iter().map(|lane| lane.name.as_str()).collect();
     assert_eq!(names, ["a>b", "b>a", "a>b/2", "b>a/2"]);
     assert_eq!(plan.flows[0].forward, [0]);
+    // 1 Mbit/s x 2 ms are 250 bytes, less than a packet of 1500.
+    let [second, queue] = &plan.warnings[..] else { panic!("{:?}", plan.warnings) };
+    assert_eq!((second.at.as_str(), second.line), ("network.links[1]", Some(2)));
+    assert!(second.to_string().contains("take the link of network.links[0]"), "{second}");
+    assert_eq!((queue.at.as_str(), queue.line), ("network.links[0].queue", Some(2)));
+    assert!(queue.to_string().contains("\"1 BDP\" of a>b comes to 1 packet"), "{queue}");
+    // The id is about results; the stored plan has the warnings as text.
+    let json = serde_json::to_value(&plan).unwrap();
+    assert_eq!(json["warnings"][0], second.to_string());
 }
 
 #[test]

@@ -44,7 +44,7 @@ fn a_black_hole_takes_all_but_for_those_who_probe() {
         let outcomes = tables.flows.texts("outcome").unwrap();
         outcomes.into_iter().map(|it| it.unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(outcomes("off"), ["running", "running"]);
+    assert_eq!(outcomes("off"), ["unfinished", "unfinished"]);
     assert_eq!(outcomes("on-black-hole"), ["completed", "completed"]);
     assert_eq!(outcomes("always"), ["completed", "completed"]);
 }

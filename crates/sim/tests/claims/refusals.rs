@@ -39,6 +39,13 @@ fn an_unknown_parameter_of_an_algorithm() {
 }
 
 #[test]
+fn a_wrong_value_of_a_parameter() {
+    let message = refusal("", "cc = { name = \"cubic\", beta = \"half\" }", "");
+    let expected = "flows[0].cc.beta: \"half\" is not a number between 0 and 1";
+    assert!(message.contains(expected), "{message}");
+}
+
+#[test]
 fn a_host_has_one_memory() {
     let stack = |low: &str| {
         format!("stack.mem = {{ low = \"{low}\", pressure = \"2 MB\", high = \"3 MB\" }}")
@@ -56,20 +63,26 @@ fn a_host_has_one_memory() {
 #[test]
 fn what_is_not_there_yet() {
     for (link, flow, rest, place, what) in [
-        ("queue = \"pie\"", "", "", "network.links[0].queue", "queue discipline"),
-        ("loss = { kind = \"gilbert\", to_bad = 0.1, to_good = 0.5 }", "", "", ".loss", "loss"),
+        ("queue = \"fq-codel\"", "", "", "network.links[0].queue", "queue discipline `fq-codel`"),
+        (
+            "loss = { kind = \"gilbert-time\", good = \"1 s\", bad = \"1 ms\" }",
+            "",
+            "",
+            ".loss",
+            "loss `gilbert-time`",
+        ),
         (
             "",
             "traffic = { kind = \"udp\", rate = \"1 Mbit/s\" }",
             "",
             "flows[0].traffic",
-            "traffic",
+            "traffic `udp`",
         ),
-        ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "captures"),
+        ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "a packet capture"),
     ] {
         let message = refusal(link, flow, rest);
         assert!(message.contains(place), "{message}");
-        assert!(message.contains(what) && message.contains("not available yet"), "{message}");
+        assert!(message.contains(what) && message.contains("not available on `sim`"), "{message}");
     }
 }
 

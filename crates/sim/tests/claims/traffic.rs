@@ -60,8 +60,71 @@ fn a_connection_into_a_black_hole_ends_after_the_user_timeout() {
     assert_eq!(times, [0.0, 1.0, 3.0]);
     // Without it, the SYN is still repeated after 60 s.
     let (outcome, times) = lost_after(0.0, "\"100 %\"", "");
-    assert_eq!(outcome, "running");
+    assert_eq!(outcome, "unfinished");
     assert_eq!(times, [0.0, 1.0, 3.0, 7.0, 15.0, 31.0]);
+}
+
+#[test]
+fn what_never_connected_has_no_goodput_and_sent_no_data() {
+    let tables = run(r#"
+        duration = "20 s"
+        stack.profile = "linux-6.12"
+        network.links = [{ between = ["a", "b"], rate = "10 Mbit/s", delay = "10 ms", loss = "100 %" }]
+        flows = [{ from = "a", to = "b" }]
+        "#);
+    assert!(flows(&tables, "goodput_mbit_s")[0].is_nan(), "it has one");
+    assert!(flows(&tables, "bottleneck_share")[0].is_nan(), "it has one");
+    assert_eq!(flows(&tables, "sent_segments"), [0.0]);
+    assert_eq!(flows(&tables, "retransmitted_segments"), [0.0]);
+}
+
+#[test]
+fn without_sack_single_losses_are_repaired_without_the_timer() {
+    for options in ["sack = false", "sack = false, timestamps = false"] {
+        let tables = run(&format!(
+            r#"
+            duration = "10 s"
+            stack = {{ profile = "linux-6.12", {options} }}
+            [[network.links]]
+            between = ["a", "b"]
+            rate = "10 Mbit/s"
+            delay = "20 ms"
+            queue = "400 packets"
+            loss = {{ kind = "listed", packets = [20, 100, 101, 300] }}
+            [[flows]]
+            from = "a"
+            to = "b"
+            traffic = {{ kind = "bulk", size = "1 MB" }}
+            "#
+        ));
+        // RFC 6582: three duplicate ACKs find a loss, a partial ACK the next.
+        assert_eq!(flows(&tables, "timeouts"), [0.0], "{options}");
+        assert_eq!(flows(&tables, "retransmitted_segments"), [4.0], "{options}");
+    }
+}
+
+#[test]
+fn a_handshake_that_lost_packets_gives_no_rtt_and_is_no_data_sent_again() {
+    let tables = run(r#"
+        duration = "20 s"
+        stack.profile = "linux-6.12"
+        network.links = [{ between = ["a", "b"], rate = "10 Mbit/s", delay = "10 ms", loss = "40 %" }]
+        [[flows]]
+        from = "a"
+        to = "b"
+        count = 50
+        traffic = { kind = "bulk", size = "5 kB" }
+        "#);
+    let sent = flows(&tables, "sent_segments");
+    let again = flows(&tables, "retransmitted_segments");
+    // 5 kB are 4 segments of 1448 bytes: what was sent beyond them was sent again.
+    for (flow, complete) in flows(&tables, "completion_s").iter().enumerate() {
+        assert!(complete.is_nan() || (sent[flow] - again[flow] - 4.0).abs() < 0.5, "flow {flow}");
+    }
+    let least = flows(&tables, "rtt_min_ms");
+    // 10 ms there and 10 ms back. Some flows have no sample: all of their data was sent twice.
+    assert!(least.iter().all(|rtt| rtt.is_nan() || *rtt > 20.0), "{least:?}");
+    assert!(least.iter().any(|rtt| rtt.is_nan()) && least.iter().any(|rtt| *rtt > 20.0));
 }
 
 #[test]
@@ -257,8 +320,9 @@ fn every_ack_is_a_sample_if_asked() {
         to = "b"
         traffic = { kind = "bulk", size = "144800 B" }
     "#);
-    // One for each of 100 segments, the last of which carries the peer's FIN.
-    assert_eq!(tables.samples.len(), 100);
+    // One for each of 100 segments, and one for the peer's FIN: it follows the last ACK, when the
+    // application has read to the end and closes. Linux gives 101 as well.
+    assert_eq!(tables.samples.len(), 101);
     let cwnd = tables.samples.integers("cwnd_segments").unwrap();
     assert_eq!(cwnd[..4], [Some(11), Some(12), Some(13), Some(14)]);
 }

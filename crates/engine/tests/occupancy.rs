@@ -1,0 +1,162 @@
+//! What waited in a queue between two looks at it.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use proptest::prelude::*;
+use tcplab_engine::{
+    Discipline, EndpointId, Event, LaneConfig, LaneId, LaneState, Loss, Network, Packet,
+    QueueLimit, RedConfig, RouteId,
+};
+use tcplab_units::{Duration, Time};
+
+#[derive(Clone, Copy, Debug)]
+struct Parcel(u32);
+
+impl Packet for Parcel {
+    fn wire_bytes(&self) -> u32 {
+        self.0
+    }
+    fn has_payload(&self) -> bool {
+        true
+    }
+}
+
+const LANE: LaneId = LaneId(0);
+const MILLISECOND: u128 = 1_000_000_000;
+
+/// One lane of 12 Mbit/s, where a packet of 1500 bytes takes a millisecond.
+fn world(discipline: Option<Discipline>, loss: Option<Loss>) -> (Network<Parcel>, RouteId) {
+    let lane = LaneConfig {
+        name: "a>b".into(),
+        rate: "12 Mbit/s".parse().unwrap(),
+        delay: Duration::from_millis(10),
+        jitter: Duration::ZERO,
+        queue: QueueLimit::Bytes(15_000),
+        discipline,
+        loss,
+    };
+    let mut network = Network::new([lane], 1);
+    let route = network.add_route(&[LANE], EndpointId(0));
+    (network, route)
+}
+
+/// RED that never drops by itself: it manages the queue as drop-tail does.
+fn idle_red() -> Discipline {
+    let (min, max) = (1 << 40, 1 << 41);
+    let packet_time = Duration::from_millis(1);
+    let config =
+        RedConfig { min, max, probability: 0.1, weight: 0.002, gentle: false, packet_time };
+    Discipline::Red { config, ecn: false }
+}
+
+fn pass(network: &mut Network<Parcel>, until: Duration) {
+    while let Some(event) = network.next(Time::ZERO + until) {
+        assert!(matches!(event, Event::Delivered { .. }));
+    }
+}
+
+fn sample(network: &mut Network<Parcel>, millis: u64) -> LaneState {
+    pass(network, Duration::from_millis(millis));
+    let now = network.now();
+    network.lane(LANE).sample(now)
+}
+
+/// Packets that entered are somewhere.
+fn is_conserved(state: &LaneState) -> bool {
+    let counters = state.counters;
+    let gone = counters.arrived_packets + counters.dropped_packets + counters.lost_packets;
+    counters.entered_packets == gone + state.queue_packets + state.transit_packets
+}
+
+#[test]
+fn a_burst_between_two_samples_is_seen() {
+    for discipline in [None, Some(idle_red())] {
+        let (mut network, route) = world(discipline, None);
+        for _ in 0..5 {
+            network.send(route, Parcel(1500));
+        }
+        // The first leaves at once. The others wait 1, 2, 3 and 4 ms: 10 ms together.
+        let state = sample(&mut network, 20);
+        let seen = state.occupancy;
+        assert_eq!((state.queue_packets, seen.max_packets, seen.max_bytes), (0, 4, 6000));
+        assert_eq!(seen.packet_ps, 10 * MILLISECOND);
+        assert_eq!(seen.byte_ps, 15_000 * MILLISECOND);
+        // Nothing more has waited after that.
+        let later = sample(&mut network, 40).occupancy;
+        assert_eq!((later.max_packets, later.packet_ps), (0, 10 * MILLISECOND));
+    }
+}
+
+#[test]
+fn what_waits_over_the_border_counts_on_both_sides() {
+    for discipline in [None, Some(idle_red())] {
+        let (mut network, route) = world(discipline, None);
+        for _ in 0..5 {
+            network.send(route, Parcel(1500));
+        }
+        // Until 2 ms 1, 2, 2 and 2 ms have been waited, and two packets remain.
+        let state = sample(&mut network, 2);
+        assert_eq!((state.queue_packets, state.transit_packets), (2, 3));
+        assert_eq!(state.occupancy.packet_ps, 7 * MILLISECOND);
+        let state = sample(&mut network, 20);
+        assert_eq!((state.occupancy.max_packets, state.occupancy.packet_ps), (2, 10 * MILLISECOND));
+        assert!(is_conserved(&state));
+    }
+}
+
+#[test]
+fn a_packet_is_lost_when_it_enters_the_wire() {
+    let loss = Loss::Listed { packets: vec![3] };
+    for discipline in [None, Some(idle_red())] {
+        let (mut network, route) = world(discipline, Some(loss.clone()));
+        for _ in 0..5 {
+            network.send(route, Parcel(1500));
+        }
+        // The third begins transmission at 2 ms.
+        for (millis, lost) in [(1, 0), (2, 1), (20, 1)] {
+            let state = sample(&mut network, millis);
+            assert_eq!(state.counters.lost_packets, lost, "at {millis} ms");
+            assert!(is_conserved(&state), "{state:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn two_ways_to_count_agree(
+        sent in prop::collection::vec((0u64..3_000, 40u32..=1500), 1..60),
+        samples in prop::collection::vec(1u64..20_000, 1..8),
+    ) {
+        let [mut drop_tail, mut managed] =
+            [None, Some(idle_red())].map(|discipline| {
+                let loss = Loss::Independent { probability: 0.1 };
+                let (mut network, route) = world(discipline, Some(loss));
+                let (mut sent, mut samples) = (sent.clone(), samples.clone());
+                let (mut at, mut due) = (0, samples.remove(0));
+                let mut states = Vec::new();
+                while !sent.is_empty() {
+                    let (gap, bytes) = sent.remove(0);
+                    at += gap;
+                    while due < at {
+                        pass(&mut network, Duration::from_micros(due));
+                        let now = network.now();
+                        states.push(network.lane(LANE).sample(now));
+                        due += if samples.is_empty() { 7_000 } else { samples.remove(0) };
+                    }
+                    pass(&mut network, Duration::from_micros(at));
+                    network.send(route, Parcel(bytes));
+                }
+                states.push(sample(&mut network, 1_000));
+                states
+            });
+        for state in drop_tail.iter().chain(&managed) {
+            prop_assert!(is_conserved(state), "{:?}", state);
+        }
+        // A drop-tail queue counts as sent what it has accepted.
+        for state in drop_tail.iter_mut().chain(&mut managed) {
+            state.counters.sent_packets = 0;
+            state.counters.sent_bytes = 0;
+            state.transit_packets = 0;
+        }
+        prop_assert_eq!(drop_tail, managed);
+    }
+}

@@ -1,0 +1,63 @@
+//! The flows and links of a plan behind the names in tables, and what paths cost.
+
+use std::cell::OnceCell;
+use std::collections::BTreeMap;
+use tcplab_model::{FlowPlan, Plan};
+use tcplab_units::Duration;
+
+/// The smallest packet of TCP: 20 bytes of IP and 20 of TCP, without options.
+const SMALLEST: u64 = 40;
+
+/// The flows and links of a plan by name.
+pub(crate) struct Names<'a> {
+    plan: &'a Plan,
+    flows: OnceCell<BTreeMap<&'a str, usize>>,
+    lanes: OnceCell<BTreeMap<&'a str, usize>>,
+}
+
+impl<'a> Names<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        Self { plan, flows: OnceCell::new(), lanes: OnceCell::new() }
+    }
+
+    /// The planned flow that a row is of: `NAME`, or `NAME#3` where it has many connections or sessions.
+    /// Tables mostly have the order of the plan, in which it has the place `hint`.
+    pub fn flow(&self, name: &str, hint: usize) -> Option<&'a FlowPlan> {
+        let flows = &self.plan.flows;
+        if let Some(flow) = flows.get(hint).filter(|flow| flow.name == name) {
+            return Some(flow);
+        }
+        let by_name = self.flows.get_or_init(|| {
+            flows.iter().enumerate().map(|(place, flow)| (flow.name.as_str(), place)).collect()
+        });
+        let place = by_name.get(name).or_else(|| by_name.get(name.rsplit_once('#')?.0))?;
+        Some(&flows[*place])
+    }
+
+    /// The number of a lane.
+    pub fn lane(&self, name: &str, hint: usize) -> Option<usize> {
+        let lanes = &self.plan.lanes;
+        if lanes.get(hint).is_some_and(|lane| lane.name == name) {
+            return Some(hint);
+        }
+        let by_name = self.lanes.get_or_init(|| {
+            lanes.iter().enumerate().map(|(place, lane)| (lane.name.as_str(), place)).collect()
+        });
+        by_name.get(name).copied()
+    }
+}
+
+/// Where the plan has what a label stands for, if the first text of the table is the run's id and the
+/// others follow in the order of the plan.
+pub(crate) fn hint(label: u32) -> usize {
+    (label as usize).wrapping_sub(1)
+}
+
+/// The least time in which a packet can go to the other end and another come back: propagation, and the
+/// transmission of the smallest packets at the highest rate that each lane ever has.
+pub(crate) fn least_rtt(plan: &Plan, flow: &FlowPlan) -> Duration {
+    let lanes = flow.forward.iter().chain(&flow.back).map(|&lane| &plan.lanes[lane]);
+    lanes.fold(flow.base_rtt, |sum, lane| {
+        sum + crate::capacity::highest_rate(lane).time_for(SMALLEST)
+    })
+}

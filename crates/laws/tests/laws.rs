@@ -1,0 +1,357 @@
+//! Each law, with tables that break it.
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+use tcplab_laws::{Broken, Law, check, check_stored};
+use tcplab_model::{Plan, Watch};
+use tcplab_tables::{
+    DropRow, FlowRow, FlowTotals, LaneTotals, LinkRow, Run, SampleRow, Tables, Totals,
+};
+
+/// A link of one byte a microsecond and 10 ms, and one flow of 10,000 bytes.
+const EXPERIMENT: &str = r#"
+duration = "300 ms"
+
+[[network.links]]
+between = ["a", "b"]
+rate = "8 Mbit/s"
+delay = "10 ms"
+queue = "5 packets"
+
+[[flows]]
+from = "a"
+to = "b"
+traffic = { kind = "bulk", size = "10 kB" }
+"#;
+
+fn plan(text: &str) -> Plan {
+    tcplab_model::from_toml(text).unwrap().plans(&tcplab_sim::backend()).unwrap().remove(0)
+}
+
+/// What stands in the tables of a run that keeps all laws.
+struct Rows {
+    flow: FlowRow,
+    samples: [SampleRow; 2],
+    links: [LinkRow; 2],
+    drops: [DropRow; 2],
+    packet_hops: u64,
+    totals: Totals,
+}
+
+/// Tables of such a run, after `edit`.
+fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
+    let mut tables = Tables::default();
+    let flows = &mut tables.flows;
+    let flow = FlowRow {
+        run: flows.label(&plan.id),
+        flow: flows.label("flow1"),
+        class: flows.label(""),
+        from: flows.label("a"),
+        to: flows.label("b"),
+        cc: flows.label("cubic"),
+        start_s: 0.0,
+        end_s: 0.1,
+        bytes: 10_000,
+        // 80,000 bits in 0.1 s, of 8 Mbit/s.
+        goodput_mbit_s: Some(0.8),
+        bottleneck: flows.label("a>b"),
+        bottleneck_share: Some(0.1),
+        completion_s: Some(0.1),
+        outcome: flows.label("completed"),
+        sent_segments: 9,
+        retransmitted_segments: 2,
+        timeouts: 0,
+        loss_episodes: 1,
+        rtt_min_ms: Some(20.08),
+        rtt_mean_ms: Some(22.0),
+        rtt_max_ms: Some(25.0),
+    };
+    let samples = &mut tables.samples;
+    let sample = SampleRow {
+        run: samples.label(&plan.id),
+        flow: samples.label("flow1"),
+        time_s: 0.05,
+        cwnd_segments: 10,
+        ssthresh_segments: None,
+        srtt_ms: Some(20.08),
+        rto_ms: 200.0,
+        in_flight_segments: 5,
+        acked_bytes: 1_000,
+        pacing_mbit_s: None,
+        delivery_rate_mbit_s: None,
+    };
+    let links = &mut tables.links;
+    let link = LinkRow {
+        run: links.label(&plan.id),
+        link: links.label("a>b"),
+        time_s: 0.1,
+        queue_packets: 2,
+        queue_bytes: 3_000,
+        queue_max_packets: 5,
+        queue_max_bytes: 7_500,
+        queue_mean_packets: 1.5,
+        queue_mean_bytes: 2_000.0,
+        dropped_packets: 1,
+        lost_packets: 1,
+        marked_packets: 0,
+        sent_packets: 9,
+        sent_bytes: 13_000,
+        utilisation: 0.1,
+    };
+    let drops = &mut tables.drops;
+    let drop = DropRow {
+        run: drops.label(&plan.id),
+        time_s: 0.06,
+        link: Some(drops.label("a>b")),
+        flow: Some(drops.label("flow1")),
+        bytes: 1500,
+        reason: drops.label("QUEUE_FULL"),
+    };
+    let lost = DropRow { time_s: 0.07, reason: drops.label("LOST_ON_THE_WIRE"), ..drop };
+    let there =
+        LaneTotals { entered: 12, arrived: 6, dropped: 1, lost: 1, queued: 2, in_transit: 2 };
+    let back = LaneTotals { entered: 5, arrived: 5, ..LaneTotals::default() };
+    let mut rows = Rows {
+        flow,
+        samples: [sample, SampleRow { time_s: 0.06, acked_bytes: 2_000, ..sample }],
+        links: [link, LinkRow { time_s: 0.2, ..link }],
+        drops: [drop, lost],
+        packet_hops: 11,
+        totals: Totals {
+            lanes: vec![there, back],
+            flows: vec![Some(FlowTotals { written_bytes: 10_000, sent_bytes: 10_000 })],
+        },
+    };
+    edit(&mut rows);
+    tables.flows.push(rows.flow);
+    rows.samples.into_iter().for_each(|row| tables.samples.push(row));
+    rows.links.into_iter().for_each(|row| tables.links.push(row));
+    rows.drops.into_iter().for_each(|row| tables.drops.push(row));
+    tables.totals = rows.totals;
+    tables.add_run(&Run {
+        id: &plan.id,
+        experiment: &plan.experiment,
+        backend: &plan.backend,
+        version: &plan.version,
+        seed: plan.seed,
+        repetition: plan.repetition,
+        simulated_s: plan.duration.as_secs_f64(),
+        packet_hops: rows.packet_hops,
+        swept: &plan.swept,
+    });
+    tables
+}
+
+fn verdict(edit: impl FnOnce(&mut Rows)) -> Result<(), Box<Broken>> {
+    let plan = plan(EXPERIMENT);
+    check(&plan, tables(&plan, edit)).map(|_| ())
+}
+
+/// The law that is broken, and in which row of which table.
+fn broken(edit: impl FnOnce(&mut Rows)) -> (Law, Option<(&'static str, usize)>) {
+    let broken = verdict(edit).unwrap_err();
+    (broken.law, broken.row.map(|row| (row.table, row.number)))
+}
+
+#[test]
+fn tables_that_are_right_pass() {
+    assert_eq!(verdict(|_| {}), Ok(()));
+}
+
+#[test]
+fn columns_hold_numbers() {
+    for value in [f64::NAN, f64::INFINITY] {
+        let seen = broken(|rows| rows.links[1].utilisation = value);
+        assert_eq!(seen, (Law::Value, Some(("links", 1))));
+        let seen = broken(|rows| rows.samples[0].rto_ms = value);
+        assert_eq!(seen, (Law::Value, Some(("samples", 0))));
+    }
+    let seen = broken(|rows| rows.samples[1].pacing_mbit_s = Some(f64::NEG_INFINITY));
+    assert_eq!(seen, (Law::Value, Some(("samples", 1))));
+    // Less than nothing of what cannot be less.
+    let seen = broken(|rows| rows.flow.timeouts = u64::MAX);
+    assert_eq!(seen, (Law::Value, Some(("flows", 0))));
+    // Where a value may be missing, it may.
+    assert_eq!(verdict(|rows| rows.samples[0].srtt_ms = None), Ok(()));
+}
+
+#[test]
+fn every_row_is_of_the_run() {
+    let (own, mut other) = (plan(EXPERIMENT), plan(EXPERIMENT));
+    other.id = "another".into();
+    let broken = check(&other, tables(&own, |_| {})).unwrap_err();
+    assert_eq!((broken.law, broken.row.unwrap().table), (Law::Value, "runs"));
+}
+
+#[test]
+fn times_are_in_order_and_within_the_run() {
+    let seen = broken(|rows| rows.samples[1].time_s = 0.04);
+    assert_eq!(seen, (Law::Time, Some(("samples", 1))));
+    let seen = broken(|rows| rows.links[1].time_s = 0.31);
+    assert_eq!(seen, (Law::Time, Some(("links", 1))));
+    let seen = broken(|rows| rows.drops[1].time_s = 0.05);
+    assert_eq!(seen, (Law::Time, Some(("drops", 1))));
+    let seen = broken(|rows| (rows.flow.start_s, rows.flow.end_s) = (0.2, 0.1));
+    assert_eq!(seen, (Law::Time, Some(("flows", 0))));
+}
+
+#[test]
+fn counts_never_fall() {
+    let seen = broken(|rows| rows.samples[1].acked_bytes = 999);
+    assert_eq!(seen, (Law::Time, Some(("samples", 1))));
+    let seen = broken(|rows| rows.links[1].sent_packets = 8);
+    assert_eq!(seen, (Law::Time, Some(("links", 1))));
+}
+
+#[test]
+fn nothing_is_faster_than_its_path() {
+    // Twice 10 ms, and twice 40 us for the smallest packet: 20.08 ms, and clocks that round to 1 us.
+    assert_eq!(verdict(|rows| rows.flow.rtt_min_ms = Some(20.079)), Ok(()));
+    let seen = broken(|rows| rows.flow.rtt_min_ms = Some(20.0789));
+    assert_eq!(seen, (Law::Rtt, Some(("flows", 0))));
+    let seen = broken(|rows| rows.flow.rtt_mean_ms = Some(25.1));
+    assert_eq!(seen, (Law::Rtt, Some(("flows", 0))));
+    let seen = broken(|rows| rows.samples[1].srtt_ms = Some(19.0));
+    assert_eq!(seen, (Law::Rtt, Some(("samples", 1))));
+}
+
+#[test]
+fn links_are_no_faster_than_their_rate() {
+    // 100,000 bytes in 0.1 s, a packet of 1500 that has just begun, and 3000 that wait.
+    assert_eq!(verdict(|rows| rows.links[1].sent_bytes = 13_000 + 101_500), Ok(()));
+    let seen = broken(|rows| rows.links[1].sent_bytes = 13_000 + 101_501);
+    assert_eq!(seen, (Law::Rate, Some(("links", 1))));
+    let seen = broken(|rows| {
+        rows.links[0].sent_bytes = 100_000 + 1_500 + 3_001;
+        rows.links[1].sent_bytes = rows.links[0].sent_bytes;
+    });
+    assert_eq!(seen, (Law::Rate, Some(("links", 0))));
+    let seen = broken(|rows| rows.links[0].utilisation = 1.001);
+    assert_eq!(seen, (Law::Rate, Some(("links", 0))));
+    // More than the path takes in the time that the flow had.
+    let seen = broken(|rows| {
+        (rows.flow.bytes, rows.flow.goodput_mbit_s) = (102_000, Some(8.16));
+        rows.flow.bottleneck_share = Some(1.02);
+    });
+    assert_eq!(seen, (Law::Rate, Some(("flows", 0))));
+}
+
+#[test]
+fn the_rate_is_that_of_the_time() {
+    let text = EXPERIMENT.replace(
+        "queue = \"5 packets\"",
+        "queue = \"5 packets\"\nrate_changes = [[\"150 ms\", \"80 Mbit/s\"]]",
+    );
+    let document = tcplab_model::from_toml(&text).unwrap();
+    let anything = tcplab_model::Backend { refuse: &|_| Vec::new(), ..tcplab_sim::backend() };
+    let plan = document.plans(&anything).unwrap().remove(0);
+    // Between the samples 50 ms at 1 byte/us and 50 ms at 10.
+    for (bytes, is_right) in [(551_500, true), (551_501, false)] {
+        let tables = tables(&plan, |rows| rows.links[1].sent_bytes = 13_000 + bytes);
+        assert_eq!(check(&plan, tables).is_ok(), is_right, "{bytes}");
+    }
+}
+
+#[test]
+fn queues_hold_what_they_have_room_for() {
+    let seen = broken(|rows| rows.links[0].queue_max_packets = 6);
+    assert_eq!(seen, (Law::Queue, Some(("links", 0))));
+    let seen = broken(|rows| rows.links[0].queue_max_packets = 1);
+    assert_eq!(seen, (Law::Queue, Some(("links", 0))));
+    // It begins with what waited in the row before.
+    let seen = broken(|rows| {
+        (rows.links[1].queue_packets, rows.links[1].queue_bytes) = (0, 0);
+        rows.links[1].queue_max_packets = 1;
+    });
+    assert_eq!(seen, (Law::Queue, Some(("links", 1))));
+    let seen = broken(|rows| rows.links[1].queue_mean_packets = 5.1);
+    assert_eq!(seen, (Law::Queue, Some(("links", 1))));
+    let seen = broken(|rows| rows.links[1].queue_bytes = 3_001);
+    assert_eq!(seen, (Law::Queue, Some(("links", 1))));
+}
+
+#[test]
+fn data_is_written_sent_and_received_in_this_order() {
+    let seen = broken(|rows| rows.flow.retransmitted_segments = 10);
+    assert_eq!(seen, (Law::Bytes, Some(("flows", 0))));
+    for (written_bytes, sent_bytes) in [(10_000, 9_999), (9_999, 10_000)] {
+        let totals = FlowTotals { written_bytes, sent_bytes };
+        let seen = broken(|rows| rows.totals.flows[0] = Some(totals));
+        assert_eq!(seen, (Law::Bytes, Some(("flows", 0))));
+    }
+}
+
+#[test]
+fn outcomes_and_numbers_agree() {
+    let at = (Law::Outcome, Some(("flows", 0)));
+    assert_eq!(broken(|rows| rows.flow.completion_s = None), at);
+    assert_eq!(broken(|rows| rows.flow.completion_s = Some(0.2)), at);
+    assert_eq!(broken(|rows| rows.flow.goodput_mbit_s = Some(0.9)), at);
+    assert_eq!(broken(|rows| rows.flow.bottleneck_share = Some(0.2)), at);
+    assert_eq!(broken(|rows| rows.flow.bottleneck_share = None), at);
+    assert_eq!(
+        broken(|rows| (rows.flow.goodput_mbit_s, rows.flow.bottleneck_share) = (None, None)),
+        at
+    );
+}
+
+#[test]
+fn flows_that_did_not_complete_have_no_time_of_completion() {
+    let plan = plan(EXPERIMENT);
+    for outcome in ["running", "unfinished", "partial", "reset", "timed out", "not started"] {
+        let mut tables = tables(&plan, |_| {});
+        let label = tables.flows.label(outcome);
+        let mut changed = Tables::default();
+        let Tables { samples, links, drops, totals, runs, .. } = tables.clone();
+        (changed.samples, changed.links, changed.drops) = (samples, links, drops);
+        (changed.totals, changed.runs) = (totals, runs);
+        for text in (0..).map_while(|number| tables.flows.text(number)) {
+            changed.flows.label(text);
+        }
+        let mut row = None;
+        self::tables(&plan, |rows| row = Some(rows.flow));
+        changed.flows.push(FlowRow { outcome: label, ..row.unwrap() });
+        let broken = check(&plan, changed).unwrap_err();
+        assert_eq!(broken.law, Law::Outcome, "{outcome}");
+    }
+}
+
+#[test]
+fn packets_do_not_vanish() {
+    let seen = broken(|rows| rows.totals.lanes[1].entered = 6);
+    assert_eq!(seen, (Law::Packets, None));
+    let seen = broken(|rows| rows.packet_hops = 12);
+    assert_eq!(seen, (Law::Packets, Some(("runs", 0))));
+}
+
+#[test]
+fn drops_are_those_that_were_counted() {
+    let seen = broken(|rows| rows.links[1].dropped_packets = 2);
+    assert_eq!(seen, (Law::Drops, Some(("links", 1))));
+    let seen = broken(|rows| {
+        rows.links[0].lost_packets = 0;
+        rows.links[1].lost_packets = 0;
+    });
+    assert_eq!(seen, (Law::Drops, Some(("links", 1))));
+    // After the last row only the count of the whole run tells.
+    let seen = broken(|rows| {
+        (rows.totals.lanes[0].dropped, rows.totals.lanes[0].arrived) = (2, 5);
+        rows.packet_hops = 10;
+    });
+    assert_eq!(seen, (Law::Drops, None));
+}
+
+#[test]
+fn the_message_names_the_law_and_the_row() {
+    let message = verdict(|rows| rows.flow.rtt_min_ms = Some(12.5)).unwrap_err().to_string();
+    for part in ["the law `rtt`", "12.5", "20.08 ms", "flows, row 0", "flow = \"flow1\""] {
+        assert!(message.contains(part), "{part} in {message}");
+    }
+}
+
+#[test]
+fn runs_keep_the_laws_and_so_do_their_tables_alone() {
+    let plan = plan(EXPERIMENT);
+    let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
+    assert_eq!(check_stored(&plan, &tables), Ok(()));
+    assert!(check(&plan, tables).is_ok());
+}

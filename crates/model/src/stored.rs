@@ -1,0 +1,86 @@
+//! Reads plans back that were written as JSON: those beside stored results.
+
+use crate::id;
+use crate::mistake::Mistake;
+use crate::plan::Plan;
+use crate::read::{Place, Read};
+use crate::schema::{Stack, StackPlan};
+use serde::de::{Deserialize, Deserializer, Error};
+use serde_json::Value;
+use std::sync::Arc;
+
+impl Plan {
+    /// Reads a plan from the JSON that it was written as.
+    ///
+    /// # Errors
+    /// The text is no plan, or not one of this version.
+    pub fn from_json(text: &str) -> Result<Self, String> {
+        let plan: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        plan.check_places()?;
+        Ok(plan)
+    }
+
+    /// The id that its content gives it: another one than its own where it was changed.
+    pub fn derived_id(&self) -> String {
+        id::id(&self.backend, &self.version, self.seed, &id::content(self))
+    }
+
+    /// Whether every number of a node or lane has one.
+    fn check_places(&self) -> Result<(), String> {
+        let (nodes, lanes) = (self.nodes.len(), self.lanes.len());
+        let ends = self.lanes.iter().flat_map(|lane| [lane.from, lane.to]);
+        let ends = ends.chain(self.flows.iter().flat_map(|flow| [flow.from, flow.to]));
+        let ways = self.flows.iter().flat_map(|flow| {
+            flow.forward.iter().chain(&flow.back).copied().chain([flow.bottleneck])
+        });
+        let ways = ways.chain(self.record.captures.iter().copied());
+        if ends.max().is_some_and(|node| node >= nodes) {
+            return Err("it names a node that it has not".into());
+        }
+        if ways.max().is_some_and(|lane| lane >= lanes) || lanes % 2 != 0 {
+            return Err("it names a link that it has not".into());
+        }
+        Ok(())
+    }
+}
+
+/// Reads a setting as it stands in an experiment.
+pub(crate) fn setting<'de, D: Deserializer<'de>, T: Read>(input: D) -> Result<T, D::Error> {
+    read(&Value::deserialize(input)?)
+}
+
+/// A setting, or null for none.
+pub(crate) fn optional<'de, D: Deserializer<'de>, T: Read>(
+    input: D,
+) -> Result<Option<T>, D::Error> {
+    let value = Value::deserialize(input)?;
+    if value.is_null() { Ok(None) } else { read(&value).map(Some) }
+}
+
+/// A setting that is shared.
+pub(crate) fn shared<'de, D: Deserializer<'de>, T: Read>(input: D) -> Result<Arc<T>, D::Error> {
+    setting(input).map(Arc::new)
+}
+
+/// A transport with every option decided.
+pub(crate) fn stack<'de, D: Deserializer<'de>>(input: D) -> Result<Arc<StackPlan>, D::Error> {
+    let mut value = Value::deserialize(input)?;
+    // In experiments the parameters of a congestion control stand beside its name.
+    if let Some(Value::Object(cc)) = value.get_mut("cc")
+        && let Some(Value::Object(params)) = cc.shift_remove("params")
+    {
+        cc.extend(params);
+    }
+    let stack: Stack = read(&value)?;
+    StackPlan::decided(stack).map(Arc::new).ok_or_else(|| Error::custom("an option is missing"))
+}
+
+fn read<T: Read, E: Error>(value: &Value) -> Result<T, E> {
+    let mut mistakes: Vec<Mistake> = Vec::new();
+    let read = T::read(value, &Place::Root, &mut mistakes);
+    match (read, mistakes.into_iter().next()) {
+        (Some(read), None) => Ok(read),
+        (_, Some(mistake)) => Err(E::custom(crate::Mistakes::from(mistake))),
+        (None, None) => Err(E::custom("a setting cannot be read")),
+    }
+}

@@ -1,0 +1,276 @@
+"""A hash over all that a class does: equal in every process, another if any part of it changes.
+
+Source text would not do: a REPL keeps none, and two classes of one factory have the same. Hashed is
+the code of all methods with whatever decides what the code does: default values, closures, class
+attributes, base classes, and the globals that the code names, through functions, classes and
+objects of the user's own to their ends. Libraries count by name and version.
+
+Nothing of a process gets in: no addresses, no order of sets, no file names, no line numbers.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import dis
+import functools
+import hashlib
+import sys
+import sysconfig
+import types
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+NOT_BEHAVIOUR = frozenset(
+    [
+        "__abstractmethods__",
+        "__annotate__",
+        "__annotate_func__",
+        "__annotations__",
+        "__annotations_cache__",
+        "__dataclass_fields__",
+        "__dict__",
+        "__doc__",
+        "__firstlineno__",
+        "__module__",
+        "__orig_bases__",
+        "__parameters__",
+        "__qualname__",
+        "__static_attributes__",
+        "__weakref__",
+        "_abc_impl",
+    ]
+)
+"""Attributes of classes that decide nothing, or that other attributes follow from."""
+
+PLAIN = (bool, bytes, complex, float, int, str, range, types.EllipsisType, types.NoneType)
+"""Types whose values have a `repr` that says all."""
+
+LOADS = frozenset(["LOAD_GLOBAL", "LOAD_NAME"])
+"""Instructions that look a name up in the globals."""
+
+LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
+
+
+class UnstableError(Exception):
+    """Something that is another in every process; says which, and by what way it is reached."""
+
+
+def fingerprint(thing: Any) -> str:
+    """The hash, in hexadecimal digits.
+
+    Raises:
+        UnstableError: Part of the thing has nothing that is equal in every process.
+    """
+    hashed = _Hash()
+    # The same bytes mean other instructions elsewhere.
+    hashed.words("python", sys.implementation.cache_tag or sys.version)
+    try:
+        hashed.value(thing, ())
+    except RecursionError:
+        raise UnstableError("too deeply nested") from None
+    return hashed.sum.hexdigest()
+
+
+class _Hash:
+    """A walk through values. A way says how one is reached: `on_ack`, `the global "x"`."""
+
+    def __init__(self) -> None:
+        self.sum = hashlib.sha256()
+        self._seen: dict[int, tuple[int, Any]] = {}
+
+    def words(self, *words: str) -> None:
+        for word in words:
+            encoded = word.encode(errors="surrogatepass")
+            self.sum.update(b"%d:%b" % (len(encoded), encoded))
+
+    def value(self, value: Any, way: tuple[str, ...]) -> None:
+        """Adds any value."""
+        kind = type(value)
+        if kind in PLAIN:
+            self.words(kind.__name__, repr(value))
+        elif kind is tuple:
+            self._sequence("tuple", value, way)
+        elif kind in (set, frozenset):
+            self._set(kind.__name__, value, way)
+        elif isinstance(value, types.CodeType):
+            self._code(value, way)
+        elif isinstance(value, types.ModuleType):
+            self.words("module", *_module(value.__name__))
+        elif id(value) in self._seen:
+            self.words("seen", str(self._seen[id(value)][0]))
+        else:
+            # Kept, so that nothing new gets its address.
+            self._seen[id(value)] = (len(self._seen), value)
+            self._large(value, way)
+
+    def _large(self, value: Any, way: tuple[str, ...]) -> None:
+        """Adds what may contain itself."""
+        if type(value) is list:
+            self._sequence("list", value, way)
+        elif type(value) is dict:
+            self._sequence("dict", [part for pair in value.items() for part in pair], way)
+        elif isinstance(value, (type, types.FunctionType)) and _is_of_library(value):
+            self.words("library", *_module(value.__module__), value.__qualname__)
+        elif isinstance(value, type):
+            self._class(value, way)
+        elif isinstance(value, types.FunctionType):
+            self._function(value, way)
+        elif isinstance(value, types.BuiltinFunctionType):
+            self._builtin(value, way)
+        elif isinstance(value, DESCRIPTORS):
+            self.words("descriptor", value.__name__)
+        elif (inner := _wrapped(value)) is not None:
+            self._sequence(type(value).__name__, inner, way)
+        else:
+            self._object(value, way)
+
+    def _sequence(self, what: str, values: Iterable[Any], way: tuple[str, ...]) -> None:
+        values = list(values)
+        self.words(what, str(len(values)))
+        for value in values:
+            self.value(value, way)
+
+    def _set(self, what: str, values: Iterable[Any], way: tuple[str, ...]) -> None:
+        """Adds a set, whose own order is another in every process."""
+        sums = []
+        for value in values:
+            alone = _Hash()
+            alone.value(value, way)
+            sums.append(alone.sum.hexdigest())
+        self.words(what, *sorted(sums))
+
+    def _named(self, values: Mapping[str, Any], way: tuple[str, ...], named: str = "{}") -> None:
+        for name, value in values.items():
+            self.words(name)
+            self.value(value, (*way, named.format(name)))
+
+    def _code(self, code: types.CodeType, way: tuple[str, ...]) -> None:
+        counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+        self.words("code", *map(str, counts))
+        for names in (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars):
+            self.words(str(len(names)), *names)
+        self.value(code.co_code, way)
+        self.value(code.co_exceptiontable, way)
+        self.value(code.co_consts, way)
+
+    def _function(self, function: types.FunctionType, way: tuple[str, ...]) -> None:
+        self.words("function")
+        way = way or (function.__name__,)
+        code = function.__code__
+        self._code(code, way)
+        self.value(function.__defaults__, (*way, "a default value"))
+        self.value(function.__kwdefaults__, (*way, "a default value"))
+        cells = zip(code.co_freevars, function.__closure__ or (), strict=True)
+        self._named({name: _content(cell) for name, cell in cells}, way, 'the outer variable "{}"')
+        if not _is_of_library(function, local=True):
+            known = function.__globals__
+            names = [name for name in dict.fromkeys(_globals(code)) if name in known]
+            self._named({name: known[name] for name in names}, way, 'the global "{}"')
+        self._named(vars(function), way)
+
+    def _class(self, cls: type, way: tuple[str, ...]) -> None:
+        self.words("class", cls.__name__)
+        self._sequence("bases", [type(cls), *cls.__bases__], way)
+        members = {name: vars(cls)[name] for name in sorted(vars(cls).keys() - NOT_BEHAVIOUR)}
+        self._named(members, way, f"{cls.__name__}.{{}}")
+
+    def _builtin(self, function: types.BuiltinFunctionType, way: tuple[str, ...]) -> None:
+        owner = function.__self__
+        self.words("builtin", function.__qualname__)
+        if owner is None or isinstance(owner, types.ModuleType):
+            self.words(*_module(function.__module__ or "builtins"))
+        else:
+            self.value(owner, way)
+
+    def _object(self, value: Any, way: tuple[str, ...]) -> None:
+        """Adds an object by what pickling would keep of it."""
+        try:
+            reduce = copyreg.dispatch_table.get(type(value))
+            parts = reduce(value) if reduce else value.__reduce_ex__(2)
+        except Exception:
+            kind = type(value)
+            name = kind.__qualname__
+            name = name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
+            raise UnstableError(f"{': '.join(way)}: an object of {name}") from None
+        if isinstance(parts, str):
+            self.words("name", *_module(type(value).__module__), parts)
+            return
+        make, arguments, *state = parts
+        # Items of lists and dicts come as iterators.
+        state = [list(part) if isinstance(part, Iterator) else part for part in state]
+        self._sequence("object", [make, arguments, *state], way)
+
+
+DESCRIPTORS = (
+    types.GetSetDescriptorType,
+    types.MemberDescriptorType,
+    types.MethodDescriptorType,
+    types.WrapperDescriptorType,
+    types.ClassMethodDescriptorType,
+)
+
+
+def _wrapped(value: Any) -> list[Any] | None:
+    """What is inside of something that wraps functions; what it remembers of calls is not."""
+    match value:
+        case staticmethod() | classmethod():
+            return [value.__func__]
+        case property():
+            return [value.fget, value.fset, value.fdel]
+        case types.MethodType():
+            return [value.__func__, value.__self__]
+        case functools.cached_property():
+            return [value.func]
+    return [value.__wrapped__] if hasattr(value, "__wrapped__") else None
+
+
+def _content(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _globals(code: types.CodeType) -> Iterator[str]:
+    """The names that code looks up outside of itself, in its order, with the code inside of it."""
+    for instruction in dis.get_instructions(code):
+        if instruction.opname in LOADS:
+            yield instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _globals(constant)
+
+
+def _is_of_library(thing: Any, *, local: bool = False) -> bool:
+    """Whether it came with Python or was installed, and has a name there; or with `local`, none."""
+    name = getattr(thing, "__module__", None) or "builtins"
+    if "<locals>" in thing.__qualname__ and not local:
+        # A library made it for its user.
+        return False
+    top = name.partition(".")[0]
+    if top == "__main__":
+        return False
+    if top in sys.stdlib_module_names or top == "tcplab":
+        return True
+    file = getattr(sys.modules.get(name), "__file__", None) or ""
+    return file.startswith(LIBRARIES)
+
+
+def _module(name: str) -> tuple[str, str]:
+    """A module by its name, with its version; one that has none, by its source."""
+    top = name.partition(".")[0]
+    module = sys.modules.get(top)
+    version = getattr(module, "__version__", None)
+    file = getattr(sys.modules.get(name), "__file__", None)
+    if isinstance(version, str):
+        return name, version
+    if top in sys.stdlib_module_names or file is None:
+        return name, ""
+    source = Path(file)
+    files = sorted(source.parent.rglob("*.py")) if source.name == "__init__.py" else [source]
+    try:
+        contents = [one.read_bytes() for one in files]
+    except OSError:
+        return name, ""
+    return name, hashlib.sha256(b"\0".join(contents)).hexdigest()

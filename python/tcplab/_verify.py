@@ -1,0 +1,280 @@
+"""Checks stored results: against their digest, against the laws, and by running them again."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+
+import polars as pl
+
+from tcplab import _core
+from tcplab._store import TABLES, OnDisk
+
+PLAN, DIGEST = "experiment.json", "digest.txt"
+
+RUN = re.compile(r"[0-9a-f]{16}")
+"""How the folder of a run is named: by the run's id."""
+
+PART = 50_000
+"""Rows handed over at once."""
+
+UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What polars raises for files that are no tables."""
+
+Find = Callable[[str, object], None]
+"""Takes where something is wrong, and what."""
+
+FAILED = (_core.ConfigError, _core.KernelError, _core.RunError, _core.InternalError)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is wrong with the stored results of one run."""
+
+    folder: Path
+    """The folder of the run."""
+    where: str
+    """The file in it."""
+    what: str
+    """What is wrong, and in which row."""
+
+    def __str__(self) -> str:
+        """In one line."""
+        what = " ".join(self.what.split())
+        return f"{self.folder}: {self.where}: {what}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came out of checking stored results."""
+
+    runs: Sequence[Path]
+    """The folders of the runs that were checked."""
+    findings: Sequence[Finding]
+    """What is wrong, in the order of the runs. Empty if all is well."""
+
+
+def verify(
+    results: str | PathLike[str] | Iterable[str | PathLike[str]],
+    *,
+    again: bool = False,
+    workers: int | None = None,
+) -> Verification:
+    """Checks stored results.
+
+    The tables of each run must have the digest that was stored with them, belong to the plan that
+    was stored with them, and keep the laws that no run may break. Every file must have its
+    checksum.
+
+    Args:
+        results: A folder of results, the folder of one run, or several of these.
+        again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
+            elapsed time, is the only value that may differ.
+        workers: How many runs are checked at once; by default as many as there are processors.
+
+    Raises:
+        ConfigError: There are no results at one of these places.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    if workers is not None and workers < 1:
+        raise ValueError(f"workers: {workers} is less than 1")
+    given = [results] if isinstance(results, (str, PathLike)) else results
+    folders = list(dict.fromkeys(folder for place in given for folder in _runs(Path(place))))
+    checks = _Checks(again)
+    found = checks.all(folders, workers or os.cpu_count() or 1)
+    return Verification(folders, [finding for findings in found for finding in findings])
+
+
+def _runs(place: Path) -> list[Path]:
+    """The folders of the runs at a place."""
+    if not place.is_dir():
+        what = "is not a folder" if place.exists() else "there is no such folder"
+        raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
+    if _is_run(place):
+        return [place]
+    try:
+        inside = sorted(folder for folder in place.iterdir() if _is_run(folder))
+    except OSError as error:
+        raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
+    if not inside:
+        raise _core.ConfigError(f"{place}: has no results of a run; expected results of tcplab run")
+    return inside
+
+
+def _is_run(folder: Path) -> bool:
+    if not folder.is_dir():
+        return False
+    return bool(RUN.fullmatch(folder.name)) or (folder / DIGEST).exists()
+
+
+@dataclass
+class _Checks:
+    """Checks of runs, side by side; all of them stop at once."""
+
+    again: bool
+    _watches: list[_core.Watch] = field(default_factory=list)
+
+    def all(self, folders: Sequence[Path], workers: int) -> list[list[Finding]]:
+        """What is wrong with each run."""
+        with ThreadPoolExecutor(min(workers, len(folders) or 1)) as pool:
+            futures: list[Future[list[Finding]]] = []
+            try:
+                futures += [pool.submit(self._check, folder) for folder in folders]
+                return [future.result() for future in futures]
+            except BaseException:
+                for future in futures:
+                    future.cancel()
+                for watch in list(self._watches):
+                    watch.stop()
+                raise
+
+    def _check(self, folder: Path) -> list[Finding]:
+        findings = []
+
+        def find(where: str, what: object) -> None:
+            findings.append(Finding(folder, where, str(what)))
+
+        plan = _plan(folder, find)
+        frames = _frames(folder, find)
+        if plan is None or frames is None:
+            return findings
+        digest = self._check_tables(folder, plan, frames, find)
+        if not findings and (damage := OnDisk(folder).damage()):
+            find(*damage)
+        if self.again and not findings:
+            self._run_again(folder, plan, frames, digest, find)
+        return findings
+
+    @staticmethod
+    def _check_tables(
+        folder: Path, plan: _core.Plan, frames: dict[str, pl.DataFrame], find: Find
+    ) -> str:
+        """Compares the digest and checks the laws; gives the digest that the tables have."""
+        try:
+            digest, broken = _restored(frames).check(plan)
+        except (TypeError, ValueError) as error:
+            find("tables", error)
+            return ""
+        try:
+            stored = (folder / DIGEST).read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            find(DIGEST, _reason(error))
+        else:
+            if stored != digest:
+                find("tables", f"do not have the digest of {DIGEST}: they were changed, or it was")
+        if broken is not None:
+            find("tables", broken)
+        return digest
+
+    def _run_again(
+        self,
+        folder: Path,
+        plan: _core.Plan,
+        frames: dict[str, pl.DataFrame],
+        digest: str,
+        find: Find,
+    ) -> None:
+        own = plan.version.split("+")[0]
+        if plan.backend == "sim" and own != _core.__version__:
+            what = f"version {own} made it, and this is {_core.__version__}"
+            find(PLAN, f"it cannot be run again: {what}")
+            return
+        watch = _core.Watch()
+        self._watches.append(watch)
+        try:
+            tables, computed, files = _core.run(plan, watch)
+        except FAILED as error:
+            find(PLAN, f"it cannot be run again: {error}")
+            return
+        finally:
+            self._watches.remove(watch)
+        if computed != digest:
+            new = {name: pl.DataFrame(frame) for name, frame in tables}
+            find("tables", f"run again, it has other results: {_difference(frames, new)}")
+        stored = OnDisk(folder).files()
+        for name, content in files:
+            if stored.get(name) != content:
+                find(name, "run again, it leaves another file")
+
+
+def _plan(folder: Path, find: Find) -> _core.Plan | None:
+    """The plan that was stored with the tables, if it is theirs."""
+    try:
+        plan = _core.Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        find(PLAN, _reason(error))
+        return None
+    if plan.id != folder.resolve().name:
+        find(PLAN, f"is of the run {plan.id}")
+    elif plan.derived_id != plan.id:
+        find(PLAN, "was changed: another id belongs to what it says")
+    else:
+        return plan
+    return None
+
+
+def _frames(folder: Path, find: Find) -> dict[str, pl.DataFrame] | None:
+    """The tables by name; nothing if one cannot be read."""
+    frames = {}
+    for name in TABLES:
+        path = folder / f"{name}.parquet"
+        try:
+            # Mapped into memory, a file that is cut short would end the process.
+            frames[name] = pl.read_parquet(path.read_bytes())
+        except UNREADABLE as error:
+            find(path.name, _reason(error))
+    return frames if len(frames) == len(TABLES) else None
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "is missing"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read: {error.strerror.lower()}"
+    first = str(error).strip().splitlines()
+    return f"cannot be read: {first[0] if first else type(error).__name__}"
+
+
+def _restored(frames: dict[str, pl.DataFrame]) -> _core.StoredTables:
+    """The tables, back in the form in which a run leaves them."""
+    tables = _core.StoredTables()
+    for name, frame in frames.items():
+        for column, kind, part in _parts(frame):
+            # Of the run's own columns it is the only one that no digest has.
+            values = [None] * len(part) if (name, column) == ("runs", "wall_s") else part.to_list()
+            tables.extend(name, column, kind, values)
+    return tables
+
+
+def _parts(frame: pl.DataFrame) -> Iterator[tuple[str, str, pl.Series]]:
+    """Each column with what it holds, part by part."""
+    for column in frame.iter_columns():
+        kind = {pl.String: "text", pl.Int64: "integer", pl.Float64: "number"}.get(
+            column.dtype.base_type()
+        )
+        if kind is None:
+            raise ValueError(f"the column `{column.name}` holds {column.dtype}")
+        for start in range(0, max(len(column), 1), PART):
+            yield column.name, kind, column.slice(start, PART)
+
+
+def _difference(stored: dict[str, pl.DataFrame], computed: dict[str, pl.DataFrame]) -> str:
+    """Where two runs first differ."""
+    for name in TABLES:
+        old, new = (frames[name].drop("wall_s", strict=False) for frames in (stored, computed))
+        if old.columns != new.columns:
+            return f"the columns of {name}"
+        if len(old) != len(new):
+            return f"{name} has {len(new)} rows, stored are {len(old)}"
+        for column in old.columns:
+            differ = old[column].ne_missing(new[column])
+            if differ.any():
+                row = differ.arg_max() or 0
+                values = f"{new[column][row]!r}, stored is {old[column][row]!r}"
+                return f"{name}, row {row}: `{column}` is {values}"
+    return "in the order of texts"

@@ -1,0 +1,45 @@
+"""tcplab verify RESULTS: whether stored results are what a run left, and keep the laws."""
+
+from __future__ import annotations
+
+import argparse
+from itertools import groupby
+from pathlib import Path
+
+import tcplab
+from tcplab.cli import _arguments
+
+NAME = "verify"
+HELP = "check stored results: against their digest, against the laws, and by running them again"
+
+FOUND = 1
+"""The exit status if something is wrong."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to check, and how."""
+    parser.add_argument(
+        "results",
+        type=Path,
+        nargs="+",
+        metavar="RESULTS",
+        help="a folder of results (DIR of tcplab run), or the folder of one run in it",
+    )
+    parser.add_argument(
+        "--again", action="store_true", help="run everything again and compare it bit for bit"
+    )
+    _arguments.add_workers(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prints a line for each run with something wrong, and the totals."""
+    checked = tcplab.verify(args.results, again=args.again, workers=args.workers)
+    wrong = 0
+    for folder, findings in groupby(checked.findings, key=lambda finding: finding.folder):
+        wrong += 1
+        said = (str(finding).removeprefix(f"{folder}: ") for finding in findings)
+        print(f"{folder}: {'; '.join(said)}")
+    number = len(checked.runs)
+    runs = "1 run" if number == 1 else f"{number} runs"
+    print(f"{runs} checked, {wrong} wrong")
+    return FOUND if wrong else 0

@@ -1,0 +1,234 @@
+"""The version of a class changes with all that it does, and with nothing else."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import functools
+import math
+import os
+import subprocess
+import sys
+import threading
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tcplab._fingerprint import UnstableError, fingerprint
+
+SCRIPT = """
+import collections, dataclasses, decimal, enum, fractions, functools, json, math, pathlib, re
+from collections import OrderedDict, namedtuple
+import tcplab as lab
+from tcplab.cc import CongestionControl, Control
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = "two"
+
+@dataclasses.dataclass
+class Config:
+    step: float = 2.0
+    names: set = dataclasses.field(default_factory=lambda: {"a", "b"})
+
+Point = namedtuple("Point", "x y")
+TABLE = {"b": frozenset(["x", "y", "z"]), "a": [1, 2.5, None, (True, b"x")]}
+config = Config(3.0)
+nothing = object()
+pattern = re.compile("a+")
+numbers = {fractions.Fraction(1, 3), decimal.Decimal("0.1"), Colour.RED, pathlib.PurePath("a")}
+
+@functools.lru_cache
+def helper(x, *, y=Point(1, 2)):
+    return math.sqrt(x) + y.x if x in {1, 2, 3, "four", "five"} else other(x)
+
+def other(x):
+    return helper(x - 1) if x > 1 else len(TABLE)
+
+class Base:
+    limit = OrderedDict(a=1)
+    @property
+    def width(self):
+        return self.limit["a"]
+    @functools.cached_property
+    def height(self):
+        return config.step
+
+def made(factor):
+    class Made(Base, CongestionControl):
+        __slots__ = ("cwnd",)
+        def __init__(self, init, mode=Colour.BLUE):
+            super().__init__()
+            self.cwnd = init.initial_window * factor
+        def on_ack(self, flow, ack):
+            self.cwnd += helper(ack.credit) + len(numbers) if nothing else pattern
+        def on_congestion(self, flow, event):
+            self.cwnd = min(json.loads("2"), collections.Counter("aab")["a"])
+        def control(self):
+            return Control(self.cwnd)
+        @staticmethod
+        def undefined():
+            return not_there_yet
+    return Made
+"""
+
+
+def in_a_process(seed: int) -> str:
+    program = SCRIPT + "\nfrom tcplab._fingerprint import fingerprint; print(fingerprint(made(2)))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONHASHSEED": str(seed)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+def test_it_is_the_same_in_every_process() -> None:
+    assert len({in_a_process(seed) for seed in range(6)}) == 1
+
+
+def of(source: str, **known: Any) -> str:
+    """The fingerprint of the class that a source defines last."""
+    names: dict[str, Any] = {"__name__": "__main__", **known}
+    exec(source, names)
+    return fingerprint([value for value in names.values() if isinstance(value, type)][-1])
+
+
+PLAIN = """
+import math
+K = 2
+TABLE = {"a": [1, 2]}
+def helper(x, y=1): return deeper(x) + y
+def deeper(x): return x * K
+class Base:
+    limit = 5
+    def width(self): return self.limit
+class Mine(Base):
+    step = 3
+    def on_ack(self, flow, ack, factor=2, *, power=1): return helper(ack) + math.sqrt(TABLE["a"][0])
+    def control(self): return 1
+"""
+
+CHANGES = {
+    "a constant": ("return 1", "return 2"),
+    "an operation": ("helper(ack) +", "helper(ack) -"),
+    "an attribute": ("self.limit", "self.least"),
+    "a default value": ("factor=2", "factor=3"),
+    "a default value by name": ("power=1", "power=2"),
+    "a class attribute": ("step = 3", "step = 4"),
+    "one of another type": ("step = 3", "step = 3.0"),
+    "a base class": ("limit = 5", "limit = 6"),
+    "a global of a function of a function": ("K = 2", "K = 3"),
+    "a default value of a function": ("y=1", "y=2"),
+    "deep in a table": ("[1, 2]", "[1, 3]"),
+    "a method more": ("    step = 3", "    step = 3\n    def on_undo(self, flow): pass"),
+    "another function of a module": ("math.sqrt", "math.cbrt"),
+    "another module": ("import math", "import cmath as math"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_changes_with_what_the_class_does(change: str) -> None:
+    old, new = CHANGES[change]
+    assert PLAIN.count(old) == 1
+    assert of(PLAIN) != of(PLAIN.replace(old, new))
+
+
+UNCHANGED = {
+    "a comment": ("step = 3", "step = 3  # segments"),
+    "lines": ("class Mine", "\n\n\nclass Mine"),
+    "a global that nobody uses": ("K = 2", "K = 2\nL = open"),
+    "a type": ("flow, ack,", "flow: int, ack: 'float',"),
+}
+
+
+@pytest.mark.parametrize("change", UNCHANGED)
+def test_it_does_not_change_with_the_rest(change: str) -> None:
+    old, new = UNCHANGED[change]
+    assert PLAIN.count(old) == 1
+    assert of(PLAIN) == of(PLAIN.replace(old, new))
+
+
+def test_it_knows_what_a_factory_closed_over() -> None:
+    def made(value: Any) -> type:
+        class Made:
+            def control(self) -> Any:
+                return value
+
+        return Made
+
+    assert fingerprint(made(2)) == fingerprint(made(2))
+    sums = [fingerprint(made(value)) for value in (2, 3, "2", 2.0, True, (2,), [2], {2}, None)]
+    assert len(set(sums)) == len(sums)
+    assert fingerprint(made(made(1))) != fingerprint(made(made(2)))
+
+
+def test_objects_count_by_what_they_hold() -> None:
+    @dataclasses.dataclass
+    class Config:
+        step: float
+
+    class Mode(enum.Enum):
+        SLOW = 1
+        FAST = 2
+
+    assert fingerprint(Config(1.0)) == fingerprint(Config(1.0))
+    assert fingerprint(Config(1.0)) != fingerprint(Config(2.0))
+    assert fingerprint(Mode.SLOW) != fingerprint(Mode.FAST)
+    assert fingerprint(functools.partial(max, 1)) != fingerprint(functools.partial(max, 2))
+    assert fingerprint(math.sin) != fingerprint(math.cos)
+    assert fingerprint([].append) != fingerprint([1].append)
+
+
+def test_what_contains_itself_comes_to_an_end() -> None:
+    loop: list[Any] = [1]
+    loop.append(loop)
+    other: list[Any] = [1]
+    other.append(other)
+    assert fingerprint(loop) == fingerprint(other) != fingerprint([1, [1]])
+
+
+def test_a_module_without_a_version_counts_by_its_source(tmp_path: Path) -> None:
+    sums = []
+    for text in ("X = 1\n", "X = 2\n", "__version__ = '1'\n", "__version__ = '1'\nX = 2\n"):
+        module = types.ModuleType("my_helpers")
+        module.__file__ = str(tmp_path / "my_helpers.py")
+        Path(module.__file__).write_text(text)
+        exec(text, vars(module))
+        sys.modules["my_helpers"] = module
+        sums.append(of("class Mine:\n    def control(self): return helpers.X", helpers=module))
+    del sys.modules["my_helpers"]
+    assert len(set(sums)) == 3
+    assert sums[2] == sums[3]
+
+
+UNSTABLE: dict[str, tuple[Callable[[], Any], str]] = {
+    "a file": (lambda: sys.__stdin__, "_io.TextIOWrapper"),
+    "a lock": (threading.Lock, "_thread.lock"),
+    "a generator": (lambda: (x for x in "ab"), "generator"),
+    "deep in a table": (lambda: {"a": [threading.Lock()]}, "_thread.lock"),
+}
+
+
+@pytest.mark.parametrize("what", UNSTABLE)
+def test_what_is_another_in_every_process_is_named(what: str) -> None:
+    make, kind = UNSTABLE[what]
+    source = "class Mine:\n    def control(self): return helper()\ndef helper(): return log"
+    with pytest.raises(UnstableError) as raised:
+        of(source, log=make())
+    assert str(raised.value) == (
+        f'Mine.control: the global "helper": the global "log": an object of {kind}'
+    )
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    nested: list[Any] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(UnstableError, match="too deeply nested"):
+        fingerprint(nested)

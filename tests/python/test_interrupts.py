@@ -1,0 +1,88 @@
+"""Ctrl-C ends everything soon, with one line and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import tcplab as lab
+
+MANY = lab.Experiment(
+    duration="1 h",
+    network=lab.Network(
+        dumbbell=lab.Dumbbell(pairs=100_000, rate="10 Gbit/s", delay="10 ms", queue="1000 packets")
+    ),
+    flows=[lab.Flow(from_="left1", to="right1")],
+    record=lab.Record(samples="off", links="off"),
+)
+
+SOON_S = 10.0
+"""Planning this on both backends takes a few times as long on a slow machine."""
+
+
+@contextmanager
+def interrupted_after(seconds: float) -> Iterator[pytest.ExceptionInfo[KeyboardInterrupt]]:
+    """Ctrl-C after a while; it must be heard soon."""
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt) as raised:
+        yield raised
+    timer.join()
+    assert raised.value.__cause__ is None
+    assert raised.value.__context__ is None or raised.value.__suppress_context__
+
+
+@pytest.mark.parametrize("backend", ["sim", "linux"])
+def test_planning_hears_it_at_once(backend: str) -> None:
+    began = time.monotonic()
+    MANY.plans(backend)
+    takes_s = time.monotonic() - began
+    began = time.monotonic()
+    with interrupted_after(takes_s / 8):
+        MANY.plans(backend)
+    assert time.monotonic() - began < takes_s * 0.8
+
+
+def test_runs_hear_it_and_say_what_is_kept(tmp_path: Path) -> None:
+    short = lab.Experiment(
+        duration="1 s",
+        network=lab.Network(chain=lab.Chain(rate="1 Gbit/s", delay="5 ms")),
+        flows=[lab.Flow(from_="client", to="server")],
+        record=lab.Record(samples="off", links="off"),
+        sweep={"duration": ["1 s", "100 h"]},
+    )
+    began = time.monotonic()
+    with interrupted_after(3.0) as raised:
+        lab.run(short, out=tmp_path, workers=2)
+    assert time.monotonic() - began < 3 + SOON_S
+    assert str(raised.value) == f"interrupted; 1 of 2 runs are finished and kept in {tmp_path}"
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_the_command_says_one_line_wherever_it_is(tmp_path: Path) -> None:
+    (tmp_path / "many.json").write_text(json.dumps(MANY.to_dict()))
+    program = "import sys; from tcplab_command import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "run", "many.json", "--on", "linux"]
+    for seconds in (0.0, 0.5, 1.0, 2.0):
+        process = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+        # Of the interpreter's own start nobody hears but itself.
+        while "polars" not in Path(f"/proc/{process.pid}/maps").read_text():
+            time.sleep(0.01)
+        time.sleep(seconds)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert time.monotonic() - began < SOON_S
+        assert process.returncode == 130
+        assert len(said.splitlines()) == 1
+        assert said.startswith("interrupted")

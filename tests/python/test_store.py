@@ -1,0 +1,210 @@
+"""Stored results are used again only if they are whole and of the run; disks may fail."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLES, Command
+
+import tcplab as lab
+
+Damage = Callable[[Path, Path], None]
+
+
+def turn(file: Path) -> None:
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def swap(run: Path, other: Path) -> None:
+    shutil.rmtree(run)
+    shutil.copytree(other, run)
+
+
+def put_file(folder: Path) -> None:
+    shutil.rmtree(folder)
+    folder.touch()
+
+
+def put_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+DAMAGES: dict[str, tuple[Damage, str]] = {
+    "a table cut short": (
+        lambda run, _: (run / "samples.parquet").write_bytes(b"PAR1"),
+        "samples.parquet is damaged, or of another run",
+    ),
+    "a bit turned over": (lambda run, _: turn(run / "links.parquet"), "links.parquet is damaged"),
+    "the table of another run": (
+        lambda run, other: shutil.copy(other / "flows.parquet", run / "flows.parquet"),
+        "flows.parquet is damaged, or of another run",
+    ),
+    "no table": (lambda run, _: (run / "drops.parquet").unlink(), "drops.parquet is missing"),
+    "no plan": (lambda run, _: (run / "experiment.json").unlink(), "experiment.json is missing"),
+    "no list": (lambda run, _: (run / "files.sha256").unlink(), "files.sha256 cannot be read"),
+    "a list that is none": (
+        lambda run, _: (run / "files.sha256").write_bytes(b"\xff\xfe\n"),
+        "files.sha256 is damaged",
+    ),
+    "an empty list": (
+        lambda run, _: (run / "files.sha256").write_text(""),
+        "experiment.json is not listed in files.sha256",
+    ),
+    "all of another run": (
+        swap,
+        "experiment.json is of another run",
+    ),
+    "a file in the place of the folder": (lambda run, _: put_file(run), "files.sha256 cannot be"),
+    "a folder in the place of a table": (
+        lambda run, _: put_folder(run / "runs.parquet"),
+        "runs.parquet cannot be read: is a directory",
+    ),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_results_that_do_not_agree_are_computed_anew(
+    damage: str, small: lab.Experiment, tmp_path: Path
+) -> None:
+    before = lab.run(small, out=tmp_path)
+    run, other = (plan.id for plan in small.plans()[1:3])
+    change, trouble = DAMAGES[damage]
+    change(tmp_path / run, tmp_path / other)
+    with pytest.warns(lab.TcplabWarning, match=f"{run}: {trouble}.*; the run is computed anew"):
+        after = lab.run(small, out=tmp_path)
+    assert after.computed == {run}
+    assert after.digests == before.digests
+    assert after.flows.equals(before.flows)
+    with warnings.catch_warnings(action="error"):
+        assert not lab.run(small, out=tmp_path).computed
+
+
+def test_files_of_others_are_no_results(small: lab.Experiment, tmp_path: Path) -> None:
+    lab.run(small, out=tmp_path)
+    run = small.plans()[0].id
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / run / "notes.txt").write_text("mine")
+    (tmp_path / run / "pictures").mkdir()
+    again = lab.run(small, out=tmp_path)
+    assert not again.computed
+    assert again.files(run) == {}
+
+
+def test_the_command_says_what_is_computed_anew(tcplab: Command, tmp_path: Path) -> None:
+    first = tcplab("run", EXAMPLES / "sweep.toml", "--out", "out", "--quiet")
+    runs = sorted(path for path in (tmp_path / "out").iterdir() if path.is_dir())
+    for run in runs:
+        (run / "samples.parquet").unlink()
+    again = tcplab("run", EXAMPLES / "sweep.toml", "--out", "out", "--quiet")
+    assert (again.returncode, again.stdout) == (0, first.stdout)
+    *named, counted = again.stderr.splitlines()
+    assert len(named) == 5
+    for line in named:
+        assert line.startswith("warning: out/")
+        assert line.endswith(": samples.parquet is missing; the run is computed anew")
+    more = len(runs) - 5
+    assert counted == f"warning: out: {more} more runs are computed anew for such a reason"
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
+        pytest.skip("nothing can be mounted here")
+    try:
+        yield disk
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def fill(disk: Path) -> None:
+    with (disk / "filler").open("wb", buffering=0) as file, suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+
+
+def test_a_disk_that_fills_up_keeps_what_is_finished(
+    tcplab: Command, small_disk: Path, tmp_path: Path
+) -> None:
+    text = (EXAMPLES / "sweep.toml").read_text().replace("repeat = 3", "repeat = 500")
+    assert "repeat = 500" in text
+    (tmp_path / "large.toml").write_text(text)
+    done = tcplab("run", "large.toml", "--out", "disk/out")
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: disk/out/")
+    assert line.endswith(": no space left on device")
+    runs = list((small_disk / "out").iterdir())
+    assert len(runs) >= 1
+    for run in runs:
+        assert lab._checksums.damage(run, lab._store.NEEDED) is None
+
+
+def test_a_full_disk_is_refused(tcplab: Command, small_disk: Path) -> None:
+    fill(small_disk)
+    done = tcplab("run", EXAMPLES / "first.toml", "--out", "disk/out")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"error: .*disk/out.*: no space left on device\n", done.stderr)
+    assert not list((small_disk / "out").iterdir())
+    assert [path.name for path in small_disk.iterdir() if path.name != "out"] == ["filler"]
+
+
+def test_a_disk_without_room_for_the_chart_keeps_the_tables(
+    tcplab: Command, small_disk: Path
+) -> None:
+    fill(small_disk)
+    done = tcplab("run", EXAMPLES / "first.toml", "--out", "out", "--chart", "disk/chart.svg")
+    assert done.returncode == 2
+    assert done.stderr == "error: disk/chart.svg: no space left on device\n"
+    assert "cubic" in done.stdout
+    assert [path.name for path in small_disk.iterdir()] == ["filler"]
+
+
+def test_a_folder_that_cannot_be_written_is_read(
+    tcplab: Command, small_disk: Path, small: lab.Experiment
+) -> None:
+    first = lab.run(small, out=small_disk)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    again = lab.run(small, out=small_disk)
+    assert not again.computed
+    assert again.digests == first.digests
+    done = tcplab("run", EXAMPLES / "first.toml", "--out", "disk")
+    message = "error: the folder disk cannot be written: read-only file system\n"
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", message)
+
+
+def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    long = small.replace(duration="600 s", repeat=20, sweep={})
+    gone = threading.Event()
+
+    def remove() -> None:
+        while not gone.is_set():
+            if len(list(out.glob("*"))) > 1:
+                shutil.rmtree(out, ignore_errors=True)
+                gone.set()
+
+    remover = threading.Thread(target=remove)
+    remover.start()
+    try:
+        with pytest.raises(OSError, match=r"[Nn]o such file") as raised:
+            lab.run(long, out=out)
+    finally:
+        gone.set()
+        remover.join()
+    assert str(out) in str(raised.value)
+    assert not out.exists() or not list(out.iterdir())

@@ -1,0 +1,49 @@
+"""Tables on the terminal: alignment, line breaks and numbers."""
+
+from __future__ import annotations
+
+import pytest
+from rich.cells import cell_len
+
+from tcplab.cli import _text
+from tcplab.cli._text import LEFT, Column
+
+
+def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
+    # Wide characters take two columns, combining ones none.
+    names = ["上海 東京", "cafe\u0301", "plain"]
+    text = _text.table([Column("flow", LEFT), Column("rate")], [[name, "1.00"] for name in names])
+    lines = text.split("\n")
+    # 4 wide characters and a blank, two blanks, and the 4 of a rate.
+    assert {cell_len(line) for line in lines} == {9 + 2 + 4}
+    assert all(line.endswith("1.00") for line in lines[2:])
+
+
+def test_what_is_too_wide_is_broken_by_the_same_measure() -> None:
+    said = "東京 " * 20 + "x" * 70
+    text = _text.table([Column("a", LEFT), Column("b")], [[said, "1"]], width=40)
+    assert max(map(cell_len, text.split("\n"))) <= 40
+    assert "".join(text.split("\n")[2:]).replace(" ", "").replace("1", "") == said.replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "decimals", "shown"),
+    [
+        (-0.0, 2, "0.00"),
+        (-0.004, 2, "0.00"),
+        (-0.006, 2, "-0.01"),
+        (1.5, 0, "2"),
+        (None, 2, "-"),
+        (float("nan"), 2, "-"),
+        (float("inf"), 2, "-"),
+    ],
+)
+def test_zero_is_never_negative_and_no_number_is_a_dash(
+    value: float | None, decimals: int, shown: str
+) -> None:
+    assert _text.number(value, decimals) == shown
+
+
+def test_differences_have_a_sign_unless_they_are_zero() -> None:
+    signed = [_text.number(value, 2, sign="+") for value in (0.5, -0.5, 0.001, -0.001)]
+    assert signed == ["+0.50", "-0.50", "0.00", "0.00"]

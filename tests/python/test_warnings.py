@@ -1,0 +1,135 @@
+"""Settings that do nothing, or hardly what was meant, are named once, with place and remedy."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+from conftest import EXAMPLES, Command
+
+import tcplab as lab
+
+TWO_LINKS = """\
+duration = "1 s"
+flows = [{ from = "a", to = "b" }]
+[[network.links]]
+between = ["a", "b"]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = "20 packets"
+[[network.links]]
+between = ["b", "a"]
+rate = "1 Mbit/s"
+delay = "10 ms"
+queue = "20 packets"
+"""
+
+SHORT_QUEUE = """\
+duration = "1 s"
+flows = [{ from = "client", to = "server" }]
+network.chain = { rate = "10 Mbit/s", delay = "0 ms", queue = "1 BDP" }
+"""
+
+SMALL_BUFFERS = """\
+duration = "1 s"
+network.chain = { rate = "10 Mbit/s", delay = "10 ms" }
+[[flows]]
+from = "client"
+to = "server"
+stack.wmem = "1000 B"
+[hosts.server]
+stack.rmem = "1459 B"
+[[flows]]
+from = "server"
+to = "client"
+"""
+
+NAMED = {
+    "two links": (
+        TWO_LINKS,
+        [
+            'line 8: network.links[1]: is never used: packets between "b" and "a" take the link of '
+            "network.links[0]; to use both, lead this one through a node of its own and choose "
+            "that with [[network.routes]]"
+        ],
+    ),
+    # 10 Mbit/s over no time is nothing; a queue has one packet at least.
+    "a queue of one packet": (
+        SHORT_QUEUE,
+        [
+            'line 3: network.chain.queue: "1 BDP" of client>server comes to 1 packet, because its '
+            "BDP is 0 kB: bursts of a few packets are dropped; to avoid that, give the size in "
+            'packets, like "20 packets"'
+        ],
+    ),
+    # An MTU of 1500 less 40 bytes of headers.
+    "small buffers": (
+        SMALL_BUFFERS,
+        [
+            "line 6: flows[0].stack.wmem: 1 kB is less than a segment, which has up to 1.46 kB: "
+            "Linux keeps a packet in spite of it, others send pieces; to avoid that, give 1.46 kB "
+            "or more",
+            "line 8: hosts.server.stack.rmem: 1.459 kB is less than a segment, which has up to "
+            "1.46 kB: no full segment ever fits into the window; to avoid that, give 1.46 kB or "
+            "more",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("what", NAMED)
+def test_what_hardly_is_meant_is_named_and_runs(what: str, tcplab: Command, tmp_path: Path) -> None:
+    text, said = NAMED[what]
+    (tmp_path / "odd.toml").write_text(text + "[sweep]\nseed = [1, 2, 3]\n")
+    lines = [f"warning: odd.toml: {line}" for line in said]
+    for command in (["check"], ["run", "--quiet"]):
+        done = tcplab(*command, "odd.toml")
+        assert done.returncode == 0
+        assert done.stderr.splitlines() == lines
+    with pytest.warns(lab.TcplabWarning) as warned:
+        results = lab.run(tmp_path / "odd.toml")
+    assert [str(one.message) for one in warned] == [f"{tmp_path}/odd.toml: {line}" for line in said]
+    assert warned[0].filename == __file__
+    assert results.plans[0].warnings == [f"{tmp_path}/odd.toml: {line}" for line in said]
+
+
+def test_no_example_is_warned_of() -> None:
+    for file in sorted(EXAMPLES.glob("*.toml")):
+        for plan in lab.load(file).plans("linux" if "linux" in file.stem else "sim"):
+            assert plan.warnings == [], file
+
+
+def test_a_sweep_names_the_line_of_the_value(tmp_path: Path) -> None:
+    (tmp_path / "odd.toml").write_text(
+        SHORT_QUEUE.replace("0 ms", "10 ms")
+        + '[sweep]\n"network.chain.delay" = [\n"10 ms",\n"1 ms",\n]\n'
+    )
+    plans = lab.load(tmp_path / "odd.toml").plans()
+    # 10 Mbit/s x 20 ms are 25,000 bytes, 17 packets; x 2 ms 2,500 bytes, 2 packets.
+    assert plans[0].warnings == []
+    (warning,) = plans[1].warnings
+    assert '"1 BDP" of client>server comes to 2 packets' in warning
+
+
+def test_links_that_nobody_uses_are_no_matter() -> None:
+    network = lab.Network(
+        links=[
+            lab.Link(between=["a", "b"], rate="10 Mbit/s", delay="10 ms"),
+            lab.Link(between=["b", "c"], rate="1 kbit/s", delay="0 ms"),
+        ]
+    )
+    flows = [lab.Flow(from_="a", to="b")]
+    experiment = lab.Experiment(duration="1 s", network=network, flows=flows)
+    with warnings.catch_warnings(action="error"):
+        lab.run(experiment)
+
+
+def test_a_kernel_for_a_backend_without_one_is_refused(tcplab: Command, tmp_path: Path) -> None:
+    done = tcplab("run", EXAMPLES / "first.toml", "--kernel", "6.12")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: kernel: the backend sim boots no kernel; choose the backend linux for it, on the "
+        "command line with `--on linux`\n"
+    )
+    assert not list(tmp_path.iterdir())
