@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import tcplab as lab
@@ -50,7 +51,7 @@ def survey(args: argparse.Namespace) -> None:
     kinds = list(KINDS)
     wanted = args.kind or kinds
     numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
-    by_kind: dict[str, list[Flow]] = {}
+    outcomes: dict[int, tuple[str, Sequence[Flow]]] = {}
     with ThreadPoolExecutor(args.workers) as pool:
         jobs = {pool.submit(_compared, args.seed, number): number for number in numbers}
         for job in as_completed(jobs):
@@ -59,7 +60,7 @@ def survey(args: argparse.Namespace) -> None:
             if isinstance(outcome, str):
                 print(f"{number:5} {kind:16} error: {outcome}", flush=True)
                 continue
-            by_kind.setdefault(kind, []).extend(outcome.flows)
+            outcomes[number] = kind, outcome.flows
             if outcome.first:
                 differing = sum(flow.difference is not None for flow in outcome.flows)
                 worst = max(flow.apart for flow in outcome.flows)
@@ -69,9 +70,12 @@ def survey(args: argparse.Namespace) -> None:
                     f"{outcome.first.difference} of {outcome.first.acks}",
                     flush=True,
                 )
-    print(table({kind: by_kind[kind] for kind in kinds if kind in by_kind}))
+    by_kind: dict[str, list[Flow]] = {}
+    for kind, flows in (outcomes[number] for number in sorted(outcomes)):
+        by_kind.setdefault(kind, []).extend(flows)
+    print(table(by_kind))
     if args.write:
-        write(by_kind, args.seed, len(numbers))
+        write(outcomes, args.seed)
 
 
 def _compared(seed: int, number: int) -> Outcome | str:

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from fuzz.compare import Flow
+from fuzz.draw import KINDS
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "parity.md"
 BEGIN, END = "<!-- begin: make fuzz -->", "<!-- end: make fuzz -->"
 BOUNDS = (0.001, 0.01, 0.1)
+NAMED = 0.01
 
 
 def table(by_kind: Mapping[str, Sequence[Flow]]) -> str:
@@ -19,7 +21,7 @@ def table(by_kind: Mapping[str, Sequence[Flow]]) -> str:
     rows = [heads, ["---", *["---:"] * (len(heads) - 1)]]
     rows += [_row(kind, flows) for kind, flows in by_kind.items()]
     rows.append(_row("all", [flow for flows in by_kind.values() for flow in flows]))
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    return _lines(rows)
 
 
 def _row(kind: str, flows: Sequence[Flow]) -> list[str]:
@@ -30,10 +32,30 @@ def _row(kind: str, flows: Sequence[Flow]) -> list[str]:
     return [kind, str(len(flows)), share, str(same), *map(str, apart)]
 
 
-def write(by_kind: Mapping[str, Sequence[Flow]], seed: int, count: int) -> None:
-    """Puts the table where the page of parity has its place for it."""
+def write(outcomes: Mapping[int, tuple[str, Sequence[Flow]]], seed: int) -> None:
+    """Puts the table where the page of parity has its place for it, and whose goodput is apart."""
+    by_kind: dict[str, list[Flow]] = {kind: [] for kind in KINDS}
+    far = [["number", "kind", "flow", "cc", "goodput apart", "first difference"], ["---"] * 6]
+    for number, (kind, flows) in sorted(outcomes.items()):
+        by_kind[kind].extend(flows)
+        far += [
+            [str(number), kind, flow.name, flow.cc, f"{flow.apart:.1%}", str(flow.difference)]
+            for flow in flows
+            if flow.apart > NAMED
+        ]
     page = PAGE.read_text()
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
-    command = f'`make fuzz ARGS="--seed {seed} --count {count}"`'
-    PAGE.write_text(f"{before}{BEGIN}\n\n{command}:\n\n{table(by_kind)}\n\n{END}{after}")
+    count = 1 + max(outcomes, default=0)
+    parts = [
+        f'{before}{BEGIN}\n\n`make fuzz ARGS="--seed {seed} --count {count}"`:\n',
+        table({kind: flows for kind, flows in by_kind.items() if flows}),
+        f"\nThose whose goodput is more than {NAMED:.0%} apart:\n",
+        _lines(far),
+        f"\n{END}{after}",
+    ]
+    PAGE.write_text("\n".join(parts))
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
