@@ -58,8 +58,7 @@ impl Acks {
     /// Data arrived, and the kernel's rules say when that is acknowledged.
     #[inline]
     pub fn on_arrival(&mut self, now: Time, arrived: Arrived, settings: &Settings) {
-        let linux =
-            self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(settings, arrived.since)));
+        let linux = self.linux.get_or_insert_with(|| Box::new(LinuxAcks::new(arrived.since)));
         self.due = self.due.min(linux.on_data(now, arrived, settings));
     }
 

@@ -165,7 +165,9 @@ impl Sender {
             Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows, self.agreed_mss))
         });
         (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
-        buffer.make_room(cwnd, has_window, unsent);
+        // Unless the ACK that may have made room found nothing that could leave.
+        buffer.tell_room_after_ack(cwnd, has_window, unsent);
+        buffer.poll(unsent);
         let taken = buffer.write(bytes, unsent, sizes);
         self.written += taken;
         taken
@@ -227,7 +229,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             self.flight.bursts.ends_pushed = buffer.send(bytes);
             let unsent = (self.written - self.nxt).saturating_sub(bytes);
-            buffer.make_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent);
+            buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent);
             if push == Push::One {
                 buffer.push = Push::Done;
             }

@@ -4,8 +4,8 @@ use crate::acks::Arrived;
 use crate::answer::Answer;
 use crate::ecn::Report;
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::receiver::Sized;
-use crate::segment::{Flags, Segment, clock};
+use crate::receiver::{Shape, Sized};
+use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
@@ -263,21 +263,21 @@ impl Endpoint {
         let may_grow = !self.is_pressed();
         let window_end = end + self.receive.offered(self.last_ack_sent);
         let has_sack = self.send.sack;
-        let sized = Sized {
+        let pushed = segment.flags.has(Flags::PUSH);
+        let shape = Shape {
             payload,
-            in_order,
-            echoed,
-            end,
-            window_end,
-            may_grow,
-            has_sack,
-            is_apart: false,
+            options: u64::from(segment.header_bytes() - IP_HEADER - TCP_HEADER),
+            usual_options: self.options().into(),
+            ends: pushed || segment.flags.has(Flags::FIN),
         };
-        let opened = self.receive.tune(now, sized);
+        let sized =
+            Sized { shape, in_order, echoed, end, window_end, may_grow, has_sack, is_apart: false };
+        let Some(tuned) = self.receive.tune(now, sized) else { return };
         let (holds, is_short) = self.receive.can_hold_window(self.last_ack_sent);
         let arrived = Arrived {
-            payload,
-            pushed: segment.flags.has(Flags::PUSH),
+            size: tuned.size,
+            full: tuned.full,
+            pushed,
             in_order,
             said: self.marks.on_segment(segment, &self.settings),
             has_gap: self.receive.has_gap(),
@@ -289,7 +289,7 @@ impl Endpoint {
             acked: self.last_ack_sent,
             window: self.receive.offered(self.last_ack_sent),
             holds,
-            opened,
+            opened: tuned.opened,
             is_short,
             since: self.receive.since(),
             srtt: self.send.rtt.srtt(),

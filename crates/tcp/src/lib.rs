@@ -47,6 +47,7 @@ mod input;
 mod memory;
 mod output;
 mod pacing;
+mod pages;
 mod path_mtu;
 mod rack;
 mod ranges;

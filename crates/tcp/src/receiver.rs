@@ -2,11 +2,13 @@
 
 mod autotune;
 mod blocks;
+mod full_size;
 mod linux;
 mod packets;
 
-pub(crate) use autotune::Sized;
 use autotune::Window;
+pub(crate) use autotune::{Sized, Tuned};
+pub(crate) use full_size::{Shape, Size};
 
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment};
@@ -143,10 +145,10 @@ impl Receiver {
         }
     }
 
-    /// A segment was taken: the window may open further for it. Says whether it does.
+    /// A segment was taken: the window may open further for it.
     #[inline]
-    pub fn tune(&mut self, now: Time, sized: Sized) -> bool {
-        self.linux.as_mut().is_some_and(|linux| linux.earn(now, sized))
+    pub fn tune(&mut self, now: Time, sized: Sized) -> Option<Tuned> {
+        self.linux.as_mut().map(|linux| linux.earn(now, sized))
     }
 
     /// The connection stands.

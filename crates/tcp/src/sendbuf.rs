@@ -2,6 +2,7 @@
 //! grows with the window, and the application sleeps while it is full (`tcp_sendmsg_locked`,
 //! `tcp_sndbuf_expand`, `sk_stream_write_space`).
 
+use crate::pages::{self, MOST_PAGES, PAGE};
 use sent::Sent;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -21,9 +22,6 @@ const FEWEST: u64 = 10;
 const FIRST: u64 = 16_384;
 /// The most that a program writes at once: the pipe of `sendfile`.
 const CHUNK: u64 = 65_536;
-/// Pages that a packet can refer to (`MAX_SKB_FRAGS`), and their size.
-const MOST_PAGES: u64 = 17;
-const PAGE: u64 = 4096;
 
 /// How what was just written is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,19 +74,18 @@ pub(crate) struct SendBuffer {
     reached: u64,
     /// Where all that was written ends.
     end: u64,
-    /// Where the program's calls began that are not acknowledged, and the last one before: what a call
-    /// writes lies in pages from its beginning on.
-    calls: VecDeque<u64>,
-    /// The next write begins a call.
-    begins_call: bool,
-    /// Written of the program's chunk.
+    /// Where the program's chunk began.
     chunk: u64,
     /// The most bytes of a packet, as it was when the chunk began or the program woke.
     packet: u64,
     /// Bytes written since a packet was last pushed.
     unpushed: u64,
-    /// The application sleeps until there is room.
-    is_full: bool,
+    /// The application waits for room.
+    sleeps: bool,
+    /// It is told when there is (`SOCK_NOSPACE`).
+    owes_room: bool,
+    /// An ACK has come since then that may have made some.
+    is_acked: bool,
     /// A call of the application is not done: it goes on with what is left of it.
     is_in_call: bool,
     /// The memory of the host runs short: the buffer does not grow.
@@ -127,12 +124,12 @@ impl SendBuffer {
             cut: None,
             reached: 1,
             end: 1,
-            calls: VecDeque::from([1]),
-            begins_call: false,
-            chunk: 0,
+            chunk: 1,
             packet: 0,
             unpushed: 0,
-            is_full: false,
+            sleeps: false,
+            owes_room: false,
+            is_acked: false,
             is_in_call: false,
             is_tight: false,
             lowat: None,
@@ -147,7 +144,7 @@ impl SendBuffer {
     /// The application writes without having been told of room: what the last packet can still take is
     /// looked at in any case.
     pub fn try_again(&mut self) {
-        self.is_full = false;
+        self.sleeps = false;
         self.packet = 0;
     }
 
@@ -163,7 +160,6 @@ impl SendBuffer {
         self.reached += bytes;
         self.end += bytes;
         self.note_sent(bytes, true);
-        self.chunk = bytes;
     }
 
     /// Bytes of memory that it takes.
@@ -183,10 +179,10 @@ impl SendBuffer {
     pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
         let mut taken = 0;
         self.push = Push::Pending;
-        if self.chunk == 0 || self.packet == 0 {
+        if !self.is_in_chunk() || self.packet == 0 {
             self.packet = sizes.packet;
         }
-        while taken < bytes && !self.is_full {
+        while taken < bytes && !self.sleeps {
             let left = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
             let mut room = left;
             if room > 0 {
@@ -199,13 +195,13 @@ impl SendBuffer {
             if room == 0 {
                 if self.used >= self.limit || self.lowat.is_some_and(|most| unsent + taken >= most)
                 {
-                    self.is_full = true;
-                    if self.chunk > 0 {
+                    (self.sleeps, self.owes_room) = (true, true);
+                    if self.is_in_chunk() {
                         self.push_tail();
                         self.small = Small::Always;
                     }
                     if self.lowat.is_some() {
-                        (self.chunk, self.begins_call) = (0, true);
+                        self.chunk = self.end;
                     }
                     break;
                 }
@@ -213,31 +209,31 @@ impl SendBuffer {
                 self.used += OVERHEAD;
                 continue;
             }
-            let copied = room.min(bytes - taken).min(CHUNK - self.chunk);
+            let chunk_end = pages::start(self.chunk) + CHUNK;
+            let copied = room.min(bytes - taken).min(chunk_end - self.end);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
                 // With a new chunk there is more behind what was pushed.
-                tail.push &= self.chunk > 0;
+                tail.push &= self.end > self.chunk;
             }
             self.used += copied;
             self.end += copied;
             taken += copied;
-            self.chunk += copied;
             self.unpushed += copied;
             let is_forced = self.unpushed > sizes.half_window;
             self.small = if taken == bytes {
                 Small::Alone
-            } else if self.chunk == CHUNK {
+            } else if self.end == chunk_end {
                 Small::Never
             } else {
                 Small::Always
             };
             let is_filled = copied == left;
-            if taken == bytes || (is_forced && (is_filled || self.chunk == CHUNK)) {
+            if taken == bytes || (is_forced && (is_filled || self.end == chunk_end)) {
                 self.push_tail();
             }
-            if self.chunk == CHUNK {
-                self.chunk = 0;
+            if self.end == chunk_end {
+                self.chunk = self.end;
                 break;
             }
             if is_forced && is_filled {
@@ -250,7 +246,7 @@ impl SendBuffer {
         }
         self.is_filled &= taken == 0;
         self.is_in_call =
-            taken < bytes && (self.chunk > 0 || (self.is_full && self.lowat.is_none()));
+            taken < bytes && (self.is_in_chunk() || (self.sleeps && self.lowat.is_none()));
         taken
     }
 
@@ -259,34 +255,16 @@ impl SendBuffer {
         self.is_in_call
     }
 
-    /// Pages that hold what was written from `start` to `end`.
-    fn pages(&self, start: u64, end: u64) -> u64 {
-        let first = self.calls.partition_point(|&call| call <= start).saturating_sub(1);
-        let mut pages = 0;
-        for (place, &call) in self.calls.iter().enumerate().skip(first) {
-            let (from, to) =
-                (start.max(call), end.min(self.calls.get(place + 1).map_or(end, |&at| at)));
-            if from < to {
-                pages += (to - 1 - call) / PAGE - (from - call) / PAGE + 1;
-            }
-        }
-        pages
+    /// Some of the program's chunk has been written.
+    fn is_in_chunk(&self) -> bool {
+        self.end > self.chunk
     }
 
     /// How many bytes more fit into the pages of the last packet.
-    fn page_room(&mut self) -> u64 {
-        if std::mem::take(&mut self.begins_call) && self.calls.back() != Some(&self.end) {
-            self.calls.push_back(self.end);
-        }
+    fn page_room(&self) -> u64 {
         let bytes = self.unsent.back().map_or(0, |tail| tail.bytes);
-        let used = self.pages(self.end - bytes, self.end);
-        let begun = (self.end - self.calls.back().map_or(self.end, |&call| call)) % PAGE;
-        let rest = if begun > 0 { PAGE - begun } else { 0 };
-        if bytes == 0 && begun > 0 {
-            // A packet that begins within a page.
-            return rest + PAGE * (MOST_PAGES - 1);
-        }
-        rest + PAGE * MOST_PAGES.saturating_sub(used)
+        let begins = pages::start(self.end - bytes);
+        begins + PAGE * MOST_PAGES - self.end
     }
 
     /// The receiver's application is to hear of all that was written.
@@ -302,25 +280,54 @@ impl SendBuffer {
         self.is_filled = false;
         self.push = Push::Pending;
         self.small = Small::Alone;
+        self.is_acked = self.owes_room;
     }
 
-    /// An ACK has been dealt with: there may be room. `has_window`: the sender could send more.
+    /// What an ACK lets go has left.
+    #[inline]
+    pub fn tell_room_after_ack(&mut self, cwnd: u64, has_window: bool, unsent: u64) {
+        if std::mem::take(&mut self.is_acked) {
+            self.tell_room(cwnd, has_window, unsent);
+        }
+    }
+
+    /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the sender
+    /// could send more.
     ///
     /// `unsent`: bytes that have not left.
-    pub fn make_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) {
-        if !self.is_full {
+    pub fn tell_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) {
+        if !self.owes_room {
             return;
         }
         if has_window && !self.is_tight {
             self.expand(cwnd);
         }
-        let free = self.limit.saturating_sub(self.used);
-        self.is_full = free < self.used / 2
-            || self.used >= self.limit
-            || self.lowat.is_some_and(|most| 2 * unsent >= most);
-        if !self.is_full {
-            self.packet = 0;
+        if self.has_room(unsent) {
+            self.owes_room = false;
+            if self.lowat.is_none() {
+                self.try_again();
+            }
         }
+    }
+
+    /// An application that does not wait in its calls looks whether there is room (`tcp_poll`): what has
+    /// left since it was told may have taken it.
+    pub fn poll(&mut self, unsent: u64) {
+        if self.sleeps && self.lowat.is_some() {
+            if self.has_room(unsent) {
+                self.try_again();
+            } else {
+                self.owes_room = true;
+            }
+        }
+    }
+
+    /// There is enough to be worth waking for (`__sk_stream_is_writeable`).
+    fn has_room(&self, unsent: u64) -> bool {
+        let free = self.limit.saturating_sub(self.used);
+        free >= self.used / 2
+            && self.used < self.limit
+            && self.lowat.is_none_or(|most| 2 * unsent < most)
     }
 
     /// Bytes of the packet that is to leave next, made as large as `wanted` with the one after it, once
@@ -398,5 +405,42 @@ mod tests {
         assert!(buffer.unsent[1].push);
         buffer.write(u64::MAX, 0, Sizes { half_window: u64::MAX, ..forced });
         assert!(!buffer.unsent[1].push);
+    }
+
+    /// An application that waits in `poll`, with a buffer like this.
+    fn polled(limit: u64, used: u64) -> SendBuffer {
+        let mut buffer = SendBuffer::new(limit, 10, 2, 1460);
+        (buffer.limit, buffer.used, buffer.lowat) = (limit, used, Some(1 << 17));
+        (buffer.sleeps, buffer.owes_room) = (true, true);
+        buffer
+    }
+
+    #[test]
+    fn what_leaves_behind_the_news_of_room_may_take_it() {
+        // tcp_poll: of 113,152 bytes 38,376 are free, more than half of the 74,776 in use; with one packet
+        // more that a burst was cut off from, 37,416 are, less than half of 75,736.
+        let mut buffer = polled(113_152, 74_776);
+        buffer.tell_room(12, false, 50_000);
+        assert!(!buffer.owes_room);
+        buffer.used += OVERHEAD;
+        buffer.poll(48_000);
+        assert!(buffer.sleeps && buffer.owes_room);
+        buffer.used -= 2 * OVERHEAD;
+        buffer.poll(47_000);
+        assert!(!buffer.sleeps);
+    }
+
+    #[test]
+    fn an_application_hears_of_room_while_it_pauses() {
+        // tcp_data_snd_check, after each ACK, whatever it lets go; the buffer grows where the window has
+        // room: 2 windows of 80 segments, each 4,096 and 256 bytes.
+        let mut buffer = polled(200_000, 180_000);
+        buffer.most = 1 << 20;
+        buffer.tell_room_after_ack(80, true, 50_000);
+        assert!(buffer.owes_room, "no ACK has come");
+        buffer.look_again();
+        buffer.tell_room_after_ack(80, true, 50_000);
+        assert_eq!((buffer.limit, buffer.owes_room), (2 * 80 * (4096 + 256), false));
+        assert!(buffer.sleeps, "it looks when it goes on");
     }
 }

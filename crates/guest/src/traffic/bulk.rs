@@ -1,6 +1,7 @@
 //! One connection that sends as fast as it can.
 
 use super::connections::{Connection, End};
+use super::streams::Sent;
 use super::{Flow, sockets, streams};
 use crate::clock;
 use crate::failure::Failure;
@@ -17,7 +18,7 @@ pub(super) fn send(flow: Flow, size: Option<u64>) -> Result<(), Failure> {
 /// Connects, sends so much or without end, and closes.
 pub(super) fn send_over(flow: Flow, number: usize, socket: (OwnedFd, u16), size: Option<u64>) {
     let Some((connection, socket)) = sockets::connect(flow, number, socket) else { return };
-    match streams::send(&socket, size) {
+    match Sent::default().send(&socket, size) {
         Ok(()) => streams::finish(&connection, socket),
         Err(error) => connection.end(End::broken(error)),
     }

@@ -1,6 +1,7 @@
 //! One connection that sends as fast as it can, at times.
 
 use super::connections::{Connection, End};
+use super::streams::Sent;
 use super::{Flow, bulk, sockets, streams};
 use crate::clock;
 use crate::failure::{Failure, Trying};
@@ -29,9 +30,10 @@ pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
     ioctl_fionbio(&socket, true).trying(|| "FIONBIO".into())?;
     let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC)
         .trying(|| "timerfd_create".into())?;
+    let mut sent = Sent::default();
     for &(from, until) in periods {
         clock::sleep_until(flow.at(from));
-        if let Err(error) = send_until(&socket, &timer, flow.at(until)) {
+        if let Err(error) = send_until(&socket, &mut sent, &timer, flow.at(until)) {
             connection.end(End::broken(error));
             return Ok(());
         }
@@ -42,12 +44,12 @@ pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
 
 /// Keeps the socket full until then. A timer ends it, because the kernel takes a timeout of `poll` as
 /// something that may be late.
-fn send_until(socket: &OwnedFd, timer: &OwnedFd, end: u64) -> Result<(), Errno> {
+fn send_until(socket: &OwnedFd, sent: &mut Sent, timer: &OwnedFd, end: u64) -> Result<(), Errno> {
     let never = Timespec { tv_sec: 0, tv_nsec: 0 };
     let ends = Itimerspec { it_interval: never, it_value: clock::timespec(end) };
     timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &ends)?;
     while clock::now() < end {
-        match streams::send_some(socket, u64::MAX) {
+        match sent.send_some(socket, u64::MAX) {
             Ok(_) | Err(Errno::AGAIN) => {}
             Err(error) => return Err(error),
         }

@@ -1,6 +1,7 @@
 //! One connection with questions and answers.
 
 use super::connections::End;
+use super::streams::Sent;
 use super::{Flow, sockets, streams};
 use crate::clock;
 use crate::failure::Failure;
@@ -47,11 +48,12 @@ pub(super) fn ensure_audible(request: u64) -> Result<(), Failure> {
 }
 
 fn ask_all(socket: &OwnedFd, exchange: Exchange, received: &mut u64) -> Result<(), Errno> {
+    let mut sent = Sent::default();
     for number in 0..exchange.count.unwrap_or(u64::MAX) {
         if number > 0 && exchange.think > 0 {
             clock::sleep_until(clock::now() + exchange.think);
         }
-        ask_once(socket, exchange.request, exchange.response, received)?;
+        ask_once(socket, &mut sent, exchange.request, exchange.response, received)?;
     }
     Ok(())
 }
@@ -59,11 +61,12 @@ fn ask_all(socket: &OwnedFd, exchange: Exchange, received: &mut u64) -> Result<(
 /// Asks, and waits for all of the answer.
 pub(super) fn ask_once(
     socket: &OwnedFd,
+    sent: &mut Sent,
     request: u64,
     response: u64,
     received: &mut u64,
 ) -> Result<(), Errno> {
-    streams::send(socket, Some(request))?;
+    sent.send(socket, Some(request))?;
     let answer = streams::receive(socket, response)?;
     *received += answer;
     if answer < response { Err(Errno::CONNRESET) } else { Ok(()) }
@@ -82,8 +85,9 @@ pub(super) fn answer(flow: Flow, exchange: Exchange) -> Result<(), Failure> {
 
 /// Answers until the client closes.
 fn answer_all(socket: &OwnedFd, exchange: Exchange) -> Result<(), Errno> {
+    let mut sent = Sent::default();
     while streams::receive(socket, exchange.request)? == exchange.request {
-        streams::send(socket, Some(exchange.response))?;
+        sent.send(socket, Some(exchange.response))?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 use super::connections::{Connection, End};
 use super::pool::in_thread;
 use super::requests::{ask_once, ensure_audible};
+use super::streams::Sent;
 use super::{Flow, sockets, streams};
 use crate::channel;
 use crate::clock;
@@ -70,7 +71,8 @@ fn ask_over_one(flow: Flow, sessions: Sessions, connection: usize) -> Result<(),
     let socket = sockets::to_connect(flow, connection)?;
     let port = socket.1;
     let Some((session, socket)) = sockets::connect(flow, connection, socket) else { return Ok(()) };
-    let mut has_come = load(flow, sessions, connection, &socket, &session);
+    let mut sent = Sent::default();
+    let mut has_come = load(flow, sessions, connection, (&socket, &mut sent), &session);
     while has_come
         && sessions.spec.persistent
         && let Some(number) = sessions.take()
@@ -78,7 +80,7 @@ fn ask_over_one(flow: Flow, sessions: Sessions, connection: usize) -> Result<(),
         channel::begin_session(port, &Report::Session { flow: flow.number, number, port });
         sessions.served[connection].store(number, Ordering::Relaxed);
         let session = Connection::begin(flow.number, number, port, flow.elapsed());
-        has_come = load(flow, sessions, number, &socket, &session);
+        has_come = load(flow, sessions, number, (&socket, &mut sent), &session);
     }
     Ok(())
 }
@@ -88,12 +90,12 @@ fn load(
     flow: Flow,
     sessions: Sessions,
     number: usize,
-    socket: &OwnedFd,
+    (socket, sent): (&OwnedFd, &mut Sent),
     session: &Connection,
 ) -> bool {
     let (request, size) = (sessions.spec.request, sessions.spec.sizes[number]);
     let mut received = 0;
-    let result = ask_once(socket, request, size, &mut received);
+    let result = ask_once(socket, sent, request, size, &mut received);
     let complete = result.is_ok().then(|| flow.elapsed());
     let error = result.err().and_then(|error| End::broken(error).error);
     session.end(End { received: Some(received), complete, error });
@@ -118,8 +120,9 @@ pub(super) fn answer(flow: Flow, sessions: Sessions) -> Result<(), Failure> {
 
 /// Answers until the client closes.
 fn answer_all(sessions: Sessions, connection: usize, socket: &OwnedFd) -> Result<(), Errno> {
+    let mut sent = Sent::default();
     while streams::receive(socket, sessions.spec.request)? == sessions.spec.request {
-        streams::send(socket, Some(sessions.size(connection)))?;
+        sent.send(socket, Some(sessions.size(connection)))?;
     }
     Ok(())
 }

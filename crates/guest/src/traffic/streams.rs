@@ -26,20 +26,29 @@ fn zeros() -> &'static OwnedFd {
     })
 }
 
-/// Sends so many bytes, or without end.
-pub(super) fn send(socket: &OwnedFd, size: Option<u64>) -> Result<(), Errno> {
-    let mut left = size.unwrap_or(u64::MAX);
-    while left > 0 {
-        left -= send_some(socket, left)?;
-    }
-    Ok(())
-}
+/// What a socket has sent. The kernel keeps it in pages; they follow each other however many
+/// calls there are: each goes on in the file where the last one ended.
+#[derive(Default)]
+pub(super) struct Sent(u64);
 
-/// Sends as much of it as one call does.
-pub(super) fn send_some(socket: &OwnedFd, most: u64) -> Result<u64, Errno> {
-    let mut offset = 0;
-    let count = most.min(MOST_SENT) as usize;
-    Ok(sendfile(socket, zeros(), Some(&mut offset), count)? as u64)
+impl Sent {
+    /// Sends so many bytes, or without end.
+    pub fn send(&mut self, socket: &OwnedFd, size: Option<u64>) -> Result<(), Errno> {
+        let mut left = size.unwrap_or(u64::MAX);
+        while left > 0 {
+            left -= self.send_some(socket, left)?;
+        }
+        Ok(())
+    }
+
+    /// Sends as much of it as one call does.
+    pub fn send_some(&mut self, socket: &OwnedFd, most: u64) -> Result<u64, Errno> {
+        let mut offset = self.0 % MOST_SENT;
+        let count = most.min(MOST_SENT - offset) as usize;
+        let sent = sendfile(socket, zeros(), Some(&mut offset), count)? as u64;
+        self.0 += sent;
+        Ok(sent)
+    }
 }
 
 /// Receives so many bytes; fewer if no more come.

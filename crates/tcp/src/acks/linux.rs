@@ -5,6 +5,7 @@
 //! `tcp_event_data_recv`, `__tcp_ack_snd_check`, `tcp_send_delayed_ack`, `tcp_cleanup_rbuf`.
 
 use crate::ecn::Said;
+use crate::receiver::Size;
 use crate::settings::Settings;
 use crate::timer::Place;
 use tcplab_units::{Duration, Time};
@@ -31,8 +32,8 @@ pub(super) struct LinuxAcks {
     last_arrival: u64,
     /// Segments still to be acknowledged at once.
     quick: u32,
-    largest: u64,
-    last_small: u64,
+    /// What full segments carry.
+    full: u64,
     /// The answer will carry the ACK: the peer has sent its last.
     awaits_answer: bool,
     /// An ACK is owed.
@@ -57,7 +58,9 @@ pub(super) struct LinuxAcks {
 /// A segment with data that arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrived {
-    pub payload: u64,
+    pub size: Size,
+    /// What full ones carry, now that it came.
+    pub full: u64,
     pub pushed: bool,
     /// In order, and with that of use; otherwise out of order.
     pub in_order: bool,
@@ -96,9 +99,8 @@ fn clock(now: Time) -> u64 {
 
 impl LinuxAcks {
     /// For a connection that stands since then: pauses count from there (`tcp_create_openreq_child`).
-    pub fn new(settings: &Settings, since: Time) -> Self {
-        let largest = 536.min(u64::from(settings.mss));
-        Self { largest, last_arrival: clock(since), ..Self::default() }
+    pub fn new(since: Time) -> Self {
+        Self { last_arrival: clock(since), ..Self::default() }
     }
 
     /// A segment arrived.
@@ -129,7 +131,12 @@ impl LinuxAcks {
     /// When the ACK must have left; `Time::ZERO` is now.
     pub fn on_data(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         self.scheduled = true;
-        self.measure(arrived.payload, arrived.pushed);
+        self.full = arrived.full;
+        match arrived.size {
+            Size::Full => self.pushed = self.pushed.max(u8::from(arrived.pushed)),
+            Size::Repeated => {}
+            Size::Small => self.pushed = (self.pushed + 1).min(2),
+        }
         if arrived.in_order {
             self.adapt(now, arrived, settings);
         }
@@ -143,7 +150,7 @@ impl LinuxAcks {
             self.scheduled = false;
             return Time::NEVER;
         }
-        let is_much = arrived.next - arrived.acked > self.largest;
+        let is_much = arrived.next - arrived.acked > self.full;
         if is_much && arrived.is_short {
             self.quick = 0;
         }
@@ -175,26 +182,8 @@ impl LinuxAcks {
         self.scheduled |= recent;
     }
 
-    /// The size of full segments, and the small ones among them.
-    fn measure(&mut self, payload: u64, pushed: bool) {
-        let last_small = std::mem::take(&mut self.last_small);
-        if payload >= self.largest {
-            self.largest = payload;
-            self.pushed = self.pushed.max(u8::from(pushed));
-            return;
-        }
-        if payload >= 536 || !pushed {
-            self.last_small = payload;
-            if payload == last_small {
-                self.largest = payload;
-                return;
-            }
-        }
-        self.pushed = (self.pushed + 1).min(2);
-    }
-
     fn quicken(&mut self, window: u64, most: u32) {
-        let segments = window / (2 * self.largest);
+        let segments = window / (2 * self.full);
         let segments = if segments == 0 { 2 } else { segments }.min(u64::from(most));
         self.quick = self.quick.max(segments as u32);
     }
@@ -265,7 +254,7 @@ impl LinuxAcks {
     /// The application has read all there is to read. Says whether an ACK is due for it.
     pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
         let is_pushed = self.pushed > u8::from(self.awaits_answer);
-        self.scheduled && (next - acked > self.largest || (is_pushed && holds_nothing))
+        self.scheduled && (next - acked > self.full || (is_pushed && holds_nothing))
     }
 
     /// The time that an ACK says it is: one that was held back, when the last segment came.

@@ -3,6 +3,7 @@
 //!
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
+use super::full_size::{FullSize, Shape, Size};
 use super::packets::OVERHEAD;
 use crate::rtt::EIGHTH;
 use crate::segment::clock;
@@ -32,8 +33,7 @@ pub(super) struct Autotune {
     /// The window that data has earned so far (`rcv_ssthresh`).
     earned: u64,
     mss: u64,
-    /// The largest segment seen (`rcv_mss`).
-    largest: u64,
+    full: FullSize,
     /// What the application read in a round trip (`rcvq_space`), since when, and from where.
     read: u64,
     read_since: Time,
@@ -57,7 +57,7 @@ pub(crate) struct Window {
 /// What a segment with data was to the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sized {
-    pub payload: u64,
+    pub shape: Shape,
     pub in_order: bool,
     /// When the segment left that it answers, by our clock of timestamps.
     pub echoed: Option<u64>,
@@ -71,6 +71,16 @@ pub(crate) struct Sized {
     pub has_sack: bool,
     /// It is out of order, and lies in a packet of its own.
     pub is_apart: bool,
+}
+
+/// What a segment with data made of the window.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tuned {
+    /// It opens further.
+    pub opened: bool,
+    pub size: Size,
+    /// What full segments carry, as it is known now.
+    pub full: u64,
 }
 
 /// The kernel's clock of connections (`tcp_mstamp`): what lies between two times is counted in its ticks.
@@ -95,7 +105,7 @@ impl Autotune {
             first: 0,
             earned: 0,
             mss: 0,
-            largest: 536.min(u64::from(settings.mss)),
+            full: FullSize::new(mss, 0),
             read: 0,
             read_since: Time::ZERO,
             read_from: 1,
@@ -125,6 +135,7 @@ impl Autotune {
         self.clamp = clamp;
         self.first = whole_segments(full, mss);
         self.earned = self.first.min(clamp);
+        self.full = FullSize::new(mss, self.first);
         self.read = self.earned.min(10 * mss);
     }
 
@@ -147,7 +158,7 @@ impl Autotune {
     pub fn window(&self, used: u64, scale: u8, offered: u64) -> Window {
         let (allowed, unit) = (self.window_of(self.buffer), 1 << scale);
         let full = self.clamp.min(allowed);
-        let segment = self.largest.min(full);
+        let segment = self.full.bytes.min(full);
         let mut free = self.free(used);
         let is_short = free < full / 2;
         if is_short {
@@ -186,26 +197,26 @@ impl Autotune {
         self.clamp
     }
 
-    /// A segment arrived. Says whether the window may open further for it.
-    pub fn on_segment(&mut self, now: Time, sized: Sized, used: u64) -> bool {
+    /// A segment arrived.
+    pub fn on_segment(&mut self, now: Time, sized: Sized, used: u64) -> Tuned {
+        let payload = sized.shape.payload;
         if let Some(echoed) = sized.echoed.filter(|&echoed| echoed != self.last_echo) {
             self.last_echo = echoed;
             let passed = clock(now).saturating_sub(echoed) * 1000;
-            if sized.payload >= self.largest && passed > 0 {
+            if payload >= self.full.bytes && passed > 0 {
                 self.take_rtt(passed, false);
             }
         }
-        if sized.payload >= self.largest {
-            if sized.payload != self.largest {
-                self.measure(sized.payload);
-            }
-            self.largest = sized.payload.min(self.mss);
+        if payload > self.full.bytes {
+            self.measure(payload);
         }
+        let size = self.full.measure(sized.shape);
         if sized.in_order {
             self.time_by_window(now, sized);
         }
-        let is_worth_it = if sized.in_order { sized.payload >= SMALL } else { sized.has_sack };
-        is_worth_it && sized.may_grow && self.earn(sized, used)
+        let is_worth_it = if sized.in_order { payload >= SMALL } else { sized.has_sack };
+        let opened = is_worth_it && sized.may_grow && self.earn(sized, used);
+        Tuned { opened, size, full: self.full.bytes }
     }
 
     /// A segment of another size shows how much memory data takes.
@@ -220,7 +231,7 @@ impl Autotune {
         if room == 0 {
             return false;
         }
-        let payload = sized.payload;
+        let payload = sized.shape.payload;
         let taken = self.window_of(payload + OVERHEAD);
         let mut step = 2 * self.mss;
         // Data in order, and such that becomes one with what is there, may yet give back what it takes
@@ -240,7 +251,7 @@ impl Autotune {
         let (mut taken, mut window) = (taken >> 1, self.window_of(self.most_buffer) >> 1);
         while self.earned <= window {
             if taken <= payload {
-                return 2 * self.largest;
+                return 2 * self.full.bytes;
             }
             taken >>= 1;
             window >>= 1;

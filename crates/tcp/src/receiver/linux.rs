@@ -1,7 +1,7 @@
 //! What a receiver keeps beside the stream to be like Linux: the window it earns, the memory that data
 //! takes, and the blocks it tells of.
 
-use super::autotune::{Autotune, Sized, Window};
+use super::autotune::{Autotune, Sized, Tuned, Window};
 use super::blocks::Blocks;
 use super::packets::Packets;
 use crate::settings::Settings;
@@ -64,8 +64,8 @@ impl Linux {
         self.blocks.add(told);
     }
 
-    /// Says whether the window opens further for a segment.
-    pub fn earn(&mut self, now: Time, sized: Sized) -> bool {
+    /// The window may open further for a segment.
+    pub fn earn(&mut self, now: Time, sized: Sized) -> Tuned {
         self.window.on_segment(now, Sized { is_apart: self.is_apart, ..sized }, self.memory)
     }
 

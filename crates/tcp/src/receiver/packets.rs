@@ -1,14 +1,12 @@
 //! The memory that received data takes in Linux: segments that follow each other become one packet,
 //! of so many fragments at the most (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
 
+use crate::pages::{self, MOST_PAGES};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Bytes of memory that a packet takes beside its data: its head and two descriptions.
 pub(super) const OVERHEAD: u64 = 960;
-const MOST_FRAGMENTS: u64 = 17;
-/// Senders keep data in pages; a fragment ends with its page.
-const PAGE: u64 = 4096;
 
 #[derive(Clone, Debug)]
 struct Packet {
@@ -18,16 +16,15 @@ struct Packet {
 
 impl Packet {
     fn new(range: Range<u64>) -> Self {
-        // Offset 1 is the first byte of the first page.
-        let fragments =
-            range.end.saturating_sub(2) / PAGE - range.start.saturating_sub(1) / PAGE + 1;
+        // A fragment ends with its page.
+        let fragments = pages::count(&range);
         Self { range, fragments }
     }
 
     /// Takes what follows into itself, if it has room.
     fn merge(&mut self, next: &Self) -> bool {
         let fits =
-            self.range.end == next.range.start && self.fragments + next.fragments <= MOST_FRAGMENTS;
+            self.range.end == next.range.start && self.fragments + next.fragments <= MOST_PAGES;
         if fits {
             self.range.end = next.range.end;
             self.fragments += next.fragments;

@@ -1,7 +1,8 @@
 //! What has left of the send buffer, in packets that are cut and joined as parts of it arrive or leave
 //! again (`tcp_fragment`, `tcp_shift_skb_data`).
 
-use super::{MOST_PAGES, OVERHEAD, SendBuffer};
+use super::{OVERHEAD, SendBuffer};
+use crate::pages::{self, MOST_PAGES};
 use std::ops::Range;
 use tcplab_units::Time;
 
@@ -35,9 +36,6 @@ impl SendBuffer {
             }
             self.used -= *memory;
             self.sent.pop_front();
-        }
-        while self.calls.get(1).is_some_and(|&second| second <= una) {
-            self.calls.pop_front();
         }
     }
 
@@ -95,7 +93,7 @@ impl SendBuffer {
         let (Some(first), Some(second)) = (self.sent.get(at), self.sent.get(at + 1)) else {
             return false;
         };
-        let pages = self.pages(first.start(), second.end);
+        let pages = pages::count(&(first.start()..second.end));
         let fits = first.has_arrived && second.has_arrived && pages <= MOST_PAGES;
         if fits {
             self.join(at);
