@@ -212,7 +212,7 @@ impl Sender {
             self.mark_app_limited();
         }
         if brought.credit > 0 && !self.flight.recovery.is_reducing() {
-            self.flight.usage.note_growth(now);
+            self.flight.usage.note_decision(now);
         }
         if self.steering.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
             && self.flight.recovery.phase < Phase::Reduced

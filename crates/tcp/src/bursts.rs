@@ -173,6 +173,17 @@ impl Sender {
         taken
     }
 
+    /// What an ACK lets go has left: the application may hear of room.
+    #[inline]
+    pub(crate) fn tell_room_after_ack(&mut self, now: Time, in_flight: u64) {
+        let (cwnd, unsent) = (self.cwnd(), self.unsent());
+        if let Some(buffer) = &mut self.buffer
+            && buffer.tell_room_after_ack(cwnd, in_flight < cwnd, unsent)
+        {
+            self.flight.usage.note_decision(now);
+        }
+    }
+
     /// The most segments of a burst that the window lets go.
     fn quota(&self, in_flight: u64) -> u64 {
         let cwnd = self.cwnd();
@@ -229,7 +240,9 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             self.flight.bursts.ends_pushed = buffer.send(bytes);
             let unsent = (self.written - self.nxt).saturating_sub(bytes);
-            buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent);
+            if buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent) {
+                self.flight.usage.note_decision(now);
+            }
             if push == Push::One {
                 buffer.push = Push::Done;
             }

@@ -299,10 +299,12 @@ impl Endpoint {
         self.acks.on_arrival(now, arrived, &self.settings);
     }
 
-    /// The RTT as that half sees it for which it is shorter.
+    /// The RTT as that half sees it for which it is shorter; nothing before the receiving half has seen one
+    /// (`__tcp_ack_snd_check`).
     fn least_rtt(&self) -> Duration {
+        let received = self.receive.rtt().unwrap_or_default();
         let sent = self.send.rtt.exact_srtt();
-        self.receive.rtt().unwrap_or(sent).min(sent)
+        if sent.is_zero() { received } else { received.min(sent) }
     }
 
     /// Our FIN is acknowledged.

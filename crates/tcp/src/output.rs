@@ -52,17 +52,15 @@ impl Sender {
     pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
         let in_flight = self.in_flight();
         let Some(mut data) = self.choose(now, in_flight, settings, options) else {
-            let (cwnd, unsent) = (self.cwnd(), self.unsent());
-            match &mut self.buffer {
-                Some(buffer) => buffer.tell_room_after_ack(cwnd, in_flight < cwnd, unsent),
-                None if !settings.buffers_as_linux() => self.check_app_limited(),
-                None => {}
+            if !settings.buffers_as_linux() {
+                self.check_app_limited();
             }
             let has_more = self.nxt < self.end_of_stream() || !settings.is_linux();
             if has_more || self.flight.usage.has_news() {
                 let limited = self.flight.bursts.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(now, limited, settings);
             }
+            self.tell_room_after_ack(now, in_flight);
             return None;
         };
         let has_data = data.payload > 0;

@@ -18,6 +18,9 @@ use linux::Linux;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
+/// `net.core.rmem_max`, which nobody has changed.
+const RMEM_MAX: u64 = 212_992;
+
 /// What the data of a segment meant to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reception {
@@ -60,8 +63,10 @@ pub(crate) struct Receiver {
 
 impl Receiver {
     pub fn new(settings: &Settings) -> Self {
-        // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3).
-        let bits = u64::BITS - settings.receive_buffer.leading_zeros();
+        // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3). Linux counts with the
+        // most that a program may ask for, if that is larger (`tcp_select_initial_window`).
+        let least = if settings.is_linux() { RMEM_MAX } else { 0 };
+        let bits = u64::BITS - settings.receive_buffer.max(least).leading_zeros();
         let window_scale =
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
@@ -476,6 +481,12 @@ mod tests {
     fn scale_is_the_least_that_offers_the_buffer() {
         for (buffer, scale) in [(65_535, 0), (65_536, 1), (1 << 20, 5), (1 << 30, 14)] {
             assert_eq!(receiver(buffer).window_scale, scale, "{buffer}");
+        }
+        // In Linux, one of 212,992 bytes at least: floor(log2) is 17, less 15.
+        for (receive_buffer, scale) in [(8_192, 2), (262_143, 2), (262_144, 3)] {
+            let flavour = tcplab_cc::Flavour::Linux;
+            let settings = Settings { receive_buffer, flavour, ..Settings::default() };
+            assert_eq!(Receiver::new(&settings).window_scale, scale, "{receive_buffer}");
         }
     }
 }

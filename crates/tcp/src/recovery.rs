@@ -444,6 +444,7 @@ impl Sender {
         self.keep_reduction(now, settings);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
+        self.flight.usage.note_decision(now);
     }
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
@@ -455,6 +456,7 @@ impl Sender {
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.flight.reduction = None;
         self.consult(now, |cc, flow| cc.on_recovered(flow));
+        self.flight.usage.note_decision(now);
         self.settle();
     }
 
@@ -559,7 +561,7 @@ impl Sender {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
-        self.flight.usage.note_full(now);
+        self.flight.usage.note_decision(now);
         self.owes_cwr = true;
         self.set_phase(Phase::Loss);
     }

@@ -167,6 +167,11 @@ impl SendBuffer {
         self.used
     }
 
+    /// The application is told when there is room.
+    pub fn owes_room(&self) -> bool {
+        self.owes_room
+    }
+
     fn expand(&mut self, cwnd: u64) {
         let wanted = self.windows * cwnd.max(FEWEST) * self.per_segment;
         self.limit = self.limit.max(wanted.min(self.most));
@@ -285,21 +290,20 @@ impl SendBuffer {
 
     /// What an ACK lets go has left.
     #[inline]
-    pub fn tell_room_after_ack(&mut self, cwnd: u64, has_window: bool, unsent: u64) {
-        if std::mem::take(&mut self.is_acked) {
-            self.tell_room(cwnd, has_window, unsent);
-        }
+    pub fn tell_room_after_ack(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
+        std::mem::take(&mut self.is_acked) && self.tell_room(cwnd, has_window, unsent)
     }
 
     /// An application that waits is told if there is room (`tcp_check_space`). `has_window`: the sender
-    /// could send more.
+    /// could send more. Says whether the buffer was fitted to the window.
     ///
     /// `unsent`: bytes that have not left.
-    pub fn tell_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) {
+    pub fn tell_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
         if !self.owes_room {
-            return;
+            return false;
         }
-        if has_window && !self.is_tight {
+        let expands = has_window && !self.is_tight;
+        if expands {
             self.expand(cwnd);
         }
         if self.has_room(unsent) {
@@ -308,6 +312,7 @@ impl SendBuffer {
                 self.try_again();
             }
         }
+        expands
     }
 
     /// An application that does not wait in its calls looks whether there is room (`tcp_poll`): what has

@@ -224,6 +224,7 @@ impl Sender {
             self.mark_app_limited();
         }
         self.consult(since, |cc, flow| cc.on_begin(flow));
+        self.flight.usage.note_decision(since);
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.widen(cwnd, windows);

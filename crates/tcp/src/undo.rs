@@ -89,7 +89,7 @@ impl Sender {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.owes_cwr = false;
         }
-        self.flight.usage.note_full(now);
+        self.flight.usage.note_decision(now);
         self.flight.undo.marker = None;
         self.flight.rack.reconsider();
     }

@@ -17,9 +17,10 @@ pub(crate) struct Usage {
     /// Linux: the most segments outstanding in a round trip in which it was not full; none: what is
     /// full is full, and nothing else.
     most_out: Option<u64>,
-    /// The most segments outstanding since it was last full or grew, and when that was.
+    /// The most segments outstanding since it was last full.
     used: u64,
-    full_at: Time,
+    /// When it was last full or decided upon (`snd_cwnd_stamp`).
+    decided_at: Time,
     /// Something was sent since the last look.
     has_sent: bool,
 }
@@ -44,20 +45,15 @@ impl Usage {
         self.has_sent
     }
 
-    /// The window is full, or has just been decided upon.
+    /// The window has just been decided upon.
     #[inline]
-    pub fn note_full(&mut self, now: Time) {
-        self.full_at = now;
+    pub fn note_decision(&mut self, now: Time) {
+        self.decided_at = now;
     }
 
     /// The window begins anew after a pause.
     pub fn begin_anew(&mut self, now: Time) {
-        (self.used, self.full_at) = (0, now);
-    }
-
-    #[inline]
-    pub fn note_growth(&mut self, now: Time) {
-        self.full_at = now;
+        (self.used, self.decided_at) = (0, now);
     }
 }
 
@@ -93,17 +89,17 @@ impl Sender {
             usage.end = self.nxt;
         }
         if usage.is_full(&self.control) {
-            usage.used = 0;
-            usage.full_at = now;
+            usage.begin_anew(now);
             return;
         }
         usage.used = usage.used.max(out);
         let wait = settings.in_jiffies(self.rtt.rto(settings));
-        let starves = settings.idle(now, usage.full_at) >= wait;
+        let starves = settings.idle(now, usage.decided_at) >= wait;
         if settings.restart_after_idle && starves {
-            let used = std::mem::take(&mut usage.used);
-            usage.full_at = now;
-            if self.flight.recovery.phase == Phase::Open && self.unsent() == 0 {
+            usage.decided_at = now;
+            let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
+            if self.flight.recovery.phase == Phase::Open && !waits_for_room {
+                let used = std::mem::take(&mut self.flight.usage.used);
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));
             }
         }

@@ -129,12 +129,13 @@ fn a_hole_is_told_three_times_at_once_and_then_with_patience() {
         peer.sends(at, data(segment(number)));
         peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
     }
-    // The others wait for min(1 ms, 5 % of the RTT), and up to 100 µs of slack.
+    // The others wait for 5 % of the RTT that the receiving half has seen, which is none yet, and up to
+    // 100 µs of slack.
     peer.sends(20_300, data(segment(23)));
-    peer.sends(21_300, data(segment(24)));
-    peer.gets(21_400, ack(17_001).sack(18_001..24_001));
+    peer.sends(20_350, data(segment(24)));
+    peer.gets(20_400, ack(17_001).sack(18_001..24_001));
     peer.sends(22_000, data(segment(25)));
-    peer.gets(23_100, ack(17_001).sack(18_001..25_001));
+    peer.gets(22_100, ack(17_001).sack(18_001..25_001));
     // RFC 5681 §4.2: what fills the hole is acknowledged at once.
     peer.sends(24_000, data(segment(18)));
     peer.gets(24_000, ack(25_001));
@@ -151,11 +152,11 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
     // tcp_sack_new_ofo_skb: before a third block begins, tcp_sack_compress_send_ack tells of the two.
     // tcp_data_queue_ofo has asked for the ACK of this segment before, and tcp_send_ack takes that for
     // dealt with.
-    peer.sends(20_400, data(segment(26)));
-    peer.gets(20_400, ack(17_001).sack(23_001..24_001).sack(18_001..22_001));
-    // Not a millisecond and the slack after it, but after the next.
+    peer.sends(20_350, data(segment(26)));
+    peer.gets(20_350, ack(17_001).sack(23_001..24_001).sack(18_001..22_001));
+    // Not the slack after it, but after the next.
     peer.sends(23_000, data(segment(27)));
-    peer.gets(24_100, ack(17_001).sack(25_001..27_001).sack(23_001..24_001).sack(18_001..22_001));
+    peer.gets(23_100, ack(17_001).sack(25_001..27_001).sack(23_001..24_001).sack(18_001..22_001));
 }
 
 #[test]
