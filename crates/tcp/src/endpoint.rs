@@ -333,7 +333,16 @@ impl Endpoint {
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
-        if self.send.flight.pacing.due() <= now {
+        let is_paced = self.send.flight.pacing.due() <= now;
+        if let Some(buffer) = self.send.buffer.as_mut() {
+            // Of all timers only that of pacing looks for new data while some is under way.
+            if is_paced {
+                buffer.go_on();
+            } else if self.send.una < self.send.nxt {
+                buffer.stay();
+            }
+        }
+        if is_paced {
             self.send.flight.pacing.on_timer(now);
         }
         if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {

@@ -142,6 +142,9 @@ impl Sender {
         }
         if !had_outstanding {
             self.wait_for_answer(now, settings);
+        } else if settings.is_linux() && self.timer.is_for_probe() {
+            // Whether or not another probe is wanted (`tcp_event_new_data_sent`).
+            self.rearm(now, settings);
         }
         if !is_probe {
             self.schedule_probe(now, false, settings);

@@ -183,7 +183,9 @@ impl SendBuffer {
     /// `unsent`: bytes that have not left.
     pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
         let mut taken = 0;
-        self.push = Push::Pending;
+        if !self.sleeps {
+            self.push = Push::Pending;
+        }
         if !self.is_in_chunk() || self.packet == 0 {
             self.packet = sizes.packet;
         }
@@ -282,10 +284,20 @@ impl SendBuffer {
 
     /// An ACK came: what waits is looked at again.
     pub fn look_again(&mut self) {
+        self.go_on();
+        self.is_acked = self.owes_room;
+    }
+
+    /// What is paced may go on.
+    pub fn go_on(&mut self) {
         self.is_filled = false;
         self.push = Push::Pending;
         self.small = Small::Alone;
-        self.is_acked = self.owes_room;
+    }
+
+    /// No ACK came, and nothing was written: that time has passed is no reason for data to leave.
+    pub fn stay(&mut self) {
+        self.push = Push::Done;
     }
 
     /// What an ACK lets go has left.

@@ -71,6 +71,12 @@ impl Timer {
         self.at = self.place.set(now, delay, settings);
     }
 
+    /// It runs, to the moment for a probe.
+    #[inline]
+    pub fn is_for_probe(&self) -> bool {
+        self.kind == Kind::Probe && self.at != Time::NEVER
+    }
+
     #[inline]
     pub fn stop(&mut self) {
         (self.kind, self.at) = (Kind::Retransmit, Time::NEVER);
