@@ -215,7 +215,8 @@ impl Sender {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        (self.sack && !settings.rack && self.flight.recovery.phase == Phase::Recovery)
+        let suspects = self.sack && !settings.rack && !settings.is_linux();
+        (suspects && self.flight.recovery.phase == Phase::Recovery)
             .then(|| self.last_resort())
             .flatten()
     }

@@ -364,6 +364,10 @@ impl Sender {
             }
         } else if settings.rack {
             return self.detect_by_time(now, settings).repairs;
+        } else if settings.is_linux() && !settings.fack {
+            if calm || in_recovery {
+                lost = self.find_losses_as_linux(seen, settings.dup_thresh.into());
+            }
         } else if calm || in_recovery {
             if self.flight.board.sacked() > 0 {
                 lost = if settings.fack {
@@ -379,6 +383,28 @@ impl Sender {
         self.lost += lost;
         self.report_losses(now);
         0
+    }
+
+    /// Segments are counted, not bytes or blocks, and only what might be lost because of this ACK is looked
+    /// at (`tcp_time_to_recover`, `tcp_update_scoreboard`).
+    fn find_losses_as_linux(&mut self, seen: Seen, reordering: u64) -> u64 {
+        let Flight { board, recovery, .. } = &mut *self.flight;
+        let is_calm = recovery.phase < Phase::Recovery;
+        if is_calm && board.lost() == 0 && board.sacked() < reordering {
+            return 0;
+        }
+        // `tcp_force_fast_retransmit`.
+        let is_far = board.highest_sacked().unwrap_or(self.una)
+            > self.una + reordering * u64::from(self.mss);
+        if seen.advanced && !is_far {
+            0
+        } else if board.sacked() >= reordering {
+            board.judge_by_count(reordering)
+        } else if is_calm {
+            board.lose_front()
+        } else {
+            0
+        }
     }
 
     /// A loss was found, and not by the timer.

@@ -266,6 +266,23 @@ impl Scoreboard {
         threshold.map(|range| range.start).map_or(0, |below| self.lose_below(below))
     }
 
+    /// Judges segments by how many above them were SACKed: lost if that is so many (`tcp_mark_head_lost`).
+    /// Returns how many are found lost.
+    pub fn judge_by_count(&mut self, reordering: u64) -> u64 {
+        let place = |offset| self.segments.partition_point(|segment| segment.start < offset) as u64;
+        let mut left = reordering;
+        let lowest = self.sacked_ranges.descending().find_map(|range| {
+            let (from, to) = (place(range.start), place(range.end));
+            let count = to - from;
+            if count >= left {
+                return self.segments.get((to - left) as usize);
+            }
+            left -= count;
+            None
+        });
+        lowest.map(|lowest| lowest.start).map_or(0, |below| self.lose_below(below))
+    }
+
     /// Judges segments by how far above them something was SACKed: lost if that is `dup_thresh`
     /// segments or more, whatever became of those between (FACK). Returns how many are found lost.
     pub fn judge_forward(&mut self, dup_thresh: u32) -> u64 {

@@ -32,9 +32,14 @@ fn acknowledge(board: &mut Scoreboard, una: u64) -> Progress {
 
 /// Numbers of the segments that `next_lost` gives, each repaired in turn.
 fn repairs(board: &mut Scoreboard) -> Vec<u64> {
+    repairs_of(board, MSS)
+}
+
+/// The same for segments of this size.
+fn repairs_of(board: &mut Scoreboard, size: u64) -> Vec<u64> {
     let mut seen = Vec::new();
     while let Some(segment) = board.next_lost() {
-        seen.push((segment.start - 1) / MSS);
+        seen.push((segment.start - 1) / size);
         board.resend(at(1_000), segment.start);
     }
     seen
@@ -93,6 +98,23 @@ fn three_separate_blocks_count_like_three_segments() {
     // Blocks at 1, 3 and 5: only the hole below all three is lost.
     assert_eq!(board.judge(3, MSS), 1);
     assert_eq!(board.next_lost().map(|segment| segment.start), Some(1));
+}
+
+#[test]
+fn linux_counts_segments_above_a_hole() {
+    // tcp_mark_head_lost: what fewer than three arrived above is spared, however many bytes those carry.
+    let mut board = Scoreboard::default();
+    for n in 0..9 {
+        board.send(at(n), 1 + n * 100, 100);
+    }
+    for (from, to) in [(1, 2), (4, 5), (6, 8)] {
+        board.sack(1 + from * 100..1 + to * 100, &mut Progress::default());
+    }
+    // Above 0 there are four, above 2 and 3 three, above 5 two.
+    assert_eq!(board.judge_by_count(5), 0);
+    assert_eq!(board.judge_by_count(4), 1);
+    assert_eq!(board.judge_by_count(3), 2);
+    assert_eq!(repairs_of(&mut board, 100), [0, 2, 3]);
 }
 
 #[test]
