@@ -72,6 +72,12 @@ impl Bursts {
         self.left > 0
     }
 
+    /// Bytes up to the small segment that the burst ends with, that included.
+    #[inline]
+    pub fn left_to_small(&self, nxt: u64) -> u64 {
+        if self.left > 0 && self.small_end > nxt { self.small_end - nxt } else { u64::MAX }
+    }
+
     /// Whether the last of several segments is leaving, or of what the application pushed: it is marked.
     #[inline]
     pub fn is_pushed(&self) -> bool {
@@ -233,7 +239,7 @@ impl Sender {
         if waits {
             return 0;
         }
-        let bytes = self.cut(packet, quota * mss, settings);
+        let bytes = self.cut((packet, is_last), quota * mss, settings);
         if !bytes.is_multiple_of(mss) {
             self.flight.bursts.small_end = self.nxt + bytes;
         }
@@ -252,8 +258,12 @@ impl Sender {
 
     /// What may leave of a packet: whole segments, and a small one at its end or at the edge of the
     /// peer's window if Nagle's rule lets it (`tcp_mss_split_point`).
-    fn cut(&self, packet: u64, most: u64, settings: &Settings) -> u64 {
+    fn cut(&self, (packet, is_last): (u64, bool), most: u64, settings: &Settings) -> u64 {
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
+        if !is_last && packet > u64::from(self.mss) && most <= by_peer {
+            // It will not become larger.
+            return packet.min(most);
+        }
         let bytes = packet.min(by_peer).min(most);
         let small = bytes % u64::from(self.mss);
         if bytes > small && !self.may_end_small(settings) { bytes - small } else { bytes }

@@ -246,7 +246,8 @@ impl Sender {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
-        let payload = available.min(usable).min(mss);
+        let payload =
+            available.min(usable).min(mss).min(self.flight.bursts.left_to_small(self.nxt));
         // The FIN needs a place in the window like data.
         let fin =
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
