@@ -43,7 +43,13 @@ impl Sender {
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self) -> Option<Sent> {
-        let lost = self.flight.board.next_lost()?;
+        let board = &mut self.flight.board;
+        if self.buffer.is_some() && board.repaired() >= board.lost() {
+            // As many have been sent again as are lost, be it others: after a false alarm, what was sent again
+            // for it counts (`tcp_xmit_retransmit_queue`).
+            return None;
+        }
+        let lost = board.next_lost()?;
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
             let ends = self.packet_ends();
