@@ -148,9 +148,10 @@ impl SendBuffer {
         self.packet = 0;
     }
 
-    /// From now on there is room for so many windows.
-    pub fn widen(&mut self, cwnd: u64, windows: u64) {
-        self.windows = windows;
+    /// The congestion control has begun, with this window: there is room for so many of them
+    /// (`tcp_init_buffer_space`).
+    pub fn begin(&mut self, cwnd: u64, windows: u64) {
+        (self.windows, self.limit) = (windows, FIRST.min(self.most));
         self.expand(cwnd);
     }
 

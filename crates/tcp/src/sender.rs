@@ -227,7 +227,7 @@ impl Sender {
         self.flight.usage.note_decision(since);
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
-            buffer.widen(cwnd, windows);
+            buffer.begin(cwnd, windows);
         }
     }
 
