@@ -563,7 +563,7 @@ impl Sender {
         if let Some(buffer) = self.buffer.as_mut().filter(|_| self.flight.board.is_front_sacked()) {
             buffer.forget_arrivals();
         }
-        self.lost += self.flight.board.lose_all(recent);
+        self.lost += self.flight.board.lose_all(recent, settings.is_linux());
         self.report_losses(now);
         let is_new = if settings.is_linux() {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)

@@ -163,6 +163,7 @@ impl Scoreboard {
         }
         if self.segments.is_empty() {
             self.resent.clear();
+            self.repaired = 0;
         }
     }
 
@@ -421,8 +422,9 @@ impl Scoreboard {
     }
 
     /// The timer ran out: what was not SACKed is to be sent again, but for what left after `recent`,
-    /// the oldest always. Returns how many were not known to be lost.
-    pub fn lose_all(&mut self, recent: Time) -> u64 {
+    /// the oldest always. `as_linux`: what was sent again without being lost stays in the network, the oldest
+    /// even when it is sent once more (`tcp_mark_skb_lost`). Returns how many were not known to be lost.
+    pub fn lose_all(&mut self, recent: Time, as_linux: bool) -> u64 {
         if self.is_front_sacked() {
             // The receiver has dropped what it reported (RFC 2018 §8).
             self.sacked_ranges.clear();
@@ -431,25 +433,30 @@ impl Scoreboard {
                 segment.sacked = false;
             }
         }
-        let before = self.unrepaired;
+        let mut found = 0;
         for (place, segment) in self.segments.iter_mut().enumerate() {
-            if place == 0 || segment.left_at <= recent {
-                let was_known = segment.lost && !segment.repaired;
-                segment.lost = !segment.sacked;
+            let is_spared = place > 0 && segment.left_at > recent;
+            if is_spared || segment.sacked || (segment.lost && !segment.repaired) {
+                continue;
+            }
+            found += 1;
+            if segment.lost || !as_linux {
+                self.repaired -= u64::from(segment.repaired);
                 segment.repaired = false;
-                if let Some(rates) = self.rates.as_mut().filter(|_| segment.lost && !was_known) {
-                    rates.lose(place);
-                }
+            } else {
+                segment.repaired &= place > 0;
+            }
+            self.lost += u64::from(!segment.lost);
+            segment.lost = true;
+            self.unrepaired += u64::from(!segment.repaired);
+            if let Some(rates) = &mut self.rates {
+                rates.lose(place);
             }
         }
-        let count = |of: fn(&Sent) -> bool| self.segments.iter().filter(|it| of(it)).count() as u64;
-        self.lost = count(|it| it.lost);
-        self.repaired = count(|it| it.repaired);
-        self.unrepaired = count(|it| it.lost && !it.repaired);
         self.next_repair = self.first;
         self.judged = self.first + self.outstanding();
         self.next_suspect = self.judged;
-        self.unrepaired.saturating_sub(before)
+        found
     }
 
     /// Nothing is lost after all.

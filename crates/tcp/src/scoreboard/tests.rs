@@ -155,11 +155,11 @@ fn repaired_segments_time_nothing() {
 fn a_timeout_sends_again_what_was_not_reported() {
     let mut board = sent(6);
     sack(&mut board, 2, 4);
-    assert_eq!(board.lose_all(Time::NEVER), 4);
+    assert_eq!(board.lose_all(Time::NEVER, false), 4);
     assert_eq!(board.in_flight(), 0);
     assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
     assert_eq!(board.in_flight(), 4);
-    assert_eq!(board.lose_all(Time::NEVER), 4);
+    assert_eq!(board.lose_all(Time::NEVER, false), 4);
     assert_eq!(repairs(&mut board), [0, 1, 4, 5]);
 }
 
@@ -167,7 +167,7 @@ fn a_timeout_sends_again_what_was_not_reported() {
 fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);
-    board.lose_all(Time::NEVER);
+    board.lose_all(Time::NEVER, false);
     assert_eq!(repairs(&mut board), [0, 1, 2, 3]);
 }
 
