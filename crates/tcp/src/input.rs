@@ -71,17 +71,23 @@ impl Endpoint {
         if !segment.flags.has(Flags::ACK) {
             return;
         }
-        if let Some(timestamps) = segment.timestamps()
-            && self.has_timestamps
-            && start <= self.last_ack_sent
-        {
-            self.recent_timestamp = (timestamps.value, now);
-        }
+        self.note_timestamp(now, segment, start);
         if self.marks.on_packet(segment) {
             self.acks.hurry();
         }
         if self.take_ack(now, segment, start) {
             self.take_data(now, segment, start);
+        }
+    }
+
+    /// The time of what comes before the last ACK is the one to be echoed (RFC 7323 §4.3).
+    #[inline]
+    fn note_timestamp(&mut self, now: Time, segment: &Segment, start: u64) {
+        if let Some(timestamps) = segment.timestamps()
+            && self.has_timestamps
+            && start <= self.last_ack_sent
+        {
+            self.recent_timestamp = (timestamps.value, now);
         }
     }
 
@@ -124,7 +130,13 @@ impl Endpoint {
             self.receive.note_duplicate(start..end.min(self.receive.next));
             if self.settings.is_linux() {
                 let window = self.receive.offered(self.last_ack_sent);
-                self.acks.on_old(end >= self.last_ack_sent, window, &self.settings);
+                let is_recent = end >= self.last_ack_sent;
+                self.acks.on_old(is_recent, window, &self.settings);
+                if is_recent && segment.flags.has(Flags::ACK) {
+                    // `tcp_sequence` lets it pass: its data alone is of no use.
+                    self.note_timestamp(now, segment, start);
+                    self.take_ack(now, segment, start);
+                }
             }
         }
         if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
