@@ -17,7 +17,7 @@
 //!
 //! This is Linux's, to the integer: RTTs in microseconds, gradients not divided by the window but the
 //! factor is, a classic `HyStart` of its own to end slow start, delayed ACKs kept out of the RTTs. The
-//! random numbers are ours, from the run's seed.
+//! backend `linux` gives it the numbers that are drawn here.
 //!
 //! - Hayes, Armitage: Revisiting TCP congestion control using delay gradients, IFIP Networking 2011.
 //! - Hayes: Timing enhancements to the FreeBSD kernel to support delay and rate based TCP mechanisms,

@@ -18,7 +18,7 @@
 //! It is meant for networks in which all flows are NV: flows that fill queues push it aside. Few samples,
 //! as with small windows, leave it where it is.
 //!
-//! This is Linux's, to the integer; the random numbers are ours, from the run's seed.
+//! This is Linux's, to the integer. The backend `linux` gives it the numbers that are drawn here.
 //!
 //! - Brakmo: TCP-NV: congestion avoidance for data centers, Linux Plumbers Conference 2010; NV: an update,
 //!   netdev 2016.
@@ -148,10 +148,13 @@ impl Round {
 impl Nv {
     /// NV at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
+        let mut random = Random::new(init.seed);
+        // The ACK of the handshake draws one (`tcpnv_acked`), and what it sets is forgotten (`tcpnv_init`).
+        random.byte();
         Self {
             config,
             window: Window::new(init),
-            random: Random::new(init.seed),
+            random,
             renewal: None,
             min_rtt: u64::from(u32::MAX),
             next_min_rtt: u64::from(u32::MAX),

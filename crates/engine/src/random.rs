@@ -26,6 +26,14 @@ impl Random {
         bytes
     }
 
+    /// What an end of a flow begins with, on either backend: its initial sequence number, and the seed of
+    /// its congestion control. `sends`: it is the end that sends the data.
+    pub fn of_end(seed: u64, sends: bool, flow: &str) -> (u32, u64) {
+        let mut random =
+            Self::new(seed, &format!("{} {flow}", if sends { "sender" } else { "receiver" }));
+        (random.bits() as u32, random.bits())
+    }
+
     /// Any 64 bits.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()

@@ -6,7 +6,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::sync::OnceLock;
 use tcplab_guest::Report;
-use tcplab_guest::job::{CHANNEL, Record};
+use tcplab_guest::job::{CHANNEL, Flow, Record};
 
 static OPENED: OnceLock<File> = OnceLock::new();
 
@@ -30,6 +30,12 @@ fn text(report: &Report) -> String {
 /// Another session begins on the connection of this client's port.
 pub(crate) fn begin_session(port: u16, report: &Report) {
     write(&format!("session {port} {}", text(report)));
+}
+
+/// What congestion controls draw from, on both sides of a flow.
+pub(crate) fn set_draws(flow: &Flow) {
+    let Flow { client, server, .. } = flow;
+    write(&format!("draws {} {} {}", client.port, client.seed, server.seed));
 }
 
 /// From `start` on, which is a time of the clock, the kernel records.

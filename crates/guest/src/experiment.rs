@@ -20,6 +20,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         programs::prepare()?;
     }
 
+    job.flows.iter().for_each(channel::set_draws);
     let start = clock::next_start(clock::now(), 2 * job.links.len());
     traffic::start(job, hosts, start);
     clock::settle();

@@ -109,6 +109,8 @@ pub struct Side {
     /// Its port: the one it listens at or, for a flow that is one connection, the one it connects
     /// from; clients that open several use this and the following ones.
     pub port: u16,
+    /// What its congestion control draws from; other connections of the flow begin one number further each.
+    pub seed: u64,
     /// The options of its sockets.
     pub socket: SocketOptions,
 }

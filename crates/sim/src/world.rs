@@ -411,8 +411,9 @@ fn ends_of(
 ) -> [End; 2] {
     let (flow, seed) = (&plan.flows[number], plan.seed);
     let mut end = |stack: &Arc<StackPlan>, lanes: &[usize], side: Side| {
-        let mut random = Random::new(seed, &format!("{} {}", side.name(), flow.name));
-        let identity = Identity { initial_sequence: random.bits() as u32, seed: random.bits() };
+        let is_sender = matches!(side, Side::Sender);
+        let (initial_sequence, seed) = Random::of_end(seed, is_sender, &flow.name);
+        let identity = Identity { initial_sequence, seed };
         let peer = EndpointId((2 * number) as u32 + side.peer());
         let own = (peer.0 ^ 1) as usize;
         let (limit, route) = match stack.path_mtu {
@@ -451,13 +452,6 @@ enum Side {
 }
 
 impl Side {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Sender => "sender",
-            Self::Receiver => "receiver",
-        }
-    }
-
     /// The place of the other end among the two of its flow.
     fn peer(self) -> u32 {
         match self {

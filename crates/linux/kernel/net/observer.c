@@ -4,7 +4,7 @@
  * an open file of the host: nothing of it costs virtual time, a system call or a copy in the guest.
  *
  * The guest program speaks through /proc/tcplab: what it writes there goes to the host side as it is,
- * except the commands `begin`, `session` and `end`.
+ * except the commands `draws`, `begin`, `session` and `end`.
  */
 #include <linux/hash.h>
 #include <linux/hashtable.h>
@@ -18,6 +18,7 @@
 #include <linux/proc_fs.h>
 #include <linux/slab.h>
 #include <linux/tcp.h>
+#include <linux/vmalloc.h>
 #include <linux/uaccess.h>
 #include <linux/udp.h>
 #include <linux/version.h>
@@ -117,6 +118,8 @@ struct connection {
 	u8 state;		/* TCP_CA_Open, ... */
 	bool is_client;
 	bool is_open;		/* the handshake is over */
+	bool has_drawn;
+	u64 draws;
 	struct totals before;	/* at the beginning of its session */
 	struct tcplab_summary summary;
 };
@@ -581,6 +584,49 @@ static u16 client_port(const struct connection *connection)
 	return ntohs(connection->is_client ? inet->inet_sport : inet->inet_dport);
 }
 
+/* By the client's port, where the draws of both sides begin. */
+static struct { u64 client, server; } *seeds;
+
+/*
+ * draws PORT CLIENT SERVER: where the draws of the connection of this client's port begin, on both
+ * sides; those of the ports after it, one number further each.
+ */
+static int set_draws(char *text)
+{
+	u64 client, server;
+	u16 port;
+
+	if (kstrtou16(strsep(&text, " "), 10, &port) || !text ||
+	    kstrtou64(strsep(&text, " "), 10, &client) || !text || kstrtou64(text, 10, &server))
+		return -EINVAL;
+	if (!seeds)
+		seeds = vzalloc(array_size(U16_MAX + 1, sizeof(*seeds)));
+	if (!seeds)
+		return -ENOMEM;
+	seeds[port].client = client;
+	seeds[port].server = server;
+	return 0;
+}
+
+u64 *tcplab_draws(const struct sock *sk)
+{
+	struct connection *connection = connection_of(sk);
+	u16 own, first;
+
+	if (!connection)
+		return NULL;
+	if (!connection->has_drawn) {
+		connection->has_drawn = true;
+		own = first = client_port(connection);
+		while (seeds && first && !seeds[first].client && !seeds[first].server)
+			first--;
+		if (seeds)
+			connection->draws = own - first + (connection->is_client ? seeds[first].client :
+							   seeds[first].server);
+	}
+	return &connection->draws;
+}
+
 /*
  * session PORT REPORT: another session begins on the connection of this client's port. What it has
  * done so far was of the one before.
@@ -637,7 +683,9 @@ static ssize_t on_write(struct file *file, const char __user *from, size_t count
 	text = memdup_user_nul(from, count);
 	if (IS_ERR(text))
 		return PTR_ERR(text);
-	if (!strncmp(text, "begin ", 6))
+	if (!strncmp(text, "draws ", 6))
+		error = set_draws(strim(text + 6));
+	else if (!strncmp(text, "begin ", 6))
 		error = begin(strim(text + 6));
 	else if (!strncmp(text, "session ", 8))
 		error = begin_session(text + 8);

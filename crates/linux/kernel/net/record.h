@@ -85,6 +85,15 @@ struct tcplab_drop {
 
 void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length);
 
+/* random.c: what congestion controls draw instead of the kernel's random numbers. */
+u64 tcplab_bits(const struct sock *sk);
+u32 tcplab_below(const struct sock *sk, u32 limit);
+u32 tcplab_word(const struct sock *sk);
+u8 tcplab_byte(const struct sock *sk);
+
+/* observer.c: where the draws of a connection stand; NULL if it is not watched. */
+u64 *tcplab_draws(const struct sock *sk);
+
 /* observer.c: an RTT sample of a connection, below zero for none. */
 void tcplab_note_rtt(const struct sock *sk, long rtt_us);
 

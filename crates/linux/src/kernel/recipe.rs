@@ -33,7 +33,7 @@ const CHANCE: Option<&str> =
 const RTTS: Option<&str> = Some("RTTs would not be seen");
 const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
 
-const EDITS: [Edit; 12] = [
+const EDITS: [Edit; 18] = [
     Edit {
         file: "arch/um/include/asm/archrandom.h",
         before: "os_getrandom",
@@ -102,6 +102,44 @@ const EDITS: [Edit; 12] = [
         before: "\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
         after: "\ttrace_tcp_probe(sk, skb);\n\ttcp_mstamp_refresh(tp);\n\ttp->rx_opt.saw_tstamp = 0;\n",
         without: Some("what arrives after the application has closed would not be seen"),
+    },
+    // What congestion controls draw is what `sim` draws for the same flow, where this source has them as
+    // 6.12 has.
+    Edit {
+        file: "net/ipv4/tcp_bbr.c",
+        before: "#include <linux/random.h>\n",
+        after: "#include <linux/random.h>\n#include \"../tcplab/record.h\"\n",
+        without: None,
+    },
+    Edit {
+        file: "net/ipv4/tcp_bbr.c",
+        before: "get_random_u32_below(bbr_cycle_rand)",
+        after: "tcplab_below(sk, bbr_cycle_rand)",
+        without: None,
+    },
+    Edit {
+        file: "net/ipv4/tcp_cdg.c",
+        before: "#include <linux/random.h>\n",
+        after: "#include <linux/random.h>\n#include \"../tcplab/record.h\"\n",
+        without: None,
+    },
+    Edit {
+        file: "net/ipv4/tcp_cdg.c",
+        before: "get_random_u32()",
+        after: "tcplab_word(sk)",
+        without: None,
+    },
+    Edit {
+        file: "net/ipv4/tcp_nv.c",
+        before: "#include <linux/math64.h>\n",
+        after: "#include <linux/math64.h>\n#include \"../tcplab/record.h\"\n",
+        without: None,
+    },
+    Edit {
+        file: "net/ipv4/tcp_nv.c",
+        before: "get_random_bytes(&rand, 1)",
+        after: "rand = tcplab_byte(sk)",
+        without: None,
     },
     // RTT samples, which the kernel keeps with SACK alone. Before those of timestamps: their clock has
     // steps of a millisecond.

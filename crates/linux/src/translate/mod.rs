@@ -17,6 +17,7 @@ mod traffic;
 use addresses::Addresses;
 pub(crate) use stacks::Abilities;
 use stacks::Hosts;
+use tcplab_engine::Random;
 use tcplab_guest::job::{Flow, Host, Job, Record, Side};
 use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples};
 use tcplab_units::Duration;
@@ -59,8 +60,11 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let asks = traffic::asks(&planned.traffic);
         let (connections, server_port) = (traffic.connections(), ports.server());
         let client_port = ports.clients(connections, planned, &mut mistakes);
-        let sending = Side { host: planned.from, address: from, port: 0, socket };
-        let receiving = Side { host: planned.to, address: to, port: 0, socket: peer_socket };
+        let [seed, peer_seed] =
+            [true, false].map(|sends| Random::of_end(plan.seed, sends, &planned.name).1);
+        let sending = Side { host: planned.from, address: from, port: 0, seed, socket };
+        let receiving =
+            Side { host: planned.to, address: to, port: 0, seed: peer_seed, socket: peer_socket };
         let (mut client, mut server) =
             if asks { (receiving, sending) } else { (sending, receiving) };
         (client.port, server.port) = (client_port, server_port);
