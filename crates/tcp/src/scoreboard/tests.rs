@@ -164,6 +164,41 @@ fn a_timeout_sends_again_what_was_not_reported() {
 }
 
 #[test]
+fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
+    // tcp_mark_skb_lost gives a retransmission up for lost only if the segment was lost before; else
+    // retrans_out keeps it. tcp_packets_in_flight: packets_out - lost_out + retrans_out.
+    let after_a_false_alarm = || {
+        let mut board = sent(6);
+        board.lose_all(Time::NEVER, true);
+        for number in 0..2 {
+            let lost = board.next_lost().unwrap();
+            assert_eq!(lost.start, 1 + number * MSS);
+            board.resend(at(20), lost.start);
+        }
+        // tcp_undo_cwnd_reduction: nothing is lost, and two were sent again.
+        board.forget_losses();
+        assert_eq!((board.lost(), board.repaired(), board.in_flight()), (0, 2, 6 + 2));
+        board
+    };
+    let mut board = after_a_false_alarm();
+    assert_eq!(board.lose_all(Time::NEVER, true), 6);
+    assert_eq!((board.lost(), board.repaired(), board.in_flight()), (6, 2, 2));
+    // tcp_retransmit_timer sends the first again whatever it is, and counts it once more;
+    // tcp_xmit_retransmit_queue leaves the second out.
+    assert_eq!(repairs(&mut board), [0, 2, 3, 4, 5]);
+    assert_eq!((board.repaired(), board.in_flight()), (7, 7));
+    // tcp_clean_rtx_queue: with nothing under way, nothing was sent again.
+    acknowledge(&mut board, 1 + 6 * MSS);
+    assert_eq!((board.outstanding(), board.repaired(), board.in_flight()), (0, 0, 0));
+
+    // Elsewhere all is lost, and all leaves again.
+    let mut board = after_a_false_alarm();
+    assert_eq!(board.lose_all(Time::NEVER, false), 6);
+    assert_eq!(board.in_flight(), 0);
+    assert_eq!(repairs(&mut board), [0, 1, 2, 3, 4, 5]);
+}
+
+#[test]
 fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);

@@ -295,3 +295,28 @@ fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
     peer.sends(ms(102), ack(1_002).with(Flags::FIN));
     peer.gets(ms(102), ack(2));
 }
+
+#[test]
+fn linux_heeds_an_old_segment_that_ends_where_its_last_ack_was() {
+    // tcp_sequence refuses what ends before rcv_wup, and nothing else that is old. What passes has its
+    // timestamp stored (tcp_replace_ts_recent) and its acknowledgment taken (tcp_ack).
+    let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
+    let mut peer = Peer::connected(settings, RTT);
+    peer.sends(ms(1), data(1..1_001));
+    peer.gets(ms(1), ack(1_001).echoing(ms(1)));
+    peer.sends(ms(5), data(1..1_001));
+    peer.gets(ms(5), ack(1_001).sack(1..1_001).echoing(ms(5)));
+    peer.writes(ms(6), MSS);
+    peer.gets(ms(6), data(1..1_001).echoing(ms(5)));
+    peer.sends(ms(7), data(1..1_001).acking(1_001));
+    peer.gets(ms(7), ack(1_001).sack(1..1_001).echoing(ms(7)));
+    assert_eq!(peer.end.snapshot().in_flight, 0);
+    // With a segment more that was acknowledged, the first ends before that.
+    peer.sends(ms(8), data(1_001..2_001).acking(1_001));
+    peer.gets(ms(8), ack(2_001).echoing(ms(8)));
+    peer.writes(ms(9), MSS);
+    peer.gets(ms(9), data(1_001..2_001));
+    peer.sends(ms(10), data(1..1_001).acking(2_001));
+    peer.gets(ms(10), ack(2_001).sack(1..1_001).echoing(ms(8)));
+    assert_eq!(peer.end.snapshot().in_flight, 1);
+}

@@ -3,6 +3,7 @@
 //! Round trips take 100 ms: the handshake makes that SRTT and `min_RTT`.
 
 use crate::peer::*;
+use std::ops::Range;
 use tcplab_tcp::{Flags, Settings, WindowReduction};
 use tcplab_units::Duration;
 
@@ -351,4 +352,68 @@ fn linux_reports_the_rtt_of_what_was_sent_once() {
         let hundred = Duration::from_millis(100);
         assert_eq!((rtt.min, rtt.mean, rtt.max), (hundred, hundred, hundred));
     }
+}
+
+#[test]
+fn linux_sends_no_more_again_than_is_lost() {
+    // tcp_xmit_retransmit_queue ends where retrans_out >= lost_out. After the timeout of 100 + 200 ms
+    // segment 1 leaves again. Three that were sent once arrive: tcp_try_undo_loss takes all losses
+    // back, but segment 1 still counts as sent again. By the same ACK RACK finds segment 2 lost: one
+    // segment is lost and one was sent again. tcp_cwnd_reduction: 10 - 3 - 1 + 1 are under way, and
+    // 5 * 3 / 10, rounded up, may be sent.
+    let mut peer = ten(Settings { tlp: false, ..linux() });
+    peer.gets(ms(304), data(1..1_001));
+    peer.sends(ms(350), ack(1).sack(2_001..5_001));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (9, Some(5)));
+    peer.silence(ms(399));
+    // Once segment 1 is acknowledged, nothing counts as sent again.
+    peer.sends(ms(400), ack(1_001).sack(2_001..5_001));
+    peer.gets(ms(400), data(1_001..2_001));
+}
+
+/// Twenty segments of 300 bytes under way since 0, and where so many of them lie.
+fn twenty_small_without_rack() -> (Peer, impl Fn(u64, u64) -> Range<u64>) {
+    let settings = Settings { rack: false, tlp: false, initial_window: 20, ..linux() };
+    let mut peer = Peer::connected(settings, RTT);
+    let segments = |from: u64, to: u64| (from - 1) * 300 + 1..to * 300 + 1;
+    for number in 1..=20 {
+        peer.writes(0, 300);
+        peer.gets(0, data(segments(number, number)));
+    }
+    (peer, segments)
+}
+
+#[test]
+fn linux_without_rack_counts_segments_above_a_hole() {
+    // tcp_time_to_recover: three segments SACKed begin a recovery, be it by one ACK and with few bytes.
+    // tcp_mark_head_lost: what three have arrived above is lost, and nothing else leaves again, not on
+    // suspicion either. tcp_cwnd_reduction leads the window from twenty to ten.
+    let (mut peer, segments) = twenty_small_without_rack();
+    peer.sends(ms(100), ack(1).sack(segments(2, 3)));
+    peer.silence(ms(100));
+    // 10 * 3 / 20, rounded up, are 2 to be sent. Segment 1 is lost.
+    peer.sends(ms(101), ack(1).sack(segments(2, 4)));
+    peer.gets(ms(101), data(segments(1, 1)));
+    // 3 less the one that was sent. Above segment 5 there are two.
+    peer.sends(ms(102), ack(1).sack(segments(6, 7)).sack(segments(2, 4)));
+    peer.silence(ms(102));
+    // Now there are three.
+    peer.sends(ms(103), ack(1).sack(segments(6, 8)).sack(segments(2, 4)));
+    peer.gets(ms(103), data(segments(5, 5)));
+    assert_eq!(peer.ssthresh(), Some(10));
+}
+
+#[test]
+fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived_above() {
+    // tcp_fastretrans_alert: such an ACK is no duplicate, so tcp_force_fast_retransmit decides: more than
+    // three segments of 1000 bytes lie between what is acknowledged and the end of what is SACKed.
+    let mut peer = ten(Settings { rack: false, tlp: false, ..linux() });
+    peer.sends(ms(100), ack(1_001).sack(2_001..5_001));
+    peer.gets(ms(100), data(1_001..2_001));
+    // Four of 300 bytes are less; the duplicate that follows shows the loss.
+    let (mut peer, segments) = twenty_small_without_rack();
+    peer.sends(ms(100), ack(segments(1, 1).end).sack(segments(3, 5)));
+    peer.silence(ms(100));
+    peer.sends(ms(101), ack(segments(1, 1).end).sack(segments(3, 6)));
+    peer.gets(ms(101), data(segments(2, 2)));
 }

@@ -185,3 +185,20 @@ fn linux_leaves_a_timer_in_its_place_for_the_same_tick() {
     peer.gets(ms(88), data(1..1_001));
     peer.ignores(ms(88));
 }
+
+#[test]
+fn new_data_puts_a_probe_of_the_tail_back_to_the_timeout() {
+    // tcp_event_new_data_sent: tcp_rearm_rto where a probe was waited for. The probe was due at tick 42,
+    // two RTTs and 2 ms after the ten segments left. The SACK makes the state Disorder, in which
+    // tcp_schedule_loss_probe wants no other. RTO = 20 + 200 ms after the oldest segment left: from
+    // tick 20 on 200 ticks, in eights.
+    let mut peer = Peer::connected(Settings { rack: false, ..linux() }, ms(20));
+    peer.writes(0, 11 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.sends(ms(20), ack(1).sack(1_001..2_001));
+    peer.gets(ms(20), data(10_001..11_001));
+    let timeout = wheel(ms(20), 200);
+    assert_eq!(timeout, ms(224));
+    peer.gets(timeout, data(1..1_001));
+    assert_eq!(peer.end.counters().timeouts, 1);
+}

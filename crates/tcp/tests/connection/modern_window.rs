@@ -2,7 +2,7 @@
 //! validation, bursts, receive buffers.
 
 use crate::peer::*;
-use tcplab_tcp::{Flags, Settings};
+use tcplab_tcp::{Flags, Settings, Shortage};
 
 const RTT: u64 = ms(100);
 
@@ -246,4 +246,123 @@ fn linux_measures_segments_that_come_out_of_order() {
     let mut peer = Peer::connected(Settings { receive_buffer: 131_072, ..linux() }, RTT);
     peer.sends(ms(1), data(1_001..2_001));
     peer.gets(ms(1), ack(1).sack(1_001..2_001).window(65_564));
+}
+
+/// Eleven segments under way of so many, the last of them a probe of the tail, of which one is
+/// acknowledged at 208.5 ms. The window is eleven then, and the one segment that it has room for waits.
+fn deferring(segments: u64) -> Peer {
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, segments * MSS);
+    peer.gets(0, data(1..10_001));
+    // tcp_schedule_loss_probe: 2 * 100 + 2 ms, in eights of ticks.
+    peer.gets(ms(208), data(10_001..11_001));
+    // tcp_tso_should_defer: a segment left less than 1 ms ago, and two make a burst.
+    peer.sends(208_500, ack(1_001));
+    assert_eq!((peer.cwnd(), peer.end.snapshot().in_flight), (11, 10));
+    peer
+}
+
+#[test]
+fn linux_lets_a_burst_wait_though_a_timer_runs_out() {
+    // tcp_send_loss_probe: with a probe under way tcp_rearm_rto is all, and no tcp_write_xmit. SRTT is
+    // 100 + 108.5 / 8 = 113.6 ms, so from tick 208 on 230 ticks, in eights: 440. With 200 segments the
+    // program waits for room, and its next call writes nothing (sk_stream_wait_memory): two packets of
+    // 32,000 bytes fill a buffer of 2 * 11 * 2,304.
+    for segments in [30, 200] {
+        let mut peer = deferring(segments);
+        peer.silence(ms(440));
+        peer.writes(ms(441), 0);
+        // The RTO of the segment that left at 0 is over: one tick, and one so as not to be early.
+        peer.gets(ms(442), data(1_001..2_001));
+        assert_eq!(peer.end.counters().timeouts, 1);
+    }
+}
+
+#[test]
+fn linux_lets_a_burst_go_that_waited_when_the_program_writes() {
+    // tcp_push: tcp_write_xmit, and tcp_tso_should_defer has nothing left to wait for.
+    let mut peer = deferring(30);
+    peer.writes(ms(300), MSS);
+    peer.gets(ms(300), data(11_001..12_001));
+}
+
+#[test]
+fn linux_sends_a_packet_in_the_middle_of_the_queue_with_its_small_end() {
+    // tcp_mss_split_point asks tcp_nagle_check only for the last packet, or where the window of the peer
+    // cuts. The window of 12,000 bytes makes packets of half of that, of which two leave.
+    let settings = Settings { nagle: true, initial_window: 12, ..linux() };
+    let mut peer = Peer::answering(settings, ms(1), syn().acking(1).window(12_000));
+    peer.writes(0, 36 * MSS);
+    peer.gets(0, data(1..12_001));
+    // To 6,001 + 92 * 128 = 17,777. The window is 18 with 6 under way: tcp_cwnd_test allows 9, and
+    // tcp_grow_skb makes the third packet 9,000 bytes, of which 5,776 leave. Then it allows 6, and of the
+    // fourth packet 224 bytes are left behind 6,000.
+    peer.sends(1_100, ack(6_001).window(92 * 128));
+    peer.gets(1_100, data(12_001..17_777));
+    // The window is 24 with 6 under way: 12 are allowed, and 6,000 bytes grow by all of those 224. That is
+    // no whole segments, and the small one at 17,777 is under way, but there is more behind it.
+    peer.sends(2_300, ack(12_001));
+    peer.gets(2_300, data(17_777..24_001).pushed());
+    // The window has room for 11 more: the fifth packet, and 5,000 bytes of the sixth.
+    peer.gets(2_300, data(24_001..35_001).pushed());
+}
+
+#[test]
+fn linux_counts_from_the_handshake_for_how_long_a_window_was_not_filled() {
+    // tcp_init_transfer sets snd_cwnd_stamp; tcp_cwnd_application_limited compares that with the RTO of
+    // 500 + 200 ms. hybla_init: the window is 500 / 25 = 20 segments, more than the first one of ten
+    // and so to be narrowed.
+    let mut peer = Peer::steered(linux(), ms(500), linux_control("hybla"));
+    peer.writes(0, 4 * MSS);
+    peer.gets(0, data(1..4_001));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (20, None));
+}
+
+/// The window of forty, after that of the peer has let no more than four segments go for more than an
+/// RTO and the program has written so many.
+fn cwnd_behind_a_small_window(segments: u64, is_tight: bool) -> u64 {
+    let settings = Settings { tlp: false, initial_window: 20, ..linux() };
+    let mut peer = Peer::connected(settings, RTT);
+    peer.end.set_shortage(Shortage { is_tight, is_pressed: false, most: u64::MAX });
+    peer.writes(0, 20 * MSS);
+    peer.gets(0, data(1..20_001));
+    peer.sends(ms(100), ack(20_001).window(16 * 128));
+    peer.writes(ms(150), segments * MSS);
+    peer.gets(ms(150), data(20_001..22_001));
+    assert_eq!(peer.cwnd(), 40);
+    // The window was decided upon at 100 ms, and RTO = 100 + 200 ms.
+    peer.sends(ms(410), ack(20_001).window(32 * 128));
+    peer.gets(ms(410), data(22_001..24_001));
+    peer.cwnd()
+}
+
+#[test]
+fn linux_narrows_a_window_that_the_receiver_keeps_from_being_filled() {
+    // tcp_cwnd_application_limited: "application or receiver window", however much waits to be sent: to
+    // the mean of 40 and the first window.
+    assert_eq!(cwnd_behind_a_small_window(30, false), 30);
+}
+
+#[test]
+fn linux_keeps_the_window_of_a_program_that_waits_for_room() {
+    // SOCK_NOSPACE: the buffer of 2 * 20 segments, each 2,304 bytes, is full with three packets of 32,000.
+    // Either tcp_new_space makes it twice as large and sets snd_cwnd_stamp, or memory is short
+    // (tcp_should_expand_sndbuf) and the program waits on.
+    for is_tight in [false, true] {
+        assert_eq!(cwnd_behind_a_small_window(200, is_tight), 40, "tight: {is_tight}");
+    }
+}
+
+#[test]
+fn linux_sizes_the_send_buffer_by_the_window_that_its_control_begins_with() {
+    // tcp_init_transfer: tcp_init_congestion_control comes before tcp_init_buffer_space. hybla_init makes
+    // the window 25 / 25 = 1 segment, of which tcp_sndbuf_expand makes ten: 2 * 10 * 2,304 = 46,080 bytes,
+    // whatever the first window was meant to be.
+    let settings = Settings { initial_window: 20, ..linux() };
+    let mut peer = Peer::steered(settings, ms(25), linux_control("hybla"));
+    peer.writes(0, 200 * MSS);
+    peer.gets(0, data(1..1_001));
+    // Half of the peer's 65,535 bytes make packets of 32,000. With the segment that left, 1,960 bytes,
+    // and one packet, 32,960, there is room; with another there is none.
+    assert_eq!(peer.end.unsent(), 64_000);
 }

@@ -116,7 +116,7 @@ impl Line {
         Self { window: Some(bytes), ..self }
     }
 
-    /// Echoes the timestamp of what was sent at that time.
+    /// Echoes the timestamp of what the other side sent at that time.
     pub fn echoing(self, at: u64) -> Self {
         Self { echo: Some(at), ..self }
     }
@@ -173,13 +173,23 @@ pub struct Peer {
 fn newreno(settings: &Settings) -> BuildControl {
     match settings.flavour {
         Flavour::Rfc => control("newreno"),
-        Flavour::Linux => Arc::new(|start: Start| {
-            let Start { mss, initial_window, seed } = start;
-            let (cut_base, flavour) = (CutBase::Cwnd, Flavour::Linux);
-            let init = Init { mss, initial_window, cut_base, flavour, seed };
-            build("newreno", &init, &Params::default()).expect("it is in the table")
-        }),
+        Flavour::Linux => linux_control("newreno"),
     }
+}
+
+/// A congestion control as the kernel has it.
+pub fn linux_control(name: &'static str) -> BuildControl {
+    Arc::new(move |start: Start| {
+        let Start { mss, initial_window, seed } = start;
+        let (cut_base, flavour) = (CutBase::Cwnd, Flavour::Linux);
+        let init = Init { mss, initial_window, cut_base, flavour, seed };
+        build(name, &init, &Params::default()).expect("it is in the table")
+    })
+}
+
+/// The peer's clock of timestamps.
+fn their_clock(now: Time) -> u32 {
+    77_000 + now.since(Time::ZERO).as_millis() as u32
 }
 
 fn at(micros: u64) -> Time {
@@ -402,7 +412,7 @@ impl Peer {
             let last = self.values.last().map_or(0, |last| last.1);
             let by_time = |at| self.values.iter().find(|&&(sent, _)| sent == at);
             let named = line.echo.map(|at| by_time(at).expect("nothing was sent then").1);
-            let value = 77_000 + (self.now.since(Time::ZERO)).as_millis() as u32;
+            let value = their_clock(self.now);
             let echo = named.unwrap_or(last);
             segment = segment.with_timestamps(Timestamps { value, echo });
         }
@@ -456,6 +466,9 @@ impl Peer {
             let unwanted = FLAGS.iter().any(|&one| line.without.has(one) && has(one));
             assert!(flags.has(line.flags) && !unwanted, "{seen} instead of {line:?}");
             assert_eq!(segment.fast_open(), line.fast_open, "{seen} instead of {line:?}");
+            let echo = segment.timestamps().map(|timestamps| timestamps.echo);
+            let named = line.echo.map(|sent| their_clock(self::at(sent)));
+            assert!(named.is_none() || echo == named, "{seen} echoes {echo:?}, not {named:?}");
             let push = line.push.map(|push| push && number == last);
             let is_pushed = flags.has(Flags::PUSH);
             assert!(push.is_none_or(|push| push == is_pushed), "{seen} instead of {line:?}");
