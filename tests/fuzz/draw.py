@@ -7,7 +7,7 @@ Rates, RTTs and queues are log-uniform. The access links take 4 ms of the RTT, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -18,7 +18,10 @@ ALGORITHMS = (
     *("newreno", "cubic", "bic", "vegas", "westwood+", "htcp", "highspeed", "hybla"),
     *("scalable", "illinois", "veno", "yeah", "dctcp"),
 )
-"""Those of the kernel that draw no random numbers. LP depends on the kernel's random timestamps."""
+"""Those of the kernel that draw no random numbers."""
+
+DRAWING = ("bbr", "cdg", "nv")
+"""Those that draw some. LP depends on the random offset of timestamps, which the backends do not share."""
 
 RATE_MBIT_S = (0.5, 150.0)
 RTT_MS = (6.0, 310.0)
@@ -94,15 +97,17 @@ def start(random: Random, path: Bottleneck) -> str:
     return f"{random.uniform(0, path.duration_s / 3):.3f} s"
 
 
-def long_flows(random: Random, path: Bottleneck, number: int) -> list[Plain]:
+def long_flows(
+    random: Random, path: Bottleneck, number: int, algorithms: Sequence[str] = ALGORITHMS
+) -> list[Plain]:
     """Flows that do not end, each between a pair of its own."""
-    same = random.choice(ALGORITHMS) if random.random() < 0.5 else None
+    same = random.choice(algorithms) if random.random() < 0.5 else None
     return [
         {
             "from": f"left{pair}",
             "to": f"right{pair}",
             "start": "0 s" if pair == 1 else start(random, path),
-            "cc": same or random.choice(ALGORITHMS),
+            "cc": same or random.choice(algorithms),
         }
         for pair in range(1, number + 1)
     ]
@@ -113,6 +118,14 @@ def pairs(random: Random, number: int) -> Plain:
     path = Bottleneck.draw(random)
     network = {"dumbbell": {"pairs": number, **path.settings()}}
     return path.experiment(network, long_flows(random, path, number))
+
+
+def drawing(random: Random) -> Plain:
+    """One to three flows whose congestion control draws random numbers."""
+    path = Bottleneck.draw(random)
+    number = random.randint(1, 3)
+    network = {"dumbbell": {"pairs": number, **path.settings()}}
+    return path.experiment(network, long_flows(random, path, number, DRAWING))
 
 
 def both_directions(random: Random) -> Plain:
@@ -263,6 +276,7 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "listed loss": listed_loss,
     "codel": codel,
     "path mtu": path_mtu,
+    "drawn numbers": drawing,
 }
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
 

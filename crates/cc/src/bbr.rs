@@ -278,6 +278,14 @@ impl Bbr {
         }
     }
 
+    /// The kernel's state machine goes to where a timeout leads (`bbr_set_state`).
+    fn enter_loss(&mut self, flow: &FlowState) {
+        self.before = Phase::Loss;
+        self.full_bandwidth = 0;
+        self.round_start = true;
+        self.judge_policer(flow, 1, false);
+    }
+
     fn judge_policer(&mut self, flow: &FlowState, losses: u64, app_limited: bool) {
         let signs = Signs {
             losses,
@@ -469,11 +477,12 @@ impl CongestionControl for Bbr {
         }
         if event.cause == Cause::Timeout {
             self.cwnd = self.cwnd.min(flow.in_flight.saturating_add(1));
-            self.before = Phase::Loss;
-            self.full_bandwidth = 0;
-            self.round_start = true;
-            self.judge_policer(flow, 1, false);
+            self.enter_loss(flow);
         }
+    }
+
+    fn on_resized(&mut self, flow: &FlowState) {
+        self.enter_loss(flow);
     }
 
     fn on_undo(&mut self, flow: &FlowState) {

@@ -336,6 +336,13 @@ impl CongestionControl for Nv {
         self.window.shrink_to(flow, event, kept as u64);
     }
 
+    fn on_resized(&mut self, _flow: &FlowState) {
+        self.needs_reset = true;
+        self.may_grow = false;
+        self.growth = (self.growth - 1).max(-8);
+        self.window.vouch();
+    }
+
     fn on_recovered(&mut self, flow: &FlowState) {
         self.begin_anew(flow);
     }
