@@ -21,7 +21,8 @@ ALGORITHMS = (
 """Those of the kernel that draw no random numbers."""
 
 DRAWING = ("bbr", "cdg", "nv")
-"""Those that draw some. LP depends on the random offset of timestamps, which the backends do not share."""
+"""Those that draw some. LP depends on the random offset of timestamps, which the backends do not
+share."""
 
 RATE_MBIT_S = (0.5, 150.0)
 RTT_MS = (6.0, 310.0)
