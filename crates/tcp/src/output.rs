@@ -270,6 +270,10 @@ impl Sender {
             self.fill_packet(now, in_flight, settings);
             return None;
         };
+        // Before anything is decided by the window (`tcp_slow_start_after_idle_check`).
+        if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
+            self.restart(now, settings);
+        }
         let mut room = self.cwnd();
         if !settings.limited_transmit && self.flight.recovery.in_doubt() {
             // RFC 3042 is off: what left the network out of order makes no room yet.
@@ -289,9 +293,6 @@ impl Sender {
         }
         if in_flight >= room || (settings.tso && !self.may_go_in_burst(now, in_flight, settings)) {
             return None;
-        }
-        if settings.restart_after_idle && self.una == self.nxt && self.counters.sent_segments > 0 {
-            self.restart(now, settings);
         }
         data.push |= settings.tso && self.flight.bursts.is_pushed();
         Some(data)
