@@ -38,6 +38,9 @@ enum Owner {
     Links,
 }
 
+/// A tick of the kernel's clock.
+const TICK: Duration = Duration::from_millis(1);
+
 pub(crate) struct World<'a> {
     plan: &'a Plan,
     network: Network<OnWire>,
@@ -51,6 +54,8 @@ pub(crate) struct World<'a> {
     memory: Option<Memories>,
     /// Ends that hold ACKs back, or did so.
     holding: Vec<usize>,
+    /// When a timer of the kernel ran out last.
+    turned: Time,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -92,6 +97,7 @@ impl<'a> World<'a> {
             gates,
             memory: Memories::new(plan),
             holding: Vec::new(),
+            turned: Time::NEVER,
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -158,6 +164,7 @@ impl<'a> World<'a> {
     #[inline]
     fn deliver(&mut self, end: usize, segment: &Segment) {
         self.tell_memory(end);
+        self.turn_wheel(end);
         let endpoint = &mut self.ends[end].endpoint;
         // What answers the handshake says nothing of data, and what comes when both sides have closed
         // (a FIN again) finds no connection.
@@ -177,6 +184,15 @@ impl<'a> World<'a> {
         self.serve(end);
         if is_sampled && !is_answered {
             self.sample(end / 2);
+        }
+    }
+
+    /// Tells an end if a timer of the kernel, which all hosts share, has run out in this tick.
+    #[inline]
+    fn turn_wheel(&mut self, end: usize) {
+        let now = self.network.now();
+        if self.turned <= now && now.since(self.turned) < TICK {
+            self.ends[end].endpoint.turn_wheel(self.turned);
         }
     }
 
@@ -209,9 +225,12 @@ impl<'a> World<'a> {
         match self.owner(timer) {
             Owner::End(end) => {
                 self.tell_memory(end);
+                self.turn_wheel(end);
                 let endpoint = &mut self.ends[end].endpoint;
                 let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
-                endpoint.on_timer(now);
+                if endpoint.on_timer(now) {
+                    self.turned = now;
+                }
                 self.serve(end);
                 if lets_go {
                     self.let_go(now);

@@ -108,6 +108,18 @@ impl Acks {
         }
     }
 
+    /// When the kernel's timer of delayed ACKs runs out, though nobody may wait for it.
+    #[inline]
+    pub fn pending(&self) -> Time {
+        self.linux.as_ref().map_or(Time::NEVER, |linux| linux.pending())
+    }
+
+    /// The place of that timer, if there is one.
+    #[inline]
+    pub fn place(&mut self) -> Option<&mut crate::timer::Place> {
+        self.linux.as_mut().map(|linux| linux.place())
+    }
+
     /// Data waits for its acknowledgment.
     #[inline]
     pub fn is_waiting(&self) -> bool {

@@ -306,7 +306,24 @@ impl Endpoint {
         let alive = self.alive.as_ref().map_or(Time::NEVER, |alive| alive.due);
         let paced = self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due());
         let sends = self.send.timer.at.min(self.acks.due()).min(paced);
-        sends.min(self.time_wait_until).min(alive)
+        // What nobody waits for any more turns the kernel's wheel all the same.
+        let silent = self.send.timer.place.pending().min(self.acks.pending());
+        sends.min(silent).min(self.time_wait_until).min(alive)
+    }
+
+    /// A timer of the kernel ran out in this tick, of this connection or another one.
+    #[inline]
+    pub fn turn_wheel(&mut self, now: Time) {
+        self.send.timer.place.turn(now);
+        if let Some(place) = self.acks.place() {
+            place.turn(now);
+        }
+    }
+
+    /// Whether a timer in the kernel's wheel runs out.
+    fn wheel_runs_out(&mut self, now: Time) -> bool {
+        let sends = self.send.timer.place.runs_out(now);
+        self.acks.place().is_some_and(|place| place.runs_out(now)) | sends
     }
 
     /// From when on an ACK that is held back may leave early, if there is one. The kernel's timer for it
@@ -328,8 +345,12 @@ impl Endpoint {
         self.acks.hurry();
     }
 
-    /// Time has passed: whatever is due is done.
-    pub fn on_timer(&mut self, now: Time) {
+    /// Time has passed: whatever is due is done. Says whether that turned the kernel's wheel of timers.
+    pub fn on_timer(&mut self, now: Time) -> bool {
+        let turns = self.wheel_runs_out(now);
+        if turns {
+            self.turn_wheel(now);
+        }
         if self.time_wait_until <= now {
             self.end(Ended::Normally);
         }
@@ -359,6 +380,7 @@ impl Endpoint {
                 Kind::Probe => self.send.on_probe_timer(now, &self.settings),
             }
         }
+        turns
     }
 
     fn on_retransmission_timer(&mut self, now: Time) {

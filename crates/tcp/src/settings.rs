@@ -301,10 +301,10 @@ impl Settings {
         self.is_linux().then(|| jiffies::tick(now, delay))
     }
 
-    /// When a timer that is set now for `delay` runs out.
+    /// When a timer that is set now for `delay` runs out; `has_turned`: another one has in this tick.
     #[inline]
-    pub(crate) fn runs_out(&self, now: Time, delay: Duration) -> Time {
-        if self.is_linux() { jiffies::runs_out(now, delay) } else { now + delay }
+    pub(crate) fn runs_out(&self, now: Time, delay: Duration, has_turned: bool) -> Time {
+        if self.is_linux() { jiffies::runs_out(now, delay, has_turned) } else { now + delay }
     }
 }
 
@@ -329,9 +329,11 @@ mod jiffies {
         AT_BEGINNING + now.as_picos() / TICK.as_picos() + delay.as_picos().div_ceil(TICK.as_picos())
     }
 
+    /// The wheel has turned to the next tick already when a timer has run out in this one
+    /// (`__run_timers`).
     #[inline]
-    pub(super) fn runs_out(now: Time, delay: Duration) -> Time {
-        let ticks = delay.as_picos().div_ceil(TICK.as_picos());
+    pub(super) fn runs_out(now: Time, delay: Duration, has_turned: bool) -> Time {
+        let ticks = delay.as_picos().div_ceil(TICK.as_picos()).saturating_sub(has_turned.into());
         let expires = tick(now, delay);
         let mut shift = 0;
         while ticks >= PLACES << shift && shift < 8 * COARSER {
@@ -348,13 +350,17 @@ mod jiffies {
         #[test]
         fn a_timer_runs_out_at_the_tick_behind_and_never_early() {
             let at = |micros| Time::ZERO + Duration::from_micros(micros);
-            let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis));
+            let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis), false);
             // 40 ms from 0.2 ms: the tick of 40 ms may be early, the one of 41 ms is not.
             assert_eq!(out(200, 40), at(41_000));
             // The second ring has places of 8 ms: 5 + 240 = 245, so 248 ms.
             assert_eq!(out(5_000, 240), at(248_000));
             // The third has places of 64 ms, which begin at 16 ms: 600 -> 656 = 16 + 10 * 64.
             assert_eq!(out(0, 600), at(656_000));
+            // 63 ticks are for the second ring, or as 62 more for the first: 8 + 63, or 9 + 62.
+            let delay = Duration::from_millis(63);
+            assert_eq!(runs_out(at(9_300), delay, false), at(80_000));
+            assert_eq!(runs_out(at(9_300), delay, true), at(73_000));
         }
     }
 }

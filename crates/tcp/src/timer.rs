@@ -5,7 +5,8 @@ use crate::settings::Settings;
 use tcplab_units::{Duration, Time};
 
 /// Where a deadline has passed, it is noticed a tick later.
-const LEAST_WAIT: Duration = Duration::from_millis(1);
+const LEAST_WAIT: Duration = TICK;
+const TICK: Duration = Duration::from_millis(1);
 
 /// What a timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,15 +20,26 @@ pub(crate) enum Kind {
 }
 
 /// Where a timer was put last in the wheel of Linux, which nobody takes it out of before its time.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// The tick that it was set for, and when it runs out.
     tick: Option<u64>,
     out: Time,
+    /// It has not run out yet, whether or not anybody still waits for it.
+    is_pending: bool,
+    /// When a timer of the kernel ran out last, as far as this one has heard.
+    turned: Time,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::NONE
+    }
 }
 
 impl Place {
-    pub const NONE: Self = Self { tick: None, out: Time::ZERO };
+    pub const NONE: Self =
+        Self { tick: None, out: Time::ZERO, is_pending: false, turned: Time::NEVER };
 
     /// When a timer that is set now runs out. One that is set again for the same tick keeps its place,
     /// however coarse that was when the tick was further away (`__mod_timer`).
@@ -35,9 +47,31 @@ impl Place {
     pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
         let tick = settings.tick(now, delay);
         if tick.is_none() || self.tick != tick || !self.is_ahead(now) {
-            *self = Self { tick, out: settings.runs_out(now, delay) };
+            let has_turned = self.turned <= now && now.since(self.turned) < TICK;
+            let out = settings.runs_out(now, delay, has_turned);
+            *self = Self { tick, out, is_pending: tick.is_some(), ..*self };
         }
         self.out
+    }
+
+    /// A timer of the kernel, be it another one, has run out in this tick.
+    #[inline]
+    pub fn turn(&mut self, now: Time) {
+        self.turned = now;
+    }
+
+    /// When it runs out, though nobody may wait for it any more.
+    #[inline]
+    pub fn pending(&self) -> Time {
+        if self.is_pending { self.out } else { Time::NEVER }
+    }
+
+    /// Says whether it has run out since the last look.
+    #[inline]
+    pub fn runs_out(&mut self, now: Time) -> bool {
+        let is_over = self.is_pending && self.out <= now;
+        self.is_pending &= !is_over;
+        is_over
     }
 
     #[inline]
@@ -55,7 +89,7 @@ impl Place {
 pub(crate) struct Timer {
     pub kind: Kind,
     pub at: Time,
-    place: Place,
+    pub place: Place,
     /// How often it was set.
     pub sets: u32,
 }

@@ -108,6 +108,17 @@ impl LinuxAcks {
         self.last_segment = Some(now);
     }
 
+    /// The place of the timer of delayed ACKs.
+    pub fn place(&mut self) -> &mut Place {
+        &mut self.timer
+    }
+
+    /// When that runs out.
+    #[inline]
+    pub fn pending(&self) -> Time {
+        self.timer.pending()
+    }
+
     /// No more quick ACKs.
     pub fn stop_hurrying(&mut self) {
         self.quick = 0;
