@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import tcplab as lab
 from fuzz.compare import Flow
 from fuzz.draw import KINDS
 
@@ -47,8 +48,9 @@ def write(outcomes: Mapping[int, tuple[str, Sequence[Flow]]], seed: int) -> None
     before, rest = page.split(BEGIN)
     _, after = rest.split(END)
     count = 1 + max(outcomes, default=0)
+    command = f'`make fuzz ARGS="--seed {seed} --count {count}"`'
     parts = [
-        f'{before}{BEGIN}\n\n`make fuzz ARGS="--seed {seed} --count {count}"`:\n',
+        f"{before}{BEGIN}\n\nVersion {lab.__version__}, {command}:\n",
         table({kind: flows for kind, flows in by_kind.items() if flows}),
         f"\nThose whose goodput is more than {NAMED:.0%} apart:\n",
         _lines(far),

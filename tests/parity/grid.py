@@ -14,18 +14,12 @@ BOTH = ("newreno", "cubic")
 
 OTHERS = (
     *("bic", "vegas", "westwood+", "htcp", "highspeed", "hybla", "scalable", "illinois"),
-    *("veno", "yeah", "lp", "dctcp"),
+    *("veno", "yeah", "lp", "dctcp", "bbr", "cdg", "nv"),
 )
 """With flows that do not end. `westwood+` is what the kernel calls westwood."""
 
-RANDOM = ("bbr", "cdg", "nv")
-"""They draw random numbers, and the kernel draws others: means over seeds are compared."""
-
 TIGHT = (*BOTH, "bic", "scalable", "vegas", "westwood+")
 """Those that are to be closer to the kernel than the others."""
-
-SEEDS = 20
-"""How many."""
 
 LOSS_SEED = 20
 """The least with which the 21 packets of 30 kB lose one, in their middle third: the 12th."""
@@ -151,12 +145,7 @@ class Cell:
     @property
     def is_exact(self) -> bool:
         """Whether the windows are to be the same at every ACK."""
-        return (self.traffic.is_short or self.path.has_listed_loss) and not self.is_random
-
-    @property
-    def is_random(self) -> bool:
-        """Whether its runs differ by their seed."""
-        return self.cc in RANDOM
+        return self.traffic.is_short or self.path.has_listed_loss
 
     def is_called(self, part: str) -> bool:
         """Whether its name contains this; that of an algorithm is meant to be whole."""
@@ -168,7 +157,7 @@ CELLS = tuple(
     Cell(cc, path, traffic)
     for path in PATHS
     for traffic in traffic_of(path)
-    for cc in (BOTH if traffic.is_short else (*BOTH, *OTHERS, *RANDOM))
+    for cc in (BOTH if traffic.is_short else (*BOTH, *OTHERS))
 )
 
 
@@ -187,6 +176,5 @@ def experiment(some: Sequence[Cell], settings: dict[str, Any]) -> lab.Experiment
         flows=traffic.flows(),
         stack=lab.Stack(**settings),
         record=lab.Record(samples="ack", links="off"),
-        repeat=SEEDS if some[0].is_random else 1,
         sweep={"stack.cc": [cell.cc for cell in some]},
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parity.grid import PATHS, RANDOM, SEEDS, TIGHT, TRANSFERS
+from parity.grid import PATHS, TIGHT, TRANSFERS
 from parity.measures import FIRST, METRICS, Row
 
 KEPT = "## Random experiments\n"
@@ -31,9 +31,7 @@ def page(rows: Sequence[Row], about: str, before: str) -> str:
         "- Differences are from the kernel, in per cent of its number; of retransmissions and loss",
         "  episodes, the difference of their numbers. Of several flows stands the one that differs",
         "  most; what is counted is added up. The mean window is that over all ACKs.",
-        f"- {', '.join(RANDOM)} draw random numbers, and the kernel draws others: their numbers",
-        f"  are means over {SEEDS} seeds on either side, their first differing ACK is that of the",
-        "  first seed.",
+        "- The random numbers that bbr, cdg and nv draw are the same on both sides.",
         f"- The {FIRST} is the first that leaves the two with different windows: its number and",
         "  when it came.",
         "- **Bold** is what misses its bound: " + "; ".join(_bounds()) + ".",
@@ -51,8 +49,7 @@ def _bounds() -> list[str]:
     return [
         f"of {', '.join(TIGHT)} {', '.join(close)}",
         f"of the others {', '.join(others)}",
-        "no differing ACK in short transfers and with listed loss, but for those that draw random "
-        f"numbers ({', '.join(RANDOM)})",
+        "no differing ACK in short transfers and with listed loss",
     ]
 
 

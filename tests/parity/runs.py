@@ -18,9 +18,7 @@ Settings = dict[str, Any]
 
 def together(chosen: Sequence[Cell]) -> Iterator[list[Cell]]:
     """The cells in groups that are one experiment each."""
-    for _, group in groupby(
-        chosen, key=lambda cell: (cell.path.name, cell.traffic.name, cell.is_random)
-    ):
+    for _, group in groupby(chosen, key=lambda cell: (cell.path.name, cell.traffic.name)):
         yield list(group)
 
 

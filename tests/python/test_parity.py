@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from parity.grid import CELLS, MOST_PACKETS, RANDOM, Cell, cells, listed
+from parity.grid import CELLS, MOST_PACKETS, Cell, cells, listed
 from parity.measures import FIRST, METRICS, Bound, Row, rows
 from parity.page import KEPT, page
 from parity.runs import compared, together
@@ -49,9 +49,7 @@ def test_the_grid_is_complete() -> None:
     # Six paths: two algorithms with four kinds of traffic, fifteen more with two of them.
     assert len({cell.name for cell in CELLS}) == 6 * (2 * 4 + 15 * 2)
     groups = [[cell.cc for cell in some] for some in together(CELLS)]
-    # Those that draw random numbers run with several seeds, apart from the others.
-    assert [group for group in groups if "bbr" in group] == [list(RANDOM)] * 12
-    assert all(group[:2] == ["newreno", "cubic"] for group in groups if "bbr" not in group)
+    assert all(group[:2] == ["newreno", "cubic"] for group in groups)
 
 
 def test_the_name_of_an_algorithm_is_meant_to_be_whole() -> None:

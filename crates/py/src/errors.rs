@@ -25,7 +25,10 @@ create_exception!(tcplab, Interrupted, PyException, "A run was stopped before it
 /// All mistakes, one per line, each behind the name of its file if it came from one. With another
 /// backend that runs the experiment, if there is one.
 pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<&str>) -> PyErr {
-    let hint = elsewhere.map_or_else(String::new, |backend| {
+    // Parameters of algorithms have other units elsewhere: what is wrong here may be taken there and mean
+    // something else.
+    let is_parameter = mistakes.0.iter().any(|mistake| mistake.at.contains(".cc."));
+    let hint = elsewhere.filter(|_| !is_parameter).map_or_else(String::new, |backend| {
         format!("; `{backend}` runs the experiment: add --on {backend}")
     });
     let mut message = String::new();

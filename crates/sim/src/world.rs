@@ -257,8 +257,12 @@ impl<'a> World<'a> {
             Owner::Samples => {
                 for number in 0..self.flows.len() {
                     let state = self.ends[2 * number].endpoint.state();
-                    let is_over = matches!(state, State::Closed | State::TimeWait);
-                    if self.flows[number].has_started && !is_over {
+                    // As on `linux`, what connects has nothing to show yet.
+                    let is_open = !matches!(
+                        state,
+                        State::SynSent | State::SynReceived | State::Closed | State::TimeWait
+                    );
+                    if self.flows[number].has_started && is_open {
                         self.sample(number);
                     }
                 }

@@ -149,13 +149,14 @@ static struct totals totals(const struct connection *connection)
 	const int has_closed = TCPF_FIN_WAIT1 | TCPF_FIN_WAIT2 | TCPF_CLOSING | TCPF_LAST_ACK;
 	const bool has_fin = (1 << connection->sk->sk_state) & has_closed;
 	const bool has_sent_fin = has_fin && tp->snd_nxt == tp->write_seq;
+	const bool is_fin_acked = has_fin && tp->snd_una == tp->write_seq;
 	const s64 acked = tp->bytes_acked - connection->is_client;
 	const s64 written = acked + (tp->write_seq - tp->snd_una) - has_fin;
 	const s64 sent = acked + (tp->snd_nxt - tp->snd_una) - has_sent_fin;
 
 	return (struct totals) {
-		/* The SYN of the one that connects counts as a byte there, and so does the FIN here. */
-		.acked = tp->bytes_acked - (connection->is_client && tp->bytes_acked > 0),
+		/* The kernel counts the SYN of the one that connects as a byte, and the FIN. */
+		.acked = tp->bytes_acked - (connection->is_client && tp->bytes_acked > 0) - is_fin_acked,
 		.received = tp->bytes_received - sock_flag(connection->sk, SOCK_DONE),
 		.written = max_t(s64, 0, written),
 		.sent_bytes = max_t(s64, 0, sent),
@@ -407,8 +408,11 @@ static void on_congestion_state(void *data, struct sock *sk, const u8 state)
 
 	if (!connection)
 		return;
-	/* A SYN that is sent again is none of them. */
-	if (connection->is_open) {
+	/*
+	 * A SYN that is sent again is none of them, nor are packets that were too large for the path: then
+	 * a timer still runs (tcp_simple_retransmit).
+	 */
+	if (connection->is_open && (state != TCP_CA_Loss || !inet_csk(sk)->icsk_pending)) {
 		if (state >= TCP_CA_CWR && connection->state < TCP_CA_CWR)
 			connection->summary.episodes++;
 		else if (state == TCP_CA_Loss && connection->state < TCP_CA_Loss)
@@ -608,22 +612,26 @@ static int set_draws(char *text)
 	return 0;
 }
 
+u64 tcplab_first_draws(u16 port, bool is_client)
+{
+	u16 first = port;
+
+	if (!seeds)
+		return 0;
+	while (first && !seeds[first].client && !seeds[first].server)
+		first--;
+	return port - first + (is_client ? seeds[first].client : seeds[first].server);
+}
+
 u64 *tcplab_draws(const struct sock *sk)
 {
 	struct connection *connection = connection_of(sk);
-	u16 own, first;
 
 	if (!connection)
 		return NULL;
-	if (!connection->has_drawn) {
-		connection->has_drawn = true;
-		own = first = client_port(connection);
-		while (seeds && first && !seeds[first].client && !seeds[first].server)
-			first--;
-		if (seeds)
-			connection->draws = own - first + (connection->is_client ? seeds[first].client :
-							   seeds[first].server);
-	}
+	if (!connection->has_drawn)
+		connection->draws = tcplab_first_draws(client_port(connection), connection->is_client);
+	connection->has_drawn = true;
 	return &connection->draws;
 }
 

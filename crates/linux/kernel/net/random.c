@@ -44,6 +44,14 @@ u8 tcplab_byte(const struct sock *sk)
 	return tcplab_bits(sk) >> 56;
 }
 
+/* The client's congestion control may depend on it (TCP-LP), so it is the first that this would draw. */
+u32 tcplab_ts_off(u16 port)
+{
+	u64 state = tcplab_first_draws(port, true);
+
+	return next(&state) >> 32;
+}
+
 /* The kernel hashes what it gets; this only has to differ. */
 ssize_t tcplab_getrandom(void *buffer, size_t length, unsigned int flags)
 {

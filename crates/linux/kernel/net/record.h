@@ -91,8 +91,14 @@ u32 tcplab_below(const struct sock *sk, u32 limit);
 u32 tcplab_word(const struct sock *sk);
 u8 tcplab_byte(const struct sock *sk);
 
+/* random.c: by how much timestamps of a server are ahead, by the client's port. */
+u32 tcplab_ts_off(u16 port);
+
 /* observer.c: where the draws of a connection stand; NULL if it is not watched. */
 u64 *tcplab_draws(const struct sock *sk);
+
+/* observer.c: where they begin. */
+u64 tcplab_first_draws(u16 port, bool is_client);
 
 /* observer.c: an RTT sample of a connection, below zero for none. */
 void tcplab_note_rtt(const struct sock *sk, long rtt_us);

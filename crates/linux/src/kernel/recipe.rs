@@ -33,7 +33,7 @@ const CHANCE: Option<&str> =
 const RTTS: Option<&str> = Some("RTTs would not be seen");
 const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
 
-const EDITS: [Edit; 18] = [
+const EDITS: [Edit; 19] = [
     Edit {
         file: "arch/um/include/asm/archrandom.h",
         before: "os_getrandom",
@@ -139,6 +139,12 @@ const EDITS: [Edit; 18] = [
         file: "net/ipv4/tcp_nv.c",
         before: "get_random_bytes(&rand, 1)",
         after: "rand = tcplab_byte(sk)",
+        without: None,
+    },
+    Edit {
+        file: "net/ipv4/tcp_input.c",
+        before: "tcp_rsk(req)->ts_off = st.ts_off;",
+        after: "tcp_rsk(req)->ts_off = tcplab_ts_off(ntohs(tcp_hdr(skb)->source));",
         without: None,
     },
     // RTT samples, which the kernel keeps with SACK alone. Before those of timestamps: their clock has
