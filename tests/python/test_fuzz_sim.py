@@ -99,6 +99,47 @@ def test_some_hundred_experiments_run_or_are_refused() -> None:
     assert said[REFUSED] > 0
 
 
+FINDS: dict[str, Plain] = {
+    "an event in the nanosecond after the end": {
+        "duration": "61999 ps",
+        "network": {"chain": {"rate": "100 Tbit/s", "delay": "2261 ps"}},
+        "flows": [{"from": "client", "to": "server"}],
+        "record": {"samples": "1025 ps"},
+    },
+    "a SYN-ACK with a cookie is larger than the least MTU": {
+        # The SYN-ACK would have 72 bytes, and is looked at when most of it has not left.
+        "duration": "3 s",
+        "network": {"chain": {"rate": "1 kbit/s", "delay": "1 ms", "mtu": 68}},
+        "stack": {"fast_open": True, "path_mtu": "known"},
+        "flows": [{"from": "client", "to": "server"}],
+        "record": {"links": "1 ms"},
+    },
+    "an RTT beyond 32 bits": {
+        "duration": "3000 s",
+        "network": {"chain": {"rate": "1 Mbit/s", "delay": "400 s"}},
+        "stack": {"initial_rto": "1000 s", "max_rto": "1000 s"},
+        "flows": [{"from": "client", "to": "server"}],
+        "record": {"samples": "ack"},
+    },
+    "an interval of CoDel beyond 64 bits": {
+        "duration": "1 s",
+        "network": {
+            "chain": {
+                "rate": "1 Mbit/s",
+                "delay": "1 ms",
+                "queue": {"kind": "codel", "interval": "5000 h", "target": "1 ps"},
+            }
+        },
+        "flows": [{"from": "client", "to": "server"}],
+    },
+}
+
+
+@pytest.mark.parametrize("what", FINDS)
+def test_what_was_found_is_found_no_more(what: str) -> None:
+    assert check(FINDS[what]) == (RAN, "")
+
+
 def test_what_is_wrong_is_refused() -> None:
     says = 'duration: -1 has no unit; write it as text with one, like "25 ms"'
     assert check(SMALL | {"duration": -1}) == (REFUSED, says)
