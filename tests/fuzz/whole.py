@@ -22,7 +22,7 @@ SECONDS = 2**64 * PICOSECOND
 
 RATES = (1, 8, 300, 9600, 64e3, 1e6, 1e7, 123_457_000, 1e9, 1e11, 1e14)
 """In bit/s. At 1e14 a byte takes less than a picosecond."""
-FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 10)
+FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
 """How the rates of the links of one experiment differ."""
 PACKETS = (4, 1500)
 """How many full packets the link carries while an experiment lasts, from the least to the most."""

@@ -114,6 +114,18 @@ FINDS: dict[str, Plain] = {
         "flows": [{"from": "client", "to": "server"}],
         "record": {"links": "1 ms"},
     },
+    "a notice of a packet that was too large is too large itself": {
+        "duration": "114774544 ps",
+        "network": {
+            "links": [
+                {"between": ["a", "b"], "rate": "100 Mbit/s", "delay": "69812 ps"},
+                {"between": ["b", "c"], "rate": "1 Gbit/s", "delay": "9227 ps", "mtu": 68},
+                {"between": ["c", "d"], "rate": "10 Gbit/s", "delay": "80979 ps", "mtu": 69},
+            ]
+        },
+        "flows": [{"from": "d", "to": "a", "start_jitter": "788364 ps"}],
+        "record": {"links": "530888 ps"},
+    },
     "an RTT beyond 32 bits": {
         "duration": "3000 s",
         "network": {"chain": {"rate": "1 Mbit/s", "delay": "400 s"}},

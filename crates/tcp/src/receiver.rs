@@ -485,7 +485,7 @@ mod tests {
         // In Linux, one of 212,992 bytes at least: floor(log2) is 17, less 15.
         for (receive_buffer, scale) in [(8_192, 2), (262_143, 2), (262_144, 3)] {
             let flavour = tcplab_cc::Flavour::Linux;
-            let settings = Settings { receive_buffer, flavour, ..Settings::default() };
+            let settings = Settings { flavour, receive_buffer, ..Settings::default() };
             assert_eq!(Receiver::new(&settings).window_scale, scale, "{receive_buffer}");
         }
     }
