@@ -3,6 +3,9 @@
 Each experiment is drawn from the seed and its number, all kinds in turn. What differs is told as it
 is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
 first difference; with `--shrink` it first looks for the smallest experiment that still differs.
+
+With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
+a law, hang, or have another digest the second time.
 """
 
 from __future__ import annotations
@@ -14,10 +17,11 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import tcplab as lab
+from fuzz import alone, whole
 from fuzz.compare import Flow, Outcome, compare
 from fuzz.draw import KINDS, Plain, draw
 from fuzz.page import table, write
-from fuzz.shrink import shrink
+from fuzz.shrink import prune, shrink
 from parity.traces import report
 
 ERRORS = (lab.ConfigError, lab.RunError, lab.KernelError)
@@ -41,7 +45,10 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="of sim's stack only"
     )
+    parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     args = parser.parse_args()
+    if args.sim:
+        sys.exit(only_sim(args))
     if args.case is None:
         survey(args)
     else:
@@ -78,6 +85,24 @@ def survey(args: argparse.Namespace) -> None:
     print(table(by_kind))
     if args.write:
         write(outcomes, args.seed)
+
+
+def only_sim(args: argparse.Namespace) -> int:
+    """Runs experiments on `sim` alone; gives the exit status."""
+    if args.case is None:
+        found = alone.survey(args.seed, range(args.count), args.workers)
+        print(found)
+        for says, count in found.refusals.most_common(args.lines):
+            print(f"{count:6} refused: {says}")
+        return 1 if found.finds else 0
+    experiment = whole.draw(args.seed, args.case)
+    kind, says = alone.check(experiment)
+    if args.shrink and kind == alone.FOUND:
+        experiment = prune(experiment, lambda it: alone.check(it)[0] == alone.FOUND, args.tries)
+        kind, says = alone.check(experiment)
+    print(json.dumps(experiment, indent=2))
+    print(f"{kind}: {says}" if says else kind)
+    return 1 if kind == alone.FOUND else 0
 
 
 def _compared(seed: int, number: int) -> Outcome | str:

@@ -6,6 +6,7 @@ import copy
 import math
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from fuzz.draw import Plain, rounded
 
@@ -37,6 +38,40 @@ def shrink(experiment: Plain, differs_at: Callable[[Plain], float | None], tries
         else:
             break
     return smallest
+
+
+def prune(experiment: Plain, fails: Callable[[Plain], bool], tries: int) -> Plain:
+    """An experiment that still fails, without most of what it takes no part in.
+
+    Keys and items of lists are left out one by one, the outer ones first.
+    """
+    smallest, changed = experiment, True
+    while changed:
+        changed = False
+        for path in _paths(smallest):
+            candidate = copy.deepcopy(smallest)
+            holder: Any = candidate
+            for key in path[:-1]:
+                holder = holder[key]
+            del holder[path[-1]]
+            if not tries:
+                return smallest
+            tries -= 1
+            if fails(candidate):
+                smallest, changed = candidate, True
+                break
+    return smallest
+
+
+def _paths(value: Any) -> list[list[Any]]:
+    """The ways to all parts, those that come first in the file and are large first."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    paths: list[list[Any]] = []
+    for key, item in items:
+        paths.append([key])
+        if isinstance(item, dict | list):
+            paths += [[key, *path] for path in _paths(item)]
+    return sorted(paths, key=len)
 
 
 def simpler(experiment: Plain, when: float) -> Iterator[Plain]:

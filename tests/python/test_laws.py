@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import chance
 import pytest
 from conftest import Command
 
 import tcplab as lab
+from fuzz.small import experiment
 from tcplab import _core
 
 SMALL = """
@@ -73,18 +73,10 @@ def test_nothing_is_kept_of_a_run_that_breaks_a_law(
     assert list((tmp_path / "out").iterdir()) == []
 
 
-@pytest.mark.parametrize("first", range(0, 150, 50))
-def test_random_experiments_keep_the_laws(first: int, tmp_path: Path) -> None:
-    file = tmp_path / "random.json"
-    for seed in range(first, first + 50):
-        file.write_text(json.dumps(chance.experiment(seed)))
-        lab.run(file, progress=False)
-
-
 def test_random_experiments_keep_the_laws_on_linux(kernel: lab.Kernel, tmp_path: Path) -> None:
     file = tmp_path / "random.json"
     for seed in range(20):
-        file.write_text(json.dumps(chance.experiment(seed, backend="linux")))
+        file.write_text(json.dumps(experiment(seed)))
         lab.run(file, backend="linux", kernel=kernel.name, progress=False)
 
 

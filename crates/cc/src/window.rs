@@ -182,19 +182,17 @@ impl Window {
             // RFC 5681 §3.1, equation 4.
             self.ssthresh = kept.max(2);
         }
-        let cwnd = match (event.cause, self.flavour) {
-            (Cause::Loss, _) | (Cause::Ecn, Flavour::Linux) => self.ssthresh,
+        // A threshold above the window, like that of Westwood's estimate, does not widen it.
+        self.cwnd = match (event.cause, self.flavour) {
+            (Cause::Loss, Flavour::Rfc) => self.cwnd.min(self.ssthresh),
+            // tcp_end_cwnd_reduction: the least threshold leads from one segment up to two.
+            (Cause::Loss | Cause::Ecn, Flavour::Linux) => self.cwnd.max(2).min(self.ssthresh),
             // RFC 9438 §4.6: a mark lost nothing, so one segment keeps the ACKs coming.
-            (Cause::Ecn, Flavour::Rfc) => kept.max(1),
+            (Cause::Ecn, Flavour::Rfc) => self.cwnd.min(kept.max(1)),
             // RFC 5681 §3.1: the loss window.
             (Cause::Timeout, Flavour::Rfc) => 1,
             // tcp_enter_loss: room for one more than what may still arrive.
             (Cause::Timeout, Flavour::Linux) => flow.in_flight.saturating_add(1),
-        };
-        self.cwnd = match self.flavour {
-            Flavour::Rfc => self.cwnd.min(cwnd),
-            // tcp_end_cwnd_reduction: from one segment this leads up to two.
-            Flavour::Linux => cwnd,
         };
         self.credit = 0.0;
     }
@@ -347,9 +345,26 @@ mod tests {
 
     #[test]
     fn a_flight_beyond_the_window_does_not_widen_it() {
-        let mut window = Window::new(&INIT);
-        window.shrink(&FLOW, loss(100), 0.5);
-        assert_eq!((window.cwnd(), window.control().ssthresh), (10, Some(50)));
+        for flavour in [Flavour::Rfc, Flavour::Linux] {
+            let mut window = Window::new(&Init { flavour, ..INIT });
+            window.shrink(&FLOW, loss(100), 0.5);
+            let control = window.control();
+            assert_eq!((control.cwnd, control.ssthresh), (10, Some(50)), "{flavour:?}");
+        }
+    }
+
+    #[test]
+    fn a_window_of_one_segment_ends_a_reduction_at_two_where_linux_does() {
+        // RFC 5681 equation 4 has a threshold of two; tcp_end_cwnd_reduction goes up to it.
+        for (flavour, expected) in [(Flavour::Rfc, 1), (Flavour::Linux, 2)] {
+            for cut_base in [CutBase::Cwnd, CutBase::FlightSize] {
+                let mut window =
+                    Window::new(&Init { initial_window: 1, flavour, cut_base, ..INIT });
+                window.shrink(&FLOW, loss(1), 0.5);
+                let control = window.control();
+                assert_eq!((control.cwnd, control.ssthresh), (expected, Some(2)), "{flavour:?}");
+            }
+        }
     }
 
     #[test]

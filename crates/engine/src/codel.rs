@@ -144,7 +144,9 @@ impl CoDel {
     /// The control law: the next signal comes an interval over the square root of their number later
     /// (§5.3).
     fn after(&self, time: u64) -> u64 {
-        time + ((self.interval * (u64::from(self.reciprocal) << SHIFT)) >> 32)
+        // An interval of more than 73 minutes takes more than 64 bits in between.
+        let scaled = u128::from(self.interval) * u128::from(u64::from(self.reciprocal) << SHIFT);
+        time + (scaled >> 32) as u64
     }
 
     /// A step of Newton's method: x (3 - count x^2) / 2.
@@ -165,6 +167,16 @@ mod tests {
     fn codel(ecn: bool) -> CoDel {
         let (target, interval) = (Duration::from_millis(5), Duration::from_millis(100));
         CoDel::new(&CoDelConfig { target, interval, mtu: MTU, ecn })
+    }
+
+    #[test]
+    fn an_interval_of_days_is_counted_to_its_end() {
+        let (target, interval) = (Duration::from_millis(5), Duration::from_secs(10 * 86_400));
+        let mut codel = CoDel::new(&CoDelConfig { target, interval, mtu: MTU, ecn: false });
+        codel.begin(0);
+        // With one signal so far the next comes after a whole interval, less what 16 bits leave out.
+        let ticks = interval.as_picos() / 1_024_000;
+        assert!((ticks - ticks / 65_536 - 1..=ticks).contains(&codel.drop_next));
     }
 
     /// Takes a packet every millisecond from a queue in which all have waited for `wait`; the times in

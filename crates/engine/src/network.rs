@@ -158,7 +158,8 @@ impl<P: Packet> Network<P> {
     /// Without an event, the clock stands at `until`.
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Event<P>> {
-        let last = until + Duration::from_picos(Order::Last as u64);
+        // Events come at whole nanoseconds, and timers some picoseconds behind these.
+        let last = until.floor_nanos() + Duration::from_picos(Order::Last as u64);
         while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= last) {
             if subject & LANES == 0 {
                 // Less what puts it behind packets of the same instant.

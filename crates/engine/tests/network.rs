@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use tcplab_engine::{
-    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Packet,
+    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order, Packet,
     QueueLimit, Reason, RedConfig, RouteId,
 };
 use tcplab_units::{Duration, Time};
@@ -50,6 +50,18 @@ fn arrivals(network: &mut Network<Parcel>, until: &str) -> Vec<(u64, u32)> {
         seen.push((network.now().since(Time::ZERO).as_nanos() / 1000, packet.number));
     }
     seen
+}
+
+#[test]
+fn nothing_happens_after_the_end() {
+    let (mut network, _) = world(vec![lane("a", "8 Mbit/s", "1 ms", QueueLimit::Packets(1))]);
+    let timer = network.add_timer();
+    // Due in the nanosecond that is not over at the end: timers wait for its end.
+    network.set_timer(timer, Time::from_picos(61_500), Order::BeforePackets);
+    let end = Time::from_picos(61_999);
+    assert!(network.next(end).is_none());
+    assert_eq!(network.now(), end);
+    assert!(matches!(network.next(Time::from_picos(62_000)), Some(Event::Timer(_))));
 }
 
 /// Packets and bytes that wait on the first lane.

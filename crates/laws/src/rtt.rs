@@ -9,6 +9,8 @@ use tcplab_tables::{SampleRow, Table, Tables};
 
 /// Stacks measure in whole microseconds.
 const CLOCK_MS: f64 = 1e-3;
+/// Linux has 32 bits for eighths of a microsecond.
+const MOST_SMOOTHED_MS: f64 = (u32::MAX >> 3) as f64 * 1e-3;
 /// A smoothed RTT may hold measurements by timestamps, whose clock shows whole milliseconds.
 const TIMESTAMPS_MS: f64 = 1.0;
 
@@ -64,7 +66,7 @@ impl<'a> Smoothed<'a> {
             let least = self.known.get(label, || {
                 least_ms(self.plan, &self.planned, self.samples.text(label), hint(label))
             });
-            if srtt < least - TIMESTAMPS_MS - CLOCK_MS {
+            if srtt < least.min(MOST_SMOOTHED_MS) - TIMESTAMPS_MS - CLOCK_MS {
                 let what = format!("`srtt_ms` is {srtt}, and the path takes {least} ms");
                 return Err(Broken::at(Law::Rtt, self.samples, row, what));
             }

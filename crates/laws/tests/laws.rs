@@ -4,7 +4,7 @@
 use tcplab_laws::{Broken, Law, check, check_stored};
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::{
-    DropRow, FlowRow, FlowTotals, LaneTotals, LinkRow, Run, SampleRow, Tables, Totals,
+    DropRow, FlowRow, FlowTotals, LaneTotals, LinkRow, Run, SampleRow, Tables, Totals, Values,
 };
 
 /// A link of one byte a microsecond and 10 ms, and one flow of 10,000 bytes.
@@ -212,6 +212,27 @@ fn nothing_is_faster_than_its_path() {
     assert_eq!(seen, (Law::Rtt, Some(("flows", 0))));
     let seen = broken(|rows| rows.samples[1].srtt_ms = Some(19.0));
     assert_eq!(seen, (Law::Rtt, Some(("samples", 1))));
+}
+
+#[test]
+fn a_smoothed_rtt_is_as_long_as_the_kernel_can_hold_at_most() {
+    // The path takes 800 s, and 32 bits of eighths of a microsecond are 537 s.
+    let plan = plan(
+        r#"
+duration = "3000 s"
+stack = { profile = "linux-6.12", initial_rto = "1000 s", max_rto = "1000 s" }
+record.samples = "ack"
+network.chain = { rate = "10 Mbit/s", delay = "400 s" }
+[[flows]]
+from = "client"
+to = "server"
+"#,
+    );
+    let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
+    let longest = |srtt: &[f64]| srtt.iter().copied().fold(0.0, f64::max);
+    let Some(Values::Number(srtt)) = tables.samples.values("srtt_ms") else { unreachable!() };
+    assert!((536_870.0..536_871.0).contains(&longest(srtt)), "{srtt:?}");
+    assert!(check(&plan, tables).is_ok());
 }
 
 #[test]

@@ -200,7 +200,7 @@ fn variant(
 fn repetitions(plan: &Plan, repeat: u64, plans: &mut Vec<Plan>) {
     let content = id::content(plan);
     for repetition in 0..repeat {
-        let seed = plan.seed.wrapping_add(repetition);
+        let seed = plan.seed + repetition;
         let id = id::id(&plan.backend, &plan.version, seed, &content);
         plans.push(Plan { id, seed, repetition, ..plan.clone() });
     }

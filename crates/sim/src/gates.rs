@@ -14,9 +14,9 @@ use tcplab_model::LanePlan;
 struct Gate {
     mtu: u16,
     lane: LaneId,
-    /// The way on, and the way back by which the sender hears of what was dropped.
+    /// The way on, and the way back by which the sender hears of what was dropped, with its MTU.
     on: RouteId,
-    back: Option<RouteId>,
+    back: Option<(RouteId, u16)>,
     /// Who sends this way.
     end: usize,
 }
@@ -62,7 +62,9 @@ impl Gates {
             let on = network.add_route(&ids[place..until], to);
             // Lanes of the same link have numbers that differ in the last bit.
             let back: Vec<LaneId> = ids[..place].iter().rev().map(|id| LaneId(id.0 ^ 1)).collect();
+            let room = back.iter().map(|id| plan[id.0 as usize].mtu as u16).min();
             let back = lane.icmp.then(|| network.add_route(&back, EndpointId(number.0 + 1)));
+            let back = back.zip(room);
             let mtu = lane.mtu as u16;
             self.list.push(Gate { mtu, lane: ids[place], on, back, end });
             (to, until) = (number, place);
@@ -96,8 +98,8 @@ impl Gates {
         }
         let (at, lane, end) = (network.now(), gate.lane, gate.end);
         self.dropped.push(Dropped { at, lane, end, packet, reason: "PKT_TOO_BIG" });
-        if let Some(back) = gate.back {
-            network.send(back, OnWire(packet.0.notice(gate.mtu)));
+        if let Some((back, room)) = gate.back {
+            network.send(back, OnWire(packet.0.notice(gate.mtu, room)));
         }
         None
     }

@@ -9,7 +9,7 @@
 use crate::endpoint::{Endpoint, State};
 use crate::refit;
 use crate::scoreboard::Progress;
-use crate::segment::{Cookie, FastOpenOption, Segment};
+use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
 use crate::sendbuf::SendBuffer;
 use tcplab_units::{Duration, Time};
 
@@ -96,12 +96,18 @@ impl Endpoint {
     ) -> Segment {
         let Some(fast) = self.fast_open.as_deref().copied() else { return segment };
         let option = |cookie| FastOpenOption::Cookie(cookie);
+        // On a link of RFC 791's least MTU a cookie beside all other options is too large.
+        let most = u32::from(self.own_mss()) + IP_HEADER + TCP_HEADER;
+        let with = |option| {
+            let whole = segment.with_fast_open(option);
+            if whole.wire_bytes() <= most { whole } else { segment }
+        };
         if is_answer {
             let granted = fast.own.filter(|_| fast.grants).map(option);
-            return granted.map_or(segment, |option| segment.with_fast_open(option));
+            return granted.map_or(segment, with);
         }
         let shown = fast.known.map(|known| option(known.cookie));
-        let segment = segment.with_fast_open(shown.unwrap_or(FastOpenOption::Request));
+        let segment = with(shown.unwrap_or(FastOpenOption::Request));
         if fast.payload == 0 {
             return segment;
         }

@@ -104,12 +104,12 @@ impl Rtt {
         let least = micros(settings.min_rto);
         let deviation = if let Estimate::Linux(mut deviation) = self.estimate {
             let error = i64::from(measured) - i64::from(self.srtt_eighths >> 3);
-            self.srtt_eighths = (i64::from(self.srtt_eighths) + error).max(1) as u32;
+            self.srtt_eighths = within(i64::from(self.srtt_eighths) + error).max(1);
             let mut change = error.abs() - i64::from(deviation.now >> 2);
             if error < 0 && change > 0 {
                 change >>= 3;
             }
-            deviation.now = (i64::from(deviation.now) + change) as u32;
+            deviation.now = within(i64::from(deviation.now) + change);
             if deviation.now > deviation.max {
                 deviation.max = deviation.now;
                 deviation.rttvar = deviation.rttvar.max(deviation.max);
@@ -196,7 +196,12 @@ impl Rtt {
 }
 
 fn micros(duration: Duration) -> u32 {
-    u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX >> 4)
+    u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX)
+}
+
+/// In the kernel's 32 bits. Where an RTT is beyond them (537 s), the kernel's wraps; this one stays there.
+fn within(value: i64) -> u32 {
+    value.clamp(0, i64::from(u32::MAX)) as u32
 }
 
 #[cfg(test)]
@@ -286,6 +291,25 @@ mod tests {
         // One of 125 ms lowers mdev, but not the maximum of the round trip.
         rtt.sample(millis(125), AT, &linux());
         assert_eq!(rtt.rto(&linux()), millis(125 + 350));
+    }
+
+    #[test]
+    fn an_rtt_beyond_32_bits_is_the_longest_there_is() {
+        // 2^32 eighths of a microsecond, rounded down to whole ones.
+        let longest = Duration::from_micros((1 << 29) - 1);
+        let mut rtt = Rtt::new(&linux());
+        rtt.sample(Duration::from_secs(600), AT, &linux());
+        assert_eq!(rtt.srtt(), longest);
+        let mut rtt = Rtt::new(&linux());
+        for _ in 0..200 {
+            rtt.sample(Duration::from_secs(100), AT, &linux());
+        }
+        for _ in 0..200 {
+            let before = rtt.srtt();
+            rtt.sample(Duration::MAX, AT, &linux());
+            assert!(rtt.srtt() >= before);
+        }
+        assert_eq!(rtt.srtt(), longest);
     }
 
     #[test]

@@ -236,11 +236,13 @@ impl Segment {
     }
 
     /// What a router says of this one: packets may have `mtu` bytes (RFC 792, RFC 1191 §4). It quotes as
-    /// much of it as fits 576 bytes (RFC 1812 §4.3.2.3).
+    /// much of it as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which takes `room` bytes
+    /// (`icmp_send`).
     #[must_use]
-    pub fn notice(&self, mtu: u16) -> Self {
+    pub fn notice(&self, mtu: u16, room: u16) -> Self {
         let header = IP_HEADER + ICMP_HEADER;
-        let quoted = self.wire_bytes().min(LARGEST_NOTICE - header);
+        let most = LARGEST_NOTICE.min(room.into());
+        let quoted = self.wire_bytes().min(most.saturating_sub(header));
         let payload = (header + quoted).saturating_sub(IP_HEADER + TCP_HEADER) as u16;
         Self { mss: mtu, payload, ..Self::new(Flags::TOO_LARGE, self.seq, self.ack) }
     }
@@ -332,8 +334,10 @@ mod tests {
     #[test]
     fn a_notice_quotes_what_it_has_room_for() {
         // RFC 1812 §4.3.2.3: 576 bytes at the most. 20 of IP and 8 of ICMP.
-        for (payload, bytes) in [(1460, 576), (100, 20 + 8 + 140)] {
-            let notice = bare().with_payload(payload).notice(1400);
+        for (payload, room, bytes) in
+            [(1460, 1500, 576), (100, 1500, 20 + 8 + 140), (1460, 552, 552), (100, 68, 68)]
+        {
+            let notice = bare().with_payload(payload).notice(1400, room);
             assert_eq!(notice.too_large(), Some((SeqNumber(1), 1400)));
             assert_eq!(notice.wire_bytes(), bytes);
         }

@@ -140,7 +140,15 @@ impl Ports {
 
 /// To the nearest nanosecond.
 fn nanos(time: Duration) -> u64 {
-    (time.as_picos() + 500) / 1000
+    time.as_picos().saturating_add(500) / 1000
+}
+
+#[cfg(test)]
+#[test]
+fn the_longest_time_is_rounded_like_others() {
+    assert_eq!(nanos(Duration::from_picos(1_499)), 1);
+    assert_eq!(nanos(Duration::from_picos(1_500)), 2);
+    assert_eq!(nanos(Duration::MAX), u64::MAX / 1000);
 }
 
 /// Linux has no such thing.

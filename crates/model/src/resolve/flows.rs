@@ -2,7 +2,7 @@
 
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
-use crate::plan::FlowPlan;
+use crate::plan::{FlowPlan, LanePlan};
 use crate::resolve::names::{Ends, ends};
 use crate::resolve::stacks::{Stacks, stack_of};
 use crate::resolve::traffic;
@@ -14,6 +14,9 @@ use tcplab_units::Duration;
 
 /// The lanes of all flows together; more would not fit into memory.
 const MOST_HOPS: usize = 50_000_000;
+
+/// The bytes of an ACK without options.
+const LEAST_PACKET: u64 = 40;
 
 /// All flows, in the order of the file.
 pub(crate) fn resolve(
@@ -170,6 +173,15 @@ impl Flows<'_> {
         let forward = way(from, to)?;
         let back = way(to, from)?;
         let lanes = &self.topology.lanes;
+        if forward.iter().chain(&back).all(|&lane| takes_no_time(&lanes[lane])) {
+            let (from, to) = (name(from), name(to));
+            let reason = format!(
+                "packets take no time from \"{from}\" to \"{to}\" and back, and nothing would ever \
+                 end; give a link between them a delay, or a rate of 100 Tbit/s or less"
+            );
+            self.mistakes.push(Problem::Invalid(reason).at(place));
+            return None;
+        }
         let both = || forward.iter().chain(&back).map(|&lane| &lanes[lane]);
         Some(Path {
             mtu: both().map(|lane| lane.mtu).min()?,
@@ -179,6 +191,11 @@ impl Flows<'_> {
             back,
         })
     }
+}
+
+/// The least packet passes it in less than half a picosecond, in which time is counted.
+fn takes_no_time(lane: &LanePlan) -> bool {
+    lane.delay.is_zero() && lane.rate.time_for(LEAST_PACKET).is_zero()
 }
 
 /// The way of a flow and what follows from it.

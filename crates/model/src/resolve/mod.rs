@@ -10,7 +10,7 @@ mod warnings;
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{Plan, RecordPlan};
-use crate::schema::{Experiment, Profile, Record, Samples};
+use crate::schema::{Experiment, MOST_SEED, Profile, Record, Samples};
 use topology::Topology;
 
 /// The plan of one variant, without what differs between repetitions and without an id. With mistakes
@@ -23,6 +23,12 @@ pub(crate) fn resolve(
     if experiment.flows.is_empty() {
         let reason = "there are none; an experiment needs one [[flows]] at least";
         mistakes.push(Problem::Invalid(reason.into()).at("flows"));
+    }
+    if experiment.seed > MOST_SEED - experiment.repeat.saturating_sub(1) {
+        let (seed, repeat) = (experiment.seed, experiment.repeat);
+        let reason =
+            format!("is {seed}: the last of {repeat} repetitions has more than {MOST_SEED}");
+        mistakes.push(Problem::Invalid(reason).at("seed"));
     }
     let mut topology = Topology::build(&experiment.network, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);

@@ -8,6 +8,9 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use tcplab_units::Duration;
 
+/// Tables hold whole numbers with a sign.
+pub(crate) const MOST_SEED: u64 = i64::MAX as u64;
+
 table! {
     /// An experiment: a network, the traffic that crosses it and the transport that each flow uses.
     pub struct Experiment {
@@ -16,7 +19,7 @@ table! {
         /// How long to simulate: "60 s".
         pub duration: Duration [SOME_TIME],
         /// Where the random numbers start. The same seed gives the same run, to the last bit.
-        pub seed: u64 = 1,
+        pub seed: u64 [0..=MOST_SEED] = 1,
         /// How often to run each variant: repetition r, from 0, has the seed `seed + r`. All
         /// variants of a sweep use the same seeds, so that they can be compared in pairs.
         pub repeat: u64 [1..=MILLION] = 1,

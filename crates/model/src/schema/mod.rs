@@ -13,6 +13,7 @@ mod record;
 mod stack;
 mod traffic;
 
+pub(crate) use experiment::MOST_SEED;
 pub use experiment::{Experiment, Sweep};
 pub use host::{Flow, Host};
 pub use limit::{Limit, OrOff};

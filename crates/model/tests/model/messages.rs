@@ -55,6 +55,39 @@ fn rates_are_more_than_zero() {
 }
 
 #[test]
+fn the_seed_of_every_repetition_fits_into_the_tables() {
+    // 2^63 - 1 is the last number with a sign.
+    assert_eq!(plans(&format!("seed = {}\n{SMALL}", i64::MAX)).unwrap().len(), 1);
+    let json = |seed: u64| format!(r#"{{ "duration": "1 s", "seed": {seed} }}"#);
+    let refused = from_json(&json(1 << 63)).unwrap().plans(&SIM).unwrap_err().to_string();
+    let range = "seed: 9223372036854775808 is outside the range from 0 to 9223372036854775807";
+    assert!(refused.contains(range), "{refused}");
+    assert_eq!(
+        message(&format!("repeat = 2\nseed = {}\n{SMALL}", i64::MAX)),
+        "line 2: seed: is 9223372036854775807: the last of 2 repetitions has more than \
+         9223372036854775807"
+    );
+}
+
+#[test]
+fn a_path_takes_time() {
+    // 40 bytes at 700 Tbit/s take 0.46 ps, which is rounded to none, and at 600 Tbit/s one.
+    let with = |rate: &str, delay: &str| {
+        format!(
+            "duration = \"1 ns\"\nnetwork.chain = {{ rate = \"{rate}\", delay = \"{delay}\" }}\n\
+             flows = [{{ from = \"client\", to = \"server\" }}]\n"
+        )
+    };
+    assert!(plans(&with("600 Tbit/s", "0 ms")).is_ok());
+    assert!(plans(&with("700 Tbit/s", "1 ps")).is_ok());
+    assert_eq!(
+        message(&with("700 Tbit/s", "0 ms")),
+        "line 3: flows[0]: packets take no time from \"client\" to \"server\" and back, and nothing \
+         would ever end; give a link between them a delay, or a rate of 100 Tbit/s or less"
+    );
+}
+
+#[test]
 fn a_queue_holds_something() {
     for queue in ["0 packets", "0 kB", "0 BDP"] {
         assert_eq!(

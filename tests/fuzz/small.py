@@ -1,4 +1,4 @@
-"""Experiments drawn at random, from a seed: small enough that hundreds of them take seconds."""
+"""Small random experiments of what the backend `linux` has; those of `sim` are in `whole`."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ CC = (
 )
 
 
-def experiment(seed: int, *, backend: str = "sim") -> dict[str, Any]:
-    """An experiment that the backend runs, as plain values."""
+def experiment(seed: int) -> dict[str, Any]:
+    """An experiment as plain values."""
     chance = random.Random(seed)
     duration_ms = chance.choice([300, 1000, 2500])
     hops = chance.randint(1, 3)
     names = [f"n{number}" for number in range(hops + 1)]
     links = [
-        {"between": [here, there], **_link(chance, backend)}
-        for here, there in itertools.pairwise(names)
+        {"between": [here, there], **_link(chance)} for here, there in itertools.pairwise(names)
     ]
-    flows = [_flow(chance, names, duration_ms, backend) for _ in range(chance.randint(1, 4))]
+    flows = [_flow(chance, names, duration_ms) for _ in range(chance.randint(1, 4))]
     return {
         "duration": f"{duration_ms} ms",
         "seed": chance.randint(0, 10**6),
         "network": {"links": links},
-        "stack": _stack(chance, backend),
+        "stack": _stack(chance),
         "flows": flows,
         "record": {
             "samples": chance.choice(["ack", "10 ms", "off"]),
@@ -44,11 +43,11 @@ def experiment(seed: int, *, backend: str = "sim") -> dict[str, Any]:
     }
 
 
-def _link(chance: random.Random, backend: str) -> dict[str, Any]:
+def _link(chance: random.Random) -> dict[str, Any]:
     link: dict[str, Any] = {
         "rate": chance.choice(["64 kbit/s", "1 Mbit/s", "10 Mbit/s", "123457 kbit/s", "1 Gbit/s"]),
         "delay": chance.choice(["0 ms", "100 us", "3 ms", "20 ms"]),
-        "queue": _queue(chance, backend),
+        "queue": _queue(chance),
         "mtu": chance.choice([1500, 1500, 1500, 576, 9000]),
     }
     if chance.random() < 0.3:
@@ -58,21 +57,18 @@ def _link(chance: random.Random, backend: str) -> dict[str, Any]:
         link["jitter"] = "1 ms"
     if chance.random() < 0.2:
         link["forward"] = {"rate": "2 Mbit/s", "queue": "3 packets"}
-    if backend == "linux":
-        if chance.random() < 0.2:
-            link["reordering"] = {"probability": "5 %", "delay": "2 ms"}
-        if chance.random() < 0.2:
-            link["rate_changes"] = [["200 ms", "3 Mbit/s"], ["500 ms", "20 Mbit/s"]]
+    if chance.random() < 0.2:
+        link["reordering"] = {"probability": "5 %", "delay": "2 ms"}
+    if chance.random() < 0.2:
+        link["rate_changes"] = [["200 ms", "3 Mbit/s"], ["500 ms", "20 Mbit/s"]]
     return link
 
 
-def _queue(chance: random.Random, backend: str) -> Any:
+def _queue(chance: random.Random) -> Any:
     sizes = ["1 packet", "5 packets", "1 BDP", "0.5 BDP", "20 kB", "200 packets"]
     if chance.random() < 0.6:
         return chance.choice(sizes)
-    kinds = ["codel", "red"]
-    if backend == "linux":
-        kinds += ["fq-codel", "pie", "cake", "fq"]
+    kinds = ["codel", "red", "fq-codel", "pie", "cake", "fq"]
     queue: dict[str, Any] = {"kind": chance.choice(kinds), "limit": "60 packets"}
     if queue["kind"] == "red":
         queue |= {"min": "5 packets", "max": "15 packets", "gentle": False}
@@ -81,48 +77,40 @@ def _queue(chance: random.Random, backend: str) -> Any:
     return queue
 
 
-def _stack(chance: random.Random, backend: str) -> dict[str, Any]:
-    profiles = (
-        ["linux-6.12"] if backend == "linux" else ["linux-6.12", "rfc", "ns2", "linux-2.6.26"]
-    )
-    stack: dict[str, Any] = {"profile": chance.choice(profiles)}
+def _stack(chance: random.Random) -> dict[str, Any]:
+    stack: dict[str, Any] = {}
     for option in ("sack", "timestamps", "ecn", "pacing"):
         if chance.random() < 0.2:
             stack[option] = chance.random() < 0.5
     return stack
 
 
-def _flow(
-    chance: random.Random, names: list[str], duration_ms: int, backend: str
-) -> dict[str, Any]:
+def _flow(chance: random.Random, names: list[str], duration_ms: int) -> dict[str, Any]:
     here, there = chance.sample(names, 2)
     flow: dict[str, Any] = {
         "from": here,
         "to": there,
         "cc": chance.choice(CC),
         "start": f"{chance.choice([0, 0, 1, 150, duration_ms - 1])} ms",
-        "traffic": _traffic(chance, backend),
+        "traffic": _traffic(chance),
     }
     if chance.random() < 0.2:
         flow["start_jitter"] = "20 ms"
     return flow
 
 
-def _traffic(chance: random.Random, backend: str) -> Any:
+def _traffic(chance: random.Random) -> Any:
     kinds = [
         {"kind": "bulk"},
         {"kind": "bulk", "size": chance.choice(["1 B", "3 kB", "100 kB", "2 MB"])},
         {"kind": "on-off", "on": "50 ms", "off": "80 ms"},
+        {"kind": "udp", "rate": "500 kbit/s"},
+        {"kind": "requests", "response": "30 kB", "think": "10 ms"},
+        {
+            "kind": "arrivals",
+            "per_second": 20,
+            "transfers": 5,
+            "sizes": {"kind": "fixed", "size": "10 kB"},
+        },
     ]
-    if backend == "linux":
-        kinds += [
-            {"kind": "udp", "rate": "500 kbit/s"},
-            {"kind": "requests", "response": "30 kB", "think": "10 ms"},
-            {
-                "kind": "arrivals",
-                "per_second": 20,
-                "transfers": 5,
-                "sizes": {"kind": "fixed", "size": "10 kB"},
-            },
-        ]
     return chance.choice(kinds)

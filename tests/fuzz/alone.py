@@ -1,0 +1,212 @@
+"""Runs random experiments on `sim` alone: no panic, no law broken, the same tables twice.
+
+The experiments run in processes of their own, so that one that hangs or takes the process with it
+is a find like any other.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import resource
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+import tcplab as lab
+from fuzz.draw import Plain
+from fuzz.whole import draw
+from tcplab import _core
+
+LIMIT_S = 20.0
+"""A run takes milliseconds. One that takes longer than this is a find."""
+MEMORY = 8 << 30
+"""Bytes of address space of a process; more is a find too."""
+NEWS = 5000
+"""After so many experiments the progress is told."""
+
+RAN, REFUSED, FOUND = "ran", "refused", "found"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of an experiment."""
+
+    number: int
+    kind: str
+    says: str = ""
+    """The message of a refusal, or what was found."""
+
+
+@dataclass
+class Survey:
+    """What became of all experiments so far."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    finds: list[Outcome] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Outcome) -> None:
+        """Counts one more."""
+        self.counts[outcome.kind] += 1
+        if outcome.kind == FOUND:
+            self.finds.append(outcome)
+        if outcome.kind == REFUSED:
+            self.refusals[_without_numbers(outcome.says)] += 1
+
+    def __str__(self) -> str:
+        """As one reads it."""
+        total = sum(self.counts.values())
+        ran, refused = self.counts[RAN], self.counts[REFUSED]
+        return f"{total} experiments: {ran} ran, {refused} refused, {len(self.finds)} finds"
+
+
+def check(experiment: Plain) -> tuple[str, str]:
+    """Runs an experiment twice: what became of it, and what is to be said of that."""
+    try:
+        written = _core.Document.from_json(json.dumps(experiment))
+        [plan] = written.plans("sim")
+    except lab.ConfigError as error:
+        return REFUSED, _first_line(error)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return FOUND, f"when read: {_named(error)}"
+    try:
+        _, digest, _ = _core.run(plan, _core.Watch())
+        # The second run is of the plan as it is stored beside results.
+        stored = _core.Plan.from_json(plan.to_json())
+        _, again, _ = _core.run(stored, _core.Watch())
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            raise
+        return FOUND, _named(error)
+    if stored.derived_id != plan.id:
+        return FOUND, f"stored and read back, the plan {plan.id} is {stored.derived_id}"
+    if again != digest:
+        return FOUND, f"the second run has the digest {again}, not {digest}"
+    return RAN, ""
+
+
+def _named(error: BaseException) -> str:
+    # A panic is no `Exception`, and its class is not to be had by name.
+    return f"{type(error).__name__}: {_first_line(error)}"
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+(\.\d+)?( ?[pnumkMGT]?(s|B|bit/s)\b)?", "N", text)
+
+
+@dataclass
+class Worker:
+    """A process that runs experiments of a range of numbers, and is begun anew where it ends."""
+
+    seed: int
+    numbers: Iterator[int]
+    limit_s: float = LIMIT_S
+    number: int | None = None
+    """What it is about, since when."""
+    since: float = 0.0
+    process: SpawnProcess | None = None
+    pipe: Connection | None = None
+
+    def next(self) -> bool:
+        """Begins the next experiment, if there is one."""
+        self.number = next(self.numbers, None)
+        if self.number is None:
+            self.end()
+            return False
+        if self.process is None:
+            context = multiprocessing.get_context("spawn")
+            self.pipe, other = context.Pipe()
+            self.process = context.Process(target=_work, args=(self.seed, other), daemon=True)
+            self.process.start()
+            other.close()
+        assert self.pipe is not None
+        self.pipe.send(self.number)
+        self.since = time.monotonic()
+        return True
+
+    def outcome(self) -> Outcome | None:
+        """What became of the experiment, if that is known."""
+        assert self.pipe is not None
+        assert self.process is not None
+        assert self.number is not None
+        if self.pipe.poll():
+            try:
+                return Outcome(self.number, *self.pipe.recv())
+            except (EOFError, ConnectionError):
+                self.process.join()
+                code = self.process.exitcode
+                self.end()
+                return Outcome(self.number, FOUND, f"the process ended with {code}")
+        if time.monotonic() - self.since > self.limit_s:
+            self.end()
+            return Outcome(self.number, FOUND, f"takes longer than {self.limit_s:g} s")
+        return None
+
+    def end(self) -> None:
+        """Ends the process."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.join()
+        if self.pipe is not None:
+            self.pipe.close()
+        self.process = self.pipe = None
+
+
+def _work(seed: int, pipe: Connection) -> None:
+    """What a worker's process does."""
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Panics are told by the parent.
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 2)
+    while True:
+        try:
+            number = pipe.recv()
+        except (EOFError, KeyboardInterrupt):
+            return
+        pipe.send(check(draw(seed, number)))
+
+
+def outcomes(seed: int, numbers: range, workers: int) -> Iterator[Outcome]:
+    """What becomes of these experiments, as it is known."""
+    # One iterator for all, so that none waits for the others.
+    shared = iter(numbers)
+    crew = [Worker(seed, shared) for _ in range(workers)]
+    busy = [worker for worker in crew if worker.next()]
+    try:
+        while busy:
+            wait([worker.pipe for worker in busy if worker.pipe], timeout=1)
+            for worker in list(busy):
+                outcome = worker.outcome()
+                if outcome is None:
+                    continue
+                yield outcome
+                if not worker.next():
+                    busy.remove(worker)
+    finally:
+        for worker in crew:
+            worker.end()
+
+
+def survey(seed: int, numbers: range, workers: int) -> Survey:
+    """Runs these experiments, tells each find as it is made, and the progress."""
+    so_far, began = Survey(), time.monotonic()
+    for done, outcome in enumerate(outcomes(seed, numbers, workers), 1):
+        so_far.add(outcome)
+        if outcome.kind == FOUND:
+            print(f"seed {seed}, number {outcome.number}: {outcome.says}", flush=True)
+        if done % NEWS == 0:
+            print(f"{so_far}; {time.monotonic() - began:.0f} s", flush=True)
+    return so_far

@@ -1,0 +1,514 @@
+"""Random experiments of all that the schema has and `sim` runs, each repeatable by seed and number.
+
+Usual values and the ends of their ranges are mixed. An experiment lasts for some hundred packets
+of its link, whatever the rate, so a run takes milliseconds. Some experiments are wrong on purpose:
+a value of another type or out of range stands somewhere, and `sim` must refuse them.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+from random import Random
+from typing import Any
+
+import tcplab as lab
+from fuzz.draw import Plain, log_uniform
+
+PICOSECOND = 1e-12
+SECONDS = 2**64 * PICOSECOND
+"""The longest time there is: 213 days."""
+
+RATES = (1, 8, 300, 9600, 64e3, 1e6, 1e7, 123_457_000, 1e9, 1e11, 1e14)
+"""In bit/s. At 1e14 a byte takes less than a picosecond."""
+FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
+"""How the rates of the links of one experiment differ."""
+PACKETS = (4, 1500)
+"""How many full packets the link carries while an experiment lasts, from the least to the most."""
+SAMPLES = 300
+"""How many samples of a flow or link are taken, at most."""
+
+TOO_LONG = "99999999999999999999 s"
+WRONG: tuple[Any, ...] = (
+    *(-1, 1.5, "", "x", "-3 ms", "1e3 s", "7 lightyears", TOO_LONG, [], ["a"], True),
+)
+"""Values that most keys refuse."""
+
+
+class Draw:
+    """The draws of one experiment. Everything is relative to its rate and how long it lasts."""
+
+    def __init__(self, seed: int, number: int) -> None:
+        """The same seed and number make the same experiment on any machine."""
+        self.random = Random(f"whole {seed}/{number}")
+        rate = self.random.choice(RATES) * self.random.choice([1, 1, 1, 1.7])
+        self.rate = max(int(rate), 1)
+        self.mtu = self.random.choice([1500, 1500, 1500, 576, 9000, 68, 65_535])
+        self.least = 68 if self.chance(0.1) else min(self.mtu, 1500)
+        """No packet that is full has fewer bytes."""
+        packets = log_uniform(self.random, *PACKETS)
+        seconds = packets * self.least * 8 / self.rate
+        self.seconds = min(max(seconds, PICOSECOND), SECONDS / 2)
+
+    def chance(self, probability: float) -> bool:
+        """True so often."""
+        return self.random.random() < probability
+
+    def experiment(self) -> Plain:
+        """The whole of it."""
+        network, nodes = self.network()
+        number = self.random.choice([1, 1, 1, 1, 2, 2, 3, 5, 30])
+        experiment: Plain = {
+            "duration": time(self.seconds),
+            "network": network,
+            "flows": [self.flow(nodes) for _ in range(number)],
+            "record": self.record(),
+        }
+        if self.chance(0.9):
+            experiment["stack"] = self.stack()
+        if self.chance(0.1):
+            experiment.setdefault("stack", {})["mem"] = self.memory()
+        if self.chance(0.5):
+            experiment["seed"] = self.random.choice([0, 2, 77, 2**32, 2**63 - 1])
+        if self.chance(0.1):
+            experiment["name"] = self.random.choice(["x", "two words", "ü/..", "a" * 300])
+        if self.chance(0.15):
+            hosts = self.random.sample(nodes, min(2, len(nodes)))
+            experiment["hosts"] = {host: {"stack": self.stack()} for host in hosts}
+        if self.chance(0.03):
+            self.spoil(experiment)
+        return experiment
+
+    # Quantities.
+
+    def time(self) -> str:
+        """A time, mostly within reach of the experiment's."""
+        if self.chance(0.2):
+            return self.random.choice(["1 ps", "1 ns", "1 us", "1 ms", "40 ms", "200 ms", "1 s"])
+        if self.chance(0.1):
+            return self.random.choice(["60 s", "1 h", "5000 h", "18446744 s"])
+        return time(self.seconds * log_uniform(self.random, 1e-4, 3))
+
+    def part(self, least: float = 1 / SAMPLES) -> str:
+        """A time of which the experiment has a bounded number."""
+        return time(self.seconds * log_uniform(self.random, least, 2))
+
+    def link_rate(self) -> str:
+        """A rate about that of the experiment."""
+        return rate(self.rate * self.random.choice(FACTORS))
+
+    def delay(self) -> str:
+        """What a bit may travel: nothing, some packets, longer than the experiment."""
+        kind = self.random.random()
+        if kind < 0.15:
+            return "0 ms"
+        if kind < 0.2:
+            return self.random.choice(["1 ps", "10 h", "5000 h"])
+        return time(self.seconds * log_uniform(self.random, 1e-5, 0.2))
+
+    def size(self) -> str:
+        """A number of bytes."""
+        few = ["1 B", "2 B", "536 B", "1460 B", "4096 B", "64 KiB", "1 GiB"]
+        if self.chance(0.3):
+            return self.random.choice(few)
+        if self.chance(0.01):
+            return self.random.choice(["0 B", "1 TB"])
+        return f"{round(log_uniform(self.random, 100, 3e6))} B"
+
+    def whole(self, least: int, most: int) -> int:
+        """A whole number of this range: its ends, those next to them, or any."""
+        kind = self.random.random()
+        if kind < 0.2:
+            return least
+        if kind < 0.3:
+            return min(least + 1, most)
+        if kind < 0.4:
+            return most
+        return min(round(log_uniform(self.random, least + 1, most + 1)) - 1, most)
+
+    # The network.
+
+    def network(self) -> tuple[Plain, list[str]]:
+        """A network, and its nodes."""
+        shapes = [self.dumbbell, self.parking_lot, self.chain, self.antiparallel, self.links]
+        network, nodes = self.random.choice(shapes)()
+        if self.chance(0.1):
+            # Another link, which leads on from the first node.
+            link = {"between": [nodes[0], "further"], **self.settings()}
+            network["links"] = [*network.get("links", []), link]
+            nodes = [*nodes, "further"]
+        return network, nodes
+
+    def dumbbell(self) -> tuple[Plain, list[str]]:
+        """Pairs of hosts."""
+        pairs = self.random.choice([1, 1, 2, 3, 7])
+        shape = {"pairs": pairs, **self.settings()}
+        if self.chance(0.3):
+            shape["access"] = self.some_settings()
+        if self.chance(0.2):
+            shape["back"] = self.some_settings()
+        if self.chance(0.15) and "delay" not in shape.get("access", {}):
+            shape["rtt"] = sorted((self.delay(), self.delay()), key=seconds)
+        numbers = range(1, pairs + 1)
+        ends = [f"{side}{number}" for side in ("left", "right") for number in numbers]
+        return {"dumbbell": shape}, [*ends, "left", "right"]
+
+    def parking_lot(self) -> tuple[Plain, list[str]]:
+        """A row of bottlenecks."""
+        hops = self.random.randint(1, 4)
+        shape = {"hops": hops, **self.settings()}
+        if self.chance(0.3):
+            shape["access"] = self.some_settings()
+        if self.chance(0.2):
+            shape["back"] = self.some_settings()
+        numbers = range(1, hops + 1)
+        others = [f"{name}{number}" for name in ("entry", "exit") for number in numbers]
+        return {"parking_lot": shape}, ["source", "sink", *others]
+
+    def chain(self) -> tuple[Plain, list[str]]:
+        """A row of links."""
+        hops = self.random.choice([1, 1, 2, 5, 40])
+        shape = {"hops": hops, **self.settings()}
+        if self.chance(0.2):
+            shape["back"] = self.some_settings()
+        return {"chain": shape}, ["client", "server"]
+
+    def antiparallel(self) -> tuple[Plain, list[str]]:
+        """An asymmetric link."""
+        shape = {"down": self.settings(), "up": self.settings()}
+        if self.chance(0.3):
+            shape["access"] = self.some_settings()
+        return {"antiparallel": shape}, ["client", "server", "near", "far"]
+
+    def links(self) -> tuple[Plain, list[str]]:
+        """A row, a star or a ring of single links; some in parallel."""
+        number = self.random.randint(2, 6)
+        nodes = [f"n{node}" for node in range(number)]
+        pairs = list(itertools.pairwise(nodes))
+        if self.chance(0.3):
+            pairs = [(nodes[0], node) for node in nodes[1:]]
+        elif self.chance(0.3) and number > 2:
+            pairs.append((nodes[-1], nodes[0]))
+        if self.chance(0.1):
+            pairs.append(pairs[0])
+        network: Plain = {"links": []}
+        for between in pairs:
+            link = {"between": list(between), **self.settings()}
+            for direction in ("forward", "back"):
+                if self.chance(0.1):
+                    link[direction] = self.some_settings()
+            network["links"].append(link)
+        if self.chance(0.2):
+            length = self.random.randint(2, number)
+            network["routes"] = [{"path": nodes[:length]}, {"path": nodes[:length][::-1]}]
+        return network, nodes
+
+    def settings(self) -> Plain:
+        """Of a link: a rate, a delay, and some of the others."""
+        return {"rate": self.link_rate(), "delay": self.delay(), **self.some_settings(base=False)}
+
+    def some_settings(self, *, base: bool = True) -> Plain:
+        """Some of what can be said of a link."""
+        settings: Plain = {}
+        if base and self.chance(0.5):
+            settings["rate"] = self.link_rate()
+        if base and self.chance(0.5):
+            settings["delay"] = self.delay()
+        if self.chance(0.7):
+            settings["queue"] = self.queue()
+        if self.chance(0.3):
+            settings["loss"] = self.loss()
+        if self.chance(0.15):
+            settings["jitter"] = self.delay()
+        if self.chance(0.7):
+            other = self.random.choice([68, 69, 552, 576, 1499, 1500, 9000, 65_535])
+            settings["mtu"] = self.mtu if self.chance(0.7) else max(other, self.least)
+        if self.chance(0.1):
+            settings["icmp"] = self.chance(0.5)
+        return settings
+
+    def limit(self) -> str:
+        """How much a queue holds."""
+        multiple = f"{log_uniform(self.random, 1e-3, 10):.3f} BDP"
+        packets = f"{self.whole(1, 500)} packets"
+        few = ["1 packet", "2 packets", "1 BDP", "0.0001 BDP", "1 B", "100 B", "1000000 TB"]
+        return self.random.choice([multiple, packets, packets, self.random.choice(few), "20 kB"])
+
+    def queue(self) -> Any:
+        """A drop-tail queue, RED or CoDel."""
+        kind = self.random.choice(["size", "size", "droptail", "red", "codel"])
+        if kind == "size":
+            return self.limit()
+        queue: Plain = {"kind": kind}
+        if self.chance(0.8):
+            queue["limit"] = self.limit()
+        if kind == "red":
+            queue |= {"min": self.limit(), "max": self.limit()}
+            if self.chance(0.5):
+                queue["probability"] = self.probability()
+            if self.chance(0.5):
+                queue["weight"] = self.random.choice([1e-9, 0.002, 0.1, 1.0])
+            if self.chance(0.5):
+                queue["gentle"] = self.chance(0.5)
+        if kind == "codel":
+            if self.chance(0.5):
+                queue["target"] = self.time()
+            if self.chance(0.5):
+                queue["interval"] = self.time()
+        if kind != "droptail":
+            queue["ecn"] = self.chance(0.5)
+        return queue
+
+    def probability(self) -> float | str:
+        """A probability, as a number or text."""
+        kinds: list[float | str] = [0, 1, 0.01, 0.5, 1e-300, "1 %", "0.1 %", "20 %", "100 %"]
+        return self.random.choice(kinds)
+
+    def loss(self) -> Any:
+        """What is lost without a queue."""
+        if self.chance(0.4):
+            packets = self.random.choices(range(1, 80), k=self.random.randint(0, 20))
+            if self.chance(0.1):
+                packets.append(2**64 - 1)
+            return {"kind": "listed", "packets": packets}
+        share = self.random.choice([0.0, 0.001, 0.01, 0.05, 0.3, "1 %", "100 %", 0.999])
+        return share if self.chance(0.7) else {"kind": "independent", "probability": share}
+
+    # The transport.
+
+    def stack(self) -> Plain:
+        """A profile and some options; sometimes all of them."""
+        options = dict(definition("Stack")["properties"])
+        stack: Plain = {}
+        if self.chance(0.8):
+            stack["profile"] = self.of(options["profile"], "profile")
+        del options["profile"]
+        number = self.random.choice([0, 1, 1, 2, 3, 5, 10, len(options)])
+        for name in sorted(self.random.sample(sorted(options), number)):
+            stack[name] = self.of(options[name], name)
+        # What is refused most often otherwise.
+        if "min_rto" in stack and "max_rto" in stack:
+            stack |= zip(
+                ("min_rto", "max_rto"),
+                sorted((stack["min_rto"], stack["max_rto"]), key=seconds),
+                strict=True,
+            )
+        if self.chance(0.9):
+            if stack.get("recovery") in ("tahoe", "reno"):
+                stack["sack"] = False
+            if stack.get("fack"):
+                stack |= {"sack": True, "rack": False, "recovery": "newreno"}
+            for name, other in (("min_rto", "max_rto"), ("max_rto", "min_rto")):
+                # A profile has the other one.
+                if name in stack and other not in stack:
+                    stack[other] = stack[name]
+            if "max_rto" in stack and self.chance(0.5):
+                stack["user_timeout"] = "off"
+            elif {"max_rto", "user_timeout"} & set(stack):
+                # Data is repeated at this interval, which without `retries` may take long.
+                least = max(self.part(), stack.get("min_rto", "1 ps"), key=seconds)
+                stack["max_rto"] = max(least, stack.get("max_rto", least), key=seconds)
+            if stack.get("mem") != "off":
+                # A host has one, so those of two flows differ.
+                stack.pop("mem", None)
+        return stack
+
+    def of(self, schema: Plain, name: str) -> Any:
+        """A value that a schema allows."""
+        if "$ref" in schema:
+            defined = schema["$ref"].rpartition("/")[2]
+            special = {
+                "Duration": self.time,
+                "Size": self.size,
+                "CongestionControl": self.congestion_control,
+                "Keepalive": self.keepalive,
+                "Memory": self.memory,
+            }
+            if defined in special:
+                return special[defined]()
+            return self.of(definition(defined), name)
+        for choices in ("anyOf", "oneOf"):
+            if choices in schema:
+                return self.of(self.random.choice(schema[choices]), name)
+        if "const" in schema:
+            return schema["const"]
+        if "enum" in schema:
+            return self.random.choice(schema["enum"])
+        if schema["type"] == "boolean":
+            return self.chance(0.5)
+        assert schema["type"] == "integer", (name, schema)
+        if name == "initial_window" and self.chance(0.95):
+            # More makes many packets at once.
+            return self.whole(1, 100)
+        if name == "mss":
+            return self.whole(self.least - 40, schema["maximum"])
+        return self.whole(schema["minimum"], schema.get("maximum", 2**64 - 1))
+
+    def keepalive(self) -> Plain:
+        """Probes, not so many that they take long."""
+        keepalive: Plain = {"idle": self.part(), "interval": self.part()}
+        if self.chance(0.5):
+            keepalive["probes"] = self.whole(1, 127)
+        return keepalive
+
+    def memory(self) -> Plain:
+        """Limits to the memory of a host, upwards."""
+        sizes = sorted((self.size() for _ in range(3)), key=bytes_of)
+        return dict(zip(("low", "pressure", "high"), sizes, strict=True))
+
+    def congestion_control(self) -> Any:
+        """An algorithm, one with a preset, or one with parameters."""
+        algorithm = self.random.choice(algorithms())
+        name: str = algorithm["name"]
+        if algorithm["presets"] and self.chance(0.3):
+            name = f"{name}/{self.random.choice(algorithm['presets'])}"
+        parameters: Plain = json.loads(algorithm["parameters"])
+        if not parameters or self.chance(0.5):
+            return name
+        number = self.random.randint(0, min(3, len(parameters)))
+        chosen = self.random.sample(sorted(parameters), number)
+        changed = {key: self.parameter(parameters[key]) for key in chosen}
+        return {"name": name, **changed}
+
+    def parameter(self, default: Any) -> Any:
+        """A value of the kind of a default. What is out of range is refused."""
+        if isinstance(default, bool):
+            return self.chance(0.5)
+        if isinstance(default, int):
+            factor = self.random.choice([0.5, 1, 2, 10])
+            other = self.random.choice([0, 1, 2, 1000, 2**32 - 1])
+            return other if self.chance(0.2) else round(default * factor)
+        if isinstance(default, float):
+            if self.chance(0.7) and 0 < default < 1:
+                return default ** self.random.choice([0.01, 0.5, 0.9, 1.1, 2, 100])
+            return default * self.random.choice([1e-9, 0.1, 0.5, 0.9, 1.1, 2, 1e9])
+        return default
+
+    # The traffic.
+
+    def flow(self, nodes: list[str]) -> Plain:
+        """A flow between two nodes."""
+        here, there = self.random.sample(nodes, 2)
+        flow: Plain = {"from": here, "to": there}
+        if self.chance(0.6):
+            flow["start"] = self.start()
+        if self.chance(0.2):
+            flow["start_jitter"] = self.time()
+        if self.chance(0.1):
+            flow["count"] = self.random.choice([1, 2, 3, 30])
+        if self.chance(0.1):
+            flow["stagger"] = self.time()
+        if self.chance(0.6):
+            flow["cc"] = self.congestion_control()
+        if self.chance(0.7):
+            flow["traffic"] = self.traffic()
+        if self.chance(0.1):
+            flow["class"] = self.random.choice(["large", "x/y", "ä b"])
+        if self.chance(0.1):
+            flow["name"] = f"flow of {self.random.random()}"
+        if self.chance(0.2):
+            flow["stack"] = self.stack()
+            if "cc" in flow:
+                flow["stack"].pop("cc", None)
+        return flow
+
+    def start(self) -> str:
+        """When a flow begins: mostly before the experiment ends, or in its last moment."""
+        if self.chance(0.1):
+            # One before the end, or the end itself, which is refused.
+            picos = round(self.seconds / PICOSECOND) - self.random.choice([0, *[1] * 20])
+            return f"{max(picos, 0)} ps"
+        return time(self.seconds * self.random.random() * 0.9)
+
+    def traffic(self) -> Any:
+        """Bulk or on-off."""
+        kind = self.random.random()
+        if kind < 0.1:
+            return "bulk"
+        if kind < 0.6:
+            return {"kind": "bulk", "size": self.size()}
+        if kind < 0.8:
+            return {"kind": "on-off", "on": self.part(), "off": self.part()}
+        number = 2 * self.whole(1, 20)
+        ends = {time(self.seconds * self.random.uniform(0, 1.5)) for _ in range(number)}
+        texts = sorted(ends, key=seconds)
+        texts = texts[: len(texts) // 2 * 2] or ["0 ps", "1 ps"]
+        if self.chance(0.03):
+            # Some overlap, and are refused.
+            self.random.shuffle(texts)
+        if self.chance(0.2) and len(texts) > 2:
+            # One begins where the other ends.
+            texts[2] = texts[1]
+        periods = [list(period) for period in zip(texts[::2], texts[1::2], strict=True)]
+        return {"kind": "on-off", "periods": periods}
+
+    def record(self) -> Plain:
+        """What is written down."""
+        samples = self.random.choice(["ack", "ack", "off", self.part()])
+        links = self.random.choice(["off", self.part(), self.part()])
+        return {"samples": samples, "links": links}
+
+    def spoil(self, experiment: Plain) -> None:
+        """Puts a wrong value somewhere."""
+        places = list(leaves(experiment))
+        holder, key = self.random.choice(places)
+        holder[key] = self.random.choice(WRONG)
+
+
+def leaves(value: Any) -> list[tuple[Any, Any]]:
+    """All places of plain values: what holds them, and the key or index."""
+    found: list[tuple[Any, Any]] = []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        found += leaves(item) if isinstance(item, dict | list) else [(value, key)]
+    return found
+
+
+@functools.cache
+def algorithms() -> list[dict[str, Any]]:
+    """The congestion controls of `sim`."""
+    return lab.algorithms().to_dicts()
+
+
+@functools.cache
+def schema() -> Plain:
+    """What can be written in an experiment."""
+    return lab.schema()
+
+
+def definition(name: str) -> Plain:
+    """A part of the schema."""
+    found: Plain = schema()["$defs"][name]
+    return found
+
+
+def time(seconds: float) -> str:
+    """A time as it is written, in whole picoseconds."""
+    return f"{min(max(round(seconds / PICOSECOND), 1), 2**64 - 1)} ps"
+
+
+def rate(bits: float) -> str:
+    """A rate as it is written, in whole bits."""
+    return f"{min(max(round(bits), 1), 2**64 - 1)} bit/s"
+
+
+UNITS_OF_TIME = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12, "h": 3600 * 10**12}
+UNITS_OF_SIZE = {"B": 1, "KiB": 2**10, "GiB": 2**30, "kB": 10**3, "TB": 10**12}
+
+
+def seconds(text: str) -> int:
+    """How long a time is, for sorting."""
+    number, unit = text.split()
+    return int(number) * UNITS_OF_TIME[unit]
+
+
+def bytes_of(text: str) -> int:
+    """How much a size is, for sorting."""
+    number, unit = text.split()
+    return int(number) * UNITS_OF_SIZE[unit]
+
+
+def draw(seed: int, number: int) -> Plain:
+    """The experiment of this number."""
+    return Draw(seed, number).experiment()

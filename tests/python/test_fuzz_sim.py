@@ -1,0 +1,193 @@
+"""Random experiments of the whole schema on `sim` alone: some hundred keep the laws.
+
+`make fuzz ARGS=--sim` runs as many as one likes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fuzz import alone
+from fuzz.alone import FOUND, RAN, REFUSED, check, outcomes
+from fuzz.draw import Plain
+from fuzz.shrink import prune
+from fuzz.whole import draw, schema
+
+SEED = 1
+FIXED = 300
+
+ELSEWHERE = {
+    "Experiment": {"repeat", "kernel", "sweep"},
+    "Network": {"lan"},
+    "Record": {"captures"},
+    "settings": {"reordering", "rate_changes"},
+}
+"""Of the schema, what is not drawn: what `sim` refuses, and what only makes more runs."""
+
+SETTINGS = ("LinkSettings", "Link", "Dumbbell", "ParkingLot", "Chain")
+
+SMALL: Plain = {
+    "duration": "100 ms",
+    "network": {"chain": {"rate": "10 Mbit/s", "delay": "1 ms"}},
+    "flows": [{"from": "client", "to": "server"}],
+}
+
+
+def test_a_number_stands_for_one_experiment() -> None:
+    drawn = [draw(SEED, number) for number in range(20)]
+    assert drawn == [draw(SEED, number) for number in range(20)]
+    assert drawn != [draw(SEED + 1, number) for number in range(20)]
+    assert json.loads(json.dumps(drawn)) == drawn
+
+
+def test_the_whole_schema_is_drawn() -> None:
+    drawn: dict[str, set[str]] = {}
+
+    def note(value: Any, described: Plain, name: str) -> None:
+        """Notes the keys of a value and of its parts, under the names of their definitions."""
+        if isinstance(value, list):
+            for item in value:
+                note(item, described.get("items", {}), name)
+            return
+        if "$ref" in described:
+            name = described["$ref"].rpartition("/")[2]
+            described = schema()["$defs"][name]
+        if not isinstance(value, dict):
+            return
+        forms = [described, *described.get("anyOf", []), *described.get("oneOf", [])]
+        for form in forms:
+            if "$ref" in form and form is not described:
+                note(value, form, name)
+            # Of a choice, the form of this kind.
+            properties = form.get("properties", {})
+            kind = properties.get("kind", {}).get("const")
+            if kind is None or kind == value.get("kind"):
+                place = name if kind is None else f"{name} {kind}"
+                for key, item in value.items():
+                    if key in properties:
+                        drawn.setdefault(place, set()).add(key)
+                        note(item, properties[key], place)
+
+    for number in range(3000):
+        note(draw(SEED, number), schema(), "Experiment")
+    definitions = schema()["$defs"] | {"Experiment": schema()}
+    for name in ("Experiment", "Network", "Stack", "Flow", "Record", *SETTINGS, "Antiparallel"):
+        allowed = set(definitions[name]["properties"]) - ELSEWHERE.get(name, set())
+        if name in SETTINGS:
+            allowed -= ELSEWHERE["settings"]
+        assert drawn[name] >= allowed, (name, allowed - drawn[name])
+    kinds = {place for place in drawn if " " in place}
+    queues = {"Queue droptail", "Queue red", "Queue codel"}
+    losses = {"Loss independent", "Loss listed"}
+    assert kinds == queues | losses | {"Traffic bulk", "Traffic on-off"}
+
+
+def test_some_hundred_experiments_run_or_are_refused() -> None:
+    said = Counter[str]()
+    for number in range(FIXED):
+        kind, says = check(draw(SEED, number))
+        assert kind != FOUND, f"seed {SEED}, number {number}: {says}"
+        said[kind] += 1
+    # Most are to be right.
+    assert said[RAN] > 0.7 * FIXED
+    assert said[REFUSED] > 0
+
+
+FINDS: dict[str, Plain] = {
+    "an event in the nanosecond after the end": {
+        "duration": "61999 ps",
+        "network": {"chain": {"rate": "100 Tbit/s", "delay": "2261 ps"}},
+        "flows": [{"from": "client", "to": "server"}],
+        "record": {"samples": "1025 ps"},
+    },
+    "a SYN-ACK with a cookie is larger than the least MTU": {
+        # The SYN-ACK would have 72 bytes, and is looked at when most of it has not left.
+        "duration": "3 s",
+        "network": {"chain": {"rate": "1 kbit/s", "delay": "1 ms", "mtu": 68}},
+        "stack": {"fast_open": True, "path_mtu": "known"},
+        "flows": [{"from": "client", "to": "server"}],
+        "record": {"links": "1 ms"},
+    },
+    "a notice of a packet that was too large is too large itself": {
+        "duration": "114774544 ps",
+        "network": {
+            "links": [
+                {"between": ["a", "b"], "rate": "100 Mbit/s", "delay": "69812 ps"},
+                {"between": ["b", "c"], "rate": "1 Gbit/s", "delay": "9227 ps", "mtu": 68},
+                {"between": ["c", "d"], "rate": "10 Gbit/s", "delay": "80979 ps", "mtu": 69},
+            ]
+        },
+        "flows": [{"from": "d", "to": "a", "start_jitter": "788364 ps"}],
+        "record": {"links": "530888 ps"},
+    },
+    "an RTT beyond 32 bits": {
+        "duration": "3000 s",
+        "network": {"chain": {"rate": "1 Mbit/s", "delay": "400 s"}},
+        "stack": {"initial_rto": "1000 s", "max_rto": "1000 s"},
+        "flows": [{"from": "client", "to": "server"}],
+        "record": {"samples": "ack"},
+    },
+    "an interval of CoDel beyond 64 bits": {
+        "duration": "1 s",
+        "network": {
+            "chain": {
+                "rate": "1 Mbit/s",
+                "delay": "1 ms",
+                "queue": {"kind": "codel", "interval": "5000 h", "target": "1 ps"},
+            }
+        },
+        "flows": [{"from": "client", "to": "server"}],
+    },
+}
+
+
+@pytest.mark.parametrize("what", FINDS)
+def test_what_was_found_is_found_no_more(what: str) -> None:
+    assert check(FINDS[what]) == (RAN, "")
+
+
+def test_what_is_wrong_is_refused() -> None:
+    says = 'duration: -1 has no unit; write it as text with one, like "25 ms"'
+    assert check(SMALL | {"duration": -1}) == (REFUSED, says)
+
+
+def test_a_find_is_named_and_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert check(SMALL) == (RAN, "")
+    digests = iter(f"{number}" for number in range(10**6))
+    run = alone._core.run
+
+    def other(*given: Any) -> Any:
+        frames, _, files = run(*given)
+        return frames, next(digests), files
+
+    monkeypatch.setattr(alone._core, "run", other)
+    assert check(SMALL) == (FOUND, "the second run has the digest 1, not 0")
+    large = SMALL | {"seed": 3, "stack": {"sack": False}, "record": {"links": "off"}}
+    assert prune(large, lambda it: check(it)[0] == FOUND, 100) == SMALL
+
+
+def test_what_hangs_or_ends_its_process_is_a_find(monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = alone.Worker(SEED, iter(range(3)), limit_s=0.0)
+    assert worker.next()
+    outcome = worker.outcome()
+    assert outcome == alone.Outcome(0, FOUND, "takes longer than 0 s")
+    worker.limit_s = 60
+    assert worker.next()
+    assert worker.process is not None
+    assert worker.process.pid is not None
+    os.kill(worker.process.pid, 9)
+    while (outcome := worker.outcome()) is None or outcome.kind == RAN:
+        time.sleep(0.01)
+    assert outcome == alone.Outcome(1, FOUND, "the process ended with -9")
+    worker.end()
+
+
+def test_every_number_has_its_outcome() -> None:
+    seen = list(outcomes(SEED, range(40), workers=2))
+    assert sorted(outcome.number for outcome in seen) == list(range(40))
