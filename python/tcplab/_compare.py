@@ -42,7 +42,7 @@ class Comparison:
         return next(iter(self.results.values())).swept
 
     def differences(self) -> pl.DataFrame:
-        """A row for each measure of each flow of each run.
+        """A row for each measure of each flow of each run, in the order of the experiment.
 
         Each backend has a column with its number, and each but the last one with the difference
         from the last: `sim-linux`, as a share of the last one's number. It is nothing where that is
@@ -53,7 +53,12 @@ class Comparison:
         joined = self._numbers(reference)
         for backend in reversed(self.backends[:-1]):
             joined = self._numbers(backend).join(
-                joined, on=key, how="full", coalesce=True, nulls_equal=True, maintain_order="left"
+                joined,
+                on=key,
+                how="full",
+                coalesce=True,
+                nulls_equal=True,
+                maintain_order="left_right",
             )
         shares = []
         for backend in self.backends[:-1]:
@@ -66,15 +71,25 @@ class Comparison:
         results = self.results[backend]
         windows = (
             results.scan("samples")
-            .group_by("run", "flow")
+            .group_by("run", "flow", maintain_order=True)
             .agg(pl.col("cwnd_segments").mean().alias("cwnd_mean_segments"))
         )
-        flows = results.joined("flows").lazy().join(windows, on=["run", "flow"], how="left")
+        flows = (
+            results.joined("flows")
+            .lazy()
+            .join(windows, on=["run", "flow"], how="left", maintain_order="left")
+            .collect()
+            .with_row_index("place")
+        )
         index = [*self.swept, "repetition", "flow"]
-        measured = flows.select(*index, *(pl.col(one).cast(pl.Float64) for one in MEASURES))
-        return measured.unpivot(
-            index=index, on=list(MEASURES), variable_name="measure", value_name=backend
-        ).collect()
+        measured = flows.select(
+            "place", *index, *(pl.col(one).cast(pl.Float64) for one in MEASURES)
+        )
+        # One measure of all flows comes before the next one.
+        rows = measured.unpivot(
+            index=["place", *index], on=MEASURES, variable_name="measure", value_name=backend
+        )
+        return rows.sort("place", maintain_order=True).drop("place")
 
     def __repr__(self) -> str:
         """What is compared."""
