@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
 from typing import Any
 
@@ -200,6 +201,21 @@ def test_a_class_without_source_is_registered_and_globals_count(tmp_path: Path) 
     assert second.flows["bytes"][0] > 1.5 * first.flows["bytes"][0]
     names["WINDOW"] = 2
     assert not lab.run(experiment("from-a-repl"), out=tmp_path).computed
+
+
+def test_attributes_of_modules_count(tmp_path: Path) -> None:
+    params: Any = types.ModuleType("params")
+
+    source = IN_A_REPL.replace("from-a-repl", "of-a-module").replace("WINDOW", "params.window")
+    params.window = 2
+    exec(source, {"__name__": "__main__", "params": params})
+    first = lab.run(experiment("of-a-module"), out=tmp_path)
+    params.window = 4
+    second = lab.run(experiment("of-a-module"), out=tmp_path)
+    assert second.computed
+    assert second.flows["bytes"][0] > 1.5 * first.flows["bytes"][0]
+    params.window = 2
+    assert not lab.run(experiment("of-a-module"), out=tmp_path).computed
 
 
 def test_classes_of_one_factory_are_told_apart(tmp_path: Path) -> None:
