@@ -69,7 +69,11 @@ def register(
     Raises:
         ConfigError: The name is one of tcplab's own, or the class uses something that is another
             in every process, like an open file.
+        TypeError: There is no name.
     """
+    if not isinstance(name, str):
+        given = getattr(name, "__name__", repr(name))
+        raise TypeError(f'register needs a name first: `@register("mine")` above {given}')
     if cls is None:
         return lambda decorated: register(name, decorated, version=version)
     missing = [

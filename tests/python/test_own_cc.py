@@ -171,6 +171,14 @@ def test_names_and_classes_that_cannot_be_are_refused() -> None:
         lab.cc.register("half", Half)  # type: ignore[type-var]
 
 
+def test_a_class_is_not_registered_without_a_name() -> None:
+    message = r'register needs a name first: `@register\("mine"\)` above Reno'
+    with pytest.raises(TypeError, match=message):
+        lab.cc.register(Reno)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=message):
+        lab.cc.register(Reno, "mine")  # type: ignore[call-overload]
+
+
 IN_A_REPL = """
 import tcplab as lab
 from tcplab.cc import Control
