@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -97,7 +98,7 @@ class Comparison:
 
 
 def compare(
-    experiment: Experiment | str | PathLike[str],
+    experiment: Experiment | Mapping[str, Any] | str | PathLike[str],
     *,
     backends: Sequence[str] = ("sim", "linux"),
     out: str | PathLike[str] | None = None,
@@ -108,7 +109,7 @@ def compare(
     """Runs an experiment on several backends, to compare what comes out.
 
     Args:
-        experiment: The experiment, or the path of its file.
+        experiment: The experiment, also as a plain dict, or the path of its file.
         backends: Two or more of them; the last one is the reference.
         out: A folder for the tables, with one for each backend in it; see `run`.
         workers: How many runs go on at once.

@@ -188,3 +188,17 @@ def test_a_comparison_is_in_the_order_of_the_experiment(small: lab.Experiment) -
     assert table.select(*index, "measure").rows() == expected
     for _ in range(5):
         assert_frame_equal(comparison.differences(), table)
+
+
+def test_a_plain_dict_is_an_experiment(small: lab.Experiment) -> None:
+    plain = small.to_dict()
+    assert lab.run(plain).digests == lab.run(small).digests
+    # Classes may stand in it, as in classes dicts may.
+    mixed = plain | {"network": small.network, "flows": tuple(small.flows or ())}
+    assert lab.run(mixed).digests == lab.run(small).digests
+    with pytest.raises(lab.ConfigError, match="flow_s"):
+        lab.run(plain | {"flow_s": []})
+    with pytest.raises(lab.ConfigError, match="duration"):
+        lab.run({name: value for name, value in plain.items() if name != "duration"})
+    with pytest.raises(TypeError, match=r"an experiment, a dict or the path .* not a list"):
+        lab.run([plain])  # type: ignore[arg-type]
