@@ -141,6 +141,8 @@ of a congestion control. With repetitions, numbers are means over them.
 |---|---|
 | goodput, goodput each | `goodput_mbit_s`; of several flows, the mean of those that connected. |
 | all | Of several flows: all their bytes over the time in which any of them ran. |
+| share | `bottleneck_share`. Goodput counts from each flow's own start, so the shares of flows \
+that do not all run from start to end may add up to more than 100 %. |
 | Jain's index | Jain's index of the goodput of all flows that share the bottleneck, whatever \
 their class and congestion control; with several bottlenecks, the least. A flow that never \
 connected counts as 0. |

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -42,7 +43,7 @@ class Comparison:
         return next(iter(self.results.values())).swept
 
     def differences(self) -> pl.DataFrame:
-        """A row for each measure of each flow of each run.
+        """A row for each measure of each flow of each run, in the order of the experiment.
 
         Each backend has a column with its number, and each but the last one with the difference
         from the last: `sim-linux`, as a share of the last one's number. It is nothing where that is
@@ -53,7 +54,12 @@ class Comparison:
         joined = self._numbers(reference)
         for backend in reversed(self.backends[:-1]):
             joined = self._numbers(backend).join(
-                joined, on=key, how="full", coalesce=True, nulls_equal=True, maintain_order="left"
+                joined,
+                on=key,
+                how="full",
+                coalesce=True,
+                nulls_equal=True,
+                maintain_order="left_right",
             )
         shares = []
         for backend in self.backends[:-1]:
@@ -66,15 +72,25 @@ class Comparison:
         results = self.results[backend]
         windows = (
             results.scan("samples")
-            .group_by("run", "flow")
+            .group_by("run", "flow", maintain_order=True)
             .agg(pl.col("cwnd_segments").mean().alias("cwnd_mean_segments"))
         )
-        flows = results.joined("flows").lazy().join(windows, on=["run", "flow"], how="left")
+        flows = (
+            results.joined("flows")
+            .lazy()
+            .join(windows, on=["run", "flow"], how="left", maintain_order="left")
+            .collect()
+            .with_row_index("place")
+        )
         index = [*self.swept, "repetition", "flow"]
-        measured = flows.select(*index, *(pl.col(one).cast(pl.Float64) for one in MEASURES))
-        return measured.unpivot(
-            index=index, on=list(MEASURES), variable_name="measure", value_name=backend
-        ).collect()
+        measured = flows.select(
+            "place", *index, *(pl.col(one).cast(pl.Float64) for one in MEASURES)
+        )
+        # One measure of all flows comes before the next one.
+        rows = measured.unpivot(
+            index=["place", *index], on=MEASURES, variable_name="measure", value_name=backend
+        )
+        return rows.sort("place", maintain_order=True).drop("place")
 
     def __repr__(self) -> str:
         """What is compared."""
@@ -82,7 +98,7 @@ class Comparison:
 
 
 def compare(
-    experiment: Experiment | str | PathLike[str],
+    experiment: Experiment | Mapping[str, Any] | str | PathLike[str],
     *,
     backends: Sequence[str] = ("sim", "linux"),
     out: str | PathLike[str] | None = None,
@@ -93,7 +109,7 @@ def compare(
     """Runs an experiment on several backends, to compare what comes out.
 
     Args:
-        experiment: The experiment, or the path of its file.
+        experiment: The experiment, also as a plain dict, or the path of its file.
         backends: Two or more of them; the last one is the reference.
         out: A folder for the tables, with one for each backend in it; see `run`.
         workers: How many runs go on at once.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcplab import _core, _own
-from tcplab._values import Value, from_plain
+from tcplab._values import Value, from_plain, to_plain
 
 if TYPE_CHECKING:
     from tcplab.experiment import Experiment
@@ -84,6 +85,31 @@ def load(path: str | PathLike[str]) -> Experiment:
     return experiment
 
 
-def loaded(experiment: Experiment | str | PathLike[str]) -> Experiment:
-    """The experiment itself, wherever it is."""
-    return load(experiment) if isinstance(experiment, (str, PathLike)) else experiment
+def loaded(experiment: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Experiment:
+    """The experiment itself, wherever it is.
+
+    Raises:
+        ConfigError: A file or a dict is none.
+        OSError: The file cannot be read.
+        TypeError: It is something else.
+    """
+    if isinstance(experiment, (str, PathLike)):
+        return load(experiment)
+    if isinstance(experiment, Mapping):
+        return _of_plain(experiment)
+    if isinstance(experiment, Runnable):
+        return experiment
+    kind = type(experiment).__name__
+    raise TypeError(f"an experiment, a dict or the path of a file is needed, not a {kind}")
+
+
+def _of_plain(given: Mapping[str, Any]) -> Experiment:
+    from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
+
+    plain = to_plain(given, "")
+    experiment = from_plain(Experiment, {"duration": None} | plain)
+    if not isinstance(experiment, Experiment):
+        # This names the keys, if they are what is wrong.
+        _core.Document.from_json(json.dumps(plain)).plans("sim")
+        raise _core.ConfigError("the dict has keys that no experiment has")
+    return experiment

@@ -2,8 +2,11 @@
 
 Source text would not do: a REPL keeps none, and two classes of one factory have the same. Hashed is
 the code of all methods with whatever decides what the code does: default values, closures, class
-attributes, base classes, and the globals that the code names, through functions, classes and
-objects of the user's own to their ends. Libraries count by name and version.
+attributes, base classes, and the globals that the code names, through functions, classes, modules
+and objects of the user's own to their ends. Of a module count the attributes that code reads, as
+they are now; where that cannot be told, all of them. Libraries count by name and version.
+
+Files count for nothing: one that was edited is not what was loaded.
 
 Nothing of a process gets in: no addresses, no order of sets, no file names, no line numbers.
 """
@@ -14,6 +17,8 @@ import copyreg
 import dis
 import functools
 import hashlib
+import importlib
+import importlib.util
 import sys
 import sysconfig
 import types
@@ -46,8 +51,31 @@ NOT_BEHAVIOUR = frozenset(
 PLAIN = (bool, bytes, complex, float, int, str, range, types.EllipsisType, types.NoneType)
 """Types whose values have a `repr` that says all."""
 
-LOADS = frozenset(["LOAD_GLOBAL", "LOAD_NAME"])
+NOT_CONTENTS = frozenset(
+    [
+        "__annotations__",
+        "__builtins__",
+        "__cached__",
+        "__conditional_annotations__",
+        "__doc__",
+        "__file__",
+        "__loader__",
+        "__name__",
+        "__package__",
+        "__path__",
+        "__spec__",
+    ]
+)
+"""Attributes of modules that say where they come from."""
+
+LOADS = frozenset(["LOAD_FROM_DICT_OR_GLOBALS", "LOAD_GLOBAL", "LOAD_NAME"])
 """Instructions that look a name up in the globals."""
+
+ATTRIBUTES = frozenset(["LOAD_ATTR", "LOAD_METHOD"])
+"""Instructions that look an attribute up."""
+
+INSTALLED = frozenset(["dist-packages", "site-packages"])
+"""Folders of libraries, wherever they are."""
 
 LIBRARIES = tuple(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))
 
@@ -95,7 +123,7 @@ class _Hash:
             self._set(kind.__name__, value, way)
         elif isinstance(value, types.CodeType):
             self._code(value, way)
-        elif isinstance(value, types.ModuleType):
+        elif isinstance(value, types.ModuleType) and _is_library(value.__name__, value):
             self.words("module", *_module(value.__name__))
         elif id(value) in self._seen:
             self.words("seen", str(self._seen[id(value)][0]))
@@ -112,6 +140,12 @@ class _Hash:
             self._sequence("dict", [part for pair in value.items() for part in pair], way)
         elif isinstance(value, (type, types.FunctionType)) and _is_of_library(value):
             self.words("library", *_module(value.__module__), value.__qualname__)
+        elif isinstance(value, types.ModuleType):
+            self.words("contents", value.__name__)
+            contents = {
+                name: vars(value)[name] for name in sorted(vars(value).keys() - NOT_CONTENTS)
+            }
+            self._named(contents, way, f"{value.__name__}.{{}}")
         elif isinstance(value, type):
             self._class(value, way)
         elif isinstance(value, types.FunctionType):
@@ -165,8 +199,13 @@ class _Hash:
         self._named({name: _content(cell) for name, cell in cells}, way, 'the outer variable "{}"')
         if not _is_of_library(function, local=True):
             known = function.__globals__
-            names = [name for name in dict.fromkeys(_globals(code)) if name in known]
-            self._named({name: known[name] for name in names}, way, 'the global "{}"')
+            found = [
+                _reached(known[name], name, attributes)
+                for name, *attributes in _globals(code)
+                if name in known
+            ]
+            self._named(dict(found), way, 'the global "{}"')
+            self._named(dict(_imported(code, known)), way, 'the imported "{}"')
         self._named(vars(function), way)
 
     def _class(self, cls: type, way: tuple[str, ...]) -> None:
@@ -194,7 +233,10 @@ class _Hash:
             name = name if kind.__module__ == "builtins" else f"{kind.__module__}.{name}"
             raise UnstableError(f"{': '.join(way)}: an object of {name}") from None
         if isinstance(parts, str):
-            self.words("name", *_module(type(value).__module__), parts)
+            self.words("name", type(value).__module__, parts)
+            self.value(type(value), way)
+            if not _is_of_library(type(value)):
+                self.value(getattr(value, "__dict__", None), way)
             return
         make, arguments, *state = parts
         # Items of lists and dicts come as iterators.
@@ -232,14 +274,68 @@ def _content(cell: types.CellType) -> Any:
         return None
 
 
-def _globals(code: types.CodeType) -> Iterator[str]:
-    """The names that code looks up outside of itself, in its order, with the code inside of it."""
-    for instruction in dis.get_instructions(code):
-        if instruction.opname in LOADS:
-            yield instruction.argval
+def _globals(code: types.CodeType) -> Iterator[tuple[str, ...]]:
+    """The names that code looks up outside of itself, in its order, with the code inside of it.
+
+    Behind each name stand the attributes that are looked up from there: `a.b.c`.
+    """
+    chain: tuple[str, ...] = ()
+    for instruction in _instructions(code):
+        if chain and instruction.opname in ATTRIBUTES:
+            chain += (instruction.argval,)
+            continue
+        if chain:
+            yield chain
+        chain = (instruction.argval,) if instruction.opname in LOADS else ()
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             yield from _globals(constant)
+
+
+def _reached(value: Any, name: str, attributes: Iterable[str]) -> tuple[str, Any]:
+    """What code reads of a global, with its name: of a module of the user's own, an attribute."""
+    for attribute in attributes:
+        if not isinstance(value, types.ModuleType) or _is_library(value.__name__, value):
+            break
+        if attribute not in vars(value):
+            # Something else makes it, or nothing does.
+            break
+        value = vars(value)[attribute]
+        name = f"{name}.{attribute}"
+    return name, value
+
+
+def _imported(code: types.CodeType, known: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The modules of the user's own that code imports when it runs, or what it takes from them."""
+    instructions = _instructions(code)
+    for place, instruction in enumerate(instructions):
+        if instruction.opname != "IMPORT_NAME":
+            continue
+        level, names = (before.argval for before in instructions[place - 2 : place])
+        name = instruction.argval
+        try:
+            if level:
+                name = importlib.util.resolve_name("." * level + name, known.get("__package__"))
+            if name.partition(".")[0] in sys.stdlib_module_names:
+                continue
+            # The code would do so itself.
+            module = importlib.import_module(name)
+        except Exception:
+            # It fails there as it fails here.
+            continue
+        if _is_library(name, module):
+            yield name, module
+        elif names:
+            yield from (_reached(module, name, [one]) for one in names)
+        else:
+            yield name, module
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _imported(constant, known)
+
+
+def _instructions(code: types.CodeType) -> list[dis.Instruction]:
+    return [one for one in dis.get_instructions(code) if one.opname != "EXTENDED_ARG"]
 
 
 def _is_of_library(thing: Any, *, local: bool = False) -> bool:
@@ -248,13 +344,20 @@ def _is_of_library(thing: Any, *, local: bool = False) -> bool:
     if "<locals>" in thing.__qualname__ and not local:
         # A library made it for its user.
         return False
+    return _is_library(name, sys.modules.get(name))
+
+
+def _is_library(name: str, module: types.ModuleType | None) -> bool:
+    """Whether a module came with Python or was installed."""
     top = name.partition(".")[0]
     if top == "__main__":
         return False
     if top in sys.stdlib_module_names or top == "tcplab":
         return True
-    file = getattr(sys.modules.get(name), "__file__", None) or ""
-    return file.startswith(LIBRARIES)
+    # Packages of several distributions have no file.
+    places = [getattr(module, "__file__", None), *getattr(module, "__path__", ())]
+    file = next(filter(None, places), "")
+    return file.startswith(LIBRARIES) or not INSTALLED.isdisjoint(Path(file).parts)
 
 
 def _module(name: str) -> tuple[str, str]:

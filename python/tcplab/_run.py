@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 from tcplab import _core
 from tcplab._experiment import loaded
@@ -24,7 +26,7 @@ MOST_TROUBLES = 5
 
 
 def run(
-    experiment: Experiment | str | PathLike[str],
+    experiment: Experiment | Mapping[str, Any] | str | PathLike[str],
     *,
     out: str | PathLike[str] | None = None,
     workers: int | None = None,
@@ -35,7 +37,7 @@ def run(
     """Runs all that an experiment, or the file of one, asks for.
 
     Args:
-        experiment: The experiment, or the path of its file.
+        experiment: The experiment, also as a plain dict, or the path of its file.
         out: A folder for the tables of all runs. Runs that are there already are not run again, so
             that what was interrupted goes on where it stopped; those whose files are missing,
             damaged or of another run are, with a `TcplabWarning`. Without a folder, tables stay in

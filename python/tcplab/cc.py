@@ -61,13 +61,19 @@ def register(
         version: What tells it from another class of that name: results that are there already are
             used again only if it is the same. By default a hash over all that the class does: the
             code of its methods, class attributes, base classes, default values, closures, and the
-            globals that they use, looked at again whenever an experiment is planned. Libraries
-            count by name and version.
+            globals that they use, looked at again whenever an experiment is planned. Of your own
+            modules count the attributes that the code reads, or all of them where it does not say
+            which. Libraries count by name and version. Code counts as it is loaded: a file that was
+            edited counts once it is loaded again.
 
     Raises:
         ConfigError: The name is one of tcplab's own, or the class uses something that is another
             in every process, like an open file.
+        TypeError: There is no name.
     """
+    if not isinstance(name, str):
+        given = getattr(name, "__name__", repr(name))
+        raise TypeError(f'register needs a name first: `@register("mine")` above {given}')
     if cls is None:
         return lambda decorated: register(name, decorated, version=version)
     missing = [

@@ -13,7 +13,7 @@ import pytest
 from conftest import EXAMPLES, Command
 
 import tcplab as lab
-from tcplab.cli import main
+from tcplab.cli import _arguments, main
 
 FIRST = EXAMPLES / "first.toml"
 
@@ -117,6 +117,29 @@ def test_an_unwritable_folder_is_refused_before_anything_runs(
     assert done.returncode == 2
     assert "a chart is saved as .svg, .png, .html, .json" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_why_a_chart_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def said(chart: Path) -> str:
+        with pytest.raises(OSError, match="cannot be written") as raised:
+            _arguments.ensure_writable(chart)
+        return str(raised.value).replace(str(tmp_path), "DIR")
+
+    (tmp_path / "folder.svg").mkdir()
+    (tmp_path / "there.svg").touch()
+    assert said(tmp_path / "folder.svg") == (
+        "the chart DIR/folder.svg cannot be written: it is a folder"
+    )
+    # Nothing is forbidden to root, as which tests may run.
+    for place, message in {
+        "there.svg": "the chart DIR/there.svg cannot be written: permission denied",
+        "": "the chart DIR/there.svg cannot be written: DIR: permission denied",
+    }.items():
+        forbidden = tmp_path / place
+        monkeypatch.setattr("os.access", lambda path, mode, no=forbidden: path != no)
+        assert said(tmp_path / "there.svg") == message
 
 
 def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> None:

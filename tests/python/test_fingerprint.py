@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import importlib
 import math
 import os
 import subprocess
 import sys
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -193,18 +194,75 @@ def test_what_contains_itself_comes_to_an_end() -> None:
     assert fingerprint(loop) == fingerprint(other) != fingerprint([1, [1]])
 
 
-def test_a_module_without_a_version_counts_by_its_source(tmp_path: Path) -> None:
+@pytest.fixture
+def params(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[types.ModuleType]:
+    """A module of the user's own."""
+    (tmp_path / "own_params.py").write_text(
+        "import threading\n__version__ = '1'\nlock = threading.Lock()\nwindow = 10\nunread = 1\n"
+        "def twice(): return 2 * window\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("own_params")
+    yield module
+    sys.modules.pop("own_params")
+
+
+READS = {
+    "an attribute": "return own_params.window",
+    "a function": "return own_params.twice()",
+    "in a function inside": "return (lambda: own_params.window)()",
+    "a name that is imported": "from own_params import window; return window",
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_attributes_of_modules_count_as_they_are_now(read: str, params: Any) -> None:
+    source = f"class Mine:\n    def control(self): {READS[read]}"
+    before = of(source, own_params=params)
+    params.unread = 2
+    Path(str(params.__file__)).write_text("window = 30\n")
+    assert of(source, own_params=params) == before
+    params.window = 20
+    assert of(source, own_params=params) != before
+    params.window = 10
+    assert of(source, own_params=params) == before
+
+
+def test_a_module_in_a_package_is_followed() -> None:
+    package, params = types.ModuleType("own_package"), types.ModuleType("own_package.params")
+    package.params, package.unread = params, threading.Lock()  # type: ignore[attr-defined]
+    source = "class Mine:\n    def control(self): return package.params.window"
     sums = []
-    for text in ("X = 1\n", "X = 2\n", "__version__ = '1'\n", "__version__ = '1'\nX = 2\n"):
-        module = types.ModuleType("my_helpers")
-        module.__file__ = str(tmp_path / "my_helpers.py")
-        Path(module.__file__).write_text(text)
-        exec(text, vars(module))
-        sys.modules["my_helpers"] = module
-        sums.append(of("class Mine:\n    def control(self): return helpers.X", helpers=module))
-    del sys.modules["my_helpers"]
-    assert len(set(sums)) == 3
-    assert sums[2] == sums[3]
+    for params.window in (10, 20):  # type: ignore[attr-defined]
+        sums.append(of(source, package=package))
+    assert len(set(sums)) == 2
+
+
+WHOLE = {
+    "by a name": "return getattr(own_params, name)",
+    "handed on": "return name(own_params)",
+    "under another name": "mine = own_params; return mine.window",
+    "imported": "import own_params as mine; return mine.window",
+}
+
+
+@pytest.mark.parametrize("read", WHOLE)
+def test_where_it_cannot_be_told_what_is_read_all_of_a_module_counts(
+    read: str, params: Any
+) -> None:
+    source = f"class Mine:\n    def control(self, name): {WHOLE[read]}"
+    with pytest.raises(UnstableError, match=r"own_params\.lock: an object of _thread.lock"):
+        of(source, own_params=params)
+    del params.lock
+    before = of(source, own_params=params)
+    params.window = 20
+    assert of(source, own_params=params) != before
+
+
+def test_modules_that_know_each_other_come_to_an_end() -> None:
+    one, two = types.ModuleType("own_one"), types.ModuleType("own_two")
+    one.two, two.one = two, one  # type: ignore[attr-defined]
+    assert fingerprint(one) == fingerprint(one)
 
 
 UNSTABLE: dict[str, tuple[Callable[[], Any], str]] = {

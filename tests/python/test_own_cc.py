@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,14 @@ def test_names_and_classes_that_cannot_be_are_refused() -> None:
         lab.cc.register("half", Half)  # type: ignore[type-var]
 
 
+def test_a_class_is_not_registered_without_a_name() -> None:
+    message = r'register needs a name first: `@register\("mine"\)` above Reno'
+    with pytest.raises(TypeError, match=message):
+        lab.cc.register(Reno)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match=message):
+        lab.cc.register(Reno, "mine")  # type: ignore[call-overload]
+
+
 IN_A_REPL = """
 import tcplab as lab
 from tcplab.cc import Control
@@ -200,6 +209,21 @@ def test_a_class_without_source_is_registered_and_globals_count(tmp_path: Path) 
     assert second.flows["bytes"][0] > 1.5 * first.flows["bytes"][0]
     names["WINDOW"] = 2
     assert not lab.run(experiment("from-a-repl"), out=tmp_path).computed
+
+
+def test_attributes_of_modules_count(tmp_path: Path) -> None:
+    params: Any = types.ModuleType("params")
+
+    source = IN_A_REPL.replace("from-a-repl", "of-a-module").replace("WINDOW", "params.window")
+    params.window = 2
+    exec(source, {"__name__": "__main__", "params": params})
+    first = lab.run(experiment("of-a-module"), out=tmp_path)
+    params.window = 4
+    second = lab.run(experiment("of-a-module"), out=tmp_path)
+    assert second.computed
+    assert second.flows["bytes"][0] > 1.5 * first.flows["bytes"][0]
+    params.window = 2
+    assert not lab.run(experiment("of-a-module"), out=tmp_path).computed
 
 
 def test_classes_of_one_factory_are_told_apart(tmp_path: Path) -> None:

@@ -169,3 +169,36 @@ def test_progress_is_shown_of_long_runs(
     file.write_text(LONG.replace("100 h", "20 s"))
     lab.run(file, progress=True)
     assert "of 3 runs" in capsys.readouterr().err
+
+
+def test_a_comparison_is_in_the_order_of_the_experiment(small: lab.Experiment) -> None:
+    flows = [lab.Flow(from_="client", to="server", count=12)]
+    results = lab.run(small.replace(flows=flows))
+    comparison = lab.Comparison({"one": results, "other": results})
+    table = comparison.differences()
+    measures = table["measure"].unique(maintain_order=True).to_list()
+    assert measures[:3] == ["goodput_mbit_s", "completion_s", "cwnd_mean_segments"]
+    index = ["network.chain.queue", "repetition", "flow"]
+    expected = [
+        (*row, measure)
+        for row in results.joined("flows").select(index).iter_rows()
+        for measure in measures
+    ]
+    assert len(expected) == 4 * 12 * len(measures)
+    assert table.select(*index, "measure").rows() == expected
+    for _ in range(5):
+        assert_frame_equal(comparison.differences(), table)
+
+
+def test_a_plain_dict_is_an_experiment(small: lab.Experiment) -> None:
+    plain = small.to_dict()
+    assert lab.run(plain).digests == lab.run(small).digests
+    # Classes may stand in it, as in classes dicts may.
+    mixed = plain | {"network": small.network, "flows": tuple(small.flows or ())}
+    assert lab.run(mixed).digests == lab.run(small).digests
+    with pytest.raises(lab.ConfigError, match="flow_s"):
+        lab.run(plain | {"flow_s": []})
+    with pytest.raises(lab.ConfigError, match="duration"):
+        lab.run({name: value for name, value in plain.items() if name != "duration"})
+    with pytest.raises(TypeError, match=r"an experiment, a dict or the path .* not a list"):
+        lab.run([plain])  # type: ignore[arg-type]

@@ -66,8 +66,13 @@ def _chart(text: str) -> Path:
 
 def ensure_writable(chart: Path) -> None:
     """Says before anything is run that a chart cannot be saved there."""
-    folder = chart.parent
+    folder, said = chart.parent, f"the chart {chart} cannot be written"
     if not folder.is_dir():
-        raise NotADirectoryError(f"the chart {chart} cannot be written: {folder} is not a folder")
-    if chart.is_dir() or not os.access(chart if chart.exists() else folder, os.W_OK):
-        raise PermissionError(f"the chart {chart} cannot be written")
+        raise NotADirectoryError(f"{said}: {folder} is not a folder")
+    if chart.is_dir():
+        raise IsADirectoryError(f"{said}: it is a folder")
+    if chart.exists() and not os.access(chart, os.W_OK):
+        raise PermissionError(f"{said}: permission denied")
+    # It is written beside its place first.
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(f"{said}: {folder}: permission denied")
