@@ -20,6 +20,9 @@ use std::sync::Arc;
 use tcplab_cc::CongestionControl;
 use tcplab_units::Time;
 
+/// `TCP_INIT_CWND`: the window of a connection that has none yet.
+const INIT_CWND: u64 = 10;
+
 /// Bytes of a SACK option with three blocks and its padding.
 const SACK_ROOM: u64 = 4 + 3 * 8;
 
@@ -521,7 +524,9 @@ impl Endpoint {
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
             self.send.begin(since, (self.build_control)(start), &self.settings);
-            self.send.update_rate(&self.settings);
+            // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`).
+            let cwnd = if self.settings.is_linux() { INIT_CWND } else { initial_window };
+            self.send.set_rate_for(cwnd, &self.settings);
         }
     }
 
