@@ -210,15 +210,18 @@ fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
     // tcp_write_xmit: tcp_grow_skb comes before tcp_snd_wnd_test. Half of the peer's 6000 bytes make
     // packets of 3000. Two leave, and with the third the window is full. Each time that the
     // program has written on it takes in the one behind it, up to the nine segments of a burst:
-    // 2 * 10 * 1000 bytes in 2.7 ms are 7233 in 1/1024 s, and 65,536 >> (2700 >> 9) are 2048 more.
+    // after the first ACK, 2 * 50 * 1000 bytes in 10 ms are 9765 in 1/1024 s.
     let settings = Settings { initial_window: 50, ..linux() };
-    let mut peer = Peer::answering(settings, 2_700, syn().acking(1).window(6_000));
-    peer.writes(0, 24 * MSS);
-    peer.gets(0, data(1..3_001).pushed());
-    peer.gets(0, data(3_001..6_001).pushed());
-    peer.sends(2_700, ack(6_001).window(18_000));
-    peer.gets(2_700, data(6_001..15_001).pushed());
-    peer.ignores(2_700);
+    let mut peer = Peer::answering(settings, ms(10), syn().acking(1).window(6_000));
+    peer.writes(0, 2 * MSS);
+    peer.ignores(0);
+    peer.sends(ms(10), ack(2_001).window(6_000));
+    peer.writes(ms(10), 24 * MSS);
+    peer.gets(ms(10), data(2_001..5_001).pushed());
+    peer.gets(ms(10), data(5_001..8_001).pushed());
+    peer.sends(ms(20), ack(8_001).window(18_000));
+    peer.gets(ms(20), data(8_001..17_001).pushed());
+    peer.ignores(ms(20));
 }
 
 #[test]
