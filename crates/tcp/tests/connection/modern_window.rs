@@ -215,7 +215,7 @@ fn linux_fills_a_packet_that_the_window_of_the_peer_holds_back() {
     let mut peer = Peer::answering(settings, ms(10), syn().acking(1).window(6_000));
     peer.writes(0, 2 * MSS);
     peer.ignores(0);
-    peer.sends(ms(10), ack(2_001).window(6_000));
+    peer.sends(ms(10), ack(2_001).window(47 * 128));
     peer.writes(ms(10), 24 * MSS);
     peer.gets(ms(10), data(2_001..5_001).pushed());
     peer.gets(ms(10), data(5_001..8_001).pushed());
