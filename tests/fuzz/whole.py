@@ -303,15 +303,15 @@ class Draw:
                 # A profile has the other one.
                 if name in stack and other not in stack:
                     stack[other] = stack[name]
-            if "max_rto" in stack and self.chance(0.5):
-                stack["user_timeout"] = "off"
-            elif {"max_rto", "user_timeout"} & set(stack):
-                # Data is repeated at this interval, which without `retries` may take long.
-                least = max(self.part(), stack.get("min_rto", "1 ps"), key=seconds)
-                stack["max_rto"] = max(least, stack.get("max_rto", least), key=seconds)
             if stack.get("mem") != "off":
                 # A host has one, so those of two flows differ.
                 stack.pop("mem", None)
+        if "max_rto" in stack and self.chance(0.5):
+            stack["user_timeout"] = "off"
+        elif {"max_rto", "user_timeout"} & set(stack):
+            # Data is repeated at this interval, which without `retries` may take long.
+            least = max(self.part(), stack.get("min_rto", "1 ps"), key=seconds)
+            stack["max_rto"] = max(least, stack.get("max_rto", least), key=seconds)
         return stack
 
     def of(self, schema: Plain, name: str) -> Any:

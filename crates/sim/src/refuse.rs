@@ -2,9 +2,13 @@
 
 use crate::stack::try_build;
 use serde::Serialize;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use tcplab_cc::{BuildError, CutBase, Flavour, Init, names};
 use tcplab_engine::MOST;
-use tcplab_model::{Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, Traffic};
+use tcplab_model::{
+    Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, StackPlan, Traffic,
+};
 
 /// Everything of the plan that cannot be run, each with its place.
 pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
@@ -18,10 +22,18 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
         }
     }
     let mut seen = "";
+    let mut stacks = BTreeSet::new();
     for flow in plan.flows.iter() {
         if flow.place != seen {
             seen = &flow.place;
-            refuse_flow(flow, &mut mistakes);
+            refuse_traffic(flow, &mut mistakes);
+            stacks.clear();
+        }
+        // Each host may have its own, and both ends have a congestion control.
+        for stack in [&flow.stack, &flow.peer_stack] {
+            if stacks.insert(Arc::as_ptr(stack)) {
+                refuse_cc(stack, &flow.place, &mut mistakes);
+            }
         }
     }
     refuse_memory(plan, &mut mistakes);
@@ -68,12 +80,14 @@ fn refuse_lane(lane: &LanePlan, mistakes: &mut Vec<Mistake>) {
     }
 }
 
-fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
+fn refuse_traffic(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
     if !matches!(*flow.traffic, Traffic::Bulk(_) | Traffic::OnOff(_)) {
         let problem = instead(named("the traffic", &*flow.traffic), &["bulk", "on-off"]);
         mistakes.push(problem.at(format!("{}.traffic", flow.place)));
     }
-    let stack = &flow.stack;
+}
+
+fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
     let init = Init {
         mss: 1460,
         initial_window: 10,
@@ -82,13 +96,16 @@ fn refuse_flow(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
         seed: 0,
     };
     if let Err(error) = try_build(stack, &init) {
-        let place = format!("{}.cc", flow.place);
-        mistakes.push(match error {
+        let place = format!("{place}.cc");
+        let mistake = match error {
             BuildError::WrongValue { name, problem } if stack.cc.params.get(&name).is_some() => {
                 Problem::Invalid(problem).at(format!("{place}.{name}"))
             }
             error => wrong_cc(&error, &stack.cc.name).at(place),
-        });
+        };
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
     }
 }
 

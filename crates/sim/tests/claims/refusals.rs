@@ -46,6 +46,21 @@ fn a_wrong_value_of_a_parameter() {
 }
 
 #[test]
+fn the_algorithm_of_every_host_is_looked_at() {
+    // Also at the end that only receives, and where a `*` stands for several hosts.
+    let message = refusal("", "", "hosts.b.stack.cc = \"qubic\"");
+    assert!(message.contains("hosts.b.stack.cc: no congestion control is called"), "{message}");
+    let toml = r#"
+        duration = "1 s"
+        network.dumbbell = { pairs = 2, rate = "10 Mbit/s", delay = "1 ms" }
+        hosts.left2.stack.cc = { name = "dctcp", dctcp_alpha_on_init = 2048 }
+        flows = [{ from = "left*", to = "right*" }]
+    "#;
+    let refused = tcplab_model::from_toml(toml).unwrap().plans(&backend()).unwrap_err().to_string();
+    assert!(refused.contains("2048 is not a whole number up to 1024"), "{refused}");
+}
+
+#[test]
 fn a_host_has_one_memory() {
     let stack = |low: &str| {
         format!("stack.mem = {{ low = \"{low}\", pressure = \"2 MB\", high = \"3 MB\" }}")
