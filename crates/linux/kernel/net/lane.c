@@ -450,6 +450,12 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	u64 now = now_ps();
 
 	skb_orphan(skb);
+	/*
+	 * On a wire nothing is shared with the sender, and no receiver could tell: one that gets a clone
+	 * merges nothing into it (skb_try_coalesce). A router makes a copy as well (ip_forward).
+	 */
+	if (skb_unclone(skb, GFP_ATOMIC))
+		return qdisc_drop(skb, sch, to_free);
 	settle(lane, now);
 	if (skb_is_gso(skb)) {
 		netdev_features_t features = netif_skb_features(skb) & ~NETIF_F_GSO_MASK;
