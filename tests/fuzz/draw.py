@@ -20,9 +20,8 @@ ALGORITHMS = (
 )
 """Those of the kernel that draw no random numbers."""
 
-DRAWING = ("bbr", "cdg", "nv")
-"""Those that draw some. LP depends on the random offset of timestamps, which the backends do not
-share."""
+DRAWING = ("bbr", "cdg", "nv", "lp")
+"""Those that draw some, as LP does where a receiver's timestamps begin."""
 
 RATE_MBIT_S = (0.5, 150.0)
 RTT_MS = (6.0, 310.0)
@@ -157,6 +156,38 @@ def parking_lot(random: Random) -> Plain:
     return path.experiment({"parking_lot": {"hops": hops, **path.settings(hops)}}, flows)
 
 
+def two_hosts(random: Random) -> Plain:
+    """Flows between the same two hosts, over one to three links that may be slower on the way back."""
+    path = Bottleneck.draw(random)
+    hops = random.randint(1, 3)
+    settings = path.settings() | {"delay": f"{path.rtt_ms / 2 / hops:.6g} ms"}
+    if random.random() < 0.5:
+        back = rounded(path.rate_mbit_s / log_uniform(random, 1, 20))
+        settings["back"] = {"rate": f"{back:g} Mbit/s"}
+    flows = long_flows(random, path, random.randint(2, 5))
+    for flow in flows:
+        ends = ("client", "server")
+        flow["from"], flow["to"] = ends if random.random() < 0.7 else ends[::-1]
+    return path.experiment({"chain": {"hops": hops, **settings}}, flows)
+
+
+def antiparallel(random: Random) -> Plain:
+    """Downloads and uploads that meet on an asymmetric link."""
+    path = Bottleneck.draw(random)
+    down, settings = path.rate_mbit_s, path.settings()
+    up = rounded(down / log_uniform(random, 1, 30))
+    waiting = round(log_uniform(random, LEAST_QUEUE_PACKETS, 200))
+    network = {
+        "down": settings,
+        "up": settings | {"rate": f"{up:g} Mbit/s", "queue": f"{waiting} packets"},
+    }
+    flows = long_flows(random, path, random.randint(2, 4))
+    for number, flow in enumerate(flows):
+        ends = ("server", "client")
+        flow["from"], flow["to"] = ends if number % 2 == 0 else ends[::-1]
+    return path.experiment({"antiparallel": network}, flows)
+
+
 OPTIONS: dict[str, Callable[[Random], Any]] = {
     "sack": lambda _: False,
     "dsack": lambda _: False,
@@ -277,6 +308,8 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "listed loss": listed_loss,
     "codel": codel,
     "path mtu": path_mtu,
+    "two hosts": two_hosts,
+    "antiparallel": antiparallel,
     "drawn numbers": drawing,
 }
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""

@@ -191,6 +191,22 @@ impl<P: Packet> Network<P> {
         None
     }
 
+    /// Another timer that runs out in this instant, before any packet arrives, if the next thing to happen
+    /// is one with an index below `end`.
+    #[inline]
+    pub fn also_due(&mut self, end: usize) -> Option<TimerId> {
+        while let Some((at, subject)) = self.agenda.peek() {
+            if at != self.now || subject as usize >= end {
+                return None;
+            }
+            let timer = TimerId(subject);
+            if self.timers.turn(timer, at, &mut self.agenda) {
+                return Some(timer);
+            }
+        }
+        None
+    }
+
     #[inline]
     fn forward(&mut self, hop: u32, packet: P) {
         let lane = self.hops[hop as usize].0;

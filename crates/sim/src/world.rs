@@ -6,6 +6,7 @@ use crate::packet::OnWire;
 use crate::recorder::{Dropped, Recorder, reason};
 use crate::stack::{Stacks, marks};
 use crate::traffic::{Flow, Source};
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_engine::{
@@ -17,7 +18,7 @@ use tcplab_model::{
     QueueLimit as PlannedLimit, Samples, StackPlan, Stopped, Watch,
 };
 use tcplab_tables::Tables;
-use tcplab_tcp::{Cookie, Endpoint, Identity, Known, Segment, State};
+use tcplab_tcp::{Cookie, Endpoint, Identity, Known, Segment, State, TICK};
 use tcplab_units::{Duration, Time};
 
 /// Events between two looks at the watch.
@@ -28,6 +29,8 @@ struct End {
     endpoint: Endpoint,
     route: RouteId,
     timer: TimerId,
+    /// Counts connections that open and timers that run out: when it was this end's last time.
+    last: u32,
 }
 
 /// What a timer belongs to; timers are numbered in this order.
@@ -37,9 +40,6 @@ enum Owner {
     Samples,
     Links,
 }
-
-/// A tick of the kernel's clock.
-const TICK: Duration = Duration::from_millis(1);
 
 pub(crate) struct World<'a> {
     plan: &'a Plan,
@@ -56,6 +56,8 @@ pub(crate) struct World<'a> {
     holding: Vec<usize>,
     /// When a timer of the kernel ran out last.
     turned: Time,
+    /// How many connections have opened and timers run out.
+    turns: u32,
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
@@ -98,6 +100,7 @@ impl<'a> World<'a> {
             memory: Memories::new(plan),
             holding: Vec::new(),
             turned: Time::NEVER,
+            turns: 0,
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
@@ -223,19 +226,10 @@ impl<'a> World<'a> {
     fn on_timer(&mut self, timer: TimerId) {
         let now = self.network.now();
         match self.owner(timer) {
-            Owner::End(end) => {
-                self.tell_memory(end);
-                self.turn_wheel(end);
-                let endpoint = &mut self.ends[end].endpoint;
-                let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
-                if endpoint.on_timer(now) {
-                    self.turned = now;
-                }
-                self.serve(end);
-                if lets_go {
-                    self.let_go(now);
-                }
-            }
+            Owner::End(end) => match self.network.also_due(self.ends.len()) {
+                None => self.on_end_timer(end),
+                Some(other) => self.on_end_timers(vec![end, other.index()]),
+            },
             Owner::Flow(number) => {
                 let opens = !std::mem::replace(&mut self.flows[number].has_started, true);
                 if opens {
@@ -275,6 +269,42 @@ impl<'a> World<'a> {
         }
     }
 
+    /// A timer of an end runs out.
+    fn on_end_timer(&mut self, end: usize) {
+        let now = self.network.now();
+        self.tell_memory(end);
+        self.turn_wheel(end);
+        self.turns = self.turns.wrapping_add(1);
+        let End { endpoint, last, .. } = &mut self.ends[end];
+        *last = self.turns;
+        let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
+        if endpoint.on_timer(now) {
+            self.turned = now;
+        }
+        self.serve(end);
+        if lets_go {
+            self.let_go(now);
+        }
+    }
+
+    /// Timers of several ends run out in the same tick, in the order of the kernel's wheel. What was put
+    /// there in the same nanosecond was put there in the order of `End::last`.
+    #[cold]
+    fn on_end_timers(&mut self, mut due: Vec<usize>) {
+        while let Some(timer) = self.network.also_due(self.ends.len()) {
+            due.push(timer.index());
+        }
+        let now = self.network.now();
+        due.sort_by_key(|&end| {
+            let End { endpoint, last, .. } = &self.ends[end];
+            let turn = endpoint.turn_at(now);
+            (turn.is_none(), turn, Reverse(*last), Reverse(end))
+        });
+        for end in due {
+            self.on_end_timer(end);
+        }
+    }
+
     /// ACKs that are held back, and have been for long enough, leave.
     #[cold]
     fn let_go(&mut self, now: Time) {
@@ -294,7 +324,9 @@ impl<'a> World<'a> {
     /// The sender of a flow connects.
     #[cold]
     fn open(&mut self, number: usize) {
-        let endpoint = &mut self.ends[2 * number].endpoint;
+        self.turns = self.turns.wrapping_add(1);
+        let End { endpoint, last, .. } = &mut self.ends[2 * number];
+        *last = self.turns;
         let flow = &self.plan.flows[number];
         if let Some(mtu) = self.gates.known((flow.from, flow.to))
             && flow.stack.path_mtu == PathMtu::Discovered
@@ -321,7 +353,7 @@ impl<'a> World<'a> {
     fn act(&mut self, end: usize) {
         let now = self.network.now();
         let flow = &mut self.flows[end / 2];
-        let End { endpoint, route, timer } = &mut self.ends[end];
+        let End { endpoint, route, timer, .. } = &mut self.ends[end];
         if end.is_multiple_of(2) {
             // Ends that do not answer first send all at once.
             let mut is_owed = !endpoint.answers_first();
@@ -454,6 +486,7 @@ fn ends_of(
             endpoint: Endpoint::new(settings, control, identity),
             route,
             timer: network.add_timer(),
+            last: 0,
         }
     };
     let sender = end(&flow.stack, &flow.forward, Side::Sender);

@@ -2,6 +2,7 @@
 
 use crate::receiver::Reception;
 use crate::settings::Settings;
+use crate::timer::{Place, Turn};
 use tcplab_units::{Duration, Time};
 
 mod linux;
@@ -114,9 +115,14 @@ impl Acks {
         self.linux.as_ref().map_or(Time::NEVER, |linux| linux.pending())
     }
 
+    /// Its turn among the timers that run out now.
+    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+        self.linux.as_ref().and_then(|linux| linux.turn_at(now))
+    }
+
     /// The place of that timer, if there is one.
     #[inline]
-    pub fn place(&mut self) -> Option<&mut crate::timer::Place> {
+    pub fn place(&mut self) -> Option<&mut Place> {
         self.linux.as_mut().map(|linux| linux.place())
     }
 

@@ -134,7 +134,7 @@ impl Sender {
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
-            self.follow_order(now, &progress, settings);
+            self.follow_order(now, &progress, dsack.delivered, settings);
         }
         self.announce(now, || in_words(&progress, rtt));
         let times_set = self.timer.sets;
@@ -299,12 +299,20 @@ impl Sender {
 
     /// Learns from the order in which segments arrived (RFC 8985 §6.2).
     #[inline(never)]
-    fn follow_order(&mut self, now: Time, progress: &Progress, settings: &Settings) {
+    fn follow_order(&mut self, now: Time, progress: &Progress, twice: u64, settings: &Settings) {
         self.flight.rack.advance(now, progress, settings);
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(lowest, settings);
         }
-        self.flight.rack.adapt(self.una, self.nxt);
+        if !settings.is_linux() {
+            return self.flight.rack.adapt(self.una, self.nxt);
+        }
+        // A round trip is over when a segment is delivered that left after it began
+        // (`tcp_rack_update_reo_wnd`).
+        let rates = self.flight.board.rates.as_ref();
+        if let Some(before) = rates.and_then(|rates| rates.delivered_at_send()) {
+            self.flight.rack.adapt(before, self.delivered + progress.delivered + twice);
+        }
     }
 
     /// Waits for what is outstanding after data was acknowledged (RFC 6298 §5.2, §5.3).

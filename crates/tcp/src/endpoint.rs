@@ -14,7 +14,7 @@ use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
 use crate::sender::Sender;
 use crate::settings::Settings;
-use crate::timer::Kind;
+use crate::timer::{Kind, Turn};
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
@@ -321,6 +321,14 @@ impl Endpoint {
         if let Some(place) = self.acks.place() {
             place.turn(now);
         }
+    }
+
+    /// Its turn among those whose timers run out in this tick; nothing if none of its own does.
+    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+        let sends = self.send.timer.place.turn_at(now);
+        let answers = self.acks.turn_at(now);
+        // Of two of its own, the one that somebody waits for.
+        if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) }
     }
 
     /// Whether a timer in the kernel's wheel runs out.

@@ -136,6 +136,8 @@ impl Endpoint {
                     // `tcp_sequence` lets it pass: its data alone is of no use.
                     self.note_timestamp(now, segment, start);
                     self.take_ack(now, segment, start);
+                    let echoed = self.echoed(now, segment);
+                    self.receive.time_by_echo(now, echoed, segment.payload.into());
                 }
             }
         }
@@ -221,8 +223,11 @@ impl Endpoint {
         let end = start + u64::from(segment.payload);
         let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
         let changes = self.acks.is_waiting() && self.marks.changes(segment, &self.settings);
+        if self.settings.is_linux() {
+            self.receive.forget_duplicate();
+        }
         if told {
-            self.receive.extend_block(&(start..end));
+            self.receive.announce(start..end);
         }
         if told || changes {
             // What waited is told as it was. What arrived has asked for its ACK before: that was it. Or
@@ -232,6 +237,9 @@ impl Endpoint {
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
+        if told {
+            self.receive.forget_duplicate();
+        }
         if self.settings.is_linux() {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap), told);
         } else {
@@ -283,7 +291,7 @@ impl Endpoint {
             ends: pushed || segment.flags.has(Flags::FIN),
         };
         let sized =
-            Sized { shape, in_order, echoed, end, window_end, may_grow, has_sack, is_apart: false };
+            Sized { shape, in_order, echoed, end, window_end, may_grow, has_sack, early: None };
         let Some(tuned) = self.receive.tune(now, sized) else { return };
         let (holds, is_short) = self.receive.can_hold_window(self.last_ack_sent);
         let arrived = Arrived {

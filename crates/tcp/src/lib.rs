@@ -83,4 +83,5 @@ pub use settings::{
     AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
     WindowReduction,
 };
+pub use timer::{TICK, Turn};
 pub use view::{RttSummary, Snapshot};

@@ -29,7 +29,8 @@ pub(crate) struct Rack {
     persist: u8,
     /// A DSACK came and has not widened the window yet.
     dsack: bool,
-    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again.
+    /// `RACK.dsack_round`: until this is acknowledged, no DSACK widens it again. Linux counts segments
+    /// delivered instead.
     dsack_round: u64,
 }
 
@@ -67,15 +68,16 @@ impl Rack {
     }
 
     /// Widens the window once a round trip for what was delivered twice, and forgets that after a while
-    /// (RFC 8985 §6.2 step 4).
+    /// (RFC 8985 §6.2 step 4). A round trip is over when what was sent at `end`, or later, comes to
+    /// `reached`.
     #[inline]
-    pub fn adapt(&mut self, una: u64, nxt: u64) {
-        if una < self.dsack_round {
+    pub fn adapt(&mut self, reached: u64, end: u64) {
+        if reached < self.dsack_round {
             self.dsack = false;
         }
         if std::mem::take(&mut self.dsack) {
             self.steps = self.steps.saturating_add(1);
-            self.dsack_round = nxt;
+            self.dsack_round = end;
             self.persist = PERSIST;
         } else if self.persist == 0 {
             self.steps = 1;
@@ -158,6 +160,24 @@ impl Sender {
             settings.before(now, self.flight.rack.rtt)
         } else {
             Time::NEVER
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_report_within_a_round_trip_does_not_widen_the_window() {
+        let mut rack = Rack { reordering_seen: true, ..Rack::default() };
+        // RFC 8985 §6.2 step 4: once a round trip, which ends when what came after it is delivered.
+        for (reached, end, steps) in
+            [(10, 30, 2), (20, 40, 2), (30, 50, 3), (49, 60, 3), (50, 70, 4)]
+        {
+            rack.note_duplicate();
+            rack.adapt(reached, end);
+            assert_eq!(rack.steps, steps, "{reached}");
         }
     }
 }

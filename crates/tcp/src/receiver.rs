@@ -156,6 +156,14 @@ impl Receiver {
         self.linux.as_mut().map(|linux| linux.earn(now, sized))
     }
 
+    /// A segment that brings nothing new answers one that left then.
+    #[cold]
+    pub fn time_by_echo(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
+        if let Some(linux) = &mut self.linux {
+            linux.window.time_by_echo(now, echoed, payload);
+        }
+    }
+
     /// The connection stands.
     pub fn begin(&mut self, now: Time) {
         if let Some((_, begun)) = &mut self.begins_as_linux {
@@ -320,11 +328,21 @@ impl Receiver {
             && self.linux.as_ref().is_some_and(|linux| linux.blocks.is_news(range))
     }
 
-    /// Such data makes the block larger that it touches.
-    pub fn extend_block(&mut self, range: &Range<u64>) {
+    /// Such data makes the block larger that it touches, or came before: what waits to be told tells of it.
+    pub fn announce(&mut self, range: Range<u64>) {
         if let Some(linux) = &mut self.linux {
-            linux.blocks.extend(range);
+            linux.blocks.extend(&range);
         }
+        if self.out_of_order.around(range.start).is_some_and(|known| known.end >= range.end) {
+            self.note_duplicate(range);
+        }
+    }
+
+    /// What came twice, and has not been told when the next data comes or once it has, is forgotten
+    /// (`tcp_data_queue`).
+    #[inline]
+    pub fn forget_duplicate(&mut self) {
+        self.duplicate = None;
     }
 
     /// Whether data is missing.

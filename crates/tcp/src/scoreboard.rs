@@ -29,6 +29,9 @@ pub(crate) struct Sent {
     pub retransmitted: bool,
     /// Was sent again: since it was judged lost, or on suspicion.
     repaired: bool,
+    /// Time found it lost since it last left, and does not do so twice, not even where that was a false
+    /// alarm (`tcp_rack_detect_loss` takes it off its list).
+    timed_out: bool,
 }
 
 impl Sent {
@@ -146,6 +149,7 @@ impl Scoreboard {
             lost: false,
             retransmitted: false,
             repaired: false,
+            timed_out: false,
         });
     }
 
@@ -330,7 +334,7 @@ impl Scoreboard {
         let mut is_settled = true;
         for number in self.timed..self.first + self.segments.len() as u64 {
             let segment = self.segments[(number - self.first) as usize];
-            if !segment.sacked && !segment.lost && !segment.retransmitted {
+            if !segment.sacked && !segment.lost && !segment.retransmitted && !segment.timed_out {
                 if (segment.left_at, segment.end()) >= latest {
                     break;
                 }
@@ -350,13 +354,18 @@ impl Scoreboard {
         while let Some(&(left_at, number)) = self.resent.get(index) {
             let segment =
                 number.checked_sub(self.first).and_then(|at| self.segments.get(at as usize));
-            let Some(segment) = segment
-                .filter(|it| it.left_at == left_at && !it.sacked && (it.repaired || !it.lost))
+            let Some(segment) =
+                segment.filter(|it| it.left_at == left_at && !it.sacked && !it.timed_out)
             else {
                 // It has been delivered, found lost, or sent once more.
                 self.forget_resent(&mut index);
                 continue;
             };
+            if segment.lost && !segment.repaired {
+                // A timeout found it lost, which may have been a false alarm.
+                index += 1;
+                continue;
+            }
             if (left_at, segment.end()) >= latest {
                 break;
             }
@@ -397,6 +406,7 @@ impl Scoreboard {
             self.lost += 1;
             self.unrepaired += u64::from(!segment.repaired);
         }
+        segment.timed_out = true;
         found.lost += 1;
         if let Some(rates) = &mut self.rates {
             rates.lose((number - self.first) as usize);
@@ -476,6 +486,7 @@ impl Scoreboard {
         let segment = self.segments.back_mut()?;
         segment.left_at = now;
         segment.retransmitted = true;
+        segment.timed_out = false;
         self.resent.push_back((now, number));
         Some(*segment)
     }
@@ -528,6 +539,7 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         segment.left_at = now;
         segment.retransmitted = true;
+        segment.timed_out = false;
         while self.resent.front().is_some_and(|&(_, number)| number < self.first) {
             self.resent.pop_front();
         }

@@ -301,10 +301,11 @@ impl Settings {
         self.is_linux().then(|| jiffies::tick(now, delay))
     }
 
-    /// When a timer that is set now for `delay` runs out; `has_turned`: another one has in this tick.
+    /// When a timer that is set now for `delay` runs out, and how coarse the ring of the wheel is in which
+    /// it waits; `has_turned`: another one has run out in this tick.
     #[inline]
-    pub(crate) fn runs_out(&self, now: Time, delay: Duration, has_turned: bool) -> Time {
-        if self.is_linux() { jiffies::runs_out(now, delay, has_turned) } else { now + delay }
+    pub(crate) fn runs_out(&self, now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
+        if self.is_linux() { jiffies::runs_out(now, delay, has_turned) } else { (now + delay, 0) }
     }
 }
 
@@ -314,9 +315,9 @@ fn micros(time: Time) -> u64 {
 
 /// Timers that count ticks of a millisecond and run out late rather than early (`kernel/time/timer.c`).
 mod jiffies {
+    use crate::timer::TICK;
     use tcplab_units::{Duration, Time};
 
-    const TICK: Duration = Duration::from_millis(1);
     /// Places in each ring of the wheel, and how many bits coarser each ring is than the one before.
     const PLACES: u64 = 63;
     const COARSER: u32 = 3;
@@ -332,7 +333,7 @@ mod jiffies {
     /// The wheel has turned to the next tick already when a timer has run out in this one
     /// (`__run_timers`).
     #[inline]
-    pub(super) fn runs_out(now: Time, delay: Duration, has_turned: bool) -> Time {
+    pub(super) fn runs_out(now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
         let ticks = delay.as_picos().div_ceil(TICK.as_picos()).saturating_sub(has_turned.into());
         let expires = tick(now, delay);
         let mut shift = 0;
@@ -340,7 +341,7 @@ mod jiffies {
             shift += COARSER;
         }
         let rings = ((expires >> shift) + 1) << shift;
-        Time::ZERO + TICK.saturating_mul(rings - AT_BEGINNING)
+        (Time::ZERO + TICK.saturating_mul(rings - AT_BEGINNING), shift)
     }
 
     #[cfg(test)]
@@ -350,7 +351,7 @@ mod jiffies {
         #[test]
         fn a_timer_runs_out_at_the_tick_behind_and_never_early() {
             let at = |micros| Time::ZERO + Duration::from_micros(micros);
-            let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis), false);
+            let out = |micros, millis| runs_out(at(micros), Duration::from_millis(millis), false).0;
             // 40 ms from 0.2 ms: the tick of 40 ms may be early, the one of 41 ms is not.
             assert_eq!(out(200, 40), at(41_000));
             // The second ring has places of 8 ms: 5 + 240 = 245, so 248 ms.
@@ -359,8 +360,8 @@ mod jiffies {
             assert_eq!(out(0, 600), at(656_000));
             // 63 ticks are for the second ring, or as 62 more for the first: 8 + 63, or 9 + 62.
             let delay = Duration::from_millis(63);
-            assert_eq!(runs_out(at(9_300), delay, false), at(80_000));
-            assert_eq!(runs_out(at(9_300), delay, true), at(73_000));
+            assert_eq!(runs_out(at(9_300), delay, false), (at(80_000), 3));
+            assert_eq!(runs_out(at(9_300), delay, true), (at(73_000), 0));
         }
     }
 }

@@ -2,11 +2,18 @@
 
 use crate::sender::Sender;
 use crate::settings::Settings;
+use std::cmp::Reverse;
 use tcplab_units::{Duration, Time};
 
 /// Where a deadline has passed, it is noticed a tick later.
 const LEAST_WAIT: Duration = TICK;
-const TICK: Duration = Duration::from_millis(1);
+
+/// What the kernel's timers count in.
+pub const TICK: Duration = Duration::from_millis(1);
+
+/// Which of the timers that run out in one tick comes first: that of the coarsest ring, and in a place of
+/// a ring the one that was put there last (`__run_timers`, `enqueue_timer`).
+pub type Turn = (Reverse<u32>, Reverse<Time>);
 
 /// What a timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +32,9 @@ pub(crate) struct Place {
     /// The tick that it was set for, and when it runs out.
     tick: Option<u64>,
     out: Time,
+    /// How coarse the ring is, and since when it has been in this place of it.
+    coarse: u32,
+    entered: Time,
     /// It has not run out yet, whether or not anybody still waits for it.
     is_pending: bool,
     /// When a timer of the kernel ran out last, as far as this one has heard.
@@ -38,8 +48,14 @@ impl Default for Place {
 }
 
 impl Place {
-    pub const NONE: Self =
-        Self { tick: None, out: Time::ZERO, is_pending: false, turned: Time::NEVER };
+    pub const NONE: Self = Self {
+        tick: None,
+        out: Time::ZERO,
+        coarse: 0,
+        entered: Time::ZERO,
+        is_pending: false,
+        turned: Time::NEVER,
+    };
 
     /// When a timer that is set now runs out. One that is set again for the same tick keeps its place,
     /// however coarse that was when the tick was further away (`__mod_timer`).
@@ -48,8 +64,11 @@ impl Place {
         let tick = settings.tick(now, delay);
         if tick.is_none() || self.tick != tick || !self.is_ahead(now) {
             let has_turned = self.turned <= now && now.since(self.turned) < TICK;
-            let out = settings.runs_out(now, delay, has_turned);
-            *self = Self { tick, out, is_pending: tick.is_some(), ..*self };
+            let (out, coarse) = settings.runs_out(now, delay, has_turned);
+            if !(self.is_pending && (out, coarse) == (self.out, self.coarse)) {
+                self.entered = now;
+            }
+            *self = Self { tick, out, coarse, is_pending: tick.is_some(), ..*self };
         }
         self.out
     }
@@ -64,6 +83,12 @@ impl Place {
     #[inline]
     pub fn pending(&self) -> Time {
         if self.is_pending { self.out } else { Time::NEVER }
+    }
+
+    /// Its turn among those that run out now, if it does.
+    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+        let is_due = self.is_pending && self.out <= now;
+        is_due.then_some((Reverse(self.coarse), Reverse(self.entered)))
     }
 
     /// Says whether it has run out since the last look.
@@ -146,5 +171,34 @@ impl Sender {
     pub(crate) fn left_of_rto(&self, now: Time, settings: &Settings) -> Duration {
         let left_at = self.flight.board.front().map_or(now, |oldest| oldest.left_at);
         (left_at + self.rtt.rto(settings)).max(now).since(now)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcplab_cc::Flavour;
+
+    #[test]
+    fn of_timers_that_run_out_together_the_coarsest_comes_first_and_then_the_last_one_set() {
+        let settings = Settings { flavour: Flavour::Linux, ..Settings::default() };
+        let at = |micros| Time::ZERO + Duration::from_micros(micros);
+        let set = |micros, millis| {
+            let mut place = Place::NONE;
+            place.set(at(micros), Duration::from_millis(millis), &settings);
+            place
+        };
+        // `jiffies`: 240 ms from 5 ms on go to a ring of 8 ms and run out at 248 ms; in the finest ring, 40
+        // ms from 207.2 ms on do so too.
+        let coarse = set(5_000, 240);
+        let (early, mut late) = (set(207_200, 40), set(207_300, 40));
+        assert_eq!([coarse.out(), early.out(), late.out()], [at(248_000); 3]);
+        let turn = |place: &Place| place.turn_at(at(248_000)).unwrap();
+        assert!(turn(&coarse) < turn(&late) && turn(&late) < turn(&early));
+        assert_eq!(early.turn_at(at(247_000)), None);
+        // Set again for the same tick, it stays where it is (`__mod_timer`).
+        let before = turn(&late);
+        late.set(at(207_900), Duration::from_millis(40), &settings);
+        assert_eq!(turn(&late), before);
     }
 }

@@ -7,7 +7,7 @@
 use crate::ecn::Said;
 use crate::receiver::Size;
 use crate::settings::Settings;
-use crate::timer::Place;
+use crate::timer::{Place, Turn};
 use tcplab_units::{Duration, Time};
 
 /// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
@@ -108,7 +108,12 @@ impl LinuxAcks {
         self.last_segment = Some(now);
     }
 
-    /// The place of the timer of delayed ACKs.
+    /// The turn of the timer of delayed ACKs among those that run out now.
+    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+        self.timer.turn_at(now)
+    }
+
+    /// Its place.
     pub fn place(&mut self) -> &mut Place {
         &mut self.timer
     }

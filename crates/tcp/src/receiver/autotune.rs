@@ -4,7 +4,7 @@
 //! `tcp_select_initial_window`, `tcp_init_buffer_space`, `tcp_grow_window`, `tcp_rcv_space_adjust`.
 
 use super::full_size::{FullSize, Shape, Size};
-use super::packets::OVERHEAD;
+use super::packets::{Early, OVERHEAD};
 use crate::rtt::EIGHTH;
 use crate::segment::clock;
 use crate::settings::Settings;
@@ -69,8 +69,8 @@ pub(crate) struct Sized {
     /// Losses are told of by blocks. Otherwise the window must not grow for what is out of order: its ACK
     /// is to be a duplicate.
     pub has_sack: bool,
-    /// It is out of order, and lies in a packet of its own.
-    pub is_apart: bool,
+    /// What became of it, if it is out of order.
+    pub early: Option<Early>,
 }
 
 /// What a segment with data made of the window.
@@ -200,13 +200,7 @@ impl Autotune {
     /// A segment arrived.
     pub fn on_segment(&mut self, now: Time, sized: Sized, used: u64) -> Tuned {
         let payload = sized.shape.payload;
-        if let Some(echoed) = sized.echoed.filter(|&echoed| echoed != self.last_echo) {
-            self.last_echo = echoed;
-            let passed = clock(now).saturating_sub(echoed) * 1000;
-            if payload >= self.full.bytes && passed > 0 {
-                self.take_rtt(passed, false);
-            }
-        }
+        self.time_by_echo(now, sized.echoed, payload);
         if payload > self.full.bytes {
             self.measure(payload);
         }
@@ -214,7 +208,8 @@ impl Autotune {
         if sized.in_order {
             self.time_by_window(now, sized);
         }
-        let is_worth_it = if sized.in_order { payload >= SMALL } else { sized.has_sack };
+        let is_kept = sized.early != Some(Early::Known);
+        let is_worth_it = if sized.in_order { payload >= SMALL } else { sized.has_sack && is_kept };
         let opened = is_worth_it && sized.may_grow && self.earn(sized, used);
         Tuned { opened, size, full: self.full.bytes }
     }
@@ -236,7 +231,7 @@ impl Autotune {
         let mut step = 2 * self.mss;
         // Data in order, and such that becomes one with what is there, may yet give back what it takes
         // beside itself (`truesize_adjust`).
-        if sized.is_apart && taken > payload {
+        if sized.early == Some(Early::Apart) && taken > payload {
             step = self.step_of_costly(taken, payload);
         }
         if step == 0 {
@@ -257,6 +252,18 @@ impl Autotune {
             window >>= 1;
         }
         0
+    }
+
+    /// A segment, be it one that came before, answers one that left then by our clock of timestamps
+    /// (`tcp_rcv_rtt_measure_ts`).
+    pub fn time_by_echo(&mut self, now: Time, echoed: Option<u64>, payload: u64) {
+        if let Some(echoed) = echoed.filter(|&echoed| echoed != self.last_echo) {
+            self.last_echo = echoed;
+            let passed = clock(now).saturating_sub(echoed) * 1000;
+            if payload >= self.full.bytes && passed > 0 {
+                self.take_rtt(passed, false);
+            }
+        }
     }
 
     /// `tcp_rcv_rtt_measure`, which comes before data behind a gap moves up.

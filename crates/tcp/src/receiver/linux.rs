@@ -3,7 +3,7 @@
 
 use super::autotune::{Autotune, Sized, Tuned, Window};
 use super::blocks::Blocks;
-use super::packets::Packets;
+use super::packets::{Early, Packets};
 use crate::settings::Settings;
 use std::ops::Range;
 use tcplab_units::Time;
@@ -17,8 +17,8 @@ pub(super) struct Linux {
     memory: u64,
     /// The window that was offered last (`rcv_wnd`).
     pub offered: u64,
-    /// The last segment was out of order, and has not become one with another packet.
-    is_apart: bool,
+    /// What became of the last segment, if it was out of order.
+    early: Option<Early>,
 }
 
 impl Linux {
@@ -30,7 +30,7 @@ impl Linux {
             packets: Packets::default(),
             memory: 0,
             offered: 0,
-            is_apart: false,
+            early: None,
         }
     }
 
@@ -47,7 +47,7 @@ impl Linux {
     /// Data in order, after which `next` is expected.
     pub fn take(&mut self, range: Range<u64>, next: u64) {
         self.packets.add(range);
-        self.is_apart = false;
+        self.early = None;
         self.memory = self.packets.memory();
         self.packets.advance(next);
         self.blocks.advance(next);
@@ -57,16 +57,16 @@ impl Linux {
     pub fn take_early(&mut self, range: Range<u64>, end: u64) {
         let told = range.start..end;
         let before = self.packets.memory();
-        let has_merged = self.packets.add_early(range);
+        let early = self.packets.add_early(range);
         // A packet of its own takes its memory last of all.
-        self.is_apart = !has_merged;
-        self.memory = if has_merged { self.packets.memory() } else { before };
+        self.memory = if early == Early::Apart { before } else { self.packets.memory() };
+        self.early = Some(early);
         self.blocks.add(told);
     }
 
     /// The window may open further for a segment.
     pub fn earn(&mut self, now: Time, sized: Sized) -> Tuned {
-        self.window.on_segment(now, Sized { is_apart: self.is_apart, ..sized }, self.memory)
+        self.window.on_segment(now, Sized { early: self.early, ..sized }, self.memory)
     }
 
     /// Bytes of memory in use.

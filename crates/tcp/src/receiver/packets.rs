@@ -8,6 +8,17 @@ use std::ops::Range;
 /// Bytes of memory that a packet takes beside its data: its head and two descriptions.
 pub(super) const OVERHEAD: u64 = 960;
 
+/// What becomes of a segment that something is missing before (`tcp_data_queue_ofo`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    /// It lies in a packet of its own.
+    Apart,
+    /// It has become part of another packet.
+    Merged,
+    /// It was there before, and is dropped.
+    Known,
+}
+
 #[derive(Clone, Debug)]
 struct Packet {
     range: Range<u64>,
@@ -64,22 +75,22 @@ impl Packets {
         }
     }
 
-    /// A segment that something is missing before. Says whether it became part of another packet.
-    pub fn add_early(&mut self, range: Range<u64>) -> bool {
+    /// A segment that something is missing before.
+    pub fn add_early(&mut self, range: Range<u64>) -> Early {
         let at = self.early.partition_point(|packet| packet.range.start < range.start);
         let touches =
             |packet: &Packet| packet.range.start < range.end && range.start < packet.range.end;
         if self.early.iter().any(touches) {
-            return true;
+            return Early::Known;
         }
         let packet = Packet::new(range);
         self.memory += packet.range.end - packet.range.start;
         if at > 0 && self.early[at - 1].merge(&packet) {
-            return true;
+            return Early::Merged;
         }
         self.memory += OVERHEAD;
         self.early.insert(at, packet);
-        false
+        Early::Apart
     }
 
     /// Everything before `next` has arrived.
@@ -136,9 +147,10 @@ mod tests {
     #[test]
     fn what_does_not_follow_is_a_packet_of_its_own() {
         let mut packets = Packets::default();
-        assert!(!packets.add_early(segment(3)));
-        assert!(!packets.add_early(segment(1)));
-        assert!(packets.add_early(segment(2)), "it follows 1, and 3 is not asked");
+        assert_eq!(packets.add_early(segment(3)), Early::Apart);
+        assert_eq!(packets.add_early(segment(1)), Early::Apart);
+        assert_eq!(packets.add_early(segment(2)), Early::Merged, "it follows 1; 3 is not asked");
+        assert_eq!(packets.add_early(segment(2)), Early::Known);
         assert_eq!(packets.memory(), 3 * 1448 + 2 * OVERHEAD);
     }
 }

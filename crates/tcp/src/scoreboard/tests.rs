@@ -199,6 +199,27 @@ fn what_was_sent_again_without_being_lost_outlives_a_timeout_in_linux() {
 }
 
 #[test]
+fn time_finds_a_segment_lost_once_each_time_it_leaves() {
+    // tcp_rack_detect_loss takes what it finds lost off its list (list_del_init), tcp_undo_cwnd_reduction
+    // does not put it back, and sending it again does. A timeout takes nothing off.
+    let latest = (at(100), 1 + 10 * MSS);
+    let overdue = |board: &mut Scoreboard| board.judge_by_time(latest, |_| Duration::ZERO).lost;
+    let mut board = sent(4);
+    assert_eq!(overdue(&mut board), 4);
+    board.forget_losses();
+    assert_eq!(overdue(&mut board), 0);
+    board.resend(at(20), 1 + MSS);
+    assert_eq!(overdue(&mut board), 1);
+
+    let mut board = sent(4);
+    board.resend(at(20), 1 + MSS);
+    board.lose_all(Time::NEVER, true);
+    assert_eq!(overdue(&mut board), 1, "all is lost already, but not what was sent again");
+    board.forget_losses();
+    assert_eq!(overdue(&mut board), 3);
+}
+
+#[test]
 fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);

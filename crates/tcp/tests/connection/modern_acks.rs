@@ -160,6 +160,45 @@ fn a_third_hole_lets_go_what_waits_and_is_not_told_itself() {
 }
 
 #[test]
+fn a_report_that_waits_is_forgotten_when_data_comes() {
+    let holding = || {
+        let mut peer = after_quick_acks();
+        for (number, at) in [(19, 19_900), (20, 20_000), (21, 20_100), (22, 20_200)] {
+            peer.sends(at, data(segment(number)));
+            peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1));
+        }
+        peer
+    };
+    // Segment 20 comes twice, and nothing else before the ACK leaves.
+    let mut peer = holding();
+    peer.sends(20_300, data(segment(20)));
+    peer.gets(20_400, ack(17_001).sack(19_001..20_001).sack(18_001..22_001));
+    // tcp_data_queue begins with `rx_opt.dsack = 0`.
+    let mut peer = holding();
+    peer.sends(20_300, data(segment(20)));
+    peer.sends(20_350, data(segment(23)));
+    peer.gets(20_400, ack(17_001).sack(18_001..23_001));
+}
+
+#[test]
+fn what_came_before_out_of_order_does_not_open_the_window() {
+    // tcp_data_queue_ofo: tcp_grow_window is for what is kept. A window that opens has a quick ACK, which
+    // duplicates would wait for otherwise.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.sends(ms(1), data(segment(1)));
+    peer.gets(ms(1), ack(1_001));
+    // Nineteen more are as many quick ACKs as there are, and the three that go out at once.
+    peer.sends(ms(2), data(segment(3)));
+    peer.gets(ms(2), ack(1_001).sack(2_001..3_001));
+    for again in 3..21 {
+        peer.sends(ms(again), data(segment(3)));
+        peer.gets(ms(again), ack(1_001).sack(2_001..3_001).sack(2_001..3_001));
+    }
+    peer.sends(ms(21), data(segment(3)));
+    peer.ignores(ms(21));
+}
+
+#[test]
 fn a_round_trip_ends_with_a_window_behind_the_segment_it_began_with() {
     // tcp_rcv_rtt_measure: rcv_nxt + rcv_wnd, where rcv_nxt has moved over the segment and rcv_wnd is what
     // was offered before it. The window is 65 segments, so that is the end of the 66th.
