@@ -271,11 +271,6 @@ impl Cdg {
     }
 }
 
-/// Segments that are under way, SACKed ones included, are all in flight: none is SACKed.
-fn is_in_order(flow: &FlowState) -> bool {
-    flow.nxt.saturating_sub(flow.una).div_ceil(flow.mss.max(1)) <= flow.in_flight
-}
-
 impl CongestionControl for Cdg {
     fn on_transmit_start(&mut self, flow: &FlowState, _idle: Duration) {
         if std::mem::replace(&mut self.has_started, true) {
@@ -291,7 +286,7 @@ impl CongestionControl for Cdg {
     fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
         let rtt = ack.rtt.map_or(0, |rtt| to_i32(micros(rtt)));
         if rtt > 0 {
-            self.watch.take(rtt, ack.acked, is_in_order(flow));
+            self.watch.take(rtt, ack.acked, flow.sacked == 0);
         }
     }
 

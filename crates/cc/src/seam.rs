@@ -198,6 +198,8 @@ pub struct FlowState {
     pub is_paced: bool,
     /// Segments sent and neither delivered nor marked lost.
     pub in_flight: u64,
+    /// Segments that the receiver has, and cannot acknowledge because others are missing (`sacked_out`).
+    pub sacked: u64,
     /// Segments delivered since the connection began.
     pub delivered: u64,
     /// Smoothed RTT (RFC 6298); zero until the first sample.

@@ -29,6 +29,7 @@ pub const FLOW: FlowState = FlowState {
     rate: 0,
     is_paced: false,
     in_flight: 0,
+    sacked: 0,
     delivered: 0,
     srtt: Duration::ZERO,
     min_rtt: Duration::MAX,

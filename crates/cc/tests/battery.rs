@@ -220,6 +220,7 @@ fn flow() -> impl Strategy<Value = FlowState> {
             rate,
             is_paced,
             in_flight,
+            sacked: 0,
             delivered,
             srtt,
             min_rtt,

@@ -267,6 +267,7 @@ impl Sender {
             rate: self.flight.bursts.rate(),
             is_paced: self.flight.pacing.is_on(),
             in_flight: self.in_flight(),
+            sacked: self.flight.board.sacked() + self.flight.recovery.dup_delivered(),
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
             min_rtt: self.min_rtt,
