@@ -15,7 +15,7 @@
 //! It keeps queues short and tolerates random losses; against flows that fill queues the heuristics only
 //! soften that it gives way. `use_ineff = 0` and `use_shadow = false` make it a scavenger.
 //!
-//! This is Linux's, to the integer: RTTs in microseconds, gradients not divided by the window but the
+//! Linux's algorithm, to the integer: RTTs in microseconds, gradients not divided by the window but the
 //! factor is, a classic `HyStart` of its own to end slow start, delayed ACKs kept out of the RTTs. The
 //! backend `linux` gives it the numbers that are drawn here.
 //!

@@ -11,7 +11,7 @@
 //!
 //! Otherwise it grows, and answers losses, as Reno. The delay is smoothed by an eighth.
 //!
-//! This is Linux's, to the integer, and its peculiarities decide how it behaves:
+//! Linux's algorithm, to the integer, and its peculiarities decide how it behaves:
 //!
 //! - The smoothed delay has 29 bits. Timestamps of Linux hosts begin at random, so in seven of eight
 //!   connections the delay, which is up to a constant, is longer than that: the threshold is never

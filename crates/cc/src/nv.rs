@@ -18,7 +18,7 @@
 //! It is meant for networks in which all flows are NV: flows that fill queues push it aside. Few samples,
 //! as with small windows, leave it where it is.
 //!
-//! This is Linux's, to the integer. The backend `linux` gives it the numbers that are drawn here.
+//! Linux's algorithm, to the integer. The backend `linux` gives it the numbers that are drawn here.
 //!
 //! - Brakmo: TCP-NV: congestion avoidance for data centers, Linux Plumbers Conference 2010; NV: an update,
 //!   netdev 2016.

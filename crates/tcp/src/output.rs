@@ -179,11 +179,10 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if self.flight.tail.owes_probe() {
-            let new = self.chunk(settings, options);
-            if let Some(probe) = self.take_probe(now, new) {
-                return Some(probe);
-            }
+        if self.flight.tail.owes_probe()
+            && let Some(probe) = self.take_probe(now, in_flight, settings, options)
+        {
+            return Some(probe);
         }
         let has_room = in_flight < self.cwnd();
         let may_repair = self.flight.recovery.is_repairing()
@@ -242,7 +241,16 @@ impl Sender {
 
     /// New data as far as there is some and the peer takes it, if it may leave as it is.
     #[inline]
-    fn chunk(&self, settings: &Settings, options: u64) -> Option<Data> {
+    pub(crate) fn chunk(&self, settings: &Settings, options: u64) -> Option<Data> {
+        let data = self.any_chunk(options)?;
+        let payload = u64::from(data.payload);
+        let mss = u64::from(self.mss).saturating_sub(options).max(1);
+        (payload >= mss || data.fin || self.may_send_small(payload, settings)).then_some(data)
+    }
+
+    /// The same, whether it may leave or not.
+    #[inline]
+    pub(crate) fn any_chunk(&self, options: u64) -> Option<Data> {
         let mss = u64::from(self.mss).saturating_sub(options).max(1);
         let available = self.unsent();
         let usable = (self.una + self.window).saturating_sub(self.nxt);
@@ -251,11 +259,10 @@ impl Sender {
         // The FIN needs a place in the window like data.
         let fin =
             self.closed && payload == available && payload < usable && self.nxt <= self.written;
-        let may_leave = payload >= mss || fin || self.may_send_small(payload, settings);
         let push = self.closed && payload == available;
         let (start, payload) = (self.nxt, payload as u16);
         let data = Data { start, payload, fin, again: false, is_probe: false, push };
-        ((data.payload > 0 || fin) && may_leave).then_some(data)
+        (data.payload > 0 || fin).then_some(data)
     }
 
     #[inline]

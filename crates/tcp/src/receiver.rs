@@ -75,7 +75,8 @@ impl Receiver {
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
         let buffer = (settings.receive_buffer - kept).min(largest);
-        let first = begins_as_linux.map_or(buffer, |_| Linux::new(settings, mss).first_window());
+        let first =
+            begins_as_linux.map_or(buffer, |_| Linux::new(settings, mss, largest).first_window());
         Self {
             origin: Origin::default(),
             next: 0,
@@ -105,8 +106,13 @@ impl Receiver {
     pub fn open_for(&mut self, segment: u16, settings: &Settings) {
         self.settle(segment);
         if self.begins_as_linux.is_some() {
-            self.edge = 1 + Linux::new(settings, segment).first_window();
+            self.edge = 1 + Linux::new(settings, segment, self.largest()).first_window();
         }
+    }
+
+    /// The greatest window that can be offered.
+    fn largest(&self) -> u64 {
+        u64::from(u16::MAX) << self.window_scale
     }
 
     /// The peer does not scale windows: 16 bits must do.
@@ -180,7 +186,7 @@ impl Receiver {
     #[inline]
     pub fn prepare(&mut self, settings: &Settings) {
         if let (None, Some((mss, begun))) = (&self.linux, self.begins_as_linux) {
-            let mut linux = Linux::new(settings, mss);
+            let mut linux = Linux::new(settings, mss, self.largest());
             linux.begin(begun);
             self.linux = Some(Box::new(linux));
         }

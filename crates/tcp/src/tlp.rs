@@ -1,4 +1,4 @@
-//! Tail loss probes: when ACKs stay out, one segment asks for them before the timer does
+//! Tail loss probes: when ACKs stay out, a packet asks for them before the timer does
 //! (RFC 8985 §7).
 
 use crate::output::Data;
@@ -24,13 +24,15 @@ pub(crate) struct Tail {
     pub flight: u64,
     /// A probe is to leave.
     owed: bool,
+    /// Segments of new data that it may have beside those that left.
+    left: u64,
 }
 
 impl Tail {
-    /// Whether a probe is to leave.
+    /// Whether a probe is to leave, or more of one.
     #[inline]
     pub fn owes_probe(&self) -> bool {
-        self.owed
+        self.owed || self.left > 0
     }
 }
 
@@ -83,14 +85,21 @@ impl Sender {
         self.rearm(now, settings);
     }
 
-    /// The probe, if one is to leave: new data if there is some that the peer takes, or the last
-    /// segment again.
+    /// The probe, if one is to leave, or more of it: new data if there is some that the peer takes, or the
+    /// last segment again.
     #[inline(never)]
-    pub(crate) fn take_probe(&mut self, now: Time, new: Option<Data>) -> Option<Data> {
+    pub(crate) fn take_probe(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+        options: u64,
+    ) -> Option<Data> {
         if !std::mem::take(&mut self.flight.tail.owed) {
-            return None;
+            return self.take_more_of_probe(options);
         }
-        let data = if let Some(data) = new {
+        let data = if let Some(data) = self.new_for_probe(settings, options) {
+            self.flight.tail.left = self.size_of_probe(in_flight, settings) - 1;
             data
         } else {
             let last = self.flight.board.probe_last(now)?;
@@ -100,6 +109,36 @@ impl Sender {
         self.flight.tail.flight = self.flight.board.outstanding();
         self.flight.tail.end = Some(if data.again { self.nxt } else { data.end() });
         Some(data)
+    }
+
+    /// A probe is a packet like others, of as many segments as the window has room for, and of one where
+    /// it has none (`tcp_write_xmit` with `push_one`).
+    fn size_of_probe(&self, in_flight: u64, settings: &Settings) -> u64 {
+        if !settings.buffers_as_linux() {
+            return 1;
+        }
+        let room = self.cwnd().saturating_sub(in_flight).min(self.cwnd() / 2);
+        room.min(self.burst_size()).max(1)
+    }
+
+    fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
+        let more = self.any_chunk(options);
+        let is_full = more.is_some_and(|more| more.payload == self.mss);
+        let left = self.flight.tail.left - 1;
+        self.flight.tail.left = if is_full { left } else { 0 };
+        self.flight.tail.end = more.map(|more| more.end()).or(self.flight.tail.end);
+        more
+    }
+
+    /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not wait until it
+    /// is worth a segment (`TCP_NAGLE_OFF`).
+    fn new_for_probe(&self, settings: &Settings, options: u64) -> Option<Data> {
+        if !settings.is_linux() {
+            return self.chunk(settings, options);
+        }
+        let usable = (self.una + self.window).saturating_sub(self.nxt);
+        let wanted = self.unsent().min(self.mss.into());
+        self.any_chunk(options).filter(|_| wanted <= usable)
     }
 
     /// An ACK comes while a probe is under way.

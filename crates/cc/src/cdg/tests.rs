@@ -96,7 +96,7 @@ fn a_delayed_ack_counts_for_the_least_rtt_alone_unless_something_is_sacked() {
     // tcp_cdg_acked asks for `sacked_out == 0`; that segments are lost, as after a timeout, is no matter.
     for (sacked, in_flight, greatest) in [(0, 10, 100), (0, 1, 100), (1, 10, 900)] {
         let mut cc = cdg(Config::default());
-        let flow = FlowState { sacked, in_flight, ..FLOW };
+        let flow = FlowState { in_flight, sacked, ..FLOW };
         for (acked, millis) in [(2, 100), (1, 900)] {
             let rtt = Some(Duration::from_millis(millis));
             cc.on_arrival(&flow, &Ack { acked, rtt, ..Ack::default() });

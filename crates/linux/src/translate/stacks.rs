@@ -181,8 +181,15 @@ impl<'a> Hosts<'a> {
     /// The parameters of a congestion control, which Linux keeps for all hosts together.
     fn parameters(&mut self, stack: &StackPlan, flow: &FlowPlan, found: &mut Vec<Mistake>) {
         let Some(params) = stack.cc.params.as_object() else { return };
+        let module = kernel_name(&stack.cc.name);
         for (name, value) in params {
             let place = format!("{}.cc.{name}", flow.place);
+            if WITHOUT_PARAMETERS.contains(&module) {
+                let reason = "cannot be set here: this algorithm has no parameters in the kernel. It runs on \
+                              `sim`";
+                found.push(Problem::Invalid(reason.into()).at(place));
+                continue;
+            }
             // Modules say yes and no as 1 and 0.
             let Some(value) = value.as_i64().or_else(|| value.as_bool().map(i64::from)) else {
                 let reason = "is a parameter of a kernel module here, and these are whole numbers: see \
@@ -190,7 +197,6 @@ impl<'a> Hosts<'a> {
                 found.push(Problem::Invalid(reason.into()).at(place));
                 continue;
             };
-            let module = kernel_name(&stack.cc.name);
             let file = format!("/sys/module/tcp_{module}/parameters/{name}");
             self.set_for_all(file, &value.to_string(), &place, found);
         }
@@ -215,6 +221,10 @@ impl<'a> Hosts<'a> {
         (common.collect(), hosts)
     }
 }
+
+/// Congestion controls whose modules have none.
+const WITHOUT_PARAMETERS: [&str; 8] =
+    ["bbr", "highspeed", "lp", "reno", "scalable", "veno", "westwood", "yeah"];
 
 /// To the next millisecond, 1 at least.
 fn millis(time: Duration) -> u32 {

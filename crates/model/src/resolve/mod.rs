@@ -35,7 +35,7 @@ pub(crate) fn resolve(
     let record = record(&experiment.record, &topology, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
-    let warnings = warnings::all(&topology, &flows);
+    let warnings = warnings::all(&topology, &flows, experiment.duration);
     Some(Plan {
         id: String::new(),
         experiment: experiment.name.clone(),

@@ -9,15 +9,16 @@ use crate::mistake::{Mistake, Problem};
 use crate::plan::{Discipline, FlowPlan, LanePlan, QueueLimit};
 use crate::schema::{Limit, Queue};
 use std::collections::{BTreeMap, BTreeSet};
-use tcplab_units::Bytes;
+use tcplab_units::{Bytes, Duration};
 
 /// A queue of fewer packets drops from bursts that every sender makes: in slow start the ACK of two
 /// segments releases four (RFC 5681 §3.1, RFC 1122 §4.2.3.2).
 const FEW_PACKETS: u64 = 4;
 
 /// All warnings about one variant, one for each place.
-pub(crate) fn all(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
+pub(crate) fn all(topology: &Topology, flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
     let mut warnings = parallel_links(topology);
+    warnings.extend(late_flows(flows, duration));
     warnings.extend(short_queues(topology, flows));
     warnings.extend(small_buffers(flows));
     warnings
@@ -41,6 +42,25 @@ fn parallel_links(topology: &Topology) -> Vec<Mistake> {
         warnings.push(Problem::Invalid(reason).at(&lane.place));
     }
     warnings
+}
+
+/// Flows that are to begin when the experiment is over: they are in no statistic.
+fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
+    let mut counts: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    for flow in flows {
+        let (late, all) = counts.entry(&flow.place).or_default();
+        *late += usize::from(flow.start >= duration);
+        *all += 1;
+    }
+    let late = counts.into_iter().filter(|(_, (late, _))| *late > 0);
+    let warnings = late.map(|(place, (late, all))| {
+        let reason = format!(
+            "{late} of {all} would begin at the end of the experiment or later, which is at {duration}, \
+             and do not run: they are in no statistic; to run all, make `duration` longer"
+        );
+        Problem::Invalid(reason).at(place)
+    });
+    warnings.collect()
 }
 
 /// Queues that are a multiple of a BDP of next to nothing.

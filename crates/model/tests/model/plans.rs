@@ -176,6 +176,21 @@ fn parallel_links_have_names_of_their_own() {
 }
 
 #[test]
+fn flows_that_would_begin_after_the_end_are_told() {
+    // Every 4 s from 0 s on: of six in 10 s, those of 0, 4 and 8 s begin.
+    let text = r#"
+        duration = "10 s"
+        network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]
+        flows = [{ from = "a", to = "b", count = 6, stagger = "4 s", traffic = { kind = "bulk", size = "1 kB" } }]
+    "#;
+    let plan = plan(text);
+    let expected =
+        "flows[0]: 3 of 6 would begin at the end of the experiment or later, which is at 10 s";
+    let warnings: Vec<_> = plan.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|it| it.contains(expected)), "{warnings:?}");
+}
+
+#[test]
 fn on_and_off_times_are_written_out() {
     let text = |traffic: &str| format!("{SMALL}traffic = {{ kind = \"on-off\", {traffic} }}\n");
     let periods = |traffic| match &*plan(&text(traffic)).flows[0].traffic {

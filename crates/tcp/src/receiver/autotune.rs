@@ -93,7 +93,8 @@ fn whole_segments(bytes: u64, segment: u64) -> u64 {
 }
 
 impl Autotune {
-    pub fn new(settings: &Settings, mss: u64) -> Self {
+    /// `largest` is the greatest window that can be offered.
+    pub fn new(settings: &Settings, mss: u64, largest: u64) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = most_buffer.min(FIRST_BUFFER);
         let mut autotune = Self {
@@ -114,17 +115,18 @@ impl Autotune {
             window_end: 0,
             last_echo: 0,
         };
-        autotune.open_for(mss);
+        autotune.open_for(mss, largest);
         autotune
     }
 
     /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of the
-    /// buffer for the application, one segment at least (`tcp_init_buffer_space`).
-    fn open_for(&mut self, mss: u64) {
+    /// buffer for the application, one segment at least (`tcp_init_buffer_space`). Where the buffer is more
+    /// than can be offered, that segment is all.
+    fn open_for(&mut self, mss: u64, largest: u64) {
         let full = self.window_of(self.buffer);
-        let mut clamp = full;
+        let mut clamp = full.min(largest);
         if self.app_win > 0 {
-            if full > 4 * mss {
+            if full > 4 * mss && full <= largest {
                 clamp = (full - (full >> self.app_win)).max(4 * mss);
             }
             if clamp > 2 * mss && clamp + mss > full {
@@ -315,5 +317,20 @@ impl Autotune {
         }
         self.read_from = consumed;
         self.read_since = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_of_the_buffer_is_kept_unless_it_is_more_than_can_be_offered() {
+        // tcp_init_buffer_space: of 131,072 bytes half is window, 65,536. With tcp_app_win = 1 half of that is
+        // kept, but `window_clamp >= maxwin` does not hold for 65,535: one segment is.
+        let settings = Settings { app_win: 1, receive_buffer: 1 << 20, ..Settings::default() };
+        let clamp = |largest| Autotune::new(&settings, 1448, largest).clamp();
+        assert_eq!(clamp(65_535 << 7), 32_768);
+        assert_eq!(clamp(65_535), 65_536 - 1448);
     }
 }

@@ -22,10 +22,10 @@ pub(super) struct Linux {
 }
 
 impl Linux {
-    /// For full segments of so many bytes.
-    pub fn new(settings: &Settings, mss: u16) -> Self {
+    /// For full segments of so many bytes, and no greater window than `largest`.
+    pub fn new(settings: &Settings, mss: u16, largest: u64) -> Self {
         Self {
-            window: Autotune::new(settings, mss.into()),
+            window: Autotune::new(settings, mss.into(), largest),
             blocks: Blocks::default(),
             packets: Packets::default(),
             memory: 0,

@@ -181,6 +181,21 @@ fn linux_probes_for_several_after_two_round_trips_and_two_ticks() {
 }
 
 #[test]
+fn linux_probes_with_what_nagle_holds_back() {
+    // tcp_send_loss_probe: new data comes before the last segment, and leaves with TCP_NAGLE_OFF. Of two
+    // small segments one waits; the other has set the timer anew.
+    let mut peer = Peer::connected(Settings { nagle: true, ..linux() }, ms(20));
+    peer.writes(0, 2 * MSS);
+    peer.gets(0, data(1..2001));
+    peer.writes(ms(1), 100);
+    peer.gets(ms(1), data(2001..2101));
+    peer.writes(ms(2), 100);
+    peer.silence(ms(43));
+    peer.gets(ms(44), data(2101..2201));
+    peer.sends(ms(64), ack(2201));
+}
+
+#[test]
 fn an_ack_restarts_the_wait_for_a_probe() {
     let mut peer = ten(rfc());
     peer.sends(ms(100), ack(5_001));
