@@ -86,11 +86,14 @@ class _Work:
         """Takes the tables that are there already, and warns of those that cannot be used."""
         if self.store is None:
             return
-        for run in dict.fromkeys(plan.id for plan in self.plans):
+        if writers := self.store.writers():
+            folder = self.store.folder
+            warn(f"{folder}: {writers}: results there may be another's than this computer computed")
+        for run, plan in {plan.id: plan for plan in self.plans}.items():
             stored = self.store.find(run)
             if stored is None:
                 continue
-            if trouble := stored.trouble():
+            if trouble := stored.trouble(plan):
                 self.unusable[run] = trouble
             else:
                 self.tables[run] = stored

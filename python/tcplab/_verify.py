@@ -144,7 +144,7 @@ class _Checks:
         if plan is None or frames is None:
             return findings
         digest = self._check_tables(folder, plan, frames, find)
-        if not findings and (damage := OnDisk(folder).damage()):
+        if not findings and (damage := OnDisk(folder).damage(plan)):
             find(*damage)
         if self.again and not findings:
             self._run_again(folder, plan, frames, digest, find)

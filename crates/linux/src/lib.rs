@@ -10,10 +10,12 @@
 //! | `records` | reads what the kernel says |
 //! | `recorder` | writes the tables |
 //! | `scratch` | keeps a guest's files while it runs |
+//! | [`files`] | the names of the files that a run leaves beside its tables |
 //! | `capture` | writes captured packets as pcapng |
 
 mod boot;
 mod capture;
+pub mod files;
 pub mod kernel;
 mod kernels;
 mod recorder;
@@ -51,5 +53,5 @@ pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error
     let job = translate::job(plan, abilities).expect("it was not refused");
     // A translation of many hosts takes seconds.
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
-    boot::run(plan, &job, &kernel.binary(), watch)
+    boot::run(plan, &job, &kernel.binary()?, watch)
 }

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::capture::Capture;
+use crate::files;
 use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -402,7 +403,7 @@ impl<'a> Recorder<'a> {
         if !plan.record.captures.is_empty() {
             let lanes = plan.record.captures.iter();
             let lanes = lanes.map(|&lane| (lane as u32, plan.lanes[lane].name.as_str()));
-            files.push(("capture.pcapng".into(), self.capture.file(&lanes.collect())));
+            files.push((files::CAPTURE.into(), self.capture.file(&lanes.collect())));
         }
         Outcome { tables: self.tables, files }
     }

@@ -221,6 +221,16 @@ impl Plan {
         self.plan.duration.as_secs_f64()
     }
 
+    /// The names of the files that the run leaves beside its tables.
+    #[getter]
+    fn files(&self) -> Vec<String> {
+        if self.plan.backend == tcplab_linux::NAME {
+            tcplab_linux::files::names(&self.plan)
+        } else {
+            Vec::new()
+        }
+    }
+
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()

@@ -11,6 +11,7 @@ mod kernels;
 mod lists;
 mod own;
 mod stored;
+mod sync;
 
 use pyo3::prelude::*;
 
@@ -30,6 +31,8 @@ mod _core {
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};
     #[pymodule_export]
     use super::stored::StoredTables;
+    #[pymodule_export]
+    use super::sync::Syncing;
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]

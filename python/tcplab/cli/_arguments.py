@@ -41,7 +41,8 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def safe(name: str) -> str:
     """A name as part of a path."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "experiment"
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:80]
+    return plain.decode(errors="ignore") or "experiment"
 
 
 def _at_least_one(text: str) -> int:
