@@ -22,6 +22,7 @@ __all__ = [
     "RunError",
     "StoredTables",
     "Syncing",
+    "TooLargeError",
     "Watch",
     "__version__",
     "algorithms",
@@ -40,6 +41,9 @@ __version__: str
 
 class ConfigError(ValueError):
     """An experiment that cannot be run: one line for each mistake, with its place."""
+
+class TooLargeError(ConfigError):
+    """A run that holds more memory than it gets."""
 
 class KernelError(Exception):
     """A kernel cannot be had, or not used."""
@@ -114,6 +118,9 @@ class Plan:
     @property
     def kernel(self) -> str | None: ...
     @property
+    def memory(self) -> int: ...
+    def fit(self, memory: int) -> None: ...
+    @property
     def files(self) -> list[str]: ...
     @property
     def warnings(self) -> list[str]: ...
@@ -123,7 +130,7 @@ class Plan:
 class Watch:
     """How far a run is; and the means to stop it."""
 
-    def __new__(cls) -> Watch: ...
+    def __new__(cls, memory: int | None = None) -> Watch: ...
     @property
     def reached_s(self) -> float: ...
     def stop(self) -> None: ...

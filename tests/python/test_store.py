@@ -267,7 +267,9 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
     def remove() -> None:
         while not gone.is_set():
             if len(list(out.glob("*"))) > 1:
-                shutil.rmtree(out, ignore_errors=True)
+                # A run may move in while others are removed.
+                while out.exists():
+                    shutil.rmtree(out, ignore_errors=True)
                 gone.set()
 
     remover = threading.Thread(target=remove)

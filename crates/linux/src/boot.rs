@@ -292,6 +292,7 @@ fn listen(
             reached = reached.max(record.time);
             recorder.take(record);
         }
+        watch.hold(recorder.held()).map_err(|_| Error::Stopped)?;
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tcplab_guest::job::{Job, Traffic};
 use tcplab_guest::report::{Datagrams, Report};
+use tcplab_model::memory::{CAPTURED, DROP, Held, ROW};
 use tcplab_model::{self as model, FlowPlan, Plan};
 use tcplab_tables::{
     DropRow, FlowRow, FlowTotals, Kind, LaneTotals, LinkRow, Run, SampleRow, Tables,
@@ -38,6 +39,9 @@ pub(crate) struct Recorder<'a> {
     lanes: Vec<Lane>,
     drops: Vec<Dropped>,
     exits: BTreeMap<(usize, String), Option<i32>>,
+    /// Samples of connections of which it is not known yet which end sends.
+    undecided: usize,
+    held: Held,
 }
 
 /// A connection with all that is known of it.
@@ -115,6 +119,21 @@ impl<'a> Recorder<'a> {
             lanes: vec![Lane::default(); plan.lanes.len()],
             drops: Vec::new(),
             exits: BTreeMap::new(),
+            undecided: 0,
+            held: crate::least_memory(plan),
+        }
+    }
+
+    /// What the run holds in memory.
+    pub fn held(&self) -> Held {
+        let flows = self.connections.len() as u64 * crate::FLOW_BYTES;
+        Held {
+            flows: self.held.flows.max(flows),
+            samples: (self.tables.samples.len() + self.undecided) as u64 * ROW,
+            links: self.tables.links.len() as u64 * ROW,
+            drops: self.drops.len() as u64 * DROP,
+            captures: self.capture.len() as u64 * CAPTURED,
+            ..self.held
         }
     }
 
@@ -216,6 +235,7 @@ impl<'a> Recorder<'a> {
         if self.is_of_programs(key.0) {
             let connection = self.connections.entry(key).or_default();
             connection.samples.push((socket.is_client, time, *sample));
+            self.undecided += 1;
         } else if socket.is_client == self.client_sends(key) {
             self.add_sample(key, time, sample);
         }

@@ -18,7 +18,9 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::errors::{ConfigError, InternalError, Interrupted, KernelError, RunError};
+    use super::errors::{
+        ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
+    };
     #[pymodule_export]
     use super::experiment::{Document, Plan, Watch, run};
     #[pymodule_export]

@@ -55,6 +55,7 @@ def run(args: argparse.Namespace) -> None:
         backends=args.on,
         out=out,
         workers=args.workers,
+        memory=args.memory,
         kernel=args.kernel,
         progress=False if args.quiet else None,
     )

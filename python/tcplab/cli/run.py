@@ -34,6 +34,7 @@ def run(args: argparse.Namespace) -> None:
         experiment,
         out=out,
         workers=args.workers,
+        memory=args.memory,
         backend=args.on,
         kernel=args.kernel,
         progress=False if args.quiet else None,
