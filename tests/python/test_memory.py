@@ -135,13 +135,30 @@ def test_tables_that_stay_in_memory_count() -> None:
 @pytest.mark.usefixtures("kernel")
 def test_the_kernel_counts() -> None:
     experiment = lab.Experiment(
-        duration="1 s", network=link("100 Mbit/s"), flows=[flow(count=20_000)], record=OFF
+        duration="1 s", network=link("100 Mbit/s"), flows=[flow(count=5_000)], record=OFF
     )
-    with pytest.raises(lab.ConfigError, match=r"1\.8 GB of it is for the kernel, less with fewer"):
-        lab.run(experiment, backend="linux", memory="1 GB")
+    # 70 MB, and 85 kB for each of the connections.
+    with pytest.raises(lab.ConfigError, match=r"495 MB of it is for the kernel, less with fewer"):
+        lab.run(experiment, backend="linux", memory="400 MB")
     acks = LARGE["samples at every ACK"]
     with pytest.raises(lab.ConfigError, match="is for samples of flows"):
         lab.run(acks, backend="linux", memory="200 MB")
+
+
+def test_more_flows_than_linux_runs_are_refused_with_the_number_that_it_does() -> None:
+    flows = [lab.Flow(from_="left*", to="right*", count=20_000)]
+    shape = lab.Dumbbell(pairs=10, rate="1 Gbit/s", delay="5 ms")
+    experiment = lab.Experiment(
+        duration="1 s", network=lab.Network(dumbbell=shape), flows=flows, record=OFF
+    )
+    with pytest.raises(lab.ConfigError, match="20000 flows in one run are too many; the most is"):
+        experiment.plans("linux")
+    one = experiment.replace(network=link("1 Gbit/s"), flows=[flow(count=6_000)])
+    with pytest.raises(
+        lab.ConfigError, match=r"flows with the same server are too many; the most is 5000"
+    ):
+        one.plans("linux")
+    assert one.replace(flows=[flow(count=5_000)]).plans("linux")
 
 
 @pytest.mark.parametrize("example", sorted(EXAMPLES.glob("*.toml")), ids=lambda path: path.stem)
