@@ -103,6 +103,7 @@ def compare(
     backends: Sequence[str] = ("sim", "linux"),
     out: str | PathLike[str] | None = None,
     workers: int | None = None,
+    memory: str | None = None,
     kernel: str | None = None,
     progress: bool | None = None,
 ) -> Comparison:
@@ -113,6 +114,7 @@ def compare(
         backends: Two or more of them; the last one is the reference.
         out: A folder for the tables, with one for each backend in it; see `run`.
         workers: How many runs go on at once.
+        memory: How much memory they may take together; see `run`.
         kernel: Which kernel the backend `linux` uses.
         progress: Whether progress is shown.
 
@@ -130,6 +132,7 @@ def compare(
             experiment,
             out=None if out is None else Path(out) / backend,
             workers=workers,
+            memory=memory,
             backend=backend,
             kernel=kernel if backend == "linux" else None,
             progress=progress,

@@ -21,6 +21,8 @@ __all__ = [
     "Plan",
     "RunError",
     "StoredTables",
+    "Syncing",
+    "TooLargeError",
     "Watch",
     "__version__",
     "algorithms",
@@ -39,6 +41,9 @@ __version__: str
 
 class ConfigError(ValueError):
     """An experiment that cannot be run: one line for each mistake, with its place."""
+
+class TooLargeError(ConfigError):
+    """A run that holds more memory than it gets."""
 
 class KernelError(Exception):
     """A kernel cannot be had, or not used."""
@@ -113,6 +118,11 @@ class Plan:
     @property
     def kernel(self) -> str | None: ...
     @property
+    def memory(self) -> int: ...
+    def fit(self, memory: int) -> None: ...
+    @property
+    def files(self) -> list[str]: ...
+    @property
     def warnings(self) -> list[str]: ...
     def to_json(self) -> str: ...
 
@@ -120,7 +130,7 @@ class Plan:
 class Watch:
     """How far a run is; and the means to stop it."""
 
-    def __new__(cls) -> Watch: ...
+    def __new__(cls, memory: int | None = None) -> Watch: ...
     @property
     def reached_s(self) -> float: ...
     def stop(self) -> None: ...
@@ -263,3 +273,11 @@ class Control:
         pacing_mbit_s: float | None = None,
         prr: bool = True,
     ) -> Control: ...
+
+@final
+class Syncing:
+    """Brings what is written to a folder to the disk, every second."""
+
+    def __new__(cls, folder: Path) -> Syncing: ...
+    def written(self) -> None: ...
+    def close(self) -> None: ...

@@ -14,6 +14,7 @@ from typing import Any
 from tcplab import _core
 from tcplab._experiment import loaded
 from tcplab._kernels import DEFAULT_KERNEL, build_kernel
+from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import InMemory, RunTables, Store
@@ -30,6 +31,7 @@ def run(
     *,
     out: str | PathLike[str] | None = None,
     workers: int | None = None,
+    memory: str | None = None,
     backend: str = "sim",
     kernel: str | None = None,
     progress: bool | None = None,
@@ -44,6 +46,9 @@ def run(
             memory.
         workers: How many runs go on at once; by default as many as there are processors. Results
             do not depend on it.
+        memory: How much memory all runs that go on at once may take together, like "4 GB"; by
+            default half of what is free. Fewer of them go on at once where more would not fit. A
+            run that cannot fit is refused before it begins; one that turns out not to is stopped.
         backend: What runs it: `sim` or `linux`. If `linux` needs the default kernel and there is
             none, that is built first.
         kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
@@ -60,9 +65,10 @@ def run(
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
+    budget = Budget.of(memory)
     plans = _planned(loaded(experiment), backend, kernel, progress)
     warn_of(plans)
-    work = _Work(plans, None if out is None else Store(Path(out)))
+    work = _Work(plans, None if out is None else Store(Path(out)), budget)
     try:
         work.take_stored()
         work.run_others(workers or os.cpu_count() or 1, progress)
@@ -77,6 +83,7 @@ class _Work:
 
     plans: list[_core.Plan]
     store: Store | None
+    budget: Budget
     tables: dict[str, RunTables] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
     """Stored results that are computed anew: by run, what is wrong with them."""
@@ -86,11 +93,14 @@ class _Work:
         """Takes the tables that are there already, and warns of those that cannot be used."""
         if self.store is None:
             return
-        for run in dict.fromkeys(plan.id for plan in self.plans):
+        if writers := self.store.writers():
+            folder = self.store.folder
+            warn(f"{folder}: {writers}: results there may be another's than this computer computed")
+        for run, plan in {plan.id: plan for plan in self.plans}.items():
             stored = self.store.find(run)
             if stored is None:
                 continue
-            if trouble := stored.trouble():
+            if trouble := stored.trouble(plan):
                 self.unusable[run] = trouble
             else:
                 self.tables[run] = stored
@@ -108,19 +118,26 @@ class _Work:
         self.computed = [plan.id for plan in missing]
         if not missing:
             return
+        threads = self.budget.threads(missing, threads)
         with ExitStack() as stack:
-            finish: Finish = _keep
+            finish: Finish = self._keep
             if self.store is not None:
                 finish = stack.enter_context(self.store.open()).write
             simulated_s = sum(plan.duration_s for plan in missing)
             shown = stack.enter_context(
                 Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
             )
-            outcomes = Workers(missing, finish).outcomes(threads, shown.tick)
-            with closing(outcomes):
-                for run, outcome in outcomes:
-                    self.tables[run] = outcome
-                    shown.done += 1
+            while missing:
+                workers = Workers(missing, finish, self.budget.size // threads)
+                with closing(workers.outcomes(threads, shown.tick)) as outcomes:
+                    for run, outcome in outcomes:
+                        self.tables[run] = outcome
+                        shown.done += 1
+                # What was too large for its share may have all of it, alone.
+                missing, threads = workers.too_large, 1
+
+    def _keep(self, _plan: _core.Plan, tables: InMemory) -> RunTables:
+        return self.budget.keep(tables)
 
     def interrupted(self) -> str:
         """How much is finished."""
@@ -148,7 +165,3 @@ def _planned(
             build_kernel(progress=progress)
             plans = experiment.plans(backend, kernel=kernel)
     return plans
-
-
-def _keep(_plan: _core.Plan, tables: InMemory) -> RunTables:
-    return tables

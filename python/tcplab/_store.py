@@ -12,9 +12,12 @@ own lock held, so that processes that share it do not take each other's work for
 from __future__ import annotations
 
 import fcntl
+import grp
 import io
 import os
+import pwd
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -75,14 +78,14 @@ class OnDisk:
         further = sorted(name for name in listed(self.folder) if name not in NEEDED)
         return {name: (self.folder / name).read_bytes() for name in further}
 
-    def trouble(self) -> str | None:
-        """Why these results cannot be used; nothing if they can."""
-        found = self.damage()
+    def trouble(self, plan: _core.Plan) -> str | None:
+        """Why these results of a plan cannot be used; nothing if they can."""
+        found = self.damage(plan)
         return found and " ".join(found)
 
-    def damage(self) -> tuple[str, str] | None:
+    def damage(self, plan: _core.Plan) -> tuple[str, str] | None:
         """The first file that is not as it was written, and what is wrong with it."""
-        return damage(self.folder, NEEDED)
+        return damage(self.folder, (*NEEDED, *plan.files))
 
 
 RunTables = InMemory | OnDisk
@@ -99,6 +102,23 @@ class Store:
         found = OnDisk(self.folder / run)
         return found if found.folder.exists() else None
 
+    def writers(self) -> str | None:
+        """Who else can write to the folder, and so change results or put others in their place."""
+        place = self.folder.absolute()
+        while not place.exists():
+            place = place.parent
+        for folder in (place, *place.parents):
+            found = folder.stat()
+            if found.st_uid not in (0, os.geteuid()):
+                return f"{folder} belongs to another user"
+            # In a sticky folder only owners exchange what is in it.
+            is_sticky = found.st_mode & stat.S_ISVTX and folder != self.folder.absolute()
+            if found.st_mode & (stat.S_IWOTH | stat.S_IWGRP) and not is_sticky:
+                who = "everyone" if found.st_mode & stat.S_IWOTH else _group(found.st_gid)
+                if who is not None:
+                    return f"{who} can write to {folder}"
+        return None
+
     @contextmanager
     def open(self) -> Iterator[Workplace]:
         """Makes sure that results can be written, and a place to do so.
@@ -109,19 +129,21 @@ class Store:
         try:
             with suppress(FileExistsError):
                 self.folder.mkdir(parents=True, exist_ok=True)
+            life = ExitStack()
             with locked(self.folder):
                 self._remove_leftovers()
                 working = Path(tempfile.mkdtemp(prefix=WORKING, dir=self.folder))
-                life = ExitStack()
                 life.enter_context(locked(working))
+            syncing = _core.Syncing(self.folder)
         except OSError as error:
             reason = error.strerror.lower() if error.strerror else error
             raise OSError(f"the folder {self.folder} cannot be written: {reason}") from None
         with life:
             try:
-                yield Workplace(self.folder, working)
+                yield Workplace(self.folder, working, syncing)
             finally:
                 shutil.rmtree(working, ignore_errors=True)
+                syncing.close()
 
     def _remove_leftovers(self) -> None:
         for leftover in self.folder.glob(f"{WORKING}*"):
@@ -136,6 +158,7 @@ class Workplace:
 
     folder: Path
     working: Path
+    syncing: _core.Syncing
 
     def write(self, plan: _core.Plan, tables: InMemory) -> OnDisk:
         """Writes the results of a run; they are there completely or not at all."""
@@ -152,13 +175,25 @@ class Workplace:
             write_list(unfinished, sums)
         with _naming(written.folder), locked(self.folder):
             if written.folder.exists():
-                if written.trouble() is None:
+                if written.trouble(plan) is None:
                     # Another process was faster; equal ids have equal results.
                     shutil.rmtree(unfinished)
                     return written
                 _remove(written.folder)
             unfinished.rename(written.folder)
+        self.syncing.written()
         return written
+
+
+def _group(number: int) -> str | None:
+    """A group with others in it than the user. Many systems give each user one of their own."""
+    with suppress(KeyError):
+        group, user = grp.getgrgid(number), pwd.getpwuid(os.geteuid())
+        is_own = number == user.pw_gid and group.gr_name == user.pw_name
+        return (
+            None if is_own and set(group.gr_mem) <= {user.pw_name} else f"the group {group.gr_name}"
+        )
+    return f"the group {number}"
 
 
 def _files(plan: _core.Plan, tables: InMemory) -> Iterator[tuple[str, bytes]]:

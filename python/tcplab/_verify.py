@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
+from tcplab._memory import Budget
 from tcplab._store import TABLES, OnDisk
 
 PLAN, DIGEST = "experiment.json", "digest.txt"
@@ -85,8 +86,9 @@ def verify(
         raise ValueError(f"workers: {workers} is less than 1")
     given = [results] if isinstance(results, (str, PathLike)) else results
     folders = list(dict.fromkeys(folder for place in given for folder in _runs(Path(place))))
-    checks = _Checks(again)
-    found = checks.all(folders, workers or os.cpu_count() or 1)
+    threads = workers or os.cpu_count() or 1
+    checks = _Checks(again, Budget.of(None).size // threads)
+    found = checks.all(folders, threads)
     return Verification(folders, [finding for findings in found for finding in findings])
 
 
@@ -117,6 +119,8 @@ class _Checks:
     """Checks of runs, side by side; all of them stop at once."""
 
     again: bool
+    memory: int
+    """The bytes that a run which is computed anew may hold."""
     _watches: list[_core.Watch] = field(default_factory=list)
 
     def all(self, folders: Sequence[Path], workers: int) -> list[list[Finding]]:
@@ -144,7 +148,7 @@ class _Checks:
         if plan is None or frames is None:
             return findings
         digest = self._check_tables(folder, plan, frames, find)
-        if not findings and (damage := OnDisk(folder).damage()):
+        if not findings and (damage := OnDisk(folder).damage(plan)):
             find(*damage)
         if self.again and not findings:
             self._run_again(folder, plan, frames, digest, find)
@@ -184,7 +188,7 @@ class _Checks:
             what = f"version {own} made it, and this is {_core.__version__}"
             find(PLAN, f"it cannot be run again: {what}")
             return
-        watch = _core.Watch()
+        watch = _core.Watch(self.memory)
         self._watches.append(watch)
         try:
             tables, computed, files = _core.run(plan, watch)

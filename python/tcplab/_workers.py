@@ -28,6 +28,10 @@ class Workers:
     plans: Sequence[_core.Plan]
     finish: Finish
     """Puts the tables of a run where they are to stay; called by the threads."""
+    memory: int
+    """The bytes that each run may hold."""
+    too_large: list[_core.Plan] = field(default_factory=list)
+    """Runs that held more while others went on beside them."""
 
     _stopping: threading.Event = field(default_factory=threading.Event)
     _running: dict[str, _core.Watch] = field(default_factory=dict)
@@ -58,9 +62,12 @@ class Workers:
                     plan, outcome = self._outcomes.get(timeout=TICK_S)
                 except queue.Empty:
                     continue
+                waiting -= 1
+                if isinstance(outcome, _core.TooLargeError) and number > 1:
+                    self.too_large.append(plan)
+                    continue
                 if isinstance(outcome, BaseException):
                     raise outcome
-                waiting -= 1
                 finished_s += plan.duration_s
                 yield plan.id, outcome
         finally:
@@ -84,7 +91,7 @@ class Workers:
                 self._outcomes.put((plan, error))
 
     def _run(self, plan: _core.Plan) -> RunTables:
-        watch = _core.Watch()
+        watch = _core.Watch(self.memory)
         self._running[plan.id] = watch
         if self._stopping.is_set():
             watch.stop()

@@ -7,8 +7,11 @@ id.
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 from collections.abc import Sequence
+from glob import escape
 from os import PathLike
 from pathlib import Path
 from typing import TypeVar
@@ -116,19 +119,48 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
     kind = path.suffix.lower()
     if kind not in FORMATS:
         raise ValueError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
-    # A disk that fills up on the way must not leave half a chart.
+    put(drawn(chart, kind), path)
+
+
+def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
+    """The content of a chart's file, of one of the `FORMATS`."""
+    if kind == ".png":
+        image = io.BytesIO()
+        chart.save(image, format="png", scale_factor=2)
+        return image.getvalue()
+    text = io.StringIO()
+    if kind == ".html":
+        chart.save(text, format="html", inline=True)
+    elif kind == ".svg":
+        chart.save(text, format="svg")
+    else:
+        chart.save(text, format="json")
+    return text.getvalue().encode()
+
+
+def put(content: bytes, path: Path) -> None:
+    """Writes the file of a chart. A disk that fills up on the way leaves no half of one."""
+    for leftover in path.parent.glob(f".{escape(path.stem)}.*{escape(path.suffix)}"):
+        writer = leftover.name.removesuffix(path.suffix).rpartition(".")[2]
+        if writer.isdecimal() and not _lives(int(writer)):
+            leftover.unlink(missing_ok=True)
     unfinished = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
     try:
-        if kind == ".html":
-            chart.save(unfinished, inline=True)
-        else:
-            chart.save(unfinished, scale_factor=2 if kind == ".png" else 1)
+        unfinished.write_bytes(content)
         unfinished.replace(path)
     except OSError as error:
         error.filename = str(path)
         raise
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except OSError as error:
+        return error.errno != errno.ESRCH
+    return True
 
 
 def _chosen(results: Results, run: str | None) -> str:

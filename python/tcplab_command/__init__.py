@@ -1,4 +1,4 @@
-"""Where the command `tcplab` begins: Ctrl-C is heard while the package itself still loads.
+"""Where the command `tcplab` begins: signals are heard while the package itself still loads.
 
 A package of its own, because any module of `tcplab` loads all of it first. While modules load there
 is nothing to put in order, and an exception in the midst of it comes out as something else.
@@ -10,22 +10,26 @@ import os
 import signal
 from types import FrameType
 
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def main() -> int:
     """Runs the command line; gives the exit status."""
-    usual = signal.getsignal(signal.SIGINT)
-    if usual is signal.default_int_handler:
-        signal.signal(signal.SIGINT, _leave)
+    usual = {name: signal.getsignal(name) for name in ENDING}
+    for name, handler in usual.items():
+        if handler in (signal.default_int_handler, signal.SIG_DFL):
+            signal.signal(name, _leave)
     from tcplab.cli import main as run  # noqa: PLC0415 (that is what takes its time)
 
     try:
-        signal.signal(signal.SIGINT, usual)
+        for name, handler in usual.items():
+            signal.signal(name, handler)
         return run()
     except KeyboardInterrupt:
-        _leave()
+        _leave(signal.SIGINT)
         raise
 
 
-def _leave(_signal: int = 0, _frame: FrameType | None = None) -> None:
+def _leave(number: int, _frame: FrameType | None = None) -> None:
     os.write(2, b"interrupted\n")
-    os._exit(130)
+    os._exit(128 + number)

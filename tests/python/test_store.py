@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -40,6 +41,11 @@ def put_folder(file: Path) -> None:
     file.mkdir()
 
 
+def put_pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a table cut short": (
         lambda run, _: (run / "samples.parquet").write_bytes(b"PAR1"),
@@ -66,6 +72,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "experiment.json is of another run",
     ),
     "a file in the place of the folder": (lambda run, _: put_file(run), "files.sha256 cannot be"),
+    "a pipe in the place of a table": (
+        lambda run, _: put_pipe(run / "flows.parquet"),
+        "flows.parquet is damaged, or of another run",
+    ),
     "a folder in the place of a table": (
         lambda run, _: put_folder(run / "runs.parquet"),
         "runs.parquet cannot be read: is a directory",
@@ -117,12 +127,74 @@ def test_the_command_says_what_is_computed_anew(tcplab: Command, tmp_path: Path)
     assert counted == f"warning: out: {more} more runs are computed anew for such a reason"
 
 
+def test_a_folder_that_others_write_to_is_said_to_be_one(
+    small: lab.Experiment, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with warnings.catch_warnings(action="error"):
+        lab.run(small, out=out)
+    out.chmod(0o1777)
+    with pytest.warns(lab.TcplabWarning, match=f"{out}: everyone can write to {out}: "):
+        lab.run(small, out=out)
+    out.chmod(0o755)
+    tmp_path.chmod(0o777)
+    with pytest.warns(lab.TcplabWarning, match=f"{out}: everyone can write to {tmp_path}: "):
+        lab.run(small, out=out)
+    # Only owners exchange what is in a sticky folder.
+    tmp_path.chmod(0o1777)
+    with warnings.catch_warnings(action="error"):
+        lab.run(small, out=out)
+
+
+def test_the_list_reaches_no_other_folder(small: lab.Experiment, tmp_path: Path) -> None:
+    lab.run(small, out=tmp_path / "out")
+    run = tmp_path / "out" / small.plans()[0].id
+    secret = tmp_path / "secret"
+    secret.write_text("mine")
+    line = f"{lab._checksums.checksum(b'mine')}  ../../secret\n"
+    with (run / "files.sha256").open("a") as sums:
+        sums.write(line)
+    with pytest.warns(lab.TcplabWarning, match=r"files\.sha256 names a file of another folder"):
+        again = lab.run(small, out=tmp_path / "out")
+    assert again.files(run.name) == {}
+
+
+@pytest.mark.usefixtures("kernel")
+def test_a_missing_output_of_a_program_is_noticed(tmp_path: Path) -> None:
+    experiment = lab.Experiment(
+        duration="1 s",
+        network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="5 ms")),
+        flows=[
+            lab.Flow(
+                name="said",
+                from_="client",
+                to="server",
+                traffic=lab.CommandTraffic(server="true", client="echo hello"),
+            )
+        ],
+    )
+    before = lab.run(experiment, out=tmp_path, backend="linux")
+    run = before.plans[0].id
+    assert set(before.files(run)) == {"said-server.txt", "said-client.txt"}
+    output, sums = tmp_path / run / "said-client.txt", tmp_path / run / "files.sha256"
+    output.unlink()
+    with pytest.warns(lab.TcplabWarning, match=r"said-client\.txt is missing"):
+        assert lab.run(experiment, out=tmp_path, backend="linux").computed
+    # Also if the list does not have it.
+    output.unlink()
+    kept = [line for line in sums.read_text().splitlines() if "said-client" not in line]
+    sums.write_text("\n".join(kept) + "\n")
+    with pytest.warns(lab.TcplabWarning, match=r"said-client\.txt is not listed"):
+        again = lab.run(experiment, out=tmp_path, backend="linux")
+    assert again.files(run) == before.files(run)
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=755", "tmpfs", str(disk)]
     if subprocess.run(mount, check=False, capture_output=True).returncode != 0:
         pytest.skip("nothing can be mounted here")
     try:
@@ -195,7 +267,9 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
     def remove() -> None:
         while not gone.is_set():
             if len(list(out.glob("*"))) > 1:
-                shutil.rmtree(out, ignore_errors=True)
+                # A run may move in while others are removed.
+                while out.exists():
+                    shutil.rmtree(out, ignore_errors=True)
                 gone.set()
 
     remover = threading.Thread(target=remove)

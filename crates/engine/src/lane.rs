@@ -255,6 +255,12 @@ impl<P: Packet> Lane<P> {
         Some((arrived, next))
     }
 
+    /// How many packets are in the queue and on the wire.
+    pub(crate) fn packets(&self) -> usize {
+        let managed = self.managed.as_ref().map_or(0, |managed| managed.packets());
+        self.in_transit.len() + managed
+    }
+
     /// The lane as it is now.
     pub fn state(&mut self, now: Time) -> LaneState {
         if self.managed.is_some() {

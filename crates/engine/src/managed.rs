@@ -107,6 +107,11 @@ impl<P> Managed<P> {
         Self { state, waiting, in_transit, gone, is_on_agenda, counted_until }
     }
 
+    /// Packets that wait or are on the wire.
+    pub fn packets(&self) -> usize {
+        self.waiting.queue.len() + self.in_transit.len()
+    }
+
     /// Packets and bytes that wait.
     fn queued(&self) -> (u64, u64) {
         (self.waiting.queue.len() as u64, self.waiting.bytes)

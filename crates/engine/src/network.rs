@@ -273,6 +273,16 @@ impl<P: Packet> Network<P> {
         self.drops.push(Drop { at, lane, reason, to, packet });
     }
 
+    /// How many packets did not arrive so far.
+    pub fn drops(&self) -> usize {
+        self.drops.len()
+    }
+
+    /// How many packets are in queues and on wires.
+    pub fn packets(&self) -> usize {
+        self.lanes.iter().map(Lane::packets).sum()
+    }
+
     /// The packets that did not arrive, in the order of events.
     pub fn take_drops(&mut self) -> Vec<Drop<P>> {
         for lane in 0..self.lanes.len() as u32 {

@@ -1,6 +1,7 @@
 //! Runs a kernel as a process, from its first line to its last record.
 
 use crate::Outcome;
+use crate::files;
 use crate::recorder::Recorder;
 use crate::records::{Content, Stream, Tick};
 use crate::scratch::Scratch;
@@ -44,6 +45,9 @@ pub enum Error {
     /// The machine is not one for which there are kernels.
     #[error("the backend linux needs Linux on x86-64")]
     Unavailable,
+    /// The kernel is not one to be trusted.
+    #[error(transparent)]
+    Kernel(#[from] crate::kernel::Error),
     /// The host side could not do something.
     #[error("{what}: {error}")]
     Host {
@@ -288,6 +292,7 @@ fn listen(
             reached = reached.max(record.time);
             recorder.take(record);
         }
+        watch.hold(recorder.held()).map_err(|_| Error::Stopped)?;
     }
 }
 
@@ -303,8 +308,10 @@ fn collect_output(
     mut exits: BTreeMap<(usize, String), Option<i32>>,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
+    let stems = files::outputs(plan);
     for (number, flow) in job.flows.iter().enumerate() {
         let Traffic::Command { server, client } = &flow.traffic else { continue };
+        let stem = stems[number].as_deref().unwrap_or_default();
         let name = &plan.flows[number].name;
         for (side, command) in [("server", server), ("client", client)] {
             let output =
@@ -317,7 +324,7 @@ fn collect_output(
                 let (flow, side, command) = (name.clone(), side.into(), command.clone());
                 return Err(Error::Program { flow, side, command, status, output });
             }
-            outcome.files.push((format!("{}-{side}.txt", name.replace('/', "-")), output));
+            outcome.files.push((format!("{stem}-{side}.txt"), output));
         }
     }
     Ok(())

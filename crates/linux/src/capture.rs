@@ -25,6 +25,11 @@ struct Packet {
 }
 
 impl Capture {
+    /// How many packets there are.
+    pub fn len(&self) -> usize {
+        self.packets.len()
+    }
+
     pub fn add(&mut self, lane: u32, time: u64, length: u32, bytes: Vec<u8>) {
         self.packets.push(Packet { lane, time, length, bytes });
     }

@@ -10,10 +10,12 @@
 //! | `records` | reads what the kernel says |
 //! | `recorder` | writes the tables |
 //! | `scratch` | keeps a guest's files while it runs |
+//! | [`files`] | the names of the files that a run leaves beside its tables |
 //! | `capture` | writes captured packets as pcapng |
 
 mod boot;
 mod capture;
+pub mod files;
 pub mod kernel;
 mod kernels;
 mod recorder;
@@ -25,7 +27,8 @@ pub use boot::Error;
 pub use kernels::Kernels;
 
 use kernel::Kernel;
-use tcplab_model::{Plan, Watch};
+use tcplab_model::memory::Held;
+use tcplab_model::{FlowPlan, Plan, Traffic, Watch};
 use tcplab_tables::Tables;
 use tcplab_units::Time;
 use translate::Abilities;
@@ -42,6 +45,24 @@ pub struct Outcome {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
+/// What the host side keeps of a flow.
+const FLOW_BYTES: u64 = 7_000;
+
+/// What a kernel takes to boot, and for each connection with a queue in front of it.
+const KERNEL_BYTES: u64 = 70_000_000;
+const CONNECTION_BYTES: u64 = 85_000;
+
+/// What programs in the guest may take, besides: all that it has at least (`boot::memory_mib`).
+const PROGRAMS_BYTES: u64 = 512 << 20;
+
+/// What a run holds in memory at least, its kernel included.
+pub fn least_memory(plan: &Plan) -> Held {
+    let is_program = |flow: &FlowPlan| matches!(*flow.traffic, Traffic::Command(_));
+    let programs = if plan.flows.iter().any(is_program) { PROGRAMS_BYTES } else { 0 };
+    let kernel = KERNEL_BYTES + programs + CONNECTION_BYTES * plan.flows.len() as u64;
+    Held { kernel, ..Held::at_least(plan, FLOW_BYTES) }
+}
+
 /// Runs a plan that was not refused.
 ///
 /// # Errors
@@ -51,5 +72,5 @@ pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error
     let job = translate::job(plan, abilities).expect("it was not refused");
     // A translation of many hosts takes seconds.
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
-    boot::run(plan, &job, &kernel.binary(), watch)
+    boot::run(plan, &job, &kernel.binary()?, watch)
 }

@@ -2,11 +2,13 @@
 
 use crate::Outcome;
 use crate::capture::Capture;
+use crate::files;
 use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tcplab_guest::job::{Job, Traffic};
 use tcplab_guest::report::{Datagrams, Report};
+use tcplab_model::memory::{CAPTURED, DROP, Held, ROW};
 use tcplab_model::{self as model, FlowPlan, Plan};
 use tcplab_tables::{
     DropRow, FlowRow, FlowTotals, Kind, LaneTotals, LinkRow, Run, SampleRow, Tables,
@@ -37,6 +39,9 @@ pub(crate) struct Recorder<'a> {
     lanes: Vec<Lane>,
     drops: Vec<Dropped>,
     exits: BTreeMap<(usize, String), Option<i32>>,
+    /// Samples of connections of which it is not known yet which end sends.
+    undecided: usize,
+    held: Held,
 }
 
 /// A connection with all that is known of it.
@@ -114,6 +119,21 @@ impl<'a> Recorder<'a> {
             lanes: vec![Lane::default(); plan.lanes.len()],
             drops: Vec::new(),
             exits: BTreeMap::new(),
+            undecided: 0,
+            held: crate::least_memory(plan),
+        }
+    }
+
+    /// What the run holds in memory.
+    pub fn held(&self) -> Held {
+        let flows = self.connections.len() as u64 * crate::FLOW_BYTES;
+        Held {
+            flows: self.held.flows.max(flows),
+            samples: (self.tables.samples.len() + self.undecided) as u64 * ROW,
+            links: self.tables.links.len() as u64 * ROW,
+            drops: self.drops.len() as u64 * DROP,
+            captures: self.capture.len() as u64 * CAPTURED,
+            ..self.held
         }
     }
 
@@ -215,6 +235,7 @@ impl<'a> Recorder<'a> {
         if self.is_of_programs(key.0) {
             let connection = self.connections.entry(key).or_default();
             connection.samples.push((socket.is_client, time, *sample));
+            self.undecided += 1;
         } else if socket.is_client == self.client_sends(key) {
             self.add_sample(key, time, sample);
         }
@@ -402,7 +423,7 @@ impl<'a> Recorder<'a> {
         if !plan.record.captures.is_empty() {
             let lanes = plan.record.captures.iter();
             let lanes = lanes.map(|&lane| (lane as u32, plan.lanes[lane].name.as_str()));
-            files.push(("capture.pcapng".into(), self.capture.file(&lanes.collect())));
+            files.push((files::CAPTURE.into(), self.capture.file(&lanes.collect())));
         }
         Outcome { tables: self.tables, files }
     }

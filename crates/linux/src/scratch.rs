@@ -1,16 +1,21 @@
 //! The folder of a guest's files: it goes with the run, and if the process was killed, with the next.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 /// How the names of these folders begin.
 const PREFIX: &str = "tcplab-run-";
 
+/// What is in such a folder.
+const ROOT: &str = "root";
+
 /// A folder that is removed with this value. Its lock says that its process lives.
 #[derive(Debug)]
 pub(crate) struct Scratch {
+    outer: PathBuf,
     path: PathBuf,
     _lock: File,
 }
@@ -24,18 +29,27 @@ impl Scratch {
     }
 
     fn within(parent: &Path) -> io::Result<Self> {
-        // It has its name only once it is locked, so that nobody takes it for a leftover.
-        let made = tempfile::Builder::new().prefix(&format!(".{PREFIX}")).tempdir_in(parent)?;
-        let lock = File::open(made.path())?;
-        lock.try_lock()?;
-        let hidden = made.path().file_name().unwrap_or_default().to_string_lossy();
-        let path = made.path().with_file_name(hidden.trim_start_matches('.'));
-        fs::rename(made.path(), &path)?;
-        // What is removed is the renamed one.
-        let _ = made.keep();
-        Ok(Self { path, _lock: lock })
+        loop {
+            let only_owner = fs::Permissions::from_mode(0o700);
+            let made = tempfile::Builder::new()
+                .prefix(PREFIX)
+                .permissions(only_owner)
+                .tempdir_in(parent)?;
+            // Before it was locked, another process may have taken it for a leftover.
+            if let Ok(lock) = File::open(made.path())
+                && lock.try_lock().is_ok()
+                && is_at(&lock, made.path())
+            {
+                // Users of the guest must get through its root, whom nobody of the host is.
+                let root = made.path().join(ROOT);
+                fs::create_dir(&root)?;
+                fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
+                return Ok(Self { outer: made.keep(), path: root, _lock: lock });
+            }
+        }
     }
 
+    /// The folder that the guest sees as its root.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -43,20 +57,30 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.path).ok();
+        fs::remove_dir_all(&self.outer).ok();
     }
 }
 
-/// Removes the folders whose processes are gone. What cannot be removed is another user's.
+/// Whether an open folder is still the one of this name.
+fn is_at(folder: &File, path: &Path) -> bool {
+    let number = |found: Metadata| (found.dev(), found.ino());
+    let [open, named] =
+        [folder.metadata(), fs::symlink_metadata(path)].map(|it| it.ok().map(number));
+    open.is_some() && open == named
+}
+
+/// Removes this user's folders whose processes are gone.
 fn remove_leftovers(parent: &Path) {
+    let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let is_ours = entry.file_name().to_string_lossy().starts_with(PREFIX)
-            && entry.file_type().is_ok_and(|kind| kind.is_dir());
+            && entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == own);
         if !is_ours {
             continue;
         }
         if let Ok(folder) = File::open(entry.path())
             && folder.try_lock().is_ok()
+            && is_at(&folder, &entry.path())
         {
             fs::remove_dir_all(entry.path()).ok();
         }
@@ -74,13 +98,20 @@ mod tests {
         fs::write(living.path().join("init"), "").unwrap();
         let dead = parent.path().join(format!("{PREFIX}dead"));
         fs::create_dir_all(dead.join("proc")).unwrap();
+        let foreign = parent.path().join(format!("{PREFIX}foreign"));
+        fs::create_dir(&foreign).unwrap();
+        let is_foreign = std::os::unix::fs::chown(&foreign, Some(65_533), None).is_ok();
+        let mode = fs::metadata(&living.outer).unwrap().mode();
+        assert_eq!(mode & 0o777, 0o700);
         let another = parent.path().join("another");
         fs::create_dir(&another).unwrap();
         remove_leftovers(parent.path());
         assert!(living.path().join("init").exists());
         assert!(!dead.exists());
         assert!(another.exists());
-        let path = living.path().to_owned();
+        assert_eq!(foreign.exists(), is_foreign);
+        fs::remove_dir_all(foreign).ok();
+        let path = living.outer.clone();
         drop(living);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);

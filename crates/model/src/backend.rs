@@ -1,8 +1,10 @@
 //! What a backend tells the model, and what it is told while it runs a plan.
 
+use crate::memory::Held;
 use crate::mistake::Mistake;
 use crate::plan::Plan;
 use crate::schema::Profile;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tcplab_units::Time;
 
@@ -30,9 +32,33 @@ pub struct Stopped;
 pub struct Watch {
     reached: AtomicU64,
     stop: AtomicBool,
+    limit: Option<u64>,
+    exceeded: OnceLock<Held>,
 }
 
 impl Watch {
+    /// One that stops the run when it holds more than so many bytes.
+    pub fn with_memory(limit: Option<u64>) -> Self {
+        Self { limit, ..Self::default() }
+    }
+
+    /// Notes what the run holds in memory; fails if it is too much.
+    ///
+    /// # Errors
+    /// It is, and [`Watch::exceeded`] says so.
+    pub fn hold(&self, held: Held) -> Result<(), Stopped> {
+        if self.limit.is_none_or(|limit| held.total() <= limit) {
+            return Ok(());
+        }
+        self.exceeded.set(held).ok();
+        Err(Stopped)
+    }
+
+    /// The limit to the run's memory and what it held, if that was more.
+    pub fn exceeded(&self) -> Option<(u64, Held)> {
+        Some((self.limit?, *self.exceeded.get()?))
+    }
+
     /// The simulated time reached.
     pub fn reached(&self) -> Time {
         Time::from_picos(self.reached.load(Ordering::Relaxed))

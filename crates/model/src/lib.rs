@@ -39,6 +39,7 @@ mod backend;
 mod document;
 mod id;
 mod lines;
+pub mod memory;
 mod mistake;
 mod origin;
 mod plan;

@@ -4,7 +4,8 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
 use std::fmt::Write;
 use tcplab_laws::Broken;
-use tcplab_model::{Mistake, Mistakes, Plan, Stopped};
+use tcplab_model::memory::{Held, Size};
+use tcplab_model::{Mistake, Mistakes, Plan, Stopped, Watch};
 
 create_exception!(
     tcplab,
@@ -12,6 +13,7 @@ create_exception!(
     PyValueError,
     "An experiment that cannot be run: one line for each mistake, with its place."
 );
+create_exception!(tcplab, TooLargeError, ConfigError, "A run that holds more memory than it gets.");
 create_exception!(tcplab, KernelError, PyException, "A kernel cannot be had, or not used.");
 create_exception!(tcplab, RunError, PyException, "A run failed: what it ran in, or its programs.");
 create_exception!(
@@ -44,6 +46,32 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<
 pub(crate) fn line(mistake: &Mistake, file: Option<&str>) -> String {
     let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
     format!("{file}{}", Mistakes::from(mistake.clone()))
+}
+
+/// What more there is to do about memory.
+const MORE: &str = "`--memory` allows more, and fewer `--workers` leave more to each";
+
+/// A run needs more memory than it gets.
+pub(crate) fn too_large(held: &Held, memory: u64) -> PyErr {
+    let (largest, what, advice) = held.largest();
+    let [all, most, largest] = [held.total(), memory, largest].map(Size);
+    ConfigError::new_err(format!(
+        "one run needs at least {all} of memory and gets {most}; {largest} of it is for {what}, less \
+         with {advice}; {MORE}"
+    ))
+}
+
+/// The run was stopped because it held too much, if that is so.
+pub(crate) fn out_of_memory(plan: &Plan, watch: &Watch) -> Option<PyErr> {
+    let (limit, held) = watch.exceeded()?;
+    let (largest, what, advice) = held.largest();
+    let (most, largest) = (Size(limit), Size(largest));
+    let (at, end) = (watch.reached().as_secs_f64(), plan.duration.as_secs_f64());
+    Some(TooLargeError::new_err(format!(
+        "the run {} holds more than the {most} of memory that it gets, at {at:.3} of {end} s; {largest} \
+         of it is for {what}, less with {advice}; {MORE}",
+        plan.id
+    )))
 }
 
 pub(crate) fn stopped(_: Stopped) -> PyErr {

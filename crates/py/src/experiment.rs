@@ -8,6 +8,7 @@ use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
 use tcplab_linux::kernel::Error as KernelError;
 use tcplab_linux::{Kernels, Outcome};
+use tcplab_model::memory::Held;
 use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
@@ -221,6 +222,31 @@ impl Plan {
         self.plan.duration.as_secs_f64()
     }
 
+    /// The bytes that the run holds in memory at least.
+    #[getter]
+    fn memory(&self) -> u64 {
+        least_memory(&self.plan).total()
+    }
+
+    /// Refuses a run that needs more memory than it gets.
+    ///
+    /// # Errors
+    /// It does.
+    fn fit(&self, memory: u64) -> PyResult<()> {
+        let held = least_memory(&self.plan);
+        if held.total() > memory { Err(errors::too_large(&held, memory)) } else { Ok(()) }
+    }
+
+    /// The names of the files that the run leaves beside its tables.
+    #[getter]
+    fn files(&self) -> Vec<String> {
+        if self.plan.backend == tcplab_linux::NAME {
+            tcplab_linux::files::names(&self.plan)
+        } else {
+            Vec::new()
+        }
+    }
+
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
@@ -232,15 +258,25 @@ impl Plan {
     }
 }
 
+fn least_memory(plan: &tcplab_model::Plan) -> Held {
+    if plan.backend == tcplab_linux::NAME {
+        tcplab_linux::least_memory(plan)
+    } else {
+        tcplab_sim::least_memory(plan)
+    }
+}
+
 /// How far a run is; and the means to stop it.
 #[pyclass(frozen, module = "tcplab._core")]
 pub(crate) struct Watch(Arc<tcplab_model::Watch>);
 
 #[pymethods]
 impl Watch {
+    /// `memory` is how many bytes the run may hold.
     #[new]
-    fn new() -> Self {
-        Self(Arc::default())
+    #[pyo3(signature = (memory=None))]
+    fn new(memory: Option<u64>) -> Self {
+        Self(Arc::new(tcplab_model::Watch::with_memory(memory)))
     }
 
     #[getter]
@@ -255,35 +291,39 @@ impl Watch {
 
 /// Runs a plan and checks what came out; gives its tables by name, the digest of them all, and further files by name.
 #[pyfunction]
-#[expect(clippy::type_complexity, reason = "Python takes it apart at once")]
-pub(crate) fn run(
-    py: Python<'_>,
-    plan: &Plan,
-    watch: &Watch,
-) -> PyResult<(Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>)> {
+pub(crate) fn run(py: Python<'_>, plan: &Plan, watch: &Watch) -> PyResult<Left> {
     let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
     py.detach(move || {
-        let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
-            run_on_linux(&plan, &watch)?
-        } else {
-            if tcplab_sim::version(&plan) != plan.version {
-                return Err(errors::registered_anew());
-            }
-            let ran = own::within(&watch, || tcplab_sim::run(&plan, &watch))?;
-            Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
-        };
-        let checked = tcplab_laws::check(&plan, tables);
-        let checked = checked.map_err(|broken| errors::internal(&plan, &broken))?;
-        let tables = checked.tables();
-        let frames = vec![
-            ("runs", frame(&tables.runs)?),
-            ("flows", frame(&tables.flows)?),
-            ("samples", frame(&tables.samples)?),
-            ("links", frame(&tables.links)?),
-            ("drops", frame(&tables.drops)?),
-        ];
-        Ok((frames, tables.digest(), files))
+        let ran = run_and_check(&plan, &watch);
+        // Whatever the run says of it, this is why it stopped.
+        ran.map_err(|error| errors::out_of_memory(&plan, &watch).unwrap_or(error))
     })
+}
+
+/// What a run leaves, as Python takes it.
+type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
+
+fn run_and_check(plan: &tcplab_model::Plan, watch: &Arc<tcplab_model::Watch>) -> PyResult<Left> {
+    let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
+        run_on_linux(plan, watch)?
+    } else {
+        if tcplab_sim::version(plan) != plan.version {
+            return Err(errors::registered_anew());
+        }
+        let ran = own::within(watch, || tcplab_sim::run(plan, watch))?;
+        Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
+    };
+    let checked = tcplab_laws::check(plan, tables);
+    let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
+    let tables = checked.tables();
+    let frames = vec![
+        ("runs", frame(&tables.runs)?),
+        ("flows", frame(&tables.flows)?),
+        ("samples", frame(&tables.samples)?),
+        ("links", frame(&tables.links)?),
+        ("drops", frame(&tables.drops)?),
+    ];
+    Ok((frames, tables.digest(), files))
 }
 
 fn run_on_linux(plan: &tcplab_model::Plan, watch: &tcplab_model::Watch) -> PyResult<Outcome> {

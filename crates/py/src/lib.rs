@@ -11,13 +11,16 @@ mod kernels;
 mod lists;
 mod own;
 mod stored;
+mod sync;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::errors::{ConfigError, InternalError, Interrupted, KernelError, RunError};
+    use super::errors::{
+        ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
+    };
     #[pymodule_export]
     use super::experiment::{Document, Plan, Watch, run};
     #[pymodule_export]
@@ -30,6 +33,8 @@ mod _core {
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};
     #[pymodule_export]
     use super::stored::StoredTables;
+    #[pymodule_export]
+    use super::sync::Syncing;
     use super::{Bound, PyModule, PyModuleMethods, PyResult};
 
     #[pymodule_init]

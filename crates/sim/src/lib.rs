@@ -23,6 +23,7 @@ pub use stack::{build_control, settings};
 
 use std::collections::BTreeSet;
 use tcplab_cc::registered_names;
+use tcplab_model::memory::Held;
 use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
 use tcplab_tables::Tables;
 
@@ -46,6 +47,14 @@ pub fn version(plan: &Plan) -> String {
     let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.stack));
     let own: BTreeSet<_> = own.collect();
     own.into_iter().fold(VERSION.into(), |version, own| version + "+" + &own)
+}
+
+/// Both ends of a flow, its labels and its row.
+const FLOW_BYTES: u64 = 4_000;
+
+/// What a run holds in memory at least: before it begins, without what its tables come to.
+pub fn least_memory(plan: &Plan) -> Held {
+    Held::at_least(plan, FLOW_BYTES)
 }
 
 /// Runs a plan that this backend did not refuse.

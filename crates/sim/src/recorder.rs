@@ -86,6 +86,16 @@ impl Recorder {
         }
     }
 
+    /// Samples of flows so far.
+    pub fn samples(&self) -> usize {
+        self.tables.samples.len()
+    }
+
+    /// Samples of links so far.
+    pub fn links(&self) -> usize {
+        self.tables.links.len()
+    }
+
     pub fn sample_flow(&mut self, now: Time, flow: usize, end: &Endpoint) {
         let seen = end.snapshot();
         let samples = &mut self.tables.samples;

@@ -13,6 +13,7 @@ use tcplab_engine::{
     CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order,
     QueueLimit, Random, RedConfig, RouteId, TimerId,
 };
+use tcplab_model::memory::{DROP, Held, PACKET, ROW};
 use tcplab_model::{
     Discipline as PlannedDiscipline, LanePlan, Loss as PlannedLoss, PathMtu, Plan,
     QueueLimit as PlannedLimit, Samples, StackPlan, Stopped, Watch,
@@ -23,6 +24,9 @@ use tcplab_units::{Duration, Time};
 
 /// Events between two looks at the watch.
 const EVENTS_UNWATCHED: u32 = 1 << 14;
+
+/// Lanes whose packets are counted between two looks at the watch.
+const LANES_COUNTED: usize = 256;
 
 /// One end of a flow and its way onto the network.
 struct End {
@@ -62,6 +66,10 @@ pub(crate) struct World<'a> {
     link_timer: TimerId,
     samples_every_ack: bool,
     recorder: Recorder,
+    /// What the run held in memory when it was last counted.
+    held: Held,
+    /// Counts of it since packets were counted.
+    counts: usize,
 }
 
 impl<'a> World<'a> {
@@ -105,6 +113,8 @@ impl<'a> World<'a> {
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
             recorder: Recorder::new(plan),
+            held: crate::least_memory(plan),
+            counts: 0,
         }
     }
 
@@ -149,9 +159,26 @@ impl<'a> World<'a> {
             if events == EVENTS_UNWATCHED {
                 events = 0;
                 watch.reach(self.network.now())?;
+                watch.hold(self.count_held())?;
             }
         }
-        watch.reach(end)
+        watch.reach(end)?;
+        watch.hold(self.count_held())
+    }
+
+    /// What the run holds in memory.
+    #[cold]
+    fn count_held(&mut self) -> Held {
+        self.held.samples = self.recorder.samples() as u64 * ROW;
+        self.held.links = self.recorder.links() as u64 * ROW;
+        self.held.drops = (self.network.drops() + self.gates.dropped.len()) as u64 * DROP;
+        // To look at many lanes takes as long as what happens in between.
+        self.counts += 1;
+        if self.counts > self.plan.lanes.len() / LANES_COUNTED {
+            self.counts = 0;
+            self.held.packets = self.network.packets() as u64 * PACKET;
+        }
+        self.held
     }
 
     /// A packet came to a router that looks at its size, or its sender hears that it was too large.

@@ -7,6 +7,8 @@ import os
 import re
 from pathlib import Path
 
+from tcplab._memory import amount
+
 FORMATS = (".svg", ".png", ".html", ".json")
 
 
@@ -20,6 +22,12 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         help="where tables go (default: results/ and the experiment's name, or its file's)",
     )
     add_workers(parser)
+    parser.add_argument(
+        "--memory",
+        type=_size,
+        metavar="SIZE",
+        help='what all runs at once may take, like "4 GB" (default: half of what is free)',
+    )
     parser.add_argument(
         "--chart",
         type=_chart,
@@ -41,7 +49,8 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 def safe(name: str) -> str:
     """A name as part of a path."""
-    return re.sub(r"[^\w.-]+", "-", name).strip("-.")[:80] or "experiment"
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.").encode()[:80]
+    return plain.decode(errors="ignore") or "experiment"
 
 
 def _at_least_one(text: str) -> int:
@@ -49,6 +58,14 @@ def _at_least_one(text: str) -> int:
     if number < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a number of at least 1")
     return number
+
+
+def _size(text: str) -> str:
+    try:
+        amount(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+    return text
 
 
 def _folder(text: str) -> Path:

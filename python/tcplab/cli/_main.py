@@ -2,7 +2,8 @@
 
 Data goes to standard output, everything else to standard error. The exit status is 0 if all went
 well, 1 if `verify` finds something wrong, 2 if what was asked for cannot be done, 70 if a run
-breaks a law that no run may break (a mistake in tcplab), 130 after Ctrl-C.
+breaks a law that no run may break (a mistake in tcplab), 130 after Ctrl-C, 143 after SIGTERM, 129
+after SIGHUP.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from tcplab import ConfigError, InternalError, KernelError, RunError, TcplabWarning, __version__
-from tcplab.cli import check, compare, explain, kernel, listing, run, schema, verify
+from tcplab.cli import _signals, check, compare, explain, kernel, listing, run, schema, verify
 
 COMMANDS = [run, compare, check, verify, listing, explain, kernel, schema]
 
@@ -25,9 +26,6 @@ REFUSED = 2
 
 INTERNAL = 70
 """What `sysexits.h` calls an internal software error."""
-
-INTERRUPTED = 130
-"""By convention, 128 and the number of the signal."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -49,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.reconfigure(errors="replace")
     status = 0
     try:
-        with _shown_warnings():
+        with _signals.obeyed(), _shown_warnings():
             status = args.run(args) or 0
         sys.stdout.flush()
     except BrokenPipeError:
@@ -67,8 +65,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _refuse(_reason(error))
     except KeyboardInterrupt as interrupt:
-        print(str(interrupt) or "interrupted", file=sys.stderr)
-        return INTERRUPTED
+        # After SIGHUP there may be no terminal to write to.
+        with suppress(OSError):
+            print(str(interrupt) or "interrupted", file=sys.stderr)
+        return _signals.exit_status()
     return status
 
 

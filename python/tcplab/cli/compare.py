@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 import tcplab
-from tcplab.cli import _arguments, _text
+from tcplab.cli import _arguments, _chart, _text
 from tcplab.cli._text import LEFT, Column
 
 NAME = "compare"
@@ -55,12 +55,13 @@ def run(args: argparse.Namespace) -> None:
         backends=args.on,
         out=out,
         workers=args.workers,
+        memory=args.memory,
         kernel=args.kernel,
         progress=False if args.quiet else None,
     )
     elapsed_s = time.monotonic() - began
     print(table(comparison), flush=True)
-    tcplab.plot.save(tcplab.plot.compare(comparison), chart)
+    _chart.save(lambda: tcplab.plot.compare(comparison), chart)
     if not args.quiet:
         runs = sum(len(results.plans) for results in comparison.results.values())
         said = f"\n{runs} runs in {elapsed_s:.2f} s\ntables  {out}\nchart   {chart}"

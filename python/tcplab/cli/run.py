@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import tcplab
-from tcplab.cli import _arguments, _outcome
+from tcplab.cli import _arguments, _chart, _outcome
 
 NAME = "run"
 HELP = "run an experiment file: print a table, save all tables and a chart"
@@ -34,12 +34,13 @@ def run(args: argparse.Namespace) -> None:
         experiment,
         out=out,
         workers=args.workers,
+        memory=args.memory,
         backend=args.on,
         kernel=args.kernel,
         progress=False if args.quiet else None,
     )
     elapsed_s = time.monotonic() - began
     print(_outcome.table(results), flush=True)
-    tcplab.plot.save(tcplab.plot.overview(results), chart)
+    _chart.save(lambda: tcplab.plot.overview(results), chart)
     if not args.quiet:
         print(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)

@@ -1,4 +1,4 @@
-//! Debian's packages: installed by root, unpacked into a folder by everyone else.
+//! Debian's packages, unpacked into a folder: nothing is installed, also not by root.
 
 use super::Progress;
 use super::error::{At, Error, reason};
@@ -15,25 +15,9 @@ pub(super) fn is_there() -> bool {
     find("apt-get").is_some() && find("dpkg-deb").is_some()
 }
 
-/// Whether we may install packages.
+/// Whether nobody else need be asked to install packages.
 pub(super) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
-}
-
-/// Installs packages. It is not interrupted, which would leave the machine's packages in disorder.
-pub(super) fn install(packages: &[&str], watch: &mut Watch<'_>) -> Result<(), Error> {
-    proceed(watch(Progress::stage(format!("installing {}", packages.join(", ")))))?;
-    let install = || {
-        let mut command = program("apt-get");
-        command.args(["install", "-y", "-qq", "--no-install-recommends"]).args(packages);
-        output(&mut command)
-    };
-    let installed = install().or_else(|_| {
-        output(program("apt-get").args(["update", "-qq"]))?;
-        install()
-    });
-    installed.map(|_| ()).map_err(|said| Error::refused("apt-get install", said))?;
-    proceed(watch(Progress::stage("installed")))
 }
 
 /// Downloads packages, with what they depend on and what is not installed, and unpacks them.
@@ -105,6 +89,9 @@ impl Apt {
         watch: &mut Watch<'_>,
     ) -> Result<Option<String>, Error> {
         let mut command = program("apt-get");
+        // Whatever the machine's settings allow: what no signature stands for is not downloaded.
+        command.args(["-o", "APT::Get::AllowUnauthenticated=false"]);
+        command.args(["-o", "Acquire::AllowInsecureRepositories=false"]);
         command.args(&self.options).args(words).current_dir(folder);
         let mut log = fs::File::create("/dev/null").at(Path::new("/dev/null"))?;
         let mut said = String::new();
@@ -124,6 +111,24 @@ impl Apt {
         let names = listed.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
         names.filter(|name| !name.starts_with('<')).map(str::to_owned).collect()
     }
+}
+
+/// Refuses a file of an installed package that is not as the package has it.
+pub(super) fn check_installed(package: &str, file: &Path) -> Result<(), Error> {
+    if !is_installed(package) {
+        return Ok(());
+    }
+    // A line for each file that differs: its path is the last word.
+    let mut verify = program("dpkg");
+    let said = verify.args(["--verify", package]).output().at(Path::new("dpkg"))?;
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    if said.lines().any(|line| line.split_whitespace().last().map(Path::new) == Some(file)) {
+        let problem = format!(
+            "is not what Debian's package has (`dpkg --verify {package}`); install the package again"
+        );
+        return Err(Error::refused(file.display().to_string(), problem));
+    }
+    Ok(())
 }
 
 fn is_installed(package: &str) -> bool {

@@ -12,7 +12,7 @@ use super::recipe::{self, KCONFIG, read};
 use super::request::{Control, Request, check_name};
 use super::source::Source;
 use super::tools::Tools;
-use super::{Progress, congestion, log, options};
+use super::{Progress, congestion, hash, log, options, walls};
 use std::collections::BTreeSet;
 use std::fs::{self, File, TryLockError};
 use std::io::Read;
@@ -53,7 +53,8 @@ impl Cache {
         }
         let controls = request.controls()?;
         let kernels = self.kernels();
-        fs::create_dir_all(&kernels).at(&kernels)?;
+        walls::check(&kernels)?;
+        walls::make(&kernels)?;
         let _lock = lock(&kernels.join(".lock"), watch)?;
         let scratch = Scratch::new(kernels.join(".building"), watch)?;
         let source =
@@ -65,7 +66,7 @@ impl Cache {
             if let Ok(kernel) = self.find(&name)
                 && kernel.key == key
             {
-                return Ok(kernel);
+                return kernel.hashed();
             }
             // It is there under another name.
             let folder = scratch.0.join("kernel");
@@ -74,7 +75,8 @@ impl Cache {
                 let original = same.folder.join(file);
                 fs::copy(&original, folder.join(file)).at(&original)?;
             }
-            let copy = Kernel { name, ..same };
+            let sha256 = hash::of(&folder.join(BINARY))?;
+            let copy = Kernel { name, sha256, ..same };
             copy.describe(&folder)?;
             return self.put(&folder, &copy.name, &scratch.0);
         }
@@ -92,6 +94,7 @@ impl Cache {
         recipe::apply(&tree, &source.text, request.hz, &controls)?;
         let mut make = Make { tree, tools, log, output, watch, request };
         let release = make.kernel(&source.text, &controls)?;
+        let sha256 = hash::of(&make.tree.join(BINARY))?;
         let kernel = Kernel {
             name: request.name_for(&release, &own),
             release,
@@ -101,6 +104,7 @@ impl Cache {
             congestion_controls: make.congestion_controls()?,
             compiler: make.compiler(),
             fingerprint: recipe::fingerprint(),
+            sha256,
             folder: PathBuf::new(),
         };
         let folder = scratch.0.join("kernel");

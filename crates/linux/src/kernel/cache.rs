@@ -1,8 +1,10 @@
 //! The kernels there are: a folder for each, `kernels/NAME/{linux,kernel.json,config}`.
 
 use super::error::{At, Error};
+use super::hash;
 use super::recipe;
 use super::request::check_name;
+use super::walls;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -32,20 +34,50 @@ pub struct Kernel {
     pub compiler: String,
     /// Stands for what tcplab had added to it.
     pub(super) fingerprint: String,
+    /// The SHA-256 of the program. Kernels that an older tcplab has built have none.
+    #[serde(default)]
+    pub(super) sha256: String,
     /// Where it is.
     #[serde(skip)]
     pub folder: PathBuf,
 }
 
 impl Kernel {
-    /// The program that is this kernel.
-    pub fn binary(&self) -> PathBuf {
-        self.folder.join(BINARY)
+    /// The program that is this kernel: nobody else can have changed it, and nobody has.
+    ///
+    /// # Errors
+    ///
+    /// If others can write to it, or its content is not what was built.
+    pub fn binary(&self) -> Result<PathBuf, Error> {
+        let binary = self.folder.join(BINARY);
+        walls::check(&binary)?;
+        walls::check(&self.folder.join(DESCRIPTION))?;
+        if hash::of_unchanged(&binary)? == self.sha256 {
+            return Ok(binary);
+        }
+        let name = &self.name;
+        let problem = format!(
+            "is not the program that was built: it has another SHA-256; `tcplab kernel remove {name}` \
+             and build it again"
+        );
+        Err(Error::refused(binary.display().to_string(), problem))
     }
 
-    /// Whether it was built by a tcplab that added something else to it than this one does.
+    /// Whether it was built by a tcplab that added something else to it than this one does, or kept
+    /// no hash of it.
     pub fn is_outdated(&self) -> bool {
-        self.fingerprint != recipe::fingerprint()
+        self.fingerprint != recipe::fingerprint() || self.sha256.is_empty()
+    }
+
+    /// The same kernel with the hash that an older tcplab did not keep; else as it is, if nobody has
+    /// exchanged it.
+    pub(super) fn hashed(self) -> Result<Self, Error> {
+        if !self.sha256.is_empty() {
+            return self.binary().map(|_| self);
+        }
+        let hashed = Self { sha256: hash::of(&self.folder.join(BINARY))?, ..self };
+        hashed.describe(&hashed.folder)?;
+        Ok(hashed)
     }
 
     /// Writes its description, as the last of its files.
@@ -96,9 +128,10 @@ impl Cache {
     ///
     /// # Errors
     ///
-    /// If the folder is there and cannot be read.
+    /// If the folder is there and cannot be read, or others can write to it.
     pub fn list(&self) -> Result<Vec<Kernel>, Error> {
         let folder = self.kernels();
+        walls::check(&folder)?;
         let entries = match fs::read_dir(&folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.at(&folder)?,
@@ -118,6 +151,7 @@ impl Cache {
     /// If there is none, or the name cannot be one.
     pub fn find(&self, name: &str) -> Result<Kernel, Error> {
         check_name(name)?;
+        walls::check(&self.kernels())?;
         if let Some(kernel) = read(&self.kernels().join(name)) {
             return Ok(kernel);
         }
@@ -160,6 +194,8 @@ fn read(folder: &Path) -> Option<Kernel> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
+    use std::os::unix::fs::PermissionsExt;
 
     fn kernel(name: &str) -> Kernel {
         Kernel {
@@ -171,6 +207,8 @@ mod tests {
             congestion_controls: vec!["cubic".into(), "reno".into()],
             compiler: "gcc 12".into(),
             fingerprint: recipe::fingerprint(),
+            // Of nothing (FIPS 180-4).
+            sha256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855".into(),
             folder: PathBuf::new(),
         }
     }
@@ -203,12 +241,55 @@ mod tests {
         assert!(cache.find("6.12-old").unwrap().is_outdated());
         let found = cache.find("6.1").unwrap();
         assert!(!found.is_outdated());
-        assert_eq!(found.binary(), cache.folder().join("kernels/6.1/linux"));
+        assert_eq!(found.binary().unwrap(), cache.folder().join("kernels/6.1/linux"));
         let near = cache.find("6.2").unwrap_err().to_string();
         assert_eq!(near, "no kernel is called \"6.2\"; did you mean \"6.1\"?");
         cache.remove("6.1").unwrap();
         assert!(cache.find("6.1").is_err());
         assert!(cache.remove("..").is_err());
+        fs::remove_dir_all(cache.folder()).unwrap();
+    }
+
+    #[test]
+    fn a_kernel_that_is_not_what_was_built_does_not_boot() {
+        let cache = cache("exchanged");
+        put(&cache, &kernel("6.1"));
+        let found = cache.find("6.1").unwrap();
+        let binary = found.binary().unwrap();
+        fs::write(&binary, "evil").unwrap();
+        let said = found.binary().unwrap_err().to_string();
+        assert!(said.contains("is not the program that was built"), "{said}");
+        // Of the same size and time, but another file.
+        let time = fs::metadata(&binary).unwrap().modified().unwrap();
+        fs::write(&binary, "").unwrap();
+        assert!(found.binary().is_ok());
+        let other = binary.with_extension("other");
+        fs::write(&other, "").unwrap();
+        fs::rename(&other, &binary).unwrap();
+        File::options().write(true).open(&binary).unwrap().set_modified(time).unwrap();
+        assert!(found.binary().is_ok());
+        let unhashed = Kernel { sha256: String::new(), ..kernel("6.12") };
+        assert!(unhashed.is_outdated());
+        fs::set_permissions(&binary, fs::Permissions::from_mode(0o777)).unwrap();
+        let said = found.binary().unwrap_err().to_string();
+        assert!(said.contains("everyone can write to it (mode 0777)"), "{said}");
+        fs::remove_dir_all(cache.folder()).unwrap();
+    }
+
+    #[test]
+    fn a_cache_that_others_write_to_gives_no_kernels() {
+        let cache = cache("open");
+        put(&cache, &kernel("6.1"));
+        for folder in [cache.folder().to_owned(), cache.kernels()] {
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+            for refused in [cache.list().err(), cache.find("6.1").err(), cache.remove("6.1").err()]
+            {
+                let said = refused.unwrap().to_string();
+                assert!(said.contains("everyone can write to it (mode 0777)"), "{said}");
+            }
+            fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        assert!(cache.find("6.1").is_ok());
         fs::remove_dir_all(cache.folder()).unwrap();
     }
 

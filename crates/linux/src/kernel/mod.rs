@@ -11,6 +11,9 @@
 //! | `congestion` | the names of congestion controls in C sources |
 //! | `tools` | the programs that a build needs |
 //! | `apt` | Debian's packages, with and without root |
+//! | `inside` | whether everything in a folder stays in it |
+//! | `walls` | who can write where kernels are |
+//! | `hash` | the SHA-256 of files |
 //! | `process` | runs programs that must not outlive us |
 //! | `log` | what the output of `make` means |
 
@@ -19,6 +22,8 @@ mod build;
 mod cache;
 mod congestion;
 mod error;
+mod hash;
+mod inside;
 mod log;
 mod options;
 mod process;
@@ -26,6 +31,7 @@ mod recipe;
 mod request;
 mod source;
 mod tools;
+mod walls;
 
 pub use cache::{Cache, Kernel};
 pub use error::Error;

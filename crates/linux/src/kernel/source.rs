@@ -8,6 +8,7 @@ use super::process::{self, Watch};
 use super::recipe::{KCONFIG, digits, read};
 use super::request;
 use super::tools::{self, Tools};
+use super::{hash, inside, walls};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -48,9 +49,9 @@ impl Source {
         scratch: &Path,
         watch: &mut Watch<'_>,
     ) -> Result<Self, Error> {
-        let path = match wanted {
+        let (path, signed) = match wanted {
             request::Source::Debian(version) => debian(version, folder, scratch, watch)?,
-            request::Source::Path(path) => path.clone(),
+            request::Source::Path(path) => (path.clone(), None),
         };
         let kind = fs::metadata(&path).at(&path)?;
         let absolute = std::path::absolute(&path).at(&path)?;
@@ -69,7 +70,13 @@ impl Source {
             request::Source::Debian(version) => package(version),
             request::Source::Path(_) => absolute.display().to_string(),
         };
-        let key = form.key(&format!("reading {text}"), watch)?;
+        let hash = form.hash(&format!("reading {text}"), watch)?;
+        if signed.is_some_and(|signed| signed != hash::text(hash.clone())) {
+            let problem = "is not what Debian has signed: it has another SHA-256 than when it was \
+                           downloaded; remove it, and the next build downloads it again";
+            return Err(Error::refused(path.display().to_string(), problem));
+        }
+        let key = digits(hash);
         Ok(Self { form, text, key })
     }
 
@@ -97,6 +104,7 @@ impl Source {
                         format!("cannot be unpacked: {}", said.trim().replace('\n', "; "));
                     return Err(Error::refused(path.display().to_string(), problem));
                 }
+                inside::check(into, path)?;
                 let tree = top(into)?;
                 check(&tree, path)?;
                 Ok(tree)
@@ -124,21 +132,30 @@ fn package(version: &str) -> String {
     format!("linux-source-{version}")
 }
 
-/// Debian's tarball of this version: installed, downloaded before, or fetched now.
+/// Debian's tarball of this version: installed, downloaded before, or fetched now. Of a download, with
+/// the SHA-256 that it must have: the archive it came in had the one that Debian has signed.
 fn debian(
     version: &str,
     folder: &Path,
     scratch: &Path,
     watch: &mut Watch<'_>,
-) -> Result<PathBuf, Error> {
+) -> Result<(PathBuf, Option<String>), Error> {
     let package = package(version);
     let file = format!("{package}.tar.xz");
     let [installed, downloaded] = [Path::new(DEBIAN), folder].map(|place| place.join(&file));
     if installed.is_file() {
-        return Ok(installed);
+        walls::check(&installed)?;
+        proceed(watch(Progress::stage(format!("checking {package}"))))?;
+        apt::check_installed(&package, &installed)?;
+        return Ok((installed, None));
     }
-    if downloaded.is_file() {
-        return Ok(downloaded);
+    walls::check(folder)?;
+    let record = folder.join(format!("{file}.sha256"));
+    // What was downloaded without a record is downloaded again.
+    if downloaded.is_file()
+        && let Ok(signed) = fs::read_to_string(&record)
+    {
+        return Ok((downloaded, Some(signed.trim().to_owned())));
     }
     if !apt::is_there() {
         return Err(match tools::missing(&[&package]) {
@@ -148,19 +165,19 @@ fn debian(
             other => other,
         });
     }
-    if apt::is_root() {
-        apt::install(&[&package], watch)?;
-    } else {
-        let unpacked = scratch.join("package");
-        apt::unpack(&[&package], &unpacked, scratch, watch)?;
-        let file = unpacked.join("usr/src").join(&file);
-        fs::create_dir_all(folder).at(folder)?;
-        fs::rename(&file, &downloaded).at(&file)?;
-        let _ = fs::remove_dir_all(unpacked);
+    let unpacked = scratch.join("package");
+    apt::unpack(&[&package], &unpacked, scratch, watch)?;
+    let fetched = unpacked.join("usr/src").join(&file);
+    if !fetched.is_file() {
+        let problem = format!("the package does not have the file {DEBIAN}/{file}");
+        return Err(Error::refused(package, problem));
     }
-    [installed, downloaded].into_iter().find(|file| file.is_file()).ok_or_else(|| {
-        Error::refused(package, format!("the package does not have the file {DEBIAN}/{file}"))
-    })
+    let signed = hash::of(&fetched)?;
+    walls::make(folder)?;
+    fs::rename(&fetched, &downloaded).at(&fetched)?;
+    fs::write(&record, format!("{signed}\n")).at(&record)?;
+    let _ = fs::remove_dir_all(unpacked);
+    Ok((downloaded, Some(signed)))
 }
 
 /// The top of a tree that was unpacked: tarballs have it in a folder.
@@ -190,8 +207,8 @@ fn check(tree: &Path, named: &Path) -> Result<(), Error> {
 }
 
 impl Form {
-    /// A hash over everything that will be copied.
-    fn key(&self, stage: &str, watch: &mut Watch<'_>) -> Result<String, Error> {
+    /// A hash over everything that will be copied; of a tarball, its own.
+    fn hash(&self, stage: &str, watch: &mut Watch<'_>) -> Result<Sha256, Error> {
         let mut hash = Sha256::new();
         match self {
             Self::Tarball(path) => {
@@ -223,7 +240,7 @@ impl Form {
                 }
             }
         }
-        Ok(digits(hash))
+        Ok(hash)
     }
 }
 
@@ -245,7 +262,11 @@ fn entry(folder: &Path, file: &Path) -> Result<Option<Entry>, Error> {
     if kind.is_symlink() {
         let target = fs::read_link(&path).at(&path)?;
         let top = folder.canonicalize().at(folder)?;
-        let Ok(meant) = path.canonicalize() else { return Ok(Some(Entry::Link(target))) };
+        let Ok(meant) = path.canonicalize() else {
+            // A build could write where it leads.
+            let stays = inside::leads_inside(folder, file, &target);
+            return Ok(stays.then_some(Entry::Link(target)));
+        };
         if target.is_relative() && meant.starts_with(top) {
             return Ok(Some(Entry::Link(target)));
         }
@@ -399,6 +420,131 @@ mod tests {
         }
         fs::remove_dir_all(tree).unwrap();
         fs::remove_file(outside).unwrap();
+    }
+
+    type Prepare<'a> = &'a dyn Fn(&Path);
+
+    /// A tarball of a tree, to which `change` has been added by GNU tar's own options.
+    fn tarball(test: &str, prepare: impl Fn(&Path), more: &[&str]) -> PathBuf {
+        let tree = tree(test);
+        prepare(&tree);
+        let file = tree.with_extension("tar");
+        let mut tar = Command::new("tar");
+        tar.args(["--create", "--absolute-names", "--file"]).arg(&file).args(more);
+        let name = tree.file_name().unwrap();
+        assert!(tar.arg("-C").arg(tree.parent().unwrap()).arg(name).status().unwrap().success());
+        fs::remove_dir_all(tree).unwrap();
+        file
+    }
+
+    /// What is said of a tarball when it is unpacked.
+    fn unpacked(file: &Path) -> String {
+        let into = file.with_extension("into");
+        let go_on = &mut |_| ControlFlow::Continue(());
+        let tools = Tools::get(Path::new("/no"), Path::new("/no"), go_on).unwrap();
+        let mut log = File::create("/dev/null").unwrap();
+        let copied = found(file).unwrap().copy(&into, &tools, &mut log, go_on);
+        fs::remove_dir_all(into).unwrap();
+        copied.map_or_else(|error| error.to_string(), |_| "fine".into())
+    }
+
+    #[test]
+    fn tarballs_do_not_lead_out_of_their_folder() {
+        use rustix::fs::{CWD, FileType, Mode, mknodat};
+        use std::os::unix::fs::symlink;
+        let outside = std::env::temp_dir().join(format!("tcplab-outside-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&outside);
+        fs::create_dir(&outside).unwrap();
+        let target = outside.join("written");
+        let link = |to: &Path, name: &'static str| {
+            let to = to.to_owned();
+            move |tree: &Path| symlink(&to, tree.join(name)).unwrap()
+        };
+        let up = Path::new("../../../../../../../../../..").join(target.strip_prefix("/").unwrap());
+        let chain = |tree: &Path| {
+            symlink("../..", tree.join("arch/um/l")).unwrap();
+            symlink("arch/um/l/../..", tree.join("m")).unwrap();
+        };
+        let pipe = |tree: &Path| {
+            mknodat(CWD, tree.join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+        };
+        let folder = |tree: &Path| symlink(&outside, tree.join("d")).unwrap();
+        let cases: [(&str, Prepare<'_>, &str); 6] = [
+            ("absolute", &link(&target, ".config"), "has the link `.config` that leads out of it"),
+            ("dots", &link(&up, ".config"), "has the link `.config` that leads out of it"),
+            ("chain", &chain, "has the link `m` that leads out of it"),
+            ("folder", &folder, "has the link `d` that leads out of it"),
+            ("pipe", &pipe, "has `pipe`, which is neither a file nor a folder nor a link"),
+            ("fine", &link(Path::new("net/ipv4"), "four"), ""),
+        ];
+        for (test, prepare, expected) in cases {
+            let file = tarball(&format!("walls-{test}"), prepare, &[]);
+            let said = unpacked(&file);
+            fs::remove_file(&file).unwrap();
+            if expected.is_empty() {
+                assert_eq!(said, "fine");
+            } else {
+                assert!(said.contains(expected), "{test}: {said}");
+            }
+        }
+        // Members that are called so are taken for what is in the folder, or refused.
+        let evil = outside.join("evil");
+        fs::write(&evil, "evil").unwrap();
+        let name = evil.to_str().unwrap().to_owned();
+        for (test, rule) in [
+            ("name", format!("--transform=s,.*/tcp.c,{name}.absolute,")),
+            ("climb", format!("--transform=s,.*/tcp.c,../../../../../../../../..{name}.climb,")),
+        ] {
+            let file = tarball(&format!("walls-{test}"), |_| {}, &[&rule]);
+            unpacked(&file);
+            fs::remove_file(&file).unwrap();
+        }
+        // A link that leads out, and then a file in the folder that it is called.
+        let file = tarball("walls-swap", folder, &[]);
+        let again = tree("walls-swap");
+        fs::create_dir(again.join("d")).unwrap();
+        fs::write(again.join("d/written"), "evil").unwrap();
+        let mut append = Command::new("tar");
+        append.args(["--append", "--file"]).arg(&file).arg("-C").arg(again.parent().unwrap());
+        let member = Path::new(again.file_name().unwrap()).join("d/written");
+        assert!(append.arg(member).status().unwrap().success());
+        fs::remove_dir_all(again).unwrap();
+        let said = unpacked(&file);
+        fs::remove_file(&file).unwrap();
+        assert_ne!(said, "fine");
+        // A second name of a file outside would be written through.
+        let file = tarball(
+            "walls-hard",
+            |tree| fs::hard_link(&evil, tree.join(".config")).unwrap(),
+            &[&name],
+        );
+        let said = unpacked(&file);
+        fs::remove_file(&file).unwrap();
+        assert_ne!(said, "fine");
+        let left: Vec<_> =
+            fs::read_dir(&outside).unwrap().map(|it| it.unwrap().file_name()).collect();
+        assert_eq!(left, ["evil"]);
+        assert_eq!(fs::read_to_string(&evil).unwrap(), "evil");
+        fs::remove_dir_all(outside).unwrap();
+    }
+
+    #[test]
+    fn a_download_that_was_changed_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let tarball = folder.path().join("linux-source-9.99.tar.xz");
+        fs::write(&tarball, "abc").unwrap();
+        // FIPS 180-4, the SHA-256 of "abc".
+        let signed = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad\n";
+        fs::write(folder.path().join("linux-source-9.99.tar.xz.sha256"), signed).unwrap();
+        let find = || {
+            let wanted = request::Source::Debian("9.99".into());
+            let go_on = &mut |_| ControlFlow::Continue(());
+            Source::find(&wanted, folder.path(), Path::new("/no"), go_on)
+        };
+        assert!(find().is_ok());
+        fs::write(&tarball, "abd").unwrap();
+        let said = find().unwrap_err().to_string();
+        assert!(said.contains("is not what Debian has signed"), "{said}");
     }
 
     #[test]

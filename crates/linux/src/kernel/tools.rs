@@ -3,6 +3,7 @@
 use super::apt;
 use super::error::Error;
 use super::process::{Watch, clean};
+use super::walls;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,7 @@ pub(super) struct Tools {
 impl Tools {
     /// Finds all programs, and fetches those it may.
     pub(super) fn get(folder: &Path, scratch: &Path, watch: &mut Watch<'_>) -> Result<Self, Error> {
+        walls::check(folder)?;
         let mut tools = Self::with(folder);
         let movable = tools.missing(&MOVABLE);
         let mut fixed = tools.missing(&COMPILER);
@@ -57,12 +59,8 @@ impl Tools {
         if !apt::is_there() {
             return Err(missing(&movable));
         }
-        if apt::is_root() {
-            apt::install(&movable, watch)?;
-        } else {
-            apt::unpack(&movable, folder, scratch, watch)?;
-            tools = Self::with(folder);
-        }
+        apt::unpack(&movable, folder, scratch, watch)?;
+        tools = Self::with(folder);
         match tools.missing(&MOVABLE) {
             still if still.is_empty() => Ok(tools),
             still => Err(missing(&still)),

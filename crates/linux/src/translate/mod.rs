@@ -17,6 +17,8 @@ mod traffic;
 use addresses::Addresses;
 pub(crate) use stacks::Abilities;
 use stacks::Hosts;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
 use tcplab_engine::Random;
 use tcplab_guest::job::{Flow, Host, Job, Record, Side};
 use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples};
@@ -28,6 +30,10 @@ const SERVER_PORTS: u16 = 5001;
 const CLIENT_PORTS: u16 = 10_001;
 /// The kernel gives ports from here on to those who do not ask for one.
 const EPHEMERAL_PORTS: u16 = 50_001;
+
+/// Both ends of a flow have a thread, whose stack takes mappings of the host: there are 65530 of them
+/// for one process (`vm.max_map_count`), and more flows have been seen to need more.
+const MOST_FLOWS: u64 = 12_000;
 
 /// The job that a plan asks for.
 ///
@@ -58,8 +64,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         socket.congestion_control = Some(cc);
         // With questions and programs, the one that sends the data is the one that is asked.
         let asks = traffic::asks(&planned.traffic);
-        let (connections, server_port) = (traffic.connections(), ports.server());
-        let client_port = ports.clients(connections, planned, &mut mistakes);
+        let client_port = ports.clients(traffic.connections(), planned, &mut mistakes);
         let [seed, peer_seed] =
             [true, false].map(|sends| Random::of_end(plan.seed, sends, &planned.name).1);
         let sending = Side { host: planned.from, address: from, port: 0, seed, socket };
@@ -67,9 +72,14 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
             Side { host: planned.to, address: to, port: 0, seed: peer_seed, socket: peer_socket };
         let (mut client, mut server) =
             if asks { (receiving, sending) } else { (sending, receiving) };
-        (client.port, server.port) = (client_port, server_port);
+        client.port = client_port;
+        server.port = ports.server(server.address, planned, &mut mistakes);
         let traffic = traffic::with_addresses(traffic, server.address, client.address);
         flows.push(Flow { client, server, start: nanos(traffic::start(plan, planned)), traffic });
+    }
+    if flows.len() as u64 > MOST_FLOWS {
+        let (what, number, most) = ("flows in one run", flows.len() as u128, MOST_FLOWS);
+        mistakes.push(Problem::TooMany { what, number, most }.at("flows"));
     }
     let links = lanes::links(plan, &mut mistakes);
     if !mistakes.is_empty() {
@@ -107,15 +117,34 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
 #[derive(Default)]
 struct Ports {
     servers: u16,
+    /// By the server's address.
+    taken: BTreeMap<Ipv4Addr, BTreeSet<u16>>,
     clients: u32,
 }
 
 impl Ports {
-    /// Flows may share a server's port: each has an address of its own, or the same server would do.
-    fn server(&mut self) -> u16 {
-        let port = SERVER_PORTS + self.servers;
-        self.servers = (self.servers + 1) % (CLIENT_PORTS - SERVER_PORTS);
-        port
+    /// Flows may share a server's port: each has an address of its own, or the next port is free.
+    fn server(
+        &mut self,
+        address: Ipv4Addr,
+        flow: &tcplab_model::FlowPlan,
+        mistakes: &mut Vec<Mistake>,
+    ) -> u16 {
+        const MOST: u16 = CLIENT_PORTS - SERVER_PORTS;
+        let first = self.servers;
+        self.servers = (self.servers + 1) % MOST;
+        let taken = self.taken.entry(address).or_default();
+        if taken.len() == usize::from(MOST) {
+            let (what, most) = ("flows with the same server", MOST.into());
+            let number = u128::from(MOST) + 1;
+            let mistake = Problem::TooMany { what, number, most }.at(&flow.place);
+            if mistakes.last() != Some(&mistake) {
+                mistakes.push(mistake);
+            }
+            return SERVER_PORTS;
+        }
+        let mut ports = (0..MOST).map(|step| SERVER_PORTS + (first + step) % MOST);
+        ports.find(|&port| taken.insert(port)).expect("one is free")
     }
 
     fn clients(

@@ -138,6 +138,9 @@ impl Read for bool {
     }
 }
 
+/// The longest text of an experiment: a command line, the path of a file.
+const MOST_TEXT: usize = 10_000;
+
 impl Read for String {
     fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
         let problem = match value {
@@ -145,6 +148,10 @@ impl Read for String {
             Value::String(text) if text.chars().any(char::is_control) => {
                 Problem::Invalid("has characters that cannot be printed".into())
             }
+            Value::String(text) if text.len() > MOST_TEXT => Problem::Invalid(format!(
+                "has {} bytes; a text has at most {MOST_TEXT}",
+                text.len()
+            )),
             Value::String(text) => return Some(text.clone()),
             _ => wrong_type(value, "text"),
         };

@@ -3,7 +3,7 @@
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan};
-use crate::resolve::names::{Ends, ends};
+use crate::resolve::names::{self, Ends, ends};
 use crate::resolve::stacks::{Stacks, stack_of};
 use crate::resolve::traffic;
 use crate::routes::Routes;
@@ -77,6 +77,9 @@ impl Flows<'_> {
             let place = format!("flows[{i}]");
             let name = flow.name.clone().unwrap_or_else(|| format!("flow{}", i + 1));
             self.check_name(&name, &place, &mut names);
+            if let Some(class) = &flow.class {
+                names::check(class, format!("{place}.class"), self.mistakes);
+            }
             if flow.start >= experiment.duration {
                 let (start, end) = (flow.start, experiment.duration);
                 let reason = format!("is {start}, when the experiment is over: it lasts {end}");
@@ -92,6 +95,7 @@ impl Flows<'_> {
 
     fn check_name(&mut self, name: &str, place: &str, names: &mut BTreeMap<String, String>) {
         let at = format!("{place}.name");
+        names::check(name, &at, self.mistakes);
         if name.contains('/') {
             let reason = "has a `/`, which stands before the number of a flow";
             self.mistakes.push(Problem::Invalid(reason.into()).at(&at));

@@ -30,6 +30,10 @@ pub(crate) fn resolve(
             format!("is {seed}: the last of {repeat} repetitions has more than {MOST_SEED}");
         mistakes.push(Problem::Invalid(reason).at("seed"));
     }
+    names::check(&experiment.name, "name", mistakes);
+    for name in experiment.network.lan.keys() {
+        names::check(name, "network.lan", mistakes);
+    }
     let mut topology = Topology::build(&experiment.network, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);

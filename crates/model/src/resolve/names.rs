@@ -1,7 +1,19 @@
-//! Names with a `*`, which stand for all nodes that differ in a number.
+//! How long names are; and names with a `*`, which stand for all nodes that differ in a number.
 
 use super::topology::Topology;
-use crate::mistake::Problem;
+use crate::mistake::{Mistake, Problem};
+use std::fmt::Display;
+
+/// Names become names of files, with a number and an ending, and file systems take 255 bytes.
+const MOST_BYTES: usize = 128;
+
+/// Refuses a name that is too long.
+pub(crate) fn check(name: &str, at: impl Display, mistakes: &mut Vec<Mistake>) {
+    if name.len() > MOST_BYTES {
+        let reason = format!("has {} bytes; a name has at most {MOST_BYTES}", name.len());
+        mistakes.push(Problem::Invalid(reason).at(at));
+    }
+}
 
 /// The nodes between which the flows of one entry run.
 pub(crate) struct Ends {

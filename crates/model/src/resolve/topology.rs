@@ -1,5 +1,6 @@
 //! Numbers nodes and lanes.
 
+use super::names;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{Discipline, LanePlan, QueueLimit, QueuePlan};
 use crate::schema::{Lane, Network, Queue};
@@ -81,6 +82,7 @@ impl Topology {
             let problem = Problem::Invalid(format!("\"{name}\" cannot be a name: {allowed}"));
             mistakes.push(problem.at(place));
         }
+        names::check(name, place, mistakes);
         self.nodes.push(name.into());
         self.numbers.insert(name.into(), self.nodes.len() - 1);
         self.nodes.len() - 1

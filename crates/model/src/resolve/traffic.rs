@@ -1,5 +1,6 @@
 //! Checks what a kind of traffic must have together, and writes out when it is on.
 
+use super::names;
 use crate::mistake::{Mistake, Problem};
 use crate::schema::{Flow, MILLION, OnOff, Sizes, Traffic};
 use std::sync::Arc;
@@ -30,6 +31,12 @@ pub(crate) fn resolve(
             _ => Ok(()),
         },
         Traffic::Web(web) if web.classes.is_empty() => Err("needs one class at least"),
+        Traffic::Web(web) => {
+            for (i, class) in web.classes.iter().enumerate() {
+                names::check(&class.name, format!("{place}.traffic.classes[{i}].name"), mistakes);
+            }
+            Ok(())
+        }
         Traffic::Arrivals(arrivals) => sizes(&arrivals.sizes),
         _ => Ok(()),
     };

@@ -54,6 +54,29 @@ fn rates_are_more_than_zero() {
     );
 }
 
+/// Names become names of files, of which file systems take 255 bytes.
+#[test]
+fn names_are_bounded_in_bytes() {
+    let named = |name: &str| format!("name = \"{name}\"\n{SMALL}");
+    assert!(plans(&named(&"x".repeat(128))).is_ok());
+    assert_eq!(
+        message(&named(&"ä".repeat(65))),
+        "line 1: name: has 130 bytes; a name has at most 128"
+    );
+    let long = "x".repeat(300);
+    for (key, place) in [("name", "flows[0].name"), ("class", "flows[0].class")] {
+        let said = message(&format!("{SMALL}{key} = \"{long}\"\n"));
+        assert_eq!(said, format!("line 10: {place}: has 300 bytes; a name has at most 128"));
+    }
+    let text = "x".repeat(10_001);
+    assert_eq!(
+        message(&format!(
+            "{SMALL}traffic.kind = \"command\"\ntraffic.server = \"{text}\"\ntraffic.client = \"true\"\n"
+        )),
+        "line 11: flows[0].traffic.server: has 10001 bytes; a text has at most 10000"
+    );
+}
+
 #[test]
 fn the_seed_of_every_repetition_fits_into_the_tables() {
     // 2^63 - 1 is the last number with a sign.

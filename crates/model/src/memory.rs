@@ -1,0 +1,135 @@
+//! What a run holds in memory: estimated before, counted while it goes on.
+//!
+//! Counted are rows and packets, not what the system says of the process: a run that stops for want of
+//! memory stops at the same moment every time. The bytes of each were measured, at the peak of the
+//! process: tables exist twice while they are handed over (`docs/explanation/security.md`).
+
+use crate::plan::Plan;
+use crate::schema::{OrOff, Samples, Traffic};
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// A row of samples, of flows or links.
+pub const ROW: u64 = 256;
+/// A packet that did not arrive.
+pub const DROP: u64 = 400;
+/// A packet in a queue or on a wire, and what its sender keeps of it.
+pub const PACKET: u64 = 300;
+/// A captured packet, as much of it as is kept.
+pub const CAPTURED: u64 = 600;
+
+/// Bytes, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Both ends of all flows, and their rows.
+    pub flows: u64,
+    /// The samples of flows.
+    pub samples: u64,
+    /// The samples of links.
+    pub links: u64,
+    /// Packets that did not arrive.
+    pub drops: u64,
+    /// Packets on their way.
+    pub packets: u64,
+    /// Captured packets.
+    pub captures: u64,
+    /// A kernel.
+    pub kernel: u64,
+}
+
+impl Held {
+    /// What the tables of a plan hold for sure at its end, and flows of `each` bytes.
+    pub fn at_least(plan: &Plan, each: u64) -> Self {
+        let times = |interval: tcplab_units::Duration| {
+            plan.duration.as_picos() / interval.as_picos().max(1)
+        };
+        let links = match plan.record.links {
+            OrOff::On(interval) => times(interval).saturating_mul(plan.lanes.len() as u64),
+            OrOff::Off => 0,
+        };
+        let samples = match plan.record.samples {
+            Samples::Every(interval) => times(interval).saturating_mul(lasting(plan)),
+            Samples::Ack | Samples::Off => 0,
+        };
+        Self {
+            flows: each.saturating_mul(plan.flows.len() as u64),
+            samples: samples.saturating_mul(ROW),
+            links: links.saturating_mul(ROW),
+            ..Self::default()
+        }
+    }
+
+    /// All of it.
+    pub fn total(&self) -> u64 {
+        self.parts().iter().fold(0, |total, part| total.saturating_add(part.0))
+    }
+
+    /// The largest part: its bytes, what it is, and what makes it less.
+    pub fn largest(&self) -> (u64, &'static str, &'static str) {
+        let [first, others @ ..] = self.parts();
+        others.into_iter().fold(first, |most, part| if part.0 > most.0 { part } else { most })
+    }
+
+    fn parts(&self) -> [(u64, &'static str, &'static str); 7] {
+        [
+            (self.samples, "samples of flows", "a longer interval of `record.samples`"),
+            (self.links, "samples of links", "a longer interval of `record.links`"),
+            (self.flows, "connections", "fewer `flows`"),
+            (self.drops, "dropped packets", "a shorter `duration`"),
+            (self.packets, "packets on their way", "a shorter `queue`, or a smaller `wmem`"),
+            (self.captures, "captured packets", "fewer `record.captures`"),
+            (self.kernel, "the kernel", "fewer `flows`"),
+        ]
+    }
+}
+
+/// Flows that are there to be sampled from the beginning to the end: others may end at any time, or get
+/// no connection through a crowded bottleneck.
+fn lasting(plan: &Plan) -> u64 {
+    let mut endless: BTreeMap<usize, u64> = BTreeMap::new();
+    for flow in plan.flows.iter().filter(|flow| flow.start.is_zero()) {
+        if matches!(&*flow.traffic, Traffic::Bulk(bulk) if bulk.size.is_none()) {
+            *endless.entry(flow.bottleneck).or_default() += 1;
+        }
+    }
+    let is_roomy =
+        |(lane, flows): &(usize, u64)| plan.lanes[*lane].rate.bits_per_second() / flows >= ROOMY;
+    endless.into_iter().filter(is_roomy).map(|(_, flows)| flows).sum()
+}
+
+/// Bits a second for each flow: several packets of full size.
+const ROOMY: u64 = 50_000;
+
+/// Bytes for people: `1.5 GB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size(pub u64);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let megabytes = self.0 as f64 / 1e6;
+        if megabytes < 1000.0 {
+            write!(f, "{megabytes:.0} MB")
+        } else {
+            write!(f, "{:.1} GB", megabytes / 1e3)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_part_is_named() {
+        let held = Held { samples: 3, links: 5, drops: 5, ..Held::default() };
+        assert_eq!(held.total(), 13);
+        assert_eq!(held.largest().1, "samples of links");
+        assert_eq!(Held { flows: u64::MAX, ..held }.total(), u64::MAX);
+    }
+
+    #[test]
+    fn sizes_are_in_units_of_people() {
+        assert_eq!(Size(999_400_000).to_string(), "999 MB");
+        assert_eq!(Size(2_460_000_000).to_string(), "2.5 GB");
+    }
+}
