@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from os import PathLike
@@ -17,6 +17,7 @@ from tcplab._kernels import DEFAULT_KERNEL, build_kernel
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import InMemory, RunTables, Store
+from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
 from tcplab.experiment import Experiment
@@ -33,6 +34,7 @@ def run(
     backend: str = "sim",
     kernel: str | None = None,
     progress: bool | None = None,
+    allow_read: Sequence[str | PathLike[str]] = (),
 ) -> Results:
     """Runs all that an experiment, or the file of one, asks for.
 
@@ -49,6 +51,9 @@ def run(
         kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
             `sim` boots none and refuses it.
         progress: Whether progress is shown; by default if standard error is a terminal.
+        allow_read: Files and folders of the machine that programs (traffic of the kind `command`)
+            may read, besides the machine's programs and libraries and the folder of the
+            experiment's file.
 
     Raises:
         ConfigError: The experiment cannot be run.
@@ -60,9 +65,11 @@ def run(
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
-    plans = _planned(loaded(experiment), backend, kernel, progress)
+    given = loaded(experiment)
+    plans = _planned(given, backend, kernel, progress)
     warn_of(plans)
-    work = _Work(plans, None if out is None else Store(Path(out)))
+    access = access_for(given, allow_read, out)
+    work = _Work(plans, None if out is None else Store(Path(out)), access)
     try:
         work.take_stored()
         work.run_others(workers or os.cpu_count() or 1, progress)
@@ -77,6 +84,7 @@ class _Work:
 
     plans: list[_core.Plan]
     store: Store | None
+    access: Access
     tables: dict[str, RunTables] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
     """Stored results that are computed anew: by run, what is wrong with them."""
@@ -108,6 +116,7 @@ class _Work:
         self.computed = [plan.id for plan in missing]
         if not missing:
             return
+        announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
             finish: Finish = _keep
             if self.store is not None:
@@ -116,7 +125,7 @@ class _Work:
             shown = stack.enter_context(
                 Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
             )
-            outcomes = Workers(missing, finish).outcomes(threads, shown.tick)
+            outcomes = Workers(missing, finish, self.access).outcomes(threads, shown.tick)
             with closing(outcomes):
                 for run, outcome in outcomes:
                     self.tables[run] = outcome

@@ -10,19 +10,24 @@
 //! | `records` | reads what the kernel says |
 //! | `recorder` | writes the tables |
 //! | `scratch` | keeps a guest's files while it runs |
+//! | `leavings` | reads what programs printed from these |
+//! | `walls` | says what programs may read |
 //! | `capture` | writes captured packets as pcapng |
 
 mod boot;
 mod capture;
 pub mod kernel;
 mod kernels;
+mod leavings;
 mod recorder;
 mod records;
 mod scratch;
 mod translate;
+mod walls;
 
 pub use boot::Error;
 pub use kernels::Kernels;
+pub use walls::{Access, missing as missing_walls};
 
 use kernel::Kernel;
 use tcplab_model::{Plan, Watch};
@@ -42,13 +47,16 @@ pub struct Outcome {
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Runs a plan that was not refused.
+/// Runs a plan that was not refused. Its programs, if it has any, may read what `access` says.
 ///
 /// # Errors
 /// The guest failed, hung or was stopped.
-pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error> {
+pub fn run(plan: &Plan, kernel: &Kernel, access: &Access, watch: &Watch) -> Result<Outcome, Error> {
     let abilities = Abilities::new(&kernel.release, &kernel.congestion_controls);
-    let job = translate::job(plan, abilities).expect("it was not refused");
+    let mut job = translate::job(plan, abilities).expect("it was not refused");
+    if job.flows.iter().any(boot::is_of_programs) {
+        job.programs = Some(access.programs());
+    }
     // A translation of many hosts takes seconds.
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     boot::run(plan, &job, &kernel.binary(), watch)

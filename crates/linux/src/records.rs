@@ -126,6 +126,13 @@ pub(crate) struct Drop {
 #[error("the kernel says what this version of tcplab does not understand: {0}")]
 pub(crate) struct Unreadable(String);
 
+impl Unreadable {
+    /// Something that the job has not.
+    pub fn forged(what: String) -> Self {
+        Self(what)
+    }
+}
+
 const HEADER: usize = 16;
 
 /// The bytes that have come and are not read yet.

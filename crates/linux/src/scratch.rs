@@ -2,30 +2,46 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 
 /// How the names of these folders begin.
 const PREFIX: &str = "tcplab-run-";
 
-/// A folder that is removed with this value. Its lock says that its process lives.
+/// Where a kernel's memory lies unless `$TMPDIR` says otherwise: a file system in memory.
+const MEMORY: &str = "/dev/shm";
+
+/// A folder of the user alone that is removed with this value. Its lock says that its process lives.
 #[derive(Debug)]
 pub(crate) struct Scratch {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Scratch {
     /// Makes a folder. The first one of a process removes what killed processes have left.
     pub fn new() -> io::Result<Self> {
         static LEFTOVERS: Once = Once::new();
-        LEFTOVERS.call_once(|| remove_leftovers(&std::env::temp_dir()));
+        LEFTOVERS.call_once(|| {
+            remove_leftovers(&std::env::temp_dir());
+            remove_leftovers(Path::new(MEMORY));
+        });
         Self::within(&std::env::temp_dir())
+    }
+
+    /// A folder for a kernel's memory, if that is to lie elsewhere than the guest's files.
+    pub fn of_memory() -> Option<Self> {
+        // No other file of the machine's memory is the kernel's business.
+        std::env::var_os("TMPDIR").is_none().then(|| Self::within(Path::new(MEMORY)).ok())?
     }
 
     fn within(parent: &Path) -> io::Result<Self> {
         // It has its name only once it is locked, so that nobody takes it for a leftover.
-        let made = tempfile::Builder::new().prefix(&format!(".{PREFIX}")).tempdir_in(parent)?;
+        let made = tempfile::Builder::new()
+            .prefix(&format!(".{PREFIX}"))
+            .permissions(fs::Permissions::from_mode(0o700))
+            .tempdir_in(parent)?;
         let lock = File::open(made.path())?;
         lock.try_lock()?;
         let hidden = made.path().file_name().unwrap_or_default().to_string_lossy();
@@ -33,11 +49,16 @@ impl Scratch {
         fs::rename(made.path(), &path)?;
         // What is removed is the renamed one.
         let _ = made.keep();
-        Ok(Self { path, _lock: lock })
+        Ok(Self { path, lock })
     }
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder itself, whatever its name leads to by now.
+    pub fn handle(&self) -> &File {
+        &self.lock
     }
 }
 

@@ -19,7 +19,7 @@ mod _core {
     #[pymodule_export]
     use super::errors::{ConfigError, InternalError, Interrupted, KernelError, RunError};
     #[pymodule_export]
-    use super::experiment::{Document, Plan, Watch, run};
+    use super::experiment::{Document, Plan, Watch, missing_walls, run};
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]

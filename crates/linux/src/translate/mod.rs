@@ -100,6 +100,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
                 OrOff::Off => None,
             },
         },
+        programs: None,
     })
 }
 
