@@ -23,7 +23,7 @@ use tcplab_units::Time;
 use thiserror::Error;
 
 /// The guest's program (`crates/guest`); empty where there is none.
-const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
+pub(crate) const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
 /// Where users say how long the clock of a guest may stand still, in seconds of our own.
 const PATIENCE: &str = "TCPLAB_PATIENCE";

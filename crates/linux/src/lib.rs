@@ -16,9 +16,13 @@
 
 mod boot;
 mod capture;
+#[cfg(test)]
+mod confined;
 pub mod kernel;
 mod kernels;
 mod leavings;
+#[cfg(test)]
+mod mutated;
 mod recorder;
 mod records;
 mod scratch;
