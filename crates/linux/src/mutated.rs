@@ -196,7 +196,8 @@ fn forge(records: &mut Vec<Written>, random: &mut Random) {
                 if number.is_empty() || random.up_to(1) == 0 {
                     forged.push_str(part);
                 } else {
-                    forged += &format!("{}{}", odd(random), &part[number.len()..]);
+                    forged.push_str(&odd(random).to_string());
+                    forged.push_str(&part[number.len()..]);
                 }
             }
             records[one].content = forged.into_bytes();
