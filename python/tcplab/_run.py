@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from os import PathLike
@@ -18,6 +18,7 @@ from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import InMemory, RunTables, Store
+from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
 from tcplab.experiment import Experiment
@@ -35,6 +36,7 @@ def run(
     backend: str = "sim",
     kernel: str | None = None,
     progress: bool | None = None,
+    allow_read: Sequence[str | PathLike[str]] = (),
 ) -> Results:
     """Runs all that an experiment, or the file of one, asks for.
 
@@ -54,6 +56,9 @@ def run(
         kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
             `sim` boots none and refuses it.
         progress: Whether progress is shown; by default if standard error is a terminal.
+        allow_read: Files and folders of the machine that programs (traffic of the kind `command`)
+            may read, besides the machine's programs and libraries and the folder of the
+            experiment's file.
 
     Raises:
         ConfigError: The experiment cannot be run.
@@ -66,9 +71,11 @@ def run(
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
     budget = Budget.of(memory)
-    plans = _planned(loaded(experiment), backend, kernel, progress)
+    given = loaded(experiment)
+    plans = _planned(given, backend, kernel, progress)
     warn_of(plans)
-    work = _Work(plans, None if out is None else Store(Path(out)), budget)
+    access = access_for(given, allow_read, out)
+    work = _Work(plans, None if out is None else Store(Path(out)), budget, access)
     try:
         work.take_stored()
         work.run_others(workers or os.cpu_count() or 1, progress)
@@ -84,6 +91,7 @@ class _Work:
     plans: list[_core.Plan]
     store: Store | None
     budget: Budget
+    access: Access
     tables: dict[str, RunTables] = field(default_factory=dict)
     unusable: dict[str, str] = field(default_factory=dict)
     """Stored results that are computed anew: by run, what is wrong with them."""
@@ -119,6 +127,7 @@ class _Work:
         if not missing:
             return
         threads = self.budget.threads(missing, threads)
+        announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
             finish: Finish = self._keep
             if self.store is not None:
@@ -128,7 +137,7 @@ class _Work:
                 Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
             )
             while missing:
-                workers = Workers(missing, finish, self.budget.size // threads)
+                workers = Workers(missing, finish, self.access, self.budget.size // threads)
                 with closing(workers.outcomes(threads, shown.tick)) as outcomes:
                     for run, outcome in outcomes:
                         self.tables[run] = outcome

@@ -12,6 +12,7 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._store import InMemory, RunTables
+from tcplab._walls import Access
 
 TICK_S = 0.1
 """How long Ctrl-C may go unheard."""
@@ -28,6 +29,8 @@ class Workers:
     plans: Sequence[_core.Plan]
     finish: Finish
     """Puts the tables of a run where they are to stay; called by the threads."""
+    access: Access
+    """What programs may read."""
     memory: int
     """The bytes that each run may hold."""
     too_large: list[_core.Plan] = field(default_factory=list)
@@ -97,7 +100,7 @@ class Workers:
             watch.stop()
         try:
             began = time.perf_counter()
-            frames, digest, files = _core.run(plan, watch)
+            frames, digest, files = _core.run(plan, watch, self.access.reads, self.access.hidden)
             wall_s = time.perf_counter() - began
         finally:
             del self._running[plan.id]

@@ -2,7 +2,7 @@
 
 use crate::failure::{Failure, Trying};
 use crate::{channel, clock, hosts, links, machine, programs, traffic};
-use tcplab_guest::job::{self, Job, Traffic};
+use tcplab_guest::job::{self, Job};
 
 /// Carries out the job. When this returns, there is nothing left to do but to turn the machine off.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -14,11 +14,11 @@ pub(crate) fn run() -> Result<(), Failure> {
     for (file, value) in &job.settings {
         machine::set(file, value)?;
     }
+    if let Some(spec) = &job.programs {
+        programs::prepare(spec)?;
+    }
     let hosts = hosts::make(&job.hosts)?.leak();
     links::make(job, hosts)?;
-    if job.flows.iter().any(|flow| matches!(flow.traffic, Traffic::Command { .. })) {
-        programs::prepare()?;
-    }
 
     job.flows.iter().for_each(channel::set_draws);
     let start = clock::next_start(clock::now(), 2 * job.links.len());
@@ -32,7 +32,8 @@ pub(crate) fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-fn read() -> Result<Job, Failure> {
+/// The job, as the host side left it.
+pub(crate) fn read() -> Result<Job, Failure> {
     let text = std::fs::read_to_string(job::PATH).trying(|| job::PATH.into())?;
     serde_json::from_str(&text).map_err(|error| Failure::new(job::PATH, error.to_string()))
 }

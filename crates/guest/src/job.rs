@@ -9,6 +9,17 @@ pub const PATH: &str = "/job.json";
 /// Where the guest writes reports and commands: a file of the kernel's tcplab part.
 pub const CHANNEL: &str = "/proc/tcplab";
 
+/// Where the guest puts what programs print.
+pub const OUTPUT: &str = "/output";
+
+/// The most that all programs of a run print together, in bytes.
+pub const MOST_OUTPUT: u64 = 64 << 20;
+
+/// The file of what one side of a flow of programs prints.
+pub fn output(flow: usize, side: &str) -> String {
+    format!("{OUTPUT}/{flow}-{side}.txt")
+}
+
 /// Everything that is to be done in one boot.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
@@ -25,6 +36,21 @@ pub struct Job {
     pub flows: Vec<Flow>,
     /// What the kernel records.
     pub record: Record,
+    /// Who programs are and what they see; nothing where there are none.
+    pub programs: Option<Programs>,
+}
+
+/// Who programs are and what they see of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Programs {
+    /// Their user's number, not 0.
+    pub user: u32,
+    /// Their group's number, not 0.
+    pub group: u32,
+    /// Files and folders of the machine that they may read: absolute paths.
+    pub reads: Vec<String>,
+    /// Folders within these that they see empty.
+    pub hidden: Vec<String>,
 }
 
 /// A host or router: one network namespace.

@@ -4,6 +4,7 @@
 //! program of this crate carries it out inside the booted kernel and answers with [`Report`]s.
 
 pub mod job;
+pub mod launch;
 pub mod report;
 
 pub use job::Job;

@@ -6,23 +6,33 @@
 
 mod channel;
 mod clock;
+mod confine;
 mod experiment;
 mod failure;
 mod hosts;
-mod launch;
 mod links;
 mod machine;
 mod netlink;
 mod programs;
+mod rights;
+mod start;
 mod traffic;
+mod walls;
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut words = std::env::args_os().skip(1);
-    if words.next().is_some_and(|word| word == launch::WORD) {
-        eprintln!("error: the kernel does not start: {}", launch::launch(words));
-        return ExitCode::from(2);
+    match words.next() {
+        Some(word) if word == start::WORD => {
+            eprintln!("error: the kernel does not start: {}", start::launch(words));
+            return ExitCode::from(2);
+        }
+        Some(word) if word == programs::WORD => {
+            eprintln!("tcplab: the program does not start: {}", programs::become_one(words));
+            return ExitCode::from(126);
+        }
+        _ => {}
     }
     // Anywhere else, turning the machine off would be a bad surprise.
     if std::process::id() != 1 {

@@ -1,32 +1,29 @@
-//! Programs of the machine as traffic: they see its files, read-only, and the network of a host.
+//! Programs of the machine as traffic: they run in the network of a host, behind walls
+//! ([`crate::walls`]).
 
 use crate::failure::{Failure, Trying, reason};
 use crate::hosts::Host;
-use crate::machine::{make_folder, mount_at};
+use crate::machine::{make_folder, set};
 use crate::traffic::Flow;
-use crate::{channel, clock};
-use nix::sched::{CloneFlags, unshare};
-use rustix::mount::MountFlags;
-use rustix::process::{
-    Pid, Resource, Rlimit, Signal, chdir, chroot, kill_process_group, setrlimit,
-};
-use rustix::system::sethostname;
+use crate::{channel, clock, experiment, walls};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{OFlags, fchown, fcntl_setfl};
+use rustix::process::{Gid, Pid, Signal, Uid, kill_process_group};
 use rustix::thread::set_current_timer_slack;
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::File;
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read, Write};
 use std::num::NonZeroU64;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tcplab_guest::Report;
+use tcplab_guest::job::{self, MOST_OUTPUT, OUTPUT, Programs};
 
-/// Where the machine's files are mounted.
-const MACHINE: &str = "/machine";
-const OUTPUT: &str = "/output";
-
-/// A program that prints more is ended: one that never stops for anything would fill the disk while
-/// the clock stands still.
-const LONGEST_OUTPUT: u64 = 1 << 30;
+/// The first argument of a process that becomes a program.
+pub(crate) const WORD: &str = "program";
 
 /// Linux's own, in nanoseconds.
 const USUAL_TIMER_SLACK: Option<NonZeroU64> = NonZeroU64::new(50_000);
@@ -36,8 +33,19 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"),
     ("HOME", "/tmp"),
     ("LANG", "C.UTF-8"),
-    ("USER", "root"),
+    ("USER", "program"),
 ];
+
+/// Settings of a host that give its programs what an ordinary user lacks and does no harm here:
+/// `ping`, and servers at ports below 1024.
+const HOST_SETTINGS: [(&str, &str); 2] = [
+    ("/proc/sys/net/ipv4/ping_group_range", "0 2147483647"),
+    ("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"),
+];
+
+/// The congestion controls there are, and those that an ordinary user may choose.
+const THERE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Side {
@@ -54,43 +62,64 @@ impl Side {
     }
 }
 
-/// A program that has not ended: its process group and its output.
-struct Running {
-    group: Pid,
-    output: File,
+/// The process groups of programs that have not ended.
+static RUNNING: Mutex<BTreeMap<(usize, Side), Pid>> = Mutex::new(BTreeMap::new());
+
+/// What programs print, as long as there may be more of it.
+static OUTPUTS: Mutex<Vec<Arc<Mutex<Output>>>> = Mutex::new(Vec::new());
+
+/// How many bytes all programs have printed.
+static PRINTED: AtomicU64 = AtomicU64::new(0);
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-static RUNNING: Mutex<BTreeMap<(usize, Side), Running>> = Mutex::new(BTreeMap::new());
-
-fn running() -> MutexGuard<'static, BTreeMap<(usize, Side), Running>> {
-    RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+/// What a program prints, on its way to a file of the host. The program has the pipe alone: nothing
+/// that it may write lies in the machine's file system.
+struct Output {
+    pipe: PipeReader,
+    file: File,
 }
 
-/// Makes the machine's files visible, and a place for what programs print.
-pub(crate) fn prepare() -> Result<(), Failure> {
+impl Output {
+    /// Takes what has been printed. Says whether that was all.
+    fn drain(&mut self) -> io::Result<bool> {
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            match self.pipe.read(&mut buffer) {
+                Ok(0) => return Ok(true),
+                Ok(count) => {
+                    let before = PRINTED.fetch_add(count as u64, Ordering::Relaxed);
+                    if before + count as u64 > MOST_OUTPUT {
+                        return Err(io::Error::other(format!(
+                            "programs have printed more than {} MiB together, which is the most that \
+                             is kept",
+                            MOST_OUTPUT >> 20
+                        )));
+                    }
+                    self.file.write_all(&buffer[..count])?;
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// Builds the walls and a place for what programs print. The calling thread is still in the first
+/// network namespace, where some settings are that hold for all.
+pub(crate) fn prepare(programs: &Programs) -> Result<(), Failure> {
     make_folder(OUTPUT)?;
-    let limit = Rlimit { current: Some(LONGEST_OUTPUT), maximum: Some(LONGEST_OUTPUT) };
-    setrlimit(Resource::Fsize, limit).trying(|| format!("RLIMIT_FSIZE {LONGEST_OUTPUT}"))?;
-    mount_at(MACHINE, "hostfs", MountFlags::RDONLY, Some(c"/"))?;
-    let under = |folder: &str| format!("{MACHINE}/{folder}");
-    mount_at(&under("proc"), "proc", MountFlags::empty(), None)?;
-    mount_at(&under("dev"), "devtmpfs", MountFlags::empty(), None)?;
-    for folder in ["tmp", "run", "dev/shm"] {
-        mount_at(&under(folder), "tmpfs", MountFlags::empty(), Some(c"mode=1777"))?;
-    }
-    // Shells and their scripts expect these.
-    for (name, to) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
-        let link = under(&format!("dev/{name}"));
-        std::os::unix::fs::symlink(format!("/proc/self/fd{to}"), &link).trying(|| link.clone())?;
-    }
-    Ok(())
+    let there = std::fs::read_to_string(THERE).trying(|| THERE.into())?;
+    set(ALLOWED, there.trim_end())?;
+    walls::build(programs)
 }
 
-/// Runs one side's program at its time and reports how it ended. The calling thread sees the machine's
-/// files instead of the guest's from then on.
-pub(crate) fn run(flow: Flow, side: Side, line: &str) -> Result<(), Failure> {
-    let path = format!("{OUTPUT}/{}-{}.txt", flow.number, side.name());
-    let output = File::create(&path).trying(|| path.clone())?;
+/// Runs one side's program at its time and reports how it ended.
+pub(crate) fn run(flow: Flow, side: Side, programs: &Programs) -> Result<(), Failure> {
+    let path = job::output(flow.number, side.name());
+    let file = File::create(&path).trying(|| path.clone())?;
     let host = match side {
         Side::Server => flow.server,
         Side::Client => flow.client,
@@ -98,55 +127,103 @@ pub(crate) fn run(flow: Flow, side: Side, line: &str) -> Result<(), Failure> {
     if side == Side::Client {
         clock::sleep_until(flow.at(0));
     }
-    enter(host)?;
-    let mut child = start(line, &output)?;
-    let group = Pid::from_child(&child);
-    running().insert((flow.number, side), Running { group, output });
+    host.enter()?;
+    for (file, value) in HOST_SETTINGS {
+        set(file, value)?;
+    }
+    let (pipe, writer) = io::pipe().trying(|| "a pipe".into())?;
+    // Programs may open `/dev/stdout`, which is the pipe.
+    let (user, group) = (Uid::from_raw(programs.user), Gid::from_raw(programs.group));
+    fchown(&writer, Some(user), Some(group)).trying(|| "the owner of a pipe".into())?;
+    fcntl_setfl(&pipe, OFlags::NONBLOCK).trying(|| "a pipe".into())?;
+    let mut child = start(flow.number, side, host, writer)?;
+    locked(&RUNNING).insert((flow.number, side), Pid::from_child(&child));
+    let ready = pipe.try_clone().trying(|| "a pipe".into())?;
+    let output = Arc::new(Mutex::new(Output { pipe, file }));
+    locked(&OUTPUTS).push(Arc::clone(&output));
+    std::thread::Builder::new()
+        .stack_size(64 << 10)
+        .spawn(move || pass_on(&ready, &output))
+        .trying(|| "a new thread".into())?;
     let status = child.wait().trying(|| format!("wait for the {}", side.name()))?;
-    if running().remove(&(flow.number, side)).is_some() {
+    if locked(&RUNNING).remove(&(flow.number, side)).is_some() {
         report(flow.number, side, Some(number(status)));
     }
     Ok(())
 }
 
-/// Moves the calling thread into the host, as a program is to see it.
-fn enter(host: &Host) -> Result<(), Failure> {
-    let name = &host.name;
-    let own = CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS | CloneFlags::CLONE_NEWUTS;
-    unshare(own).trying(|| format!("{name}: unshare"))?;
-    host.enter()?;
-    sethostname(name.as_bytes()).trying(|| format!("hostname {name}"))?;
-    // What is below /sys is of the network of whoever mounts it: each program has its own.
-    mount_at(&format!("{MACHINE}/sys"), "sysfs", MountFlags::empty(), None)?;
-    // Programs are to sleep as they do anywhere else.
-    set_current_timer_slack(USUAL_TIMER_SLACK).trying(|| "PR_SET_TIMERSLACK".into())?;
-    chroot(MACHINE).trying(|| format!("chroot {MACHINE}"))?;
-    chdir("/").trying(|| "chdir /".into())
+/// Passes on what is printed, as it comes.
+fn pass_on(ready: &PipeReader, output: &Mutex<Output>) {
+    loop {
+        // Any error shows when the pipe is read.
+        poll(&mut [PollFd::new(ready, PollFlags::IN)], None).ok();
+        match locked(output).drain() {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(error) => channel::fail(&reason(error)),
+        }
+    }
 }
 
-fn start(line: &str, output: &File) -> Result<Child, Failure> {
-    let handle = || output.try_clone().trying(|| "output".into());
-    Command::new("/bin/sh")
-        .args(["-c", line])
+/// Starts a process that becomes the program: once behind the walls, there is no way back.
+fn start(flow: usize, side: Side, host: &Host, output: PipeWriter) -> Result<Child, Failure> {
+    let nothing = walls::nothing()?;
+    let error = output.try_clone().trying(|| "a pipe".into())?;
+    Command::new("/proc/self/exe")
+        .args([WORD, &flow.to_string(), side.name(), &host.name])
         .env_clear()
-        .envs(ENVIRONMENT)
         .process_group(0)
-        .stdin(Stdio::null())
-        .stdout(handle()?)
-        .stderr(handle()?)
+        .stdin(nothing)
+        .stdout(output)
+        .stderr(error)
         .spawn()
-        .trying(|| "/bin/sh".into())
+        .trying(|| "a process".into())
+}
+
+/// Becomes the program of this flow and side, on the host of this name. Returns only if that fails.
+pub(crate) fn become_one(mut words: impl Iterator<Item = OsString>) -> Failure {
+    let mut word = || words.next().unwrap_or_default().to_string_lossy().into_owned();
+    let (flow, side, host) = (word(), word(), word());
+    match behind_walls(&flow, &side, &host) {
+        Err(failure) => failure,
+        Ok(line) => {
+            let error =
+                Command::new("/bin/sh").args(["-c", &line]).env_clear().envs(ENVIRONMENT).exec();
+            Failure::new("/bin/sh", reason(error))
+        }
+    }
+}
+
+/// Moves behind the walls. Gives the command line.
+fn behind_walls(flow: &str, side: &str, host: &str) -> Result<String, Failure> {
+    let job = experiment::read()?;
+    let nowhere = || Failure::new(job::PATH, "no such program");
+    let flow = flow.parse().ok().and_then(|number: usize| job.flows.get(number));
+    let Some(job::Traffic::Command { server, client }) = flow.map(|flow| &flow.traffic) else {
+        return Err(nowhere());
+    };
+    let line = if side == Side::Server.name() { server } else { client };
+    // Programs are to sleep as they do anywhere else.
+    set_current_timer_slack(USUAL_TIMER_SLACK).trying(|| "PR_SET_TIMERSLACK".into())?;
+    walls::enter(host, job.programs.as_ref().ok_or_else(nowhere)?)?;
+    Ok(line.clone())
 }
 
 /// Ends what still runs.
 pub(crate) fn end() {
-    for ((flow, side), program) in std::mem::take(&mut *running()) {
+    let running = std::mem::take(&mut *locked(&RUNNING));
+    for group in running.values() {
         // It may have ended this instant, and that is as well.
-        kill_process_group(program.group, Signal::KILL).ok();
-        // Or what it printed would be lost with the machine's memory.
-        if let Err(error) = program.output.sync_all() {
+        kill_process_group(*group, Signal::KILL).ok();
+    }
+    for output in locked(&OUTPUTS).iter() {
+        let mut output = locked(output);
+        // What is not written now would be lost with the machine's memory.
+        if let Err(error) = output.drain().and_then(|_| output.file.sync_all()) {
             channel::fail(&format!("{OUTPUT}: {}", reason(error)));
         }
+    }
+    for (flow, side) in running.into_keys() {
         report(flow, side, None);
     }
 }

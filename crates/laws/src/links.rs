@@ -108,7 +108,7 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
             }
 
             let waiting = if lane.waits_after_sent { queue[1] } else { 0 };
-            let left = (sent_bytes[row] - waiting) as f64;
+            let left = sent_bytes[row].saturating_sub(waiting) as f64;
             let rounding = sent_packets[row] as f64 * lane.rounding;
             let ahead = left - lane.capacity.until(times[row]);
             let excess = ahead - lane.least - lane.mtu - rounding - lane.late;

@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::files;
+use crate::leavings::Leavings;
 use crate::recorder::Recorder;
 use crate::records::{Content, Stream, Tick};
 use crate::scratch::Scratch;
@@ -17,13 +18,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use tcplab_guest::job::{Flow, Job, Traffic};
-use tcplab_guest::{Report, job};
+use tcplab_guest::{Report, job, launch};
 use tcplab_model::{Plan, Watch};
 use tcplab_units::Time;
 use thiserror::Error;
 
 /// The guest's program (`crates/guest`); empty where there is none.
-const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
+pub(crate) const GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest"));
 
 /// Where users say how long the clock of a guest may stand still, in seconds of our own.
 const PATIENCE: &str = "TCPLAB_PATIENCE";
@@ -35,6 +36,10 @@ const PROGRAMS_STEP_NS: u32 = 1000;
 
 /// How much of the console is kept for messages.
 const LAST_LINES: usize = 12;
+
+/// How a line of the console begins that every kernel behind walls says: it tries out terminals of the
+/// machine, which are not for it.
+const NO_TERMINALS: &str = "check_one_sigio failed";
 
 /// Why there is no result.
 #[derive(Debug, Error)]
@@ -96,6 +101,16 @@ pub enum Error {
     /// The stream of records is broken.
     #[error(transparent)]
     Unreadable(Box<dyn std::error::Error + Send + Sync>),
+    /// What the guest left of a program's output is no file, or too much.
+    #[error("the output of the {side} of {flow}: {error}")]
+    Output {
+        /// The flow's name.
+        flow: String,
+        /// `server` or `client`.
+        side: String,
+        /// What is wrong with it.
+        error: io::Error,
+    },
 }
 
 /// Boots, watches and ends a kernel.
@@ -109,12 +124,14 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
         move |error: io::Error| Error::Host { what, error }
     };
     let root = Scratch::new().map_err(host("no folder for the guest's files"))?;
+    let memory = Scratch::of_memory();
     let place = root.path().display();
     let unwritten = format!("the guest's files cannot be written to {place} ($TMPDIR)");
     prepare(root.path(), job).map_err(host(&unwritten))?;
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     let (reader, writer) = io::pipe().map_err(host("no pipe to the kernel"))?;
-    let mut guest = Guest::boot(kernel, root.path(), (job, plan.seed), writer)
+    let memory = memory.as_ref().map_or(root.path(), Scratch::path);
+    let mut guest = Guest::boot(kernel, [root.path(), memory], (job, plan.seed), writer)
         .map_err(host(&format!("the kernel {} does not start", kernel.display())))?;
     let mut recorder = Recorder::new(plan, job);
     let ended = listen(&mut guest, reader.into(), patience, watch, &mut recorder);
@@ -122,7 +139,7 @@ pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Resul
     ended?;
     let exits = recorder.take_exits();
     let mut outcome = recorder.finish();
-    collect_output(plan, job, root.path(), exits, &mut outcome)?;
+    collect_output(plan, job, &root, exits, &mut outcome)?;
     Ok(outcome)
 }
 
@@ -169,16 +186,21 @@ struct Guest {
 impl Guest {
     fn boot(
         kernel: &Path,
-        root: &Path,
+        [root, folder_of_memory]: [&Path; 2],
         (job, seed): (&Job, u64),
         stream: io::PipeWriter,
     ) -> io::Result<Self> {
         let memory = memory_mib(job);
         let step = if job.flows.iter().any(is_of_programs) { PROGRAMS_STEP_NS } else { 0 };
         let _alone = alone();
-        // Our own program starts the kernel, so that it dies with this thread whatever happens.
+        let reads = job.programs.iter().flat_map(|programs| &programs.reads);
+        // Our own program starts the kernel, so that it dies with this thread whatever happens, and
+        // behind walls.
         let mut process = Command::new(root.join("init"))
-            .arg("launch")
+            .arg(launch::WORD)
+            .arg(folder_of_memory)
+            .args(reads)
+            .arg(launch::END_OF_READS)
             .arg(kernel)
             .arg(format!("mem={memory}M"))
             // Without a name of its own, UML adds that of a device, and older kernels look for it.
@@ -193,7 +215,8 @@ impl Guest {
             .args(["panic=-1", "quiet", "loglevel=4", "tcplab.stream=0"])
             .arg(format!("tcplab.step={step}"))
             .env_clear()
-            .envs(std::env::var_os("TMPDIR").map(|folder| ("TMPDIR", folder)))
+            // Where the kernel puts its memory.
+            .env("TMPDIR", folder_of_memory)
             .stdin(Stdio::from(stream))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -236,6 +259,7 @@ fn last_lines((stdout, stderr): (Option<impl Read>, Option<impl Read + Send + 's
         }
         let text = String::from_utf8_lossy(&text);
         let lines = text.lines().map(str::trim_end).filter(|line| !line.is_empty());
+        let lines = lines.filter(|line| !line.starts_with(NO_TERMINALS));
         lines.map(String::from).collect()
     }
     let errors = thread::spawn(move || read(stderr));
@@ -260,7 +284,9 @@ fn listen(
     let mut quiet = 0;
     let (mut begin, mut reached) = (None, 0);
     loop {
-        let since = |begin: Option<u64>| begin.map_or(0, |begin| reached - begin) * 1000;
+        let since = |begin: Option<u64>| {
+            begin.map_or(0, |begin| u64::saturating_sub(reached, begin).saturating_mul(1000))
+        };
         watch.reach(Time::from_picos(since(begin))).map_err(|_| Error::Stopped)?;
         let tenth = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
         let mut polled = [PollFd::new(&file, PollFlags::IN)];
@@ -290,13 +316,13 @@ fn listen(
                 _ => {}
             }
             reached = reached.max(record.time);
-            recorder.take(record);
+            recorder.take(record).map_err(|error| Error::Unreadable(error.into()))?;
         }
         watch.hold(recorder.held()).map_err(|_| Error::Stopped)?;
     }
 }
 
-fn is_of_programs(flow: &Flow) -> bool {
+pub(crate) fn is_of_programs(flow: &Flow) -> bool {
     matches!(flow.traffic, Traffic::Command { .. })
 }
 
@@ -304,18 +330,23 @@ fn is_of_programs(flow: &Flow) -> bool {
 fn collect_output(
     plan: &Plan,
     job: &Job,
-    root: &Path,
+    root: &Scratch,
     mut exits: BTreeMap<(usize, String), Option<i32>>,
     outcome: &mut Outcome,
 ) -> Result<(), Error> {
     let stems = files::outputs(plan);
+    if job.programs.is_none() {
+        return Ok(());
+    }
+    let mut leavings = Leavings::of(root.handle(), job::OUTPUT);
     for (number, flow) in job.flows.iter().enumerate() {
         let Traffic::Command { server, client } = &flow.traffic else { continue };
         let stem = stems[number].as_deref().unwrap_or_default();
         let name = &plan.flows[number].name;
         for (side, command) in [("server", server), ("client", client)] {
-            let output =
-                fs::read(root.join(format!("output/{number}-{side}.txt"))).unwrap_or_default();
+            let output = leavings
+                .read(&job::output(number, side))
+                .map_err(|error| Error::Output { flow: name.clone(), side: side.into(), error })?;
             let status = exits.remove(&(number, side.to_string())).flatten();
             if let Some(status) = status.filter(|&status| status != 0) {
                 let output = String::from_utf8_lossy(&output);

@@ -11,20 +11,29 @@
 //! | `recorder` | writes the tables |
 //! | `scratch` | keeps a guest's files while it runs |
 //! | [`files`] | the names of the files that a run leaves beside its tables |
+//! | `leavings` | reads what programs printed from these |
+//! | `walls` | says what programs may read |
 //! | `capture` | writes captured packets as pcapng |
 
 mod boot;
 mod capture;
+#[cfg(test)]
+mod confined;
 pub mod files;
 pub mod kernel;
 mod kernels;
+mod leavings;
+#[cfg(test)]
+mod mutated;
 mod recorder;
 mod records;
 mod scratch;
 mod translate;
+mod walls;
 
 pub use boot::Error;
 pub use kernels::Kernels;
+pub use walls::{Access, missing as missing_walls};
 
 use kernel::Kernel;
 use tcplab_model::memory::Held;
@@ -63,13 +72,16 @@ pub fn least_memory(plan: &Plan) -> Held {
     Held { kernel, ..Held::at_least(plan, FLOW_BYTES) }
 }
 
-/// Runs a plan that was not refused.
+/// Runs a plan that was not refused. Its programs, if it has any, may read what `access` says.
 ///
 /// # Errors
 /// The guest failed, hung or was stopped.
-pub fn run(plan: &Plan, kernel: &Kernel, watch: &Watch) -> Result<Outcome, Error> {
+pub fn run(plan: &Plan, kernel: &Kernel, access: &Access, watch: &Watch) -> Result<Outcome, Error> {
     let abilities = Abilities::new(&kernel.release, &kernel.congestion_controls);
-    let job = translate::job(plan, abilities).expect("it was not refused");
+    let mut job = translate::job(plan, abilities).expect("it was not refused");
+    if job.flows.iter().any(boot::is_of_programs) {
+        job.programs = Some(access.programs());
+    }
     // A translation of many hosts takes seconds.
     watch.reach(Time::ZERO).map_err(|_| Error::Stopped)?;
     boot::run(plan, &job, &kernel.binary()?, watch)

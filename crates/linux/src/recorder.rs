@@ -3,7 +3,9 @@
 use crate::Outcome;
 use crate::capture::Capture;
 use crate::files;
-use crate::records::{Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick};
+use crate::records::{
+    Content, Drop, Internals, LaneState, Record, Sample, Socket, Summary, Tick, Unreadable,
+};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tcplab_guest::job::{Job, Traffic};
@@ -88,6 +90,9 @@ struct Dropped {
     reason: String,
 }
 
+/// The lane of packets that are on none (`TCPLAB_NO_LANE`).
+const NO_LANE: u32 = u32::MAX;
+
 /// How the kernel part of this backend calls a loss on the wire.
 const LOST: &str = "LOST_ON_THE_WIRE";
 
@@ -138,14 +143,18 @@ impl<'a> Recorder<'a> {
     }
 
     /// Takes in a record.
-    pub fn take(&mut self, record: Record) {
+    ///
+    /// # Errors
+    /// It speaks of a flow, a connection or a lane that is not of the job: the guest is not as it was
+    /// started.
+    pub fn take(&mut self, record: Record) -> Result<(), Unreadable> {
         let Record { time, id, content } = record;
         // Sockets appear before the beginning too: programs may talk as soon as they are there.
         let after = self.begin.map(|begin| time.saturating_sub(begin));
         match content {
             Content::Tick(Tick::Begin) => self.begin = Some(time),
             Content::Tick(_) => {}
-            Content::Report(report) => self.report(report),
+            Content::Report(report) => self.report(report)?,
             Content::Socket(socket) => self.socket(id, after.unwrap_or(0), socket),
             Content::Summary(summary) => self.summary(id, after.unwrap_or(0), summary),
             Content::Sample(sample) => {
@@ -154,24 +163,53 @@ impl<'a> Recorder<'a> {
                 }
             }
             Content::Lane(state) => {
+                self.known_lane(id)?;
                 if let Some(time) = after {
                     self.lane(id as usize, time, &state);
                 }
             }
             Content::Drop(drop) => {
+                if id != NO_LANE {
+                    self.known_lane(id)?;
+                }
                 if let Some(time) = after {
                     self.drop(id as usize, time, &drop);
                 }
             }
             Content::Packet { length, bytes } => {
+                self.known_lane(id)?;
                 if let Some(time) = after {
                     self.capture.add(id, time, length, bytes);
                 }
             }
         }
+        Ok(())
     }
 
-    fn report(&mut self, report: Report) {
+    fn known_lane(&self, id: u32) -> Result<(), Unreadable> {
+        if (id as usize) < self.lanes.len() {
+            return Ok(());
+        }
+        Err(Unreadable::forged(format!("lane {id}, where there are {}", self.lanes.len())))
+    }
+
+    /// A flow's number and that of one of its connections or sessions.
+    fn known_part(&self, flow: usize, number: usize) -> Result<(), Unreadable> {
+        let Some(known) = self.job.flows.get(flow) else {
+            let flows = self.job.flows.len();
+            return Err(Unreadable::forged(format!("flow {flow}, where there are {flows}")));
+        };
+        match known.traffic.parts() {
+            Some(parts) if number < parts => Ok(()),
+            Some(parts) => Err(Unreadable::forged(format!(
+                "connection {number} of flow {flow}, which has {parts}"
+            ))),
+            // The kernel tells of connections of programs, not the guest.
+            None => Err(Unreadable::forged(format!("a connection of flow {flow}, of programs"))),
+        }
+    }
+
+    fn report(&mut self, report: Report) -> Result<(), Unreadable> {
         match report {
             Report::Failed { .. } => {}
             Report::Connection {
@@ -184,16 +222,24 @@ impl<'a> Recorder<'a> {
                 error,
                 ..
             } => {
+                self.known_part(flow, number)?;
                 let told = Told { start, received, complete, datagrams, error };
                 self.connections.entry((flow, number)).or_default().told = Some(told);
             }
             Report::Session { flow, number, port } => {
+                self.known_part(flow, number)?;
                 self.clients.insert((self.job.flows[flow].client.address, port), (flow, number));
             }
             Report::Exited { flow, side, status } => {
+                let has_programs = flow < self.job.flows.len() && self.is_of_programs(flow);
+                if !has_programs || !["server", "client"].contains(&side.as_str()) {
+                    let what = format!("the program {side:?} of flow {flow}");
+                    return Err(Unreadable::forged(what));
+                }
                 self.exits.insert((flow, side), status);
             }
         }
+        Ok(())
     }
 
     fn socket(&mut self, id: u32, time: u64, socket: Socket) {
@@ -388,6 +434,11 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    fn packet_hops(&self) -> u64 {
+        let arrived = self.lanes.iter().map(|lane| lane.seen.arrived_packets);
+        arrived.fold(0, u64::saturating_add)
+    }
+
     /// How the programs of flows ended, by flow and side.
     pub fn take_exits(&mut self) -> BTreeMap<(usize, String), Option<i32>> {
         std::mem::take(&mut self.exits)
@@ -416,7 +467,7 @@ impl<'a> Recorder<'a> {
             seed: plan.seed,
             repetition: plan.repetition,
             simulated_s: plan.duration.as_secs_f64(),
-            packet_hops: self.lanes.iter().map(|lane| lane.seen.arrived_packets).sum(),
+            packet_hops: self.packet_hops(),
             swept: &plan.swept,
         });
         let mut files = Vec::new();
@@ -534,11 +585,13 @@ impl Lane {
     /// Where the packets are that had entered it at the end of the experiment.
     fn totals(&self) -> LaneTotals {
         let state = &self.seen;
+        // What a kernel that counts wrong says breaks the laws; that is found later.
+        let late = self.late_dropped + self.late_lost;
         LaneTotals {
-            entered: state.entered_packets - self.late_dropped - self.late_lost,
+            entered: state.entered_packets.saturating_sub(late),
             arrived: state.arrived_packets,
-            dropped: state.dropped_packets - self.late_dropped,
-            lost: state.lost_packets - self.late_lost,
+            dropped: state.dropped_packets.saturating_sub(self.late_dropped),
+            lost: state.lost_packets.saturating_sub(self.late_lost),
             queued: state.queue_packets,
             in_transit: state.transit_packets,
         }

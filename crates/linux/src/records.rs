@@ -126,6 +126,13 @@ pub(crate) struct Drop {
 #[error("the kernel says what this version of tcplab does not understand: {0}")]
 pub(crate) struct Unreadable(String);
 
+impl Unreadable {
+    /// Something that the job has not.
+    pub fn forged(what: String) -> Self {
+        Self(what)
+    }
+}
+
 const HEADER: usize = 16;
 
 /// The bytes that have come and are not read yet.
@@ -161,7 +168,8 @@ impl Stream {
 
 fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
     let mut fields = Fields(bytes);
-    let needed = [0, 0, 0, 16, 80, 128, 136, 48, 8];
+    // There is no kind 0.
+    let needed = [usize::MAX, 0, 0, 16, 80, 128, 136, 48, 8];
     if needed.get(usize::from(kind)).is_none_or(|&needed| bytes.len() < needed) {
         return Err(Unreadable(format!("a record of kind {kind} with {} bytes", bytes.len())));
     }
@@ -351,7 +359,12 @@ mod tests {
 
     #[test]
     fn what_is_not_a_record_is_said() {
-        for bytes in [record(99, 0, 0, &[]), record(4, 0, 0, &[1, 2]), record(1, 0, 0, b"{}")] {
+        for bytes in [
+            record(99, 0, 0, &[]),
+            record(0, 0, 0, &[]),
+            record(4, 0, 0, &[1, 2]),
+            record(1, 0, 0, b"{}"),
+        ] {
             let mut stream = Stream::default();
             stream.extend(&bytes);
             assert!(stream.next().is_err());

@@ -9,23 +9,31 @@ use std::sync::Once;
 /// How the names of these folders begin.
 const PREFIX: &str = "tcplab-run-";
 
-/// What is in such a folder.
-const ROOT: &str = "root";
+/// Where a kernel's memory lies unless `$TMPDIR` says otherwise: a file system in memory.
+const MEMORY: &str = "/dev/shm";
 
-/// A folder that is removed with this value. Its lock says that its process lives.
+/// A folder of the user alone that is removed with this value. Its lock says that its process lives.
 #[derive(Debug)]
 pub(crate) struct Scratch {
-    outer: PathBuf,
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Scratch {
     /// Makes a folder. The first one of a process removes what killed processes have left.
     pub fn new() -> io::Result<Self> {
         static LEFTOVERS: Once = Once::new();
-        LEFTOVERS.call_once(|| remove_leftovers(&std::env::temp_dir()));
+        LEFTOVERS.call_once(|| {
+            remove_leftovers(&std::env::temp_dir());
+            remove_leftovers(Path::new(MEMORY));
+        });
         Self::within(&std::env::temp_dir())
+    }
+
+    /// A folder for a kernel's memory, if that is to lie elsewhere than the guest's files.
+    pub fn of_memory() -> Option<Self> {
+        // No other file of the machine's memory is the kernel's business.
+        std::env::var_os("TMPDIR").is_none().then(|| Self::within(Path::new(MEMORY)).ok())?
     }
 
     fn within(parent: &Path) -> io::Result<Self> {
@@ -40,24 +48,24 @@ impl Scratch {
                 && lock.try_lock().is_ok()
                 && is_at(&lock, made.path())
             {
-                // Users of the guest must get through its root, whom nobody of the host is.
-                let root = made.path().join(ROOT);
-                fs::create_dir(&root)?;
-                fs::set_permissions(&root, fs::Permissions::from_mode(0o755))?;
-                return Ok(Self { outer: made.keep(), path: root, _lock: lock });
+                return Ok(Self { path: made.keep(), lock });
             }
         }
     }
 
-    /// The folder that the guest sees as its root.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder itself, whatever its name leads to by now.
+    pub fn handle(&self) -> &File {
+        &self.lock
     }
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        fs::remove_dir_all(&self.outer).ok();
+        fs::remove_dir_all(&self.path).ok();
     }
 }
 
@@ -101,7 +109,7 @@ mod tests {
         let foreign = parent.path().join(format!("{PREFIX}foreign"));
         fs::create_dir(&foreign).unwrap();
         let is_foreign = std::os::unix::fs::chown(&foreign, Some(65_533), None).is_ok();
-        let mode = fs::metadata(&living.outer).unwrap().mode();
+        let mode = fs::metadata(&living.path).unwrap().mode();
         assert_eq!(mode & 0o777, 0o700);
         let another = parent.path().join("another");
         fs::create_dir(&another).unwrap();
@@ -111,7 +119,7 @@ mod tests {
         assert!(another.exists());
         assert_eq!(foreign.exists(), is_foreign);
         fs::remove_dir_all(foreign).ok();
-        let path = living.outer.clone();
+        let path = living.path.clone();
         drop(living);
         assert!(!path.exists());
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 1);

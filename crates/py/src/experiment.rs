@@ -4,12 +4,13 @@ use crate::errors;
 use crate::frames::{Frame, frame};
 use crate::own;
 use pyo3::prelude::*;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
 use tcplab_linux::kernel::Error as KernelError;
-use tcplab_linux::{Kernels, Outcome};
+use tcplab_linux::{Access, Kernels, Outcome};
 use tcplab_model::memory::Held;
-use tcplab_model::{Backend, Mistakes, Problem, Profile, from_json, from_toml};
+use tcplab_model::{Backend, Mistakes, Problem, Profile, Traffic, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
@@ -252,6 +253,19 @@ impl Plan {
         self.warnings.clone()
     }
 
+    /// The programs that the plan starts: the flow, the host, `server` or `client`, the command line.
+    #[getter]
+    fn commands(&self) -> Vec<(String, String, &'static str, String)> {
+        let programs = |flow: &tcplab_model::FlowPlan| {
+            let Traffic::Command(command) = &*flow.traffic else { return Vec::new() };
+            let one = |node: usize, side, line: &String| {
+                (flow.name.clone(), self.plan.nodes[node].clone(), side, line.clone())
+            };
+            vec![one(flow.from, "server", &command.server), one(flow.to, "client", &command.client)]
+        };
+        self.plan.flows.iter().flat_map(programs).collect()
+    }
+
     fn to_json(&self) -> PyResult<String> {
         serde_json::to_string(&*self.plan)
             .map_err(|error| pyo3::exceptions::PyRuntimeError::new_err(error.to_string()))
@@ -289,12 +303,25 @@ impl Watch {
     }
 }
 
-/// Runs a plan and checks what came out; gives its tables by name, the digest of them all, and further files by name.
+/// The walls around a kernel's process that this machine lacks.
 #[pyfunction]
-pub(crate) fn run(py: Python<'_>, plan: &Plan, watch: &Watch) -> PyResult<Left> {
+pub(crate) fn missing_walls() -> Vec<&'static str> {
+    tcplab_linux::missing_walls()
+}
+
+/// Runs a plan, whose programs may read `reads` but see `hidden` empty, and checks what came out; gives its tables by name, the digest of them all, and further files by name.
+#[pyfunction]
+#[pyo3(signature = (plan, watch, reads=vec![], hidden=vec![]))]
+pub(crate) fn run(
+    py: Python<'_>,
+    plan: &Plan,
+    watch: &Watch,
+    reads: Vec<PathBuf>,
+    hidden: Vec<PathBuf>,
+) -> PyResult<Left> {
     let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
     py.detach(move || {
-        let ran = run_and_check(&plan, &watch);
+        let ran = run_and_check(&plan, &Access { reads, hidden }, &watch);
         // Whatever the run says of it, this is why it stopped.
         ran.map_err(|error| errors::out_of_memory(&plan, &watch).unwrap_or(error))
     })
@@ -303,9 +330,13 @@ pub(crate) fn run(py: Python<'_>, plan: &Plan, watch: &Watch) -> PyResult<Left> 
 /// What a run leaves, as Python takes it.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
-fn run_and_check(plan: &tcplab_model::Plan, watch: &Arc<tcplab_model::Watch>) -> PyResult<Left> {
+fn run_and_check(
+    plan: &tcplab_model::Plan,
+    access: &Access,
+    watch: &Arc<tcplab_model::Watch>,
+) -> PyResult<Left> {
     let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
-        run_on_linux(plan, watch)?
+        run_on_linux(plan, access, watch)?
     } else {
         if tcplab_sim::version(plan) != plan.version {
             return Err(errors::registered_anew());
@@ -326,9 +357,13 @@ fn run_and_check(plan: &tcplab_model::Plan, watch: &Arc<tcplab_model::Watch>) ->
     Ok((frames, tables.digest(), files))
 }
 
-fn run_on_linux(plan: &tcplab_model::Plan, watch: &tcplab_model::Watch) -> PyResult<Outcome> {
+fn run_on_linux(
+    plan: &tcplab_model::Plan,
+    access: &Access,
+    watch: &tcplab_model::Watch,
+) -> PyResult<Outcome> {
     let kernels = Kernels::open(None).map_err(|error| errors::kernel(&error))?;
     let kernel = kernels.kernel_for(plan).filter(|_| kernels.version(plan) == plan.version);
     let kernel = kernel.ok_or_else(|| errors::kernel_changed(plan))?;
-    tcplab_linux::run(plan, kernel, watch).map_err(|error| errors::run(&error))
+    tcplab_linux::run(plan, kernel, access, watch).map_err(|error| errors::run(&error))
 }

@@ -22,7 +22,7 @@ mod _core {
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
     };
     #[pymodule_export]
-    use super::experiment::{Document, Plan, Watch, run};
+    use super::experiment::{Document, Plan, Watch, missing_walls, run};
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]

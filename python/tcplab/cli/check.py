@@ -9,6 +9,7 @@ from typing import Any
 
 import tcplab
 from tcplab._core import Plan
+from tcplab._walls import commands_of
 from tcplab._warnings import warn_of
 from tcplab.cli import _network
 from tcplab.cli._text import LEFT, Column, folded, table
@@ -56,6 +57,11 @@ def run(args: argparse.Namespace) -> None:
     if variants > 1:
         print("\nHosts, links and flows of the first variant:")
     print(f"\n{_network.hosts(first)}\n\n{_network.links(first)}\n\n{_network.flows(first)}\n")
+    if commands := commands_of(plans):
+        shown, left_out = folded([[command] for command in commands], MOST_RUNS)
+        print("programs that would run:")
+        print("\n".join(f"  {command}" for (command,) in shown))
+        print(f"  ... and {left_out} more\n" if left_out else "")
     paths = [path for path, _ in plans[0].swept]
     heads = [Column("run", LEFT), Column("seed"), *(Column(path, LEFT) for path in paths)]
     rows = [[plan.id, str(plan.seed), *(value for _, value in plan.swept)] for plan in plans]

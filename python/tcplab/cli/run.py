@@ -20,6 +20,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
+    parser.add_argument(
+        "--allow-read",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="what programs may read too, besides the machine's and the experiment's folder; "
+        "may be given several times",
+    )
 
 
 def run(args: argparse.Namespace) -> None:
@@ -38,6 +46,7 @@ def run(args: argparse.Namespace) -> None:
         backend=args.on,
         kernel=args.kernel,
         progress=False if args.quiet else None,
+        allow_read=args.allow_read,
     )
     elapsed_s = time.monotonic() - began
     print(_outcome.table(results), flush=True)

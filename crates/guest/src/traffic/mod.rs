@@ -95,9 +95,10 @@ pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
                 run(flow, move || udp::receive(flow, stream));
                 run(flow, move || udp::send(flow, stream));
             }
-            Traffic::Command { server, client } => {
-                for (side, line) in [(Side::Server, server), (Side::Client, client)] {
-                    in_new_thread(move || or_fail(flow, programs::run(flow, side, line)));
+            Traffic::Command { .. } => {
+                let spec = job.programs.as_ref().expect("it is there where programs are");
+                for side in [Side::Server, Side::Client] {
+                    in_new_thread(move || or_fail(flow, programs::run(flow, side, spec)));
                 }
             }
         }

@@ -110,6 +110,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
                 OrOff::Off => None,
             },
         },
+        programs: None,
     })
 }
 

@@ -1,0 +1,199 @@
+//! The walls around a kernel as a process of the machine: Landlock and seccomp, where the machine has
+//! them. They hold even if a program takes over the guest's kernel.
+
+use crate::rights;
+use landlock::{
+    ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetCreatedAttr, Scope,
+    path_beneath_rules,
+};
+use nix::libc;
+use rustix::thread::{CapabilitySet, secure_computing_mode};
+use seccompiler::{
+    BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter,
+    SeccompRule, TargetArch, apply_filter,
+};
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::ffi::OsString;
+use std::path::Path;
+
+/// The newest rules that are asked for; older machines apply what they know of them.
+const NEWEST: ABI = ABI::V9;
+
+/// What the dynamic linker of the kernel's process needs. It is linked to the C library alone.
+const LIBRARIES: [&str; 6] =
+    ["/usr/lib", "/usr/lib64", "/lib", "/lib64", "/nix/store", "/etc/ld.so.cache"];
+
+/// What a kernel may see and change.
+pub(crate) struct Needs<'a> {
+    /// Its program.
+    pub kernel: &'a Path,
+    /// The folders that it writes to: the run's, and that of its memory.
+    pub writes: [&'a Path; 2],
+    /// What programs in it may read.
+    pub reads: &'a [OsString],
+}
+
+/// Confines the calling process and all that it executes. Missing walls are no error: the host side
+/// has looked for them, and says so.
+pub(crate) fn confine(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
+    // What is left serves runs by root in folders of other users; Landlock holds for it too.
+    let kept = CapabilitySet::DAC_READ_SEARCH;
+    rights::bound(kept)?;
+    rights::keep(kept)?;
+    restrict_files(needs)?;
+    if secure_computing_mode().is_ok() {
+        apply_filter(&filter(refused()?, libc::EPERM)?)?;
+        // The C library then uses `clone`, whose flags can be looked at.
+        apply_filter(&filter(BTreeMap::from([(libc::SYS_clone3, vec![])]), libc::ENOSYS)?)?;
+    }
+    Ok(())
+}
+
+/// Files, TCP, signals and abstract sockets: all that Landlock knows is refused, but for these files.
+fn restrict_files(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
+    let read = AccessFs::from_read(NEWEST);
+    // No links, FIFOs or devices: what a run leaves is files, folders and the kernel's own socket.
+    let write = read
+        | AccessFs::WriteFile
+        | AccessFs::Truncate
+        | AccessFs::MakeReg
+        | AccessFs::MakeDir
+        | AccessFs::MakeSock
+        | AccessFs::RemoveFile
+        | AccessFs::RemoveDir;
+    let both = AccessFs::ReadFile | AccessFs::WriteFile;
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()?
+        .add_rules(path_beneath_rules([needs.kernel], AccessFs::Execute | AccessFs::ReadFile))?
+        .add_rules(path_beneath_rules(LIBRARIES, read))?
+        .add_rules(path_beneath_rules(needs.reads, read))?
+        .add_rules(path_beneath_rules(needs.writes, write))?
+        .add_rules(path_beneath_rules(["/proc/cpuinfo"], AccessFs::ReadFile))?
+        .add_rules(path_beneath_rules(["/dev/null"], both))?
+        .restrict_self()?;
+    Ok(())
+}
+
+/// System calls that no kernel of ours makes, and that reach beyond files: the network, the machine's
+/// own kernel, other processes, the owners and modes of files. What User-Mode Linux makes of
+/// `ptrace`, memory and signals differs between versions, so the list names what is refused.
+const REFUSED: &[i64] = &[
+    libc::SYS_connect,
+    libc::SYS_listen,
+    libc::SYS_sendto,
+    libc::SYS_sendmmsg,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_chmod,
+    libc::SYS_fchmodat,
+    libc::SYS_fchmodat2,
+    libc::SYS_chown,
+    libc::SYS_fchown,
+    libc::SYS_lchown,
+    libc::SYS_fchownat,
+    libc::SYS_setxattr,
+    libc::SYS_lsetxattr,
+    libc::SYS_fsetxattr,
+    libc::SYS_removexattr,
+    libc::SYS_lremovexattr,
+    libc::SYS_fremovexattr,
+    libc::SYS_utime,
+    libc::SYS_utimes,
+    libc::SYS_futimesat,
+    libc::SYS_utimensat,
+    libc::SYS_truncate,
+    libc::SYS_mknod,
+    libc::SYS_mknodat,
+    libc::SYS_link,
+    libc::SYS_linkat,
+    libc::SYS_symlink,
+    libc::SYS_symlinkat,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    libc::SYS_pidfd_open,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_pidfd_send_signal,
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_quotactl,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+    libc::SYS_adjtimex,
+    libc::SYS_clock_adjtime,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_iopl,
+    libc::SYS_ioperm,
+    libc::SYS_syslog,
+    libc::SYS_fanotify_init,
+];
+
+/// Namespaces that a process may be cloned into.
+const NAMESPACES: [i32; 7] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWNET,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWCGROUP,
+];
+
+/// The system calls that are refused, and with which arguments.
+fn refused() -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+    let with = |argument, compared, value: u64| {
+        let condition = SeccompCondition::new(argument, SeccompCmpArgLen::Dword, compared, value)?;
+        SeccompRule::new(vec![condition])
+    };
+    let mut rules: BTreeMap<_, _> = REFUSED.iter().map(|&call| (call, vec![])).collect();
+    // Sockets but those of the machine itself, of which the kernel makes one that nobody connects to.
+    rules.insert(libc::SYS_socket, vec![with(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)?]);
+    // Older kernels change the mode of their memory's file to this one.
+    rules.insert(libc::SYS_fchmod, vec![with(1, SeccompCmpOp::Ne, 0o777)?]);
+    let cloned = NAMESPACES.map(|flag| {
+        let flag = flag as u64;
+        with(0, SeccompCmpOp::MaskedEq(flag), flag)
+    });
+    rules.insert(libc::SYS_clone, cloned.into_iter().collect::<Result<_, _>>()?);
+    Ok(rules)
+}
+
+/// Refuses these system calls with this error, and allows all others.
+fn filter(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    error: i32,
+) -> Result<BpfProgram, seccompiler::BackendError> {
+    let refuse = SeccompAction::Errno(error as u32);
+    SeccompFilter::new(rules, SeccompAction::Allow, refuse, TargetArch::x86_64)?.try_into()
+}

@@ -1,0 +1,121 @@
+"""What programs of an experiment may read of the machine, and saying so."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcplab import _core
+from tcplab._warnings import warn
+
+if TYPE_CHECKING:
+    from tcplab.experiment import Experiment
+
+SYSTEM = "the machine's programs and libraries"
+
+OWN = tuple(map(Path, ("/dev", "/proc", "/sys")))
+"""These, and all below, programs have of their own."""
+
+OWN_AND_WRITTEN = tuple(map(Path, ("/tmp", "/run")))
+"""These programs have of their own too, but folders of the machine can be shown below."""
+
+MOST_COMMANDS = 6
+"""So many command lines are shown before a run; `tcplab check` shows more."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What programs may read, besides the machine's programs and libraries."""
+
+    reads: tuple[Path, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """Folders within these that they see empty."""
+    left_out: Path | None = None
+    """The folder of the experiment's file, if it holds too much to be read by default."""
+
+    def __str__(self) -> str:
+        text = " and ".join([SYSTEM, *map(str, self.reads)])
+        if self.left_out is not None:
+            text += (
+                f", not {self.left_out}, where the experiment lies: other files lie there too "
+                "(--allow-read FOLDER)"
+            )
+        return text
+
+
+def access_for(
+    experiment: Experiment,
+    allow_read: Sequence[str | PathLike[str]],
+    out: str | PathLike[str] | None,
+) -> Access:
+    """What programs of an experiment may read: the folder of its file, and what is named.
+
+    Raises:
+        ConfigError: Something that is named cannot be shown.
+    """
+    named = tuple(_named(path) for path in allow_read)
+    source = experiment.__dict__.get("_source")
+    if source is None:
+        return Access(named)
+    folder = Path(source.name).parent.resolve()
+    if not _is_shown(folder):
+        return Access(named, left_out=folder)
+    # Results beside the experiment are of other experiments too.
+    hidden = [folder / "results", *([] if out is None else [Path(out).resolve()])]
+    inside = tuple(path for path in hidden if folder in path.parents)
+    return Access((folder, *named), inside)
+
+
+def announce(plans: Sequence[_core.Plan], access: Access, *, show: bool) -> None:
+    """Says which programs are about to run and what they may read; warns of walls that lack."""
+    commands = commands_of(plans)
+    if not commands:
+        return
+    if show:
+        more = len(commands) - MOST_COMMANDS
+        lines = commands[:MOST_COMMANDS] + ([f"... and {more} more"] if more > 0 else [])
+        text = "\n".join(["programs of this experiment:", *(f"  {line}" for line in lines)])
+        print(f"{text}\nthey may read {access}", file=sys.stderr, flush=True)
+    if missing := _core.missing_walls():
+        warn(
+            f"this machine has no {' and no '.join(missing)}: only the guest's kernel is between "
+            "the experiment's programs and your files (see the page Security of the documentation)"
+        )
+
+
+def commands_of(plans: Sequence[_core.Plan]) -> list[str]:
+    """The command lines of all plans, each once."""
+    said = (f"{side} on {host}: {line}" for plan in plans for _, host, side, line in plan.commands)
+    return list(dict.fromkeys(said))
+
+
+def _named(path: str | PathLike[str]) -> Path:
+    """A file or folder that the user names, as the guest is to show it."""
+    found = Path(path).resolve()
+    said = f"{os.fspath(path)!r} cannot be read by programs"
+    if not found.exists():
+        raise _core.ConfigError(f"{said}: there is no such file or folder")
+    if found == Path("/"):
+        raise _core.ConfigError(f"{said}: it is the whole machine; name the folders they need")
+    if found in OWN_AND_WRITTEN or _is_own(found):
+        raise _core.ConfigError(f"{said}: they have a {found} of their own")
+    if not str(found).isprintable():
+        raise _core.ConfigError(f"{said}: its name has characters that cannot be printed")
+    return found
+
+
+def _is_own(path: Path) -> bool:
+    return any(own == path or own in path.parents for own in OWN)
+
+
+def _is_shown(folder: Path) -> bool:
+    """Whether a folder is an experiment's alone, as far as can be told."""
+    private = [Path.home().resolve(), Path(tempfile.gettempdir()).resolve(), *OWN_AND_WRITTEN]
+    holds_others = any(folder == other or folder in other.parents for other in private)
+    return not holds_others and not _is_own(folder) and str(folder).isprintable()
