@@ -42,6 +42,7 @@ mod lines;
 mod mistake;
 mod origin;
 mod plan;
+mod printable;
 mod profile;
 mod read;
 mod resolve;
@@ -56,6 +57,7 @@ pub use backend::{Backend, Stopped, Watch};
 pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
+pub use printable::printable;
 pub use profile::Setting;
 pub use schema::{
     AckCounting, CongestionControl, CutBase, Ecn, Experiment, Flavour, Keepalive, Loss, Memory,

@@ -4,7 +4,7 @@ use pyo3::exceptions::{PyException, PyValueError};
 use pyo3::{PyErr, create_exception};
 use std::fmt::Write;
 use tcplab_laws::Broken;
-use tcplab_model::{Mistake, Mistakes, Plan, Stopped};
+use tcplab_model::{Mistake, Mistakes, Plan, Stopped, printable};
 
 create_exception!(
     tcplab,
@@ -42,7 +42,7 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<
 
 /// A mistake or warning, behind the name of its file if it came from one.
 pub(crate) fn line(mistake: &Mistake, file: Option<&str>) -> String {
-    let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
+    let file = file.map(|file| format!("{}: ", printable(file))).unwrap_or_default();
     format!("{file}{}", Mistakes::from(mistake.clone()))
 }
 
