@@ -34,6 +34,7 @@ fuzz: $(VENV)/installed
 fmt: $(VENV)/installed
 	cargo fmt
 	$(BIN)/python scripts/generate.py
+	$(BIN)/python scripts/third_party.py
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
 
