@@ -8,7 +8,7 @@ With `--sim`, experiments of the whole schema run on `sim` alone, each twice: no
 a law, hang, or have another digest the second time.
 
 With `--reader`, mutated texts of experiments are read, and nothing is run: none may panic, hang, or
-take more than 1 GB of memory.
+take more than 4 GB of memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fuzz.page import table, write
 from fuzz.shrink import prune, shrink
 from parity.traces import report
 
-MOST_MEMORY = 1 << 30
+MOST_MEMORY = 4 << 30
 """Bytes of address space for the reader, and for Cargo before it."""
 
 ERRORS = (lab.ConfigError, lab.RunError, lab.KernelError)
