@@ -25,6 +25,8 @@ mod process;
 mod recipe;
 mod request;
 mod source;
+#[cfg(test)]
+mod source_mutated;
 mod tools;
 
 pub use cache::{Cache, Kernel};
