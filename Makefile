@@ -3,7 +3,8 @@
 # make bench  measure speed and memory, against ns-3 where it can be installed
 # make parity compare the simulator's TCP with the kernel's; ARGS="--cell cubic" or --help
 # make fuzz   compare them on random experiments; ARGS="--count 1000 --seed 7" or --help;
-#             the simulator alone, with the whole schema: ARGS="--sim --count 100000 --seed 1"
+#             the simulator alone, with the whole schema: ARGS="--sim --count 100000 --seed 1";
+#             the reader of experiments, with mutated texts: ARGS="--reader --count 1000000"
 # make fmt    format all sources and write generated files anew
 
 VENV := .venv
@@ -34,6 +35,7 @@ fuzz: $(VENV)/installed
 fmt: $(VENV)/installed
 	cargo fmt
 	$(BIN)/python scripts/generate.py
+	$(BIN)/python scripts/third_party.py
 	$(BIN)/ruff check --fix --quiet .
 	$(BIN)/ruff format --quiet .
 

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import Self
 
+from tcplab._core import printable
+
 PATIENCE_S = 2.0
 """What ends sooner needs no progress shown."""
 
@@ -83,9 +85,9 @@ class _Display:
         from rich.progress import Progress as Bars  # noqa: PLC0415
 
         self._bars = Bars(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(),
-            TextColumn("{task.fields[amount]}"),
+            TextColumn("{task.fields[amount]}", markup=False),
             TimeRemainingColumn(),
             console=Console(stderr=True, force_terminal=True),
             transient=True,
@@ -94,6 +96,7 @@ class _Display:
         self._bars.start()
 
     def update(self, what: str, done: float, total: float | None, amount: str) -> None:
+        what, amount = printable(what), printable(amount)
         self._bars.update(self._task, completed=done, total=total, description=what, amount=amount)
 
     def restart(self) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
+from tcplab._core import printable
 from tcplab._experiment import loaded
 from tcplab._kernels import DEFAULT_KERNEL, build_kernel
 from tcplab._memory import Budget
@@ -170,7 +171,8 @@ def _planned(
             if progress is not False:
                 why = "is of another version of tcplab" if found else "is not there yet"
                 said = f"the kernel {DEFAULT_KERNEL} {why}; building it, which takes some minutes"
-                print(said, file=sys.stderr, flush=True)
+                sys.stderr.write(printable(said) + "\n")
+                sys.stderr.flush()
             build_kernel(progress=progress)
             plans = experiment.plans(backend, kernel=kernel)
     return plans

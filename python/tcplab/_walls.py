@@ -79,9 +79,11 @@ def announce(plans: Sequence[_core.Plan], access: Access, *, show: bool) -> None
         return
     if show:
         more = len(commands) - MOST_COMMANDS
-        lines = commands[:MOST_COMMANDS] + ([f"... and {more} more"] if more > 0 else [])
+        lines = [_core.printable(line) for line in commands[:MOST_COMMANDS]]
+        lines += [f"... and {more} more"] if more > 0 else []
         text = "\n".join(["programs of this experiment:", *(f"  {line}" for line in lines)])
-        print(f"{text}\nthey may read {access}", file=sys.stderr, flush=True)
+        sys.stderr.write(f"{text}\nthey may read {_core.printable(str(access))}\n")
+        sys.stderr.flush()
     if missing := _core.missing_walls():
         warn(
             f"this machine has no {' and no '.join(missing)}: only the guest's kernel is between "

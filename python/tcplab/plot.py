@@ -9,17 +9,19 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 from collections.abc import Sequence
 from glob import escape
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import altair as alt
 import polars as pl
 
 from tcplab._compare import Comparison
+from tcplab._core import printable
 from tcplab._results import Results
 from tcplab._series import thin
 
@@ -38,6 +40,8 @@ LINK_COLOURS = ("#595959", "#E69F00", "#56B4E9", "#009E73")
 
 DASHES = ([1, 0], [6, 3], [2, 2])
 """When the colours are used up, lines are dashed."""
+
+ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
 
 MOST_FLOWS = 10
 MOST_LINKS = 4
@@ -130,7 +134,7 @@ def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
         return image.getvalue()
     text = io.StringIO()
     if kind == ".html":
-        chart.save(text, format="html", inline=True)
+        chart.save(text, format="html", inline=True, json_kwds={"cls": _Embedded})
     elif kind == ".svg":
         chart.save(text, format="svg")
     else:
@@ -163,6 +167,14 @@ def _lives(process: int) -> bool:
     return True
 
 
+class _Embedded(json.JSONEncoder):
+    """JSON for the script of a page: no text in it can end the script or begin a comment."""
+
+    def encode(self, o: Any) -> str:
+        """Spells out whatever a reader of HTML looks for. In JSON it is in texts alone."""
+        return super().encode(o).translate(ESCAPED)
+
+
 def _chosen(results: Results, run: str | None) -> str:
     known = [plan.id for plan in results.plans]
     if run is not None and run not in known:
@@ -179,7 +191,8 @@ def _title(results: Results, run: str, note: str) -> alt.TitleParams:
         number = [plan.id for plan in results.plans].index(run) + 1
         seed = f"seed {about['seed']}"
         subtitle.append(", ".join([f"run {number} of {len(results.plans)}", *said, seed]))
-    return alt.TitleParams(about["experiment"], subtitle=[*subtitle, *([note] if note else [])])
+    subtitle += [note] if note else []
+    return alt.TitleParams(printable(about["experiment"]), subtitle=[*map(printable, subtitle)])
 
 
 def _cwnd(results: Results, run: str) -> tuple[alt.Chart, str]:
@@ -226,11 +239,13 @@ def _lines(
     palette: Sequence[str] = COLOURS,
 ) -> alt.Chart:
     """A line for each label, told apart by colour and, if there are many, by dashes."""
+    shown = {label: printable(label) for label in labels}
     thinned = thin(points.select(by, "time_s", y), by=by, y=y)
+    thinned = thinned.with_columns(pl.col(by).replace(shown))
     colours = [palette[number % len(palette)] for number in range(len(labels))]
     dashes = [DASHES[number // len(palette) % len(DASHES)] for number in range(len(labels))]
     about = alt.Legend(title=legend, symbolType="stroke", symbolStrokeWidth=2, labelLimit=220)
-    sort = list(labels)
+    sort = list(shown.values())
     chart = alt.Chart(alt.InlineData(values=thinned.to_dicts())).mark_line(strokeWidth=1.3)
     lines: alt.Chart = chart.encode(
         color=alt.Color(f"{by}:N", scale=alt.Scale(domain=sort, range=colours), legend=about),

@@ -6,12 +6,17 @@ first difference; with `--shrink` it first looks for the smallest experiment tha
 
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
+
+With `--reader`, mutated texts of experiments are read, and nothing is run: none may panic, hang, or
+take more than 4 GB of memory.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -23,6 +28,9 @@ from fuzz.draw import KINDS, Plain, draw
 from fuzz.page import table, write
 from fuzz.shrink import prune, shrink
 from parity.traces import report
+
+MOST_MEMORY = 4 << 30
+"""Bytes of address space for the reader, and for Cargo before it."""
 
 ERRORS = (lab.ConfigError, lab.RunError, lab.KernelError)
 
@@ -46,13 +54,28 @@ def main() -> None:
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="of sim's stack only"
     )
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
+    parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
+    if args.reader:
+        sys.exit(only_the_reader(args))
     if args.sim:
         sys.exit(only_sim(args))
     if args.case is None:
         survey(args)
     else:
         detail(args)
+
+
+def only_the_reader(args: argparse.Namespace) -> int:
+    """Runs the test of the reader with as many texts; gives the exit status."""
+    build = ["cargo", "test", "--quiet", "--package", "tcplab-model", "--test", "model"]
+    subprocess.run([*build, "--no-run"], check=True)
+    environment = {"TCPLAB_FUZZ": str(args.count), "TCPLAB_FUZZ_SEED": str(args.seed)}
+    return subprocess.run(
+        ["prlimit", f"--as={MOST_MEMORY}", *build, "mutated", "--", "--nocapture"],
+        env={**os.environ, **environment},
+        check=False,
+    ).returncode
 
 
 def survey(args: argparse.Namespace) -> None:

@@ -157,7 +157,7 @@ def parking_lot(random: Random) -> Plain:
 
 
 def two_hosts(random: Random) -> Plain:
-    """Flows between the same two hosts, over one to three links that may be slower on the way back."""
+    """Flows between the same two hosts, over one to three links, maybe slower on the way back."""
     path = Bottleneck.draw(random)
     hops = random.randint(1, 3)
     settings = path.settings() | {"delay": f"{path.rtt_ms / 2 / hops:.6g} ms"}

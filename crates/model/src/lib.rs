@@ -43,6 +43,7 @@ pub mod memory;
 mod mistake;
 mod origin;
 mod plan;
+mod printable;
 mod profile;
 mod read;
 mod resolve;
@@ -57,6 +58,7 @@ pub use backend::{Backend, Stopped, Watch};
 pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
+pub use printable::printable;
 pub use profile::Setting;
 pub use schema::{
     AckCounting, CongestionControl, CutBase, Ecn, Experiment, Flavour, Keepalive, Loss, Memory,

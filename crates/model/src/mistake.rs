@@ -1,5 +1,6 @@
 //! Mistakes in an experiment: where, and what is allowed there.
 
+use crate::printable;
 use crate::suggest::or_known;
 use serde::{Serialize, Serializer};
 use std::fmt;
@@ -174,10 +175,13 @@ fn available(have: &[String]) -> String {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.at.is_empty() {
-            return self.problem.fmt(f);
-        }
-        write!(f, "{}: {}", self.at, self.problem)
+        let text = if self.at.is_empty() {
+            self.problem.to_string()
+        } else {
+            format!("{}: {}", self.at, self.problem)
+        };
+        // A mistake quotes what was written, whatever that is, and takes one line.
+        f.write_str(&printable(&text))
     }
 }
 

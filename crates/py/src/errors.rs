@@ -5,7 +5,7 @@ use pyo3::{PyErr, create_exception};
 use std::fmt::Write;
 use tcplab_laws::Broken;
 use tcplab_model::memory::{Held, Size};
-use tcplab_model::{Mistake, Mistakes, Plan, Stopped, Watch};
+use tcplab_model::{Mistake, Mistakes, Plan, Stopped, Watch, printable};
 
 create_exception!(
     tcplab,
@@ -44,7 +44,7 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<
 
 /// A mistake or warning, behind the name of its file if it came from one.
 pub(crate) fn line(mistake: &Mistake, file: Option<&str>) -> String {
-    let file = file.map(|file| format!("{file}: ")).unwrap_or_default();
+    let file = file.map(|file| format!("{}: ", printable(file))).unwrap_or_default();
     format!("{file}{}", Mistakes::from(mistake.clone()))
 }
 

@@ -28,6 +28,8 @@ mod _core {
     #[pymodule_export]
     use super::kernels::{Kernel, build_kernel, kernels, remove_kernel};
     #[pymodule_export]
+    use super::lists::printable;
+    #[pymodule_export]
     use super::lists::{Algorithm, algorithms, columns, profile, profiles, schema};
     #[pymodule_export]
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};

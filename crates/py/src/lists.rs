@@ -87,3 +87,10 @@ pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
 pub(crate) fn schema() -> String {
     tcplab_model::schema().to_string()
 }
+
+/// Text as it may be shown, with everything spelled out that a reader cannot see.
+#[pyfunction]
+pub(crate) fn printable(text: &Bound<'_, pyo3::types::PyString>) -> String {
+    // Names of files may have bytes that are no text.
+    tcplab_model::printable(&text.to_string_lossy()).into_owned()
+}

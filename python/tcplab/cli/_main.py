@@ -8,7 +8,6 @@ after SIGHUP.
 
 from __future__ import annotations
 
-import argparse
 import io
 import os
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 
 from tcplab import ConfigError, InternalError, KernelError, RunError, TcplabWarning, __version__
 from tcplab.cli import _signals, check, compare, explain, kernel, listing, run, schema, verify
+from tcplab.cli._say import Parser, say
 
 COMMANDS = [run, compare, check, verify, listing, explain, kernel, schema]
 
@@ -30,9 +30,7 @@ INTERNAL = 70
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; gives the exit status."""
-    parser = argparse.ArgumentParser(
-        prog="tcplab", description="A laboratory for transport performance."
-    )
+    parser = Parser(prog="tcplab", description="A laboratory for transport performance.")
     parser.add_argument("--version", action="version", version=f"tcplab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
@@ -57,17 +55,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _refuse(str(error))
     except (KernelError, RunError) as error:
         # Several lines are what a compiler or a kernel says.
-        print(f"error: {error}", file=sys.stderr)
+        say(f"error: {error}", file=sys.stderr)
         return REFUSED
     except InternalError as error:
-        print(f"internal error: {error}", file=sys.stderr)
+        say(f"internal error: {error}", file=sys.stderr)
         return INTERNAL
     except OSError as error:
         return _refuse(_reason(error))
     except KeyboardInterrupt as interrupt:
         # After SIGHUP there may be no terminal to write to.
         with suppress(OSError):
-            print(str(interrupt) or "interrupted", file=sys.stderr)
+            say(str(interrupt) or "interrupted", file=sys.stderr)
         return _signals.exit_status()
     return status
 
@@ -82,7 +80,7 @@ def _shown_warnings() -> Iterator[None]:
             plainly(message, category, *place, **more)
         elif str(message) not in shown:
             shown.add(str(message))
-            print(f"warning: {message}", file=sys.stderr, flush=True)
+            say(f"warning: {message}", file=sys.stderr, flush=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", TcplabWarning)
@@ -92,7 +90,7 @@ def _shown_warnings() -> Iterator[None]:
 
 def _refuse(message: str) -> int:
     for line in message.split("\n"):
-        print(f"error: {line}", file=sys.stderr)
+        say(f"error: {line}", file=sys.stderr)
     return REFUSED
 
 

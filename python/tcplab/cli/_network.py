@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from tcplab._core import printable
 from tcplab.cli._text import LEFT, WIDTH, Column, table
 
 SHOWN = 3
@@ -31,8 +32,8 @@ def hosts(plan: Plan) -> str:
 
 def _names(names: Sequence[str]) -> str:
     if len(names) <= MOST_HOSTS + 1:
-        return ", ".join(names)
-    return ", ".join(names[:MOST_HOSTS]) + f", ... and {len(names) - MOST_HOSTS} more"
+        return printable(", ".join(names))
+    return printable(", ".join(names[:MOST_HOSTS])) + f", ... and {len(names) - MOST_HOSTS} more"
 
 
 def links(plan: Plan) -> str:

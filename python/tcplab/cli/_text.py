@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.cells import cell_len, chop_cells
+
+from tcplab._core import printable
 
 LEFT, RIGHT = "<", ">"
 
@@ -25,6 +27,9 @@ class Column:
 
 def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int = WIDTH) -> str:
     """A table with aligned columns. If it is too wide, the last column of text is broken."""
+    # A cell is one line: a line break in a name must not begin another row.
+    columns = [replace(column, name=printable(column.name)) for column in columns]
+    rows = [[printable(cell) for cell in row] for row in rows]
     heads = [[column.name for column in columns]]
     if any(column.unit for column in columns):
         heads.append([column.unit for column in columns])

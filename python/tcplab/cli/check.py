@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import tcplab
-from tcplab._core import Plan
+from tcplab._core import Plan, printable
 from tcplab._walls import commands_of
 from tcplab._warnings import warn_of
 from tcplab.cli import _network
+from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column, folded, table
 
 NAME = "check"
@@ -50,25 +51,26 @@ def run(args: argparse.Namespace) -> None:
     first: dict[str, Any] = json.loads(plans[0].to_json())
     repetitions = sum(plan.swept == plans[0].swept for plan in plans)
     variants = len(plans) // repetitions
-    print(f"{first['experiment']}: {_number(variants, repetitions)}, {first['duration']} each")
-    print(f"runs on {' and '.join(runs_on)}")
+    name = printable(first["experiment"])
+    say(f"{name}: {_number(variants, repetitions)}, {first['duration']} each")
+    say(f"runs on {' and '.join(runs_on)}")
     for refusal in refusals:
-        print(f"\n{refusal}")
+        say(f"\n{refusal}")
     if variants > 1:
-        print("\nHosts, links and flows of the first variant:")
-    print(f"\n{_network.hosts(first)}\n\n{_network.links(first)}\n\n{_network.flows(first)}\n")
+        say("\nHosts, links and flows of the first variant:")
+    say(f"\n{_network.hosts(first)}\n\n{_network.links(first)}\n\n{_network.flows(first)}\n")
     if commands := commands_of(plans):
         shown, left_out = folded([[command] for command in commands], MOST_RUNS)
-        print("programs that would run:")
-        print("\n".join(f"  {command}" for (command,) in shown))
-        print(f"  ... and {left_out} more\n" if left_out else "")
+        say("programs that would run:")
+        say("\n".join(f"  {printable(command)}" for (command,) in shown))
+        say(f"  ... and {left_out} more\n" if left_out else "")
     paths = [path for path, _ in plans[0].swept]
     heads = [Column("run", LEFT), Column("seed"), *(Column(path, LEFT) for path in paths)]
     rows = [[plan.id, str(plan.seed), *(value for _, value in plan.swept)] for plan in plans]
     shown, left_out = folded(rows, MOST_RUNS)
-    print(table(heads, shown))
+    say(table(heads, shown))
     if left_out:
-        print(f"... and {left_out} more runs")
+        say(f"... and {left_out} more runs")
 
 
 def _number(variants: int, repetitions: int) -> str:

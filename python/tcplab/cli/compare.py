@@ -11,6 +11,7 @@ import polars as pl
 
 import tcplab
 from tcplab.cli import _arguments, _chart, _text
+from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column
 
 NAME = "compare"
@@ -60,12 +61,12 @@ def run(args: argparse.Namespace) -> None:
         progress=False if args.quiet else None,
     )
     elapsed_s = time.monotonic() - began
-    print(table(comparison), flush=True)
+    say(table(comparison), flush=True)
     _chart.save(lambda: tcplab.plot.compare(comparison), chart)
     if not args.quiet:
         runs = sum(len(results.plans) for results in comparison.results.values())
         said = f"\n{runs} runs in {elapsed_s:.2f} s\ntables  {out}\nchart   {chart}"
-        print(said, file=sys.stderr)
+        say(said, file=sys.stderr)
 
 
 def table(comparison: tcplab.Comparison) -> str:

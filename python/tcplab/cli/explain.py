@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 import tcplab
+from tcplab.cli._say import say
 
 NAME = "explain"
 HELP = "say what a congestion control does, and what its parameters and presets mean"
@@ -17,4 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints its page."""
-    print(tcplab.explain(args.cc))
+    say(tcplab.explain(args.cc))

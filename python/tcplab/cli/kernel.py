@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import tcplab
+from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column, table
 
 NAME = "kernel"
@@ -102,15 +103,13 @@ def _build(args: argparse.Namespace) -> None:
         outcome = f"was built in {time.monotonic() - began:.0f} s"
         if kernel.name in before:
             outcome += " and replaces another"
-    print(
-        f"kernel {kernel.name} (Linux {kernel.release}, {kernel.hz} Hz) {outcome}", file=sys.stderr
-    )
+    say(f"kernel {kernel.name} (Linux {kernel.release}, {kernel.hz} Hz) {outcome}", file=sys.stderr)
 
 
 def _list() -> None:
     kernels = tcplab.kernels()
     if not kernels:
-        print("there are none; `tcplab kernel build` makes one", file=sys.stderr)
+        say("there are none; `tcplab kernel build` makes one", file=sys.stderr)
         return
     heads = [
         Column("name", LEFT),
@@ -133,7 +132,7 @@ def _list() -> None:
     ]
     if not any(kernel.is_outdated for kernel in kernels):
         heads, rows = [*heads[:3], *heads[4:]], [[*row[:3], *row[4:]] for row in rows]
-    print(table(heads, rows))
+    say(table(heads, rows))
 
 
 def _at_least_one(text: str) -> int:

@@ -8,6 +8,7 @@ import json
 import polars as pl
 
 import tcplab
+from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, RIGHT, Column, table
 
 NAME = "list"
@@ -35,13 +36,13 @@ def run(args: argparse.Namespace) -> None:
         raise tcplab.ConfigError("--explain: explains profiles: tcplab list profiles --explain ...")
     match args.what:
         case "columns":
-            print(_plain(tcplab.columns()))
+            say(_plain(tcplab.columns()))
         case "profiles" if args.explain is not None:
-            print(_plain(tcplab.profile(args.explain)))
+            say(_plain(tcplab.profile(args.explain)))
         case "profiles":
-            print(_plain(tcplab.profiles()))
+            say(_plain(tcplab.profiles()))
         case _:
-            print(_algorithms())
+            say(_algorithms())
 
 
 def _plain(frame: pl.DataFrame) -> str:

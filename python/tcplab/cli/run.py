@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tcplab
 from tcplab.cli import _arguments, _chart, _outcome
+from tcplab.cli._say import say
 
 NAME = "run"
 HELP = "run an experiment file: print a table, save all tables and a chart"
@@ -49,7 +50,7 @@ def run(args: argparse.Namespace) -> None:
         allow_read=args.allow_read,
     )
     elapsed_s = time.monotonic() - began
-    print(_outcome.table(results), flush=True)
+    say(_outcome.table(results), flush=True)
     _chart.save(lambda: tcplab.plot.overview(results), chart)
     if not args.quiet:
-        print(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)
+        say(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)

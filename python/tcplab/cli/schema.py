@@ -6,6 +6,7 @@ import argparse
 import json
 
 import tcplab
+from tcplab.cli._say import say
 
 NAME = "schema"
 HELP = "print the JSON Schema of experiment files"
@@ -17,4 +18,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(_args: argparse.Namespace) -> None:
     """Prints the schema."""
-    print(json.dumps(tcplab.schema(), indent=2))
+    say(json.dumps(tcplab.schema(), indent=2))

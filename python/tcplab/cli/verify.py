@@ -7,7 +7,9 @@ from itertools import groupby
 from pathlib import Path
 
 import tcplab
+from tcplab._core import printable
 from tcplab.cli import _arguments
+from tcplab.cli._say import say
 
 NAME = "verify"
 HELP = "check stored results: against their digest, against the laws, and by running them again"
@@ -38,8 +40,8 @@ def run(args: argparse.Namespace) -> int:
     for folder, findings in groupby(checked.findings, key=lambda finding: finding.folder):
         wrong += 1
         said = (str(finding).removeprefix(f"{folder}: ") for finding in findings)
-        print(f"{folder}: {'; '.join(said)}")
+        say(f"{printable(str(folder))}: {'; '.join(said)}")
     number = len(checked.runs)
     runs = "1 run" if number == 1 else f"{number} runs"
-    print(f"{runs} checked, {wrong} wrong")
+    say(f"{runs} checked, {wrong} wrong")
     return FOUND if wrong else 0

@@ -30,6 +30,8 @@ mod process;
 mod recipe;
 mod request;
 mod source;
+#[cfg(test)]
+mod source_mutated;
 mod tools;
 mod walls;
 

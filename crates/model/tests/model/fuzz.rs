@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tcplab_model::{from_json, from_toml};
 
 /// An experiment in which most keys occur.
-const RICH: &str = r#"
+pub const RICH: &str = r#"
 name = "rich"
 duration = "60 s"
 seed = 3

@@ -9,6 +9,8 @@ mod ids;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]
+mod mutated;
+#[cfg(test)]
 mod plans;
 #[cfg(test)]
 mod schema;
