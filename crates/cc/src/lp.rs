@@ -193,7 +193,8 @@ impl LowPriority {
 
     /// Looks for early congestion (`tcp_lp_pkts_acked`).
     fn look(&mut self, flow: &FlowState, ack: &Ack, timestamps: Timestamps) {
-        let now = jiffies(flow.now) as u32;
+        // What our own clock of timestamps shows: one at the beginning, and never zero.
+        let now = jiffies(flow.now) as u32 + 1;
         if ack.rtt.is_some_and(|rtt| micros(rtt) > 0) {
             self.delays.take(timestamps);
         }

@@ -313,7 +313,8 @@ pub struct RateSample {
     pub lost: u64,
 }
 
-/// The timestamps of an ACK, each in milliseconds of the clock of the end that set it.
+/// The timestamps of an ACK, each in milliseconds of the clock of the end that set it. Clocks show one when
+/// the experiment begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
     /// When the ACK left the receiver.
