@@ -90,6 +90,10 @@ pub struct LowPriority {
     is_inferring: bool,
 }
 
+/// What clocks of timestamps show at the beginning, more than ours: hosts have been up for two seconds, and
+/// where the receiver's clock seems fast, only our own counts.
+const BOOTED: u32 = 1999;
+
 /// How fast the receiver's clock of timestamps runs. All in 32 bits, as timestamps have.
 #[derive(Clone, Copy, Debug, Default)]
 struct RemoteClock {
@@ -144,7 +148,8 @@ impl Delays {
     /// Takes the timestamps of an ACK (`tcp_lp_rtt_sample`).
     fn take(&mut self, Timestamps { sent, echoed }: Timestamps) {
         // Timestamps have 32 bits.
-        let (sent, echoed) = ((sent as u32).wrapping_add(self.offset), echoed as u32);
+        let [sent, echoed] = [sent, echoed].map(|shown| (shown as u32).wrapping_add(BOOTED));
+        let sent = sent.wrapping_add(self.offset);
         self.remote.take(sent, echoed);
         let Some(delay) = self.remote.delay(sent, echoed) else { return };
         self.min = self.min.min(delay);
