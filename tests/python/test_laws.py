@@ -57,10 +57,10 @@ def test_nothing_is_kept_of_a_run_that_breaks_a_law(
         "import json\n"
         "from tcplab import _core, _workers\n"
         "run = _core.run\n"
-        "def broken(plan, watch):\n"
+        "def broken(plan, *others):\n"
         "    changed = json.loads(plan.to_json())\n"
         "    changed['flows'][0]['base_rtt'] = '2 s'\n"
-        "    return run(_core.Plan.from_json(json.dumps(changed)), watch)\n"
+        "    return run(_core.Plan.from_json(json.dumps(changed)), *others)\n"
         "_core.run = broken\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -82,6 +82,16 @@ fn the_delay_is_what_the_clocks_differ_by() {
 }
 
 #[test]
+fn beside_a_clock_that_seems_fast_only_our_own_counts_from_when_it_booted() {
+    // tcp_lp_owd_calculator: LP_RESOL / remote_hz is 0 above 1000 Hz, so rcv_tsval counts nothing. Our clock
+    // shows 2000 + 59 ms when ours would show 60, the kernel's having booted two seconds before.
+    let mut delays = Delays::new(7);
+    delays.take(Timestamps { sent: 100, echoed: 50 });
+    delays.take(Timestamps { sent: 120, echoed: 60 });
+    assert_eq!((delays.remote.hz, delays.min), (2000, 2059_u32.wrapping_neg()));
+}
+
+#[test]
 fn without_timestamps_it_is_reno() {
     let mut cc = lp("{}");
     for _ in 0..5 {
