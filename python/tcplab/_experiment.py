@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -14,6 +15,9 @@ from tcplab._values import Value, from_plain, to_plain
 
 if TYPE_CHECKING:
     from tcplab.experiment import Experiment
+
+MOST_BYTES = 64_000_000
+"""Of an experiment's file: a million flows, one by one, have half of that."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def load(path: str | PathLike[str]) -> Experiment:
     from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = _content(Path(path)).decode("utf-8")
     except UnicodeDecodeError:
         raise _core.ConfigError(f"{path}: this is not a text file (UTF-8)") from None
     # Names that are not text are shown as far as they are.
@@ -83,6 +87,19 @@ def load(path: str | PathLike[str]) -> Experiment:
     source = replace(source, read=experiment.to_dict())
     object.__setattr__(experiment, "_source", source)
     return experiment
+
+
+def _content(path: Path) -> bytes:
+    """A file, or what a shell or another program hands over (`<(command)`, `/dev/stdin`)."""
+    is_handed_over = str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
+    if not (is_handed_over or path.is_dir() or stat.S_ISREG(path.stat().st_mode)):
+        raise _core.ConfigError(f"{path}: is not a file")
+    with path.open("rb") as file:
+        content = file.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        most = f"{MOST_BYTES / 1e6:.0f} MB"
+        raise _core.ConfigError(f"{path}: is larger than {most}, the most that is read")
+    return content
 
 
 def loaded(experiment: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Experiment:

@@ -18,7 +18,7 @@ from tcplab._kernels import DEFAULT_KERNEL, build_kernel
 from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
-from tcplab._store import InMemory, RunTables, Store
+from tcplab._store import READABLE, InMemory, OnDisk, RunTables, Store
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
@@ -109,7 +109,7 @@ class _Work:
             stored = self.store.find(run)
             if stored is None:
                 continue
-            if trouble := stored.trouble(plan):
+            if trouble := stored.trouble(plan) or self._other_reads(plan, stored):
                 self.unusable[run] = trouble
             else:
                 self.tables[run] = stored
@@ -118,6 +118,15 @@ class _Work:
             warn(f"{path}: {trouble}; the run is computed anew")
         if (more := len(self.unusable) - MOST_TROUBLES) > 0:
             warn(f"{self.store.folder}: {more} more runs are computed anew for such a reason")
+
+    def _other_reads(self, plan: _core.Plan, stored: OnDisk) -> str | None:
+        """Programs are no part of a run's id, nor what they read: it must be what it was."""
+        if not plan.commands:
+            return None
+        now = self.access.state()
+        if now and stored.files().get(READABLE) == now:
+            return None
+        return "its programs may read other files than they could then, or files that have changed"
 
     def run_others(self, threads: int, progress: bool | None) -> None:
         """Runs what is not there, and stores the tables."""

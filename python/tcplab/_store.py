@@ -33,6 +33,9 @@ TABLES = ("runs", "flows", "samples", "links", "drops")
 
 DIGEST = "digest.txt"
 
+READABLE = "readable.json"
+"""What the programs of a run could read; runs without programs have no such file."""
+
 NEEDED = (PLAN, DIGEST, *(f"{table}.parquet" for table in TABLES))
 """The files that every run leaves."""
 
@@ -175,8 +178,10 @@ class Workplace:
             write_list(unfinished, sums)
         with _naming(written.folder), locked(self.folder):
             if written.folder.exists():
-                if written.trouble(plan) is None:
-                    # Another process was faster; equal ids have equal results.
+                readable = tables.contents.get(READABLE)
+                if written.trouble(plan) is None and written.files().get(READABLE) == readable:
+                    # Another process was faster; equal ids, and programs that could read the same,
+                    # have equal results.
                     shutil.rmtree(unfinished)
                     return written
                 _remove(written.folder)

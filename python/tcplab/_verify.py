@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -14,7 +15,8 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._memory import Budget
-from tcplab._store import TABLES, OnDisk
+from tcplab._store import READABLE, TABLES, OnDisk
+from tcplab._walls import Access, named
 
 PLAN, DIGEST = "experiment.json", "digest.txt"
 
@@ -65,6 +67,7 @@ def verify(
     *,
     again: bool = False,
     workers: int | None = None,
+    allow_read: Sequence[str | PathLike[str]] = (),
 ) -> Verification:
     """Checks stored results.
 
@@ -77,9 +80,11 @@ def verify(
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
             elapsed time, is the only value that may differ.
         workers: How many runs are checked at once; by default as many as there are processors.
+        allow_read: With `again`, what programs may read besides the machine's own: files and
+            folders that they could read before, the one of the experiment too.
 
     Raises:
-        ConfigError: There are no results at one of these places.
+        ConfigError: There are no results at one of these places, or nothing to be read.
         KeyboardInterrupt: Ctrl-C.
     """
     if workers is not None and workers < 1:
@@ -87,7 +92,8 @@ def verify(
     given = [results] if isinstance(results, (str, PathLike)) else results
     folders = list(dict.fromkeys(folder for place in given for folder in _runs(Path(place))))
     threads = workers or os.cpu_count() or 1
-    checks = _Checks(again, Budget.of(None).size // threads)
+    reads = tuple(named(path) for path in allow_read)
+    checks = _Checks(again, Budget.of(None).size // threads, reads)
     found = checks.all(folders, threads)
     return Verification(folders, [finding for findings in found for finding in findings])
 
@@ -121,6 +127,8 @@ class _Checks:
     again: bool
     memory: int
     """The bytes that a run which is computed anew may hold."""
+    reads: tuple[Path, ...]
+    """What its programs may read, if that is what they could."""
     _watches: list[_core.Watch] = field(default_factory=list)
 
     def all(self, folders: Sequence[Path], workers: int) -> list[list[Finding]]:
@@ -188,10 +196,17 @@ class _Checks:
             what = f"version {own} made it, and this is {_core.__version__}"
             find(PLAN, f"it cannot be run again: {what}")
             return
+        access = Access()
+        if plan.commands:
+            found = self._access(OnDisk(folder))
+            if isinstance(found, str):
+                find(READABLE, f"it cannot be run again: {found}")
+                return
+            access = found
         watch = _core.Watch(self.memory)
         self._watches.append(watch)
         try:
-            tables, computed, files = _core.run(plan, watch)
+            tables, computed, files = _core.run(plan, watch, access.reads, access.hidden)
         except FAILED as error:
             find(PLAN, f"it cannot be run again: {error}")
             return
@@ -204,6 +219,24 @@ class _Checks:
         for name, content in files:
             if stored.get(name) != content:
                 find(name, "run again, it leaves another file")
+
+    def _access(self, stored: OnDisk) -> Access | str:
+        """What the programs of a run could read, if they may again; or why they cannot.
+
+        What was stored may be another's: only what the user names is read.
+        """
+        content = stored.files().get(READABLE, b"")
+        try:
+            said = json.loads(content)
+            reads, hidden = ([Path(path) for path in said[kind]] for kind in ("reads", "hidden"))
+        except (ValueError, TypeError, KeyError):
+            return "what its programs could read is not known"
+        if more := [str(path) for path in reads if path not in self.reads]:
+            return f"its programs could read {' and '.join(more)}; to allow that, --allow-read"
+        access = Access(tuple(reads), tuple(hidden))
+        if access.state() != content:
+            return "what its programs could read has changed"
+        return access
 
 
 def _plan(folder: Path, find: Find) -> _core.Plan | None:

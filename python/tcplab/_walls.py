@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import stat
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -25,6 +28,8 @@ OWN = tuple(map(Path, ("/dev", "/proc", "/sys")))
 OWN_AND_WRITTEN = tuple(map(Path, ("/tmp", "/run")))
 """These programs have of their own too, but folders of the machine can be shown below."""
 
+MOST_FILES = 20_000
+
 MOST_COMMANDS = 6
 """So many command lines are shown before a run; `tcplab check` shows more."""
 
@@ -38,6 +43,31 @@ class Access:
     """Folders within these that they see empty."""
     left_out: Path | None = None
     """The folder of the experiment's file, if it holds too much to be read by default."""
+
+    def state(self) -> bytes:
+        """What they may read as it is now: other files, or other dates of files, are another state.
+
+        A run of programs is as good as what they read. The machine's programs are not looked at.
+        Empty, and like no other, if there are too many files.
+        """
+        seen = hashlib.sha256()
+        for number, line in enumerate(self._files()):
+            if number == MOST_FILES:
+                return b""
+            seen.update(line.encode("utf-8", "surrogateescape"))
+        said = {
+            "reads": [str(path) for path in self.reads],
+            "hidden": [str(path) for path in self.hidden],
+            "files": seen.hexdigest(),
+        }
+        return (json.dumps(said, indent=2) + "\n").encode()
+
+    def _files(self) -> Iterator[str]:
+        for top in self.reads:
+            yield _dated(top)
+            for folder, folders, files in os.walk(top):
+                folders[:] = sorted(n for n in folders if Path(folder, n) not in self.hidden)
+                yield from (_dated(Path(folder, name)) for name in sorted(files))
 
     def __str__(self) -> str:
         text = " and ".join([SYSTEM, *map(str, self.reads)])
@@ -59,17 +89,28 @@ def access_for(
     Raises:
         ConfigError: Something that is named cannot be shown.
     """
-    named = tuple(_named(path) for path in allow_read)
+    allowed = tuple(named(path) for path in allow_read)
     source = experiment.__dict__.get("_source")
     if source is None:
-        return Access(named)
+        return Access(allowed)
     folder = Path(source.name).parent.resolve()
     if not _is_shown(folder):
-        return Access(named, left_out=folder)
+        return Access(allowed, left_out=folder)
     # Results beside the experiment are of other experiments too.
     hidden = [folder / "results", *([] if out is None else [Path(out).resolve()])]
     inside = tuple(path for path in hidden if folder in path.parents)
-    return Access((folder, *named), inside)
+    return Access((folder, *allowed), inside)
+
+
+def _dated(path: Path) -> str:
+    """A file with its size and date, or what else is there."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return f"{path}\0-\n"
+    # Sockets and pipes have dates that say nothing.
+    date = found.st_mtime_ns if stat.S_ISREG(found.st_mode) else 0
+    return f"{path}\0{found.st_mode:o} {found.st_size if date else 0} {date}\n"
 
 
 def announce(plans: Sequence[_core.Plan], access: Access, *, show: bool) -> None:
@@ -97,7 +138,7 @@ def commands_of(plans: Sequence[_core.Plan]) -> list[str]:
     return list(dict.fromkeys(said))
 
 
-def _named(path: str | PathLike[str]) -> Path:
+def named(path: str | PathLike[str]) -> Path:
     """A file or folder that the user names, as the guest is to show it."""
     found = Path(path).resolve()
     said = f"{os.fspath(path)!r} cannot be read by programs"

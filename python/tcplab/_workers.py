@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tcplab import _core
-from tcplab._store import InMemory, RunTables
+from tcplab._store import READABLE, InMemory, RunTables
 from tcplab._walls import Access
 
 TICK_S = 0.1
@@ -98,6 +98,8 @@ class Workers:
         self._running[plan.id] = watch
         if self._stopping.is_set():
             watch.stop()
+        # As it is when they begin: what changes while they run is another state.
+        readable = self.access.state() if plan.commands else b""
         try:
             began = time.perf_counter()
             frames, digest, files = _core.run(plan, watch, self.access.reads, self.access.hidden)
@@ -108,4 +110,7 @@ class Workers:
         tables["runs"] = tables["runs"].with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64))
         if self._stopping.is_set():
             raise _core.Interrupted("the run was stopped")
-        return self.finish(plan, InMemory(tables, digest, dict(files)))
+        further = dict(files)
+        if plan.commands:
+            further[READABLE] = readable
+        return self.finish(plan, InMemory(tables, digest, further))

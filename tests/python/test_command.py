@@ -94,7 +94,13 @@ def test_all_mistakes_are_reported_together(tcplab: Command, tmp_path: Path) -> 
 def test_files_that_cannot_be_read_are_refused(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "binary.toml").write_bytes(bytes(range(256)))
+    os.mkfifo(tmp_path / "pipe.toml")
+    with (tmp_path / "large.toml").open("wb") as large:
+        large.truncate(64_000_001)
     for file, message in {
+        "pipe.toml": "error: pipe.toml: is not a file\n",
+        "/dev/zero": "error: /dev/zero: is not a file\n",
+        "large.toml": "error: large.toml: is larger than 64 MB, the most that is read\n",
         "missing.toml": "error: missing.toml: no such file or directory\n",
         "folder": "error: folder: is a directory\n",
         "binary.toml": "error: binary.toml: this is not a text file (UTF-8)\n",

@@ -175,7 +175,7 @@ def test_a_missing_output_of_a_program_is_noticed(tmp_path: Path) -> None:
     )
     before = lab.run(experiment, out=tmp_path, backend="linux")
     run = before.plans[0].id
-    assert set(before.files(run)) == {"said-server.txt", "said-client.txt"}
+    assert set(before.files(run)) == {"said-server.txt", "said-client.txt", "readable.json"}
     output, sums = tmp_path / run / "said-client.txt", tmp_path / run / "files.sha256"
     output.unlink()
     with pytest.warns(lab.TcplabWarning, match=r"said-client\.txt is missing"):

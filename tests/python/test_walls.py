@@ -221,6 +221,34 @@ def test_more_is_read_if_the_user_says_so(tcplab: Command, tmp_path: Path) -> No
     assert said.read_text() == "lent\n"
 
 
+def test_runs_of_programs_are_as_good_as_what_these_read(tcplab: Command, tmp_path: Path) -> None:
+    experiment_file(tmp_path / "mine", f"cat {tmp_path}/mine/data")
+    (tmp_path / "yours").mkdir()
+    data = tmp_path / "mine/data"
+
+    def printed(text: str, *allowed: str) -> tuple[str, str]:
+        if not data.exists() or data.read_text() != text:
+            data.write_text(text)
+        done = tcplab("run", "mine/walls.toml", "--on", "linux", "--out", "out", *allowed)
+        assert done.returncode == 0, done.stderr
+        (said,) = tmp_path.glob("out/*/flow1-client.txt")
+        return said.read_text(), done.stderr
+
+    assert printed("one\n")[0] == "one\n"
+    assert "(1 of them before)" in printed("one\n")[1]
+    said, told = printed("two\n")
+    assert said == "two\n"
+    assert "its programs may read other files than they could then" in told
+    assert "computed anew" in printed("two\n", "--allow-read", "yours")[1]
+    # It is run again with what the user allows, and not with what a stored file says.
+    again = tcplab("verify", "out", "--again")
+    assert again.returncode == 1
+    assert f"its programs could read {tmp_path}/mine and {tmp_path}/yours" in again.stdout
+    allowed = ("--allow-read", "mine", "--allow-read", "yours")
+    again = tcplab("verify", "out", "--again", *allowed)
+    assert (again.returncode, again.stdout) == (0, "1 run checked, 0 wrong\n")
+
+
 @pytest.mark.parametrize(
     ("path", "problem"),
     [

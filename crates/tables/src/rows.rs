@@ -51,7 +51,8 @@ rows! {
         goodput_mbit_s: Option<f64>,
         /// The slowest link on the way of the data, the first of equals: `left>right`.
         bottleneck: Label,
-        /// Goodput as a share of the rate of that link.
+        /// Goodput as a share of the rate of that link, which is the rate that it begins with where it
+        /// changes.
         bottleneck_share: Option<f64>,
         /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive. A
         /// connection of programs lasts until it is closed.
@@ -67,7 +68,8 @@ rows! {
         retransmitted_segments: u64,
         /// Times the retransmission timer ran out after the handshake.
         timeouts: u64,
-        /// Congestion episodes, timeouts included.
+        /// Times the window was made smaller for congestion: for losses, timeouts included, for marks, and
+        /// by algorithms that do so for delay. No loss is needed.
         loss_episodes: u64,
         /// Least RTT in milliseconds. An ACK gives a sample if it covers a segment that was sent once:
         /// the RTT of the newest of these. The handshake gives none.
@@ -134,7 +136,8 @@ rows! {
         lost_packets: u64,
         /// Packets marked instead of dropped.
         marked_packets: u64,
-        /// Packets accepted for transmission.
+        /// Packets accepted for transmission. A drop-tail queue has accepted what waits in it; other
+        /// disciplines may still drop that, and count what has left them.
         sent_packets: u64,
         /// Their bytes.
         sent_bytes: u64,
@@ -142,7 +145,8 @@ rows! {
         utilisation: f64,
     }
 
-    /// One packet that was dropped or lost.
+    /// One packet that was dropped or lost. On `linux` also what a host dropped, like data that came
+    /// twice: `sim` has no rows for that.
     "drops" DropRow {
         /// The run.
         run: Label,

@@ -93,3 +93,8 @@ def ensure_writable(chart: Path) -> None:
     # It is written beside its place first.
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{said}: {folder}: permission denied")
+
+
+def add_allow_read(parser: argparse.ArgumentParser, what: str) -> None:
+    """What programs of an experiment may read."""
+    parser.add_argument("--allow-read", action="append", default=[], metavar="PATH", help=what)

@@ -21,12 +21,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
-    parser.add_argument(
-        "--allow-read",
-        action="append",
-        default=[],
-        metavar="PATH",
-        help="what programs may read too, besides the machine's and the experiment's folder; "
+    _arguments.add_allow_read(
+        parser,
+        "what programs may read too, besides the machine's and the experiment's folder; "
         "may be given several times",
     )
 

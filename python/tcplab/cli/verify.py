@@ -31,11 +31,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--again", action="store_true", help="run everything again and compare it bit for bit"
     )
     _arguments.add_workers(parser)
+    _arguments.add_allow_read(parser, "with --again, what programs may read, as they could before")
 
 
 def run(args: argparse.Namespace) -> int:
     """Prints a line for each run with something wrong, and the totals."""
-    checked = tcplab.verify(args.results, again=args.again, workers=args.workers)
+    checked = tcplab.verify(
+        args.results, again=args.again, workers=args.workers, allow_read=args.allow_read
+    )
     wrong = 0
     for folder, findings in groupby(checked.findings, key=lambda finding: finding.folder):
         wrong += 1
