@@ -6,6 +6,7 @@ Expected values are arithmetic: sizes are those of IP packets, times are those o
 from __future__ import annotations
 
 import os
+import re
 import signal
 import struct
 import threading
@@ -886,3 +887,27 @@ def test_nothing_is_left_running_or_lying_about(
     on_linux(duration="1 s", network=link(), flows=[flow()])
     assert list(tmp_path.iterdir()) == []
     assert running_kernels() == []
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "parameters", "said"),
+    [
+        (
+            "vegas",
+            {"betta": 3},
+            '"betta"; did you mean "beta"?',
+        ),
+        ("vegas", {"alpha": -1}, "a whole number from 0 to 2147483647"),
+        ("lp", {"clock_offset_ms": 0}, "this algorithm has no parameters in the kernel"),
+    ],
+)
+def test_parameters_that_the_kernel_has_not_are_refused_before_it_boots(
+    algorithm: str, parameters: dict[str, int], said: str
+) -> None:
+    experiment = lab.Experiment(
+        duration="1 s",
+        network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="5 ms")),
+        flows=[lab.Flow(from_="client", to="server", cc={"name": algorithm, **parameters})],
+    )
+    with pytest.raises(lab.ConfigError, match=re.escape(said)):
+        experiment.plans("linux")

@@ -194,7 +194,7 @@ pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
 ///
 /// The value is not a whole number, negative or beyond 32 bits.
 pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    deserializer.deserialize_u64(Whole { least: 0, most: MOST, expected: "a whole number" })
+    deserializer.deserialize_u64(Whole { least: 0, most: MOST, expected: "a whole number of 32 bits" })
 }
 
 /// For `serde(deserialize_with)`: a whole number greater than zero.
@@ -372,7 +372,7 @@ mod tests {
         assert!(read(json!({ "alpha": 0, "gamma": 1 })).is_ok());
         for refused in [json!({ "alpha": 1.5 }), json!({ "alpha": -1 })] {
             let message = read(refused).unwrap_err().to_string();
-            assert!(message.ends_with("is not a whole number"), "{message}");
+            assert!(message.ends_with("is not a whole number of 32 bits"), "{message}");
         }
         let message = read(json!({ "gamma": 0 })).unwrap_err().to_string();
         assert!(message.ends_with("is not a whole number above 0"), "{message}");

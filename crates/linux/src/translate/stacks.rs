@@ -184,16 +184,25 @@ impl<'a> Hosts<'a> {
         let module = kernel_name(&stack.cc.name);
         for (name, value) in params {
             let place = format!("{}.cc.{name}", flow.place);
-            if WITHOUT_PARAMETERS.contains(&module) {
+            // A congestion control of the user's own has what its module says.
+            let known = PARAMETERS.iter().find(|(known, _)| *known == module).map(|it| it.1);
+            if known.is_some_and(<[_]>::is_empty) {
                 let reason = "cannot be set here: this algorithm has no parameters in the kernel. It runs on \
                               `sim`";
                 found.push(Problem::Invalid(reason.into()).at(place));
                 continue;
             }
-            // Modules say yes and no as 1 and 0.
-            let Some(value) = value.as_i64().or_else(|| value.as_bool().map(i64::from)) else {
-                let reason = "is a parameter of a kernel module here, and these are whole numbers: see \
-                              /sys/module/tcp_*/parameters of your machine";
+            if let Some(known) = known.filter(|known| !known.contains(&name.as_str())) {
+                let known = known.iter().copied();
+                found.push(Problem::unknown("parameter in the kernel", name, known).at(place));
+                continue;
+            }
+            // Modules say yes and no as 1 and 0, and count in 32 bits.
+            let number = value.as_i64().or_else(|| value.as_bool().map(i64::from));
+            let Some(value) = number.filter(|number| (0..=i64::from(i32::MAX)).contains(number))
+            else {
+                let reason =
+                    "is a parameter of a kernel module here: a whole number from 0 to 2147483647";
                 found.push(Problem::Invalid(reason.into()).at(place));
                 continue;
             };
@@ -222,9 +231,60 @@ impl<'a> Hosts<'a> {
     }
 }
 
-/// Congestion controls whose modules have none.
-const WITHOUT_PARAMETERS: [&str; 8] =
-    ["bbr", "highspeed", "lp", "reno", "scalable", "veno", "westwood", "yeah"];
+/// The parameters of the kernel's congestion controls.
+const PARAMETERS: [(&str, &[&str]); 17] = [
+    ("bbr", &[]),
+    (
+        "bic",
+        &[
+            "beta",
+            "fast_convergence",
+            "initial_ssthresh",
+            "low_window",
+            "max_increment",
+            "smooth_part",
+        ],
+    ),
+    (
+        "cdg",
+        &[
+            "backoff_beta",
+            "backoff_factor",
+            "hystart_detect",
+            "use_ineff",
+            "use_shadow",
+            "use_tolerance",
+            "window",
+        ],
+    ),
+    (
+        "cubic",
+        &[
+            "beta",
+            "bic_scale",
+            "fast_convergence",
+            "hystart",
+            "hystart_ack_delta_us",
+            "hystart_detect",
+            "hystart_low_window",
+            "initial_ssthresh",
+            "tcp_friendliness",
+        ],
+    ),
+    ("dctcp", &["dctcp_alpha_on_init", "dctcp_shift_g"]),
+    ("highspeed", &[]),
+    ("htcp", &["use_bandwidth_switch", "use_rtt_scaling"]),
+    ("hybla", &["rtt0"]),
+    ("illinois", &["theta", "win_thresh"]),
+    ("lp", &[]),
+    ("nv", &["nv_min_cwnd", "nv_pad", "nv_reset_period"]),
+    ("reno", &[]),
+    ("scalable", &[]),
+    ("vegas", &["alpha", "beta", "gamma"]),
+    ("veno", &[]),
+    ("westwood", &[]),
+    ("yeah", &[]),
+];
 
 /// To the next millisecond, 1 at least.
 fn millis(time: Duration) -> u32 {
