@@ -76,7 +76,7 @@ def verify(
     checksum.
 
     Args:
-        results: A folder of results, the folder of one run, or several of these.
+        results: A folder of results, of several of these, or of one run; or a list of such folders.
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
             elapsed time, is the only value that may differ.
         workers: How many runs are checked at once; by default as many as there are processors.
@@ -106,12 +106,19 @@ def _runs(place: Path) -> list[Path]:
     if _is_run(place):
         return [place]
     try:
-        inside = sorted(folder for folder in place.iterdir() if _is_run(folder))
+        # Of one experiment, or of several: `results`, and what `tcplab compare` leaves.
+        inside = _inside(place) or [
+            run for folder in sorted(place.iterdir()) for run in _inside(folder)
+        ]
     except OSError as error:
         raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
     if not inside:
         raise _core.ConfigError(f"{place}: has no results of a run; expected results of tcplab run")
     return inside
+
+
+def _inside(folder: Path) -> list[Path]:
+    return sorted(filter(_is_run, folder.iterdir())) if folder.is_dir() else []
 
 
 def _is_run(folder: Path) -> bool:

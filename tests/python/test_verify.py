@@ -167,6 +167,17 @@ def test_the_command_prints_a_line_for_each_run(tcplab: Command, stored: Path) -
     assert done.stderr == ""
 
 
+def test_folders_of_results_of_several_experiments_are_looked_through(
+    tcplab: Command, stored: Path, tmp_path: Path
+) -> None:
+    stored.rename(tmp_path / "all")
+    (tmp_path / "results").mkdir()
+    (tmp_path / "all").rename(tmp_path / "results/one")
+    (tmp_path / "results/note.txt").touch()
+    done = tcplab("verify", "results")
+    assert (done.returncode, done.stdout) == (0, "4 runs checked, 0 wrong\n")
+
+
 def test_places_without_results_are_refused(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").touch()

@@ -194,7 +194,11 @@ pub fn above_zero<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::
 ///
 /// The value is not a whole number, negative or beyond 32 bits.
 pub fn whole<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    deserializer.deserialize_u64(Whole { least: 0, most: MOST, expected: "a whole number of 32 bits" })
+    deserializer.deserialize_u64(Whole {
+        least: 0,
+        most: MOST,
+        expected: "a whole number of 32 bits",
+    })
 }
 
 /// For `serde(deserialize_with)`: a whole number greater than zero.

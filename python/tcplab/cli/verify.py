@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         nargs="+",
         metavar="RESULTS",
-        help="a folder of results (DIR of tcplab run), or the folder of one run in it",
+        help="a folder of results (DIR of tcplab run), of several such, or of one run",
     )
     parser.add_argument(
         "--again", action="store_true", help="run everything again and compare it bit for bit"
