@@ -33,7 +33,7 @@ struct End {
     endpoint: Endpoint,
     route: RouteId,
     timer: TimerId,
-    /// Counts connections that open and timers that run out: when it was this end's last time.
+    /// When its connection opened or a timer of it ran out last, by the count of `World::turns`.
     last: u32,
 }
 
