@@ -181,6 +181,32 @@ fn a_report_that_waits_is_forgotten_when_data_comes() {
 }
 
 #[test]
+fn an_old_segment_tells_of_a_shorter_round_trip() {
+    // tcp_rcv_rtt_measure_ts comes before tcp_data_queue finds the segment old: 121 - 117 ms, of which
+    // duplicates wait for 5 %, and 100 us. Of the 50 ms that others took, it would be a whole millisecond.
+    let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..small_buffer() };
+    let mut peer = Peer::connected(settings, RTT);
+    peer.sends(ms(50), data(segment(1)));
+    peer.gets(ms(50), ack(1_001));
+    for number in 2..=17 {
+        peer.sends(ms(100 + number), data(segment(number)).echoing(ms(50)));
+        peer.gets(ms(100 + number), ack(number * MSS + 1));
+    }
+    peer.sends(ms(121), data(segment(17)).echoing(ms(117)));
+    peer.gets(ms(121), ack(17_001).sack(16_001..17_001));
+    for number in 18..=32 {
+        peer.sends(ms(110 + number), data(segment(number)).echoing(ms(117)));
+        peer.gets(ms(110 + number), ack(number * MSS + 1));
+    }
+    for (number, at) in [(34, 150_000), (35, 150_100), (36, 150_200), (37, 150_300)] {
+        peer.sends(at, data(segment(number)).echoing(ms(117)));
+        peer.gets(at, ack(32_001).sack(33_001..number * MSS + 1));
+    }
+    peer.sends(150_400, data(segment(38)).echoing(ms(117)));
+    peer.gets(150_700, ack(32_001).sack(33_001..38_001));
+}
+
+#[test]
 fn what_came_before_out_of_order_does_not_open_the_window() {
     // tcp_data_queue_ofo: tcp_grow_window is for what is kept. A window that opens has a quick ACK, which
     // duplicates would wait for otherwise.
