@@ -216,9 +216,14 @@ impl Autotune {
         Tuned { opened, size, full: self.full.bytes }
     }
 
-    /// A segment of another size shows how much memory data takes.
+    /// A segment of another size shows how much memory data takes. What was kept for the application is so
+    /// no longer, unless it is as much as was thought (`tcp_measure_rcv_mss`).
     fn measure(&mut self, payload: u64) {
-        self.ratio = ((payload << RATIO_BITS) / (payload + OVERHEAD)).max(1);
+        let ratio = ((payload << RATIO_BITS) / (payload + OVERHEAD)).max(1);
+        if ratio == self.ratio {
+            return;
+        }
+        self.ratio = ratio;
         self.clamp = self.window_of(self.buffer);
         self.read = self.read.min(self.clamp);
     }
@@ -332,5 +337,19 @@ mod tests {
         let clamp = |largest| Autotune::new(&settings, 1448, largest).clamp();
         assert_eq!(clamp(65_535 << 7), 32_768);
         assert_eq!(clamp(65_535), 65_536 - 1448);
+    }
+
+    #[test]
+    fn a_segment_that_takes_what_was_thought_leaves_the_window_as_it_is() {
+        // tcp_measure_rcv_mss: `old_ratio != scaling_ratio`. 965 of 965 + 960 bytes are 128 of 256, which is
+        // what a connection begins with; 1448 of 2408 are 153.
+        let clamp_after = |payload| {
+            let settings = Settings { app_win: 31, receive_buffer: 1 << 20, ..Settings::default() };
+            let mut window = Autotune::new(&settings, 1448, u64::MAX);
+            window.measure(payload);
+            window.clamp()
+        };
+        assert_eq!(clamp_after(965), 65_536 - 1448);
+        assert_eq!(clamp_after(1448), (131_072 * 153) >> 8);
     }
 }
