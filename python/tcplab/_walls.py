@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 SYSTEM = "the machine's programs and libraries"
 
 OWN = tuple(map(Path, ("/dev", "/proc", "/sys")))
-"""These, and all below, programs have of their own."""
+"""Folders that programs have of their own, with all below."""
 
 OWN_AND_WRITTEN = tuple(map(Path, ("/tmp", "/run")))
-"""These programs have of their own too, but folders of the machine can be shown below."""
+"""Folders that programs have of their own too; some of the machine can be shown below."""
 
 MOST_FILES = 20_000
 

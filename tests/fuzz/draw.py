@@ -21,7 +21,7 @@ ALGORITHMS = (
 """Those of the kernel that draw no random numbers."""
 
 DRAWING = ("bbr", "cdg", "nv", "lp")
-"""Those that draw some, as LP does where a receiver's timestamps begin."""
+"""Algorithms that draw some, as LP does where a receiver's timestamps begin."""
 
 RATE_MBIT_S = (0.5, 150.0)
 RTT_MS = (6.0, 310.0)

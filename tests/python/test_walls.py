@@ -240,7 +240,7 @@ def test_runs_of_programs_are_as_good_as_what_these_read(tcplab: Command, tmp_pa
     assert said == "two\n"
     assert "its programs may read other files than they could then" in told
     assert "computed anew" in printed("two\n", "--allow-read", "yours")[1]
-    # It is run again with what the user allows, and not with what a stored file says.
+    # A run is repeated with what the user allows, and not with what a stored file says.
     again = tcplab("verify", "out", "--again")
     assert again.returncode == 1
     assert f"its programs could read {tmp_path}/mine and {tmp_path}/yours" in again.stdout

@@ -90,7 +90,7 @@ pub struct LowPriority {
     is_inferring: bool,
 }
 
-/// What clocks of timestamps show at the beginning, more than ours: hosts have been up for two seconds, and
+/// Clocks of timestamps show so much more than ours at the beginning: hosts have been up for two seconds, and
 /// where the receiver's clock seems fast, only our own counts.
 const BOOTED: u32 = 1999;
 

@@ -26,7 +26,7 @@ const LIBRARIES: [&str; 6] =
 
 /// What a kernel may see and change.
 pub(crate) struct Needs<'a> {
-    /// Its program.
+    /// The kernel's program.
     pub kernel: &'a Path,
     /// The folders that it writes to: the run's, and that of its memory.
     pub writes: [&'a Path; 2],
@@ -37,7 +37,7 @@ pub(crate) struct Needs<'a> {
 /// Confines the calling process and all that it executes. Missing walls are no error: the host side
 /// has looked for them, and says so.
 pub(crate) fn confine(needs: &Needs<'_>) -> Result<(), Box<dyn Error>> {
-    // What is left serves runs by root in folders of other users; Landlock holds for it too.
+    // This capability serves runs by root in folders of other users; Landlock holds for it too.
     let kept = CapabilitySet::DAC_READ_SEARCH;
     rights::bound(kept)?;
     rights::keep(kept)?;

@@ -43,9 +43,9 @@ pub struct Job {
 /// Who programs are and what they see of the machine.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Programs {
-    /// Their user's number, not 0.
+    /// The number of the user that they are, not 0.
     pub user: u32,
-    /// Their group's number, not 0.
+    /// The number of their group, not 0.
     pub group: u32,
     /// Files and folders of the machine that they may read: absolute paths.
     pub reads: Vec<String>,

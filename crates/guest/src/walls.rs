@@ -131,7 +131,7 @@ fn hide(path: &str) -> Result<(), Failure> {
     mount_at(&covered, "tmpfs", PLAIN | MountFlags::RDONLY, Some(c"mode=555"))
 }
 
-/// What programs read as their input.
+/// The input of programs: nothing.
 pub(crate) fn nothing() -> Result<fs::File, Failure> {
     fs::File::open(inside("dev/null")).trying(|| inside("dev/null"))
 }

@@ -64,7 +64,7 @@ const CONNECTION_BYTES: u64 = 85_000;
 /// What programs in the guest may take, besides: all that it has at least (`boot::memory_mib`).
 const PROGRAMS_BYTES: u64 = 512 << 20;
 
-/// What a run holds in memory at least, its kernel included.
+/// The least memory that a run takes, its kernel included.
 pub fn least_memory(plan: &Plan) -> Held {
     let is_program = |flow: &FlowPlan| matches!(*flow.traffic, Traffic::Command(_));
     let programs = if plan.flows.iter().any(is_program) { PROGRAMS_BYTES } else { 0 };

@@ -145,7 +145,7 @@ impl<'a> Recorder<'a> {
     /// Takes in a record.
     ///
     /// # Errors
-    /// It speaks of a flow, a connection or a lane that is not of the job: the guest is not as it was
+    /// The record speaks of a flow, a connection or a lane that is not of the job: the guest is not as it was
     /// started.
     pub fn take(&mut self, record: Record) -> Result<(), Unreadable> {
         let Record { time, id, content } = record;

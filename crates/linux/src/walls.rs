@@ -43,7 +43,7 @@ pub struct Access {
 }
 
 impl Access {
-    /// What the guest is told. Programs are whoever starts them, so that they may read that user's
+    /// The job's part about programs. They are whoever starts them, so that they may read that user's
     /// files of those above, or `nobody` where it is root.
     pub(crate) fn programs(&self) -> Programs {
         let ordinary = |number: u32| if number == 0 { NOBODY } else { number };

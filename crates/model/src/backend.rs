@@ -45,7 +45,7 @@ impl Watch {
     /// Notes what the run holds in memory; fails if it is too much.
     ///
     /// # Errors
-    /// It is, and [`Watch::exceeded`] says so.
+    /// The run holds more, and [`Watch::exceeded`] says so.
     pub fn hold(&self, held: Held) -> Result<(), Stopped> {
         if self.limit.is_none_or(|limit| held.total() <= limit) {
             return Ok(());

@@ -232,7 +232,7 @@ impl Plan {
     /// Refuses a run that needs more memory than it gets.
     ///
     /// # Errors
-    /// It does.
+    /// The run needs more.
     fn fit(&self, memory: u64) -> PyResult<()> {
         let held = least_memory(&self.plan);
         if held.total() > memory { Err(errors::too_large(&held, memory)) } else { Ok(()) }

@@ -52,7 +52,7 @@ pub fn version(plan: &Plan) -> String {
 /// Both ends of a flow, its labels and its row.
 const FLOW_BYTES: u64 = 4_000;
 
-/// What a run holds in memory at least: before it begins, without what its tables come to.
+/// The least memory that a run takes, before it begins: without its tables.
 pub fn least_memory(plan: &Plan) -> Held {
     Held::at_least(plan, FLOW_BYTES)
 }

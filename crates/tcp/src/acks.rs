@@ -115,7 +115,7 @@ impl Acks {
         self.linux.as_ref().map_or(Time::NEVER, |linux| linux.pending())
     }
 
-    /// Its turn among the timers that run out now.
+    /// The turn of the kernel's timer of delayed ACKs among those that run out now.
     pub fn turn_at(&self, now: Time) -> Option<Turn> {
         self.linux.as_ref().and_then(|linux| linux.turn_at(now))
     }

@@ -323,7 +323,7 @@ impl Endpoint {
         }
     }
 
-    /// Its turn among those whose timers run out in this tick; nothing if none of its own does.
+    /// The turn of this end among those whose timers run out in this tick; nothing if none of its own does.
     pub fn turn_at(&self, now: Time) -> Option<Turn> {
         let sends = self.send.timer.place.turn_at(now);
         let answers = self.acks.turn_at(now);

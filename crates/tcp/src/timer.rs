@@ -85,7 +85,7 @@ impl Place {
         if self.is_pending { self.out } else { Time::NEVER }
     }
 
-    /// Its turn among those that run out now, if it does.
+    /// The timer's turn among those that run out now, if it does.
     pub fn turn_at(&self, now: Time) -> Option<Turn> {
         let is_due = self.is_pending && self.out <= now;
         is_due.then_some((Reverse(self.coarse), Reverse(self.entered)))

@@ -90,7 +90,7 @@ def ensure_writable(chart: Path) -> None:
         raise IsADirectoryError(f"{said}: it is a folder")
     if chart.exists() and not os.access(chart, os.W_OK):
         raise PermissionError(f"{said}: permission denied")
-    # It is written beside its place first.
+    # A chart is written beside its place first.
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(f"{said}: {folder}: permission denied")
 

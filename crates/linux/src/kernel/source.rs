@@ -437,7 +437,7 @@ mod tests {
         file
     }
 
-    /// What is said of a tarball when it is unpacked.
+    /// Unpacks a tarball; gives the error, or "fine".
     fn unpacked(file: &Path) -> String {
         let into = file.with_extension("into");
         let go_on = &mut |_| ControlFlow::Continue(());

@@ -113,7 +113,7 @@ impl LinuxAcks {
         self.timer.turn_at(now)
     }
 
-    /// Its place.
+    /// The place of that timer.
     pub fn place(&mut self) -> &mut Place {
         &mut self.timer
     }

@@ -11,11 +11,11 @@ pub(super) const OVERHEAD: u64 = 960;
 /// What becomes of a segment that something is missing before (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Early {
-    /// It lies in a packet of its own.
+    /// The segment lies in a packet of its own.
     Apart,
-    /// It has become part of another packet.
+    /// The segment has become part of another packet.
     Merged,
-    /// It was there before, and is dropped.
+    /// The segment was there before, and is dropped.
     Known,
 }
 
