@@ -173,7 +173,7 @@ impl Sender {
             self.check_app_limited();
         }
         let buffer = self.buffer.get_or_insert_with(|| {
-            Box::new(SendBuffer::new(settings.send_buffer, cwnd, windows, self.agreed_mss))
+            Box::new(SendBuffer::new(settings, cwnd, windows, self.agreed_mss))
         });
         (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
         // Unless the ACK that may have made room found nothing that could leave.

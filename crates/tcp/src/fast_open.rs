@@ -118,8 +118,7 @@ impl Endpoint {
         if self.paces_writer() {
             let cwnd = self.send.cwnd();
             let windows = self.send.buffered_windows();
-            let mut buffer =
-                SendBuffer::new(self.settings.send_buffer, cwnd, windows, self.send.agreed_mss);
+            let mut buffer = SendBuffer::new(&self.settings, cwnd, windows, self.send.agreed_mss);
             buffer.begin_with(payload);
             self.send.buffer = Some(Box::new(buffer));
         }

@@ -3,6 +3,7 @@
 //! `tcp_sndbuf_expand`, `sk_stream_write_space`).
 
 use crate::pages::{self, MOST_PAGES, PAGE};
+use crate::settings::Settings;
 use sent::Sent;
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -58,8 +59,10 @@ struct Packet {
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
-    /// Windows for which there is room, and what a segment is thought to take.
+    /// Windows for which there is room, the fewest segments of one, and the memory that a segment is
+    /// thought to take.
     windows: u64,
+    fewest: u64,
     per_segment: u64,
     used: u64,
     /// What has not left.
@@ -110,11 +113,14 @@ pub(crate) struct Sizes {
 
 impl SendBuffer {
     /// For segments of `mss` bytes, options included, as both ends agreed.
-    pub fn new(most: u64, cwnd: u64, windows: u64, mss: u16) -> Self {
+    pub fn new(settings: &Settings, cwnd: u64, windows: u64, mss: u16) -> Self {
+        let most = settings.send_buffer;
         let mut buffer = Self {
             limit: FIRST.min(most),
             most,
             windows,
+            // Reordered segments and one more must have room (`tcp_sndbuf_expand`).
+            fewest: FEWEST.max(u64::from(settings.dup_thresh) + 1),
             per_segment: (u64::from(mss) + HEADERS).next_power_of_two() + DESCRIPTION,
             used: 0,
             unsent: VecDeque::new(),
@@ -174,7 +180,7 @@ impl SendBuffer {
     }
 
     fn expand(&mut self, cwnd: u64) {
-        let wanted = self.windows * cwnd.max(FEWEST) * self.per_segment;
+        let wanted = self.windows * cwnd.max(self.fewest) * self.per_segment;
         self.limit = self.limit.max(wanted.min(self.most));
     }
 
@@ -412,10 +418,28 @@ mod tests {
 
     const MSS: u64 = 1448;
 
+    fn with_most(most: u64, cwnd: u64) -> SendBuffer {
+        let settings = Settings { send_buffer: most, ..Settings::default() };
+        SendBuffer::new(&settings, cwnd, 2, 1460)
+    }
+
+    #[test]
+    fn segments_that_may_be_out_of_order_have_room() {
+        // tcp_sndbuf_expand: two windows of `reordering` + 1 segments, of 10 at least, each 4,096 and 256
+        // bytes.
+        for (dup_thresh, segments) in [(3, 10), (9, 10), (10, 11), (300, 301)] {
+            let settings = Settings { send_buffer: 1 << 22, dup_thresh, ..Settings::default() };
+            let mut buffer = SendBuffer::new(&settings, 4, 2, 1460);
+            assert_eq!(buffer.limit, 2 * segments * (4096 + 256), "{dup_thresh}");
+            buffer.begin(4, 2);
+            assert_eq!(buffer.limit, 2 * segments * (4096 + 256), "{dup_thresh}");
+        }
+    }
+
     #[test]
     fn what_was_pushed_goes_on_with_the_next_chunk() {
         // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
-        let mut buffer = SendBuffer::new(1 << 20, 100, 2, 1460);
+        let mut buffer = with_most(1 << 20, 100);
         let forced = Sizes { packet: 45 * MSS, half_window: 100 };
         // 65,160 bytes, and the rest of the program's 65,536.
         assert_eq!(buffer.write(u64::MAX, 0, forced), 45 * MSS);
@@ -427,7 +451,7 @@ mod tests {
 
     /// An application that waits in `poll`, with a buffer like this.
     fn polled(limit: u64, used: u64) -> SendBuffer {
-        let mut buffer = SendBuffer::new(limit, 10, 2, 1460);
+        let mut buffer = with_most(limit, 10);
         (buffer.limit, buffer.used, buffer.lowat) = (limit, used, Some(1 << 17));
         (buffer.sleeps, buffer.owes_room) = (true, true);
         buffer

@@ -185,12 +185,14 @@ impl SendBuffer {
 mod tests {
     use super::super::Packet;
     use super::*;
+    use crate::settings::Settings;
 
     const MSS: u64 = 1448;
 
     /// So many packets of so many segments have left, from offset 1 on.
     fn having_sent(packets: u64, segments: u64) -> SendBuffer {
-        let mut buffer = SendBuffer::new(1 << 20, 10, 2, 1460);
+        let settings = Settings { send_buffer: 1 << 20, ..Settings::default() };
+        let mut buffer = SendBuffer::new(&settings, 10, 2, 1460);
         for _ in 0..packets {
             buffer.unsent.push_back(Packet { bytes: segments * MSS, push: false });
             buffer.used += segments * MSS + OVERHEAD;
