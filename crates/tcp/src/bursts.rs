@@ -245,20 +245,53 @@ impl Sender {
             return 0;
         }
         let bytes = self.cut((packet, is_last), quota * mss, settings);
+        self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes);
+        if let Some(buffer) = self.buffer.as_mut().filter(|_| push == Push::One) {
+            buffer.push = Push::Done;
+        }
+        bytes.div_ceil(mss)
+    }
+
+    /// So many bytes leave the send buffer as a packet. Says whether they end with what the application
+    /// pushed.
+    fn take_packet(&mut self, now: Time, in_flight: u64, bytes: u64) -> bool {
+        let (cwnd, mss) = (self.cwnd(), u64::from(self.mss));
         if !bytes.is_multiple_of(mss) {
             self.flight.bursts.small_end = self.nxt + bytes;
         }
-        if let Some(buffer) = &mut self.buffer {
-            self.flight.bursts.ends_pushed = buffer.send(bytes);
-            let unsent = (self.written - self.nxt).saturating_sub(bytes);
-            if buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent) {
-                self.flight.usage.note_decision(now);
-            }
-            if push == Push::One {
-                buffer.push = Push::Done;
-            }
+        let unsent = self.unsent().saturating_sub(bytes);
+        let Some(buffer) = &mut self.buffer else { return false };
+        let is_pushed = buffer.send(bytes);
+        if buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent) {
+            self.flight.usage.note_decision(now);
         }
-        bytes.div_ceil(mss)
+        is_pushed
+    }
+
+    /// The packet of a tail loss probe with new data: as many segments as the window has room for, and one
+    /// where it has none (`tcp_write_xmit` with `push_one`). Returns the number of segments, and whether
+    /// the last of them is marked: several leave together, or what the application pushed ends there.
+    pub(crate) fn take_probe_packet(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        settings: &Settings,
+    ) -> (u64, bool) {
+        if !settings.buffers_as_linux() {
+            return (1, false);
+        }
+        let mss = u64::from(self.mss);
+        let room = self.cwnd().saturating_sub(in_flight).min(self.cwnd() / 2);
+        let most = room.min(self.burst_size()).max(1) * mss;
+        let by_peer = (self.una + self.window).saturating_sub(self.nxt);
+        let nxt = self.nxt;
+        let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.reached() <= nxt) else {
+            return (most / mss, false);
+        };
+        let bytes = buffer.next_anew(most).min(most).min(by_peer);
+        let is_pushed = bytes > 0 && self.take_packet(now, in_flight, bytes);
+        let segments = bytes.div_ceil(mss).max(1);
+        (segments, segments > 1 || is_pushed)
     }
 
     /// What may leave of a packet: whole segments, and a small one at its end or at the edge of the

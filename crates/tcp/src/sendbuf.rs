@@ -375,6 +375,12 @@ impl SendBuffer {
         (self.unsent[0].bytes, self.unsent.len() == 1)
     }
 
+    /// The bytes of that packet, looked at once more.
+    pub fn next_anew(&mut self, wanted: u64) -> u64 {
+        self.is_filled = false;
+        self.next(wanted).0
+    }
+
     /// Where the last packet that has left ends. Its last segments may still have to leave.
     pub fn reached(&self) -> u64 {
         self.reached

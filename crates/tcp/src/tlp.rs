@@ -26,6 +26,8 @@ pub(crate) struct Tail {
     owed: bool,
     /// Segments of new data that it may have beside those that left.
     left: u64,
+    /// The last of these is marked as pushed.
+    push: bool,
 }
 
 impl Tail {
@@ -98,8 +100,10 @@ impl Sender {
         if !std::mem::take(&mut self.flight.tail.owed) {
             return self.take_more_of_probe(options);
         }
-        let data = if let Some(data) = self.new_for_probe(settings, options) {
-            self.flight.tail.left = self.size_of_probe(in_flight, settings) - 1;
+        let data = if let Some(mut data) = self.new_for_probe(settings, options) {
+            let (segments, push) = self.take_probe_packet(now, in_flight, settings);
+            (self.flight.tail.left, self.flight.tail.push) = (segments - 1, push);
+            data.push |= push && segments == 1;
             data
         } else {
             let last = self.flight.board.probe_last(now)?;
@@ -111,21 +115,14 @@ impl Sender {
         Some(data)
     }
 
-    /// A probe is a packet like others, of as many segments as the window has room for, and of one where
-    /// it has none (`tcp_write_xmit` with `push_one`).
-    fn size_of_probe(&self, in_flight: u64, settings: &Settings) -> u64 {
-        if !settings.buffers_as_linux() {
-            return 1;
-        }
-        let room = self.cwnd().saturating_sub(in_flight).min(self.cwnd() / 2);
-        room.min(self.burst_size()).max(1)
-    }
-
     fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
-        let more = self.any_chunk(options);
+        let mut more = self.any_chunk(options);
         let is_full = more.is_some_and(|more| more.payload == self.mss);
         let left = self.flight.tail.left - 1;
         self.flight.tail.left = if is_full { left } else { 0 };
+        if let Some(more) = more.as_mut().filter(|_| self.flight.tail.left == 0) {
+            more.push |= self.flight.tail.push;
+        }
         self.flight.tail.end = more.map(|more| more.end()).or(self.flight.tail.end);
         more
     }

@@ -196,6 +196,20 @@ fn linux_probes_with_what_nagle_holds_back() {
 }
 
 #[test]
+fn linux_pushes_a_probe_that_ends_what_was_written() {
+    // tcp_send_loss_probe: a packet like others. tcp_fragment leaves PSH with the end of what tcp_push has
+    // marked.
+    for (segments, pushed) in [(11, true), (12, false)] {
+        let mut peer = Peer::connected(linux(), ms(20));
+        peer.writes(0, segments * MSS);
+        peer.gets(0, data(1..10_001));
+        let probe = data(10_001..11_001);
+        peer.gets(ms(43), if pushed { probe.pushed() } else { probe.without(Flags::PUSH) });
+        peer.ignores(ms(43));
+    }
+}
+
+#[test]
 fn an_ack_restarts_the_wait_for_a_probe() {
     let mut peer = ten(rfc());
     peer.sends(ms(100), ack(5_001));
