@@ -5,6 +5,7 @@ mod blocks;
 mod full_size;
 mod linux;
 mod packets;
+mod tree;
 
 use autotune::Window;
 pub(crate) use autotune::{Sized, Tuned};
@@ -15,6 +16,7 @@ use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
 use linux::Linux;
+use packets::Early;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
@@ -297,8 +299,11 @@ impl Receiver {
             if let Some(linux) = &mut self.linux {
                 linux.take(data, self.next);
             }
-        } else if let Some(linux) = &mut self.linux {
-            linux.take_early(data, end);
+        } else if let Some(linux) = &mut self.linux
+            && linux.take_early(data, end) == Early::Merged
+        {
+            // Be some of it there before or not.
+            self.duplicate = None;
         }
         Reception::Irregular
     }
@@ -339,7 +344,9 @@ impl Receiver {
         if let Some(linux) = &mut self.linux {
             linux.blocks.extend(&range);
         }
-        if self.out_of_order.around(range.start).is_some_and(|known| known.end >= range.end) {
+        let is_known =
+            self.out_of_order.around(range.start).is_some_and(|known| known.end >= range.end);
+        if is_known && self.linux.as_ref().is_none_or(|linux| !linux.merges(&range)) {
             self.note_duplicate(range);
         }
     }

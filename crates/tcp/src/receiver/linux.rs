@@ -46,15 +46,21 @@ impl Linux {
 
     /// Data in order, after which `next` is expected.
     pub fn take(&mut self, range: Range<u64>, next: u64) {
+        let end = range.end;
         self.packets.add(range);
         self.early = None;
         self.memory = self.packets.memory();
-        self.packets.advance(next);
+        self.packets.advance(end, next);
         self.blocks.advance(next);
     }
 
-    /// Data that something is missing before; with a FIN, `end` is behind that.
-    pub fn take_early(&mut self, range: Range<u64>, end: u64) {
+    /// Whether data that something is missing before would become part of another packet.
+    pub fn merges(&self, range: &Range<u64>) -> bool {
+        self.packets.merges(range)
+    }
+
+    /// Data that something is missing before; with a FIN, `end` is behind that. Says what becomes of it.
+    pub fn take_early(&mut self, range: Range<u64>, end: u64) -> Early {
         let told = range.start..end;
         let before = self.packets.memory();
         let early = self.packets.add_early(range);
@@ -62,6 +68,7 @@ impl Linux {
         self.memory = if early == Early::Apart { before } else { self.packets.memory() };
         self.early = Some(early);
         self.blocks.add(told);
+        early
     }
 
     /// The window may open further for a segment.

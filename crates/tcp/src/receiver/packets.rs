@@ -1,6 +1,7 @@
 //! The memory that received data takes in Linux: segments that follow each other become one packet,
 //! of so many fragments at the most (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
 
+use super::tree::{Side, Tree};
 use crate::pages::{self, MOST_PAGES};
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -32,10 +33,14 @@ impl Packet {
         Self { range, fragments }
     }
 
+    /// Whether `next` follows, and there is room for it.
+    fn fits(&self, next: &Self) -> bool {
+        self.range.end == next.range.start && self.fragments + next.fragments <= MOST_PAGES
+    }
+
     /// Takes what follows into itself, if it has room.
     fn merge(&mut self, next: &Self) -> bool {
-        let fits =
-            self.range.end == next.range.start && self.fragments + next.fragments <= MOST_PAGES;
+        let fits = self.fits(next);
         if fits {
             self.range.end = next.range.end;
             self.fragments += next.fragments;
@@ -44,12 +49,23 @@ impl Packet {
     }
 }
 
+/// Where a segment belongs that something is missing before.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At the end of this packet.
+    Behind(usize),
+    /// Below this one; without one, it is the first.
+    Below(Option<(usize, Side)>),
+    /// Nowhere: some of it is there.
+    Known,
+}
+
 /// Data that waits: for the application, or for what is missing before it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Packets {
     readable: VecDeque<Packet>,
-    /// In ascending order.
-    early: Vec<Packet>,
+    /// By their first offset.
+    early: Tree<Packet>,
     memory: u64,
 }
 
@@ -75,29 +91,81 @@ impl Packets {
         }
     }
 
-    /// A segment that something is missing before.
-    pub fn add_early(&mut self, range: Range<u64>) -> Early {
-        let at = self.early.partition_point(|packet| packet.range.start < range.start);
-        let touches =
-            |packet: &Packet| packet.range.start < range.end && range.start < packet.range.end;
-        if self.early.iter().any(touches) {
-            return Early::Known;
+    /// Where a segment goes that something is missing before. The last packet is asked first, then those
+    /// on the way down the tree, each by itself: the one that ends where the segment begins may come before
+    /// the one that has it (`tcp_data_queue_ofo`).
+    fn find(&self, packet: &Packet) -> Place {
+        let Range { start, end } = packet.range;
+        let Some((last, greatest)) = self.early.last().zip(self.at(self.early.last())) else {
+            return Place::Below(None);
+        };
+        if greatest.fits(packet) {
+            return Place::Behind(last);
         }
-        let packet = Packet::new(range);
-        self.memory += packet.range.end - packet.range.start;
-        if at > 0 && self.early[at - 1].merge(&packet) {
-            return Early::Merged;
+        if start >= greatest.range.end {
+            return Place::Below(Some((last, Side::Right)));
         }
-        self.memory += OVERHEAD;
-        self.early.insert(at, packet);
-        Early::Apart
+        let (mut place, mut next) = (None, self.early.root());
+        let mut above = u64::MAX;
+        while let Some((number, here)) = next.zip(self.at(next)) {
+            let side = if start < here.range.start {
+                above = here.range.start;
+                Side::Left
+            } else if start < here.range.end {
+                return Place::Known;
+            } else if here.fits(packet) {
+                return Place::Behind(number);
+            } else {
+                Side::Right
+            };
+            place = Some((number, side));
+            next = self.early.child(number, side);
+        }
+        if above < end { Place::Known } else { Place::Below(place) }
     }
 
-    /// Everything before `next` has arrived.
-    pub fn advance(&mut self, next: u64) {
-        while self.early.first().is_some_and(|packet| packet.range.start < next) {
-            let packet = self.early.remove(0);
-            self.append(packet);
+    fn at(&self, number: Option<usize>) -> Option<&Packet> {
+        self.early.get(number?)
+    }
+
+    /// Whether a segment that something is missing before would become part of another packet.
+    pub fn merges(&self, range: &Range<u64>) -> bool {
+        matches!(self.find(&Packet::new(range.clone())), Place::Behind(_))
+    }
+
+    /// A segment that something is missing before.
+    pub fn add_early(&mut self, range: Range<u64>) -> Early {
+        let packet = Packet::new(range);
+        let bytes = packet.range.end - packet.range.start;
+        match self.find(&packet) {
+            Place::Known => Early::Known,
+            Place::Behind(number) => {
+                self.memory += bytes;
+                if let Some(before) = self.early.get_mut(number) {
+                    before.merge(&packet);
+                }
+                Early::Merged
+            }
+            Place::Below(place) => {
+                self.memory += bytes + OVERHEAD;
+                self.early.insert(place, packet);
+                Early::Apart
+            }
+        }
+    }
+
+    /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those that
+    /// hold nothing more are dropped (`tcp_ofo_queue`).
+    pub fn advance(&mut self, mut reached: u64, next: u64) {
+        while self.at(self.early.first()).is_some_and(|packet| packet.range.start < next) {
+            let Some(packet) = self.early.pop_first() else { break };
+            let Range { start, end } = packet.range;
+            if end > reached {
+                reached = end;
+                self.append(packet);
+            } else {
+                self.memory -= end - start + OVERHEAD;
+            }
         }
     }
 
@@ -137,11 +205,36 @@ mod tests {
         }
         assert_eq!(packets.memory(), 17 * 1448 + 2 * OVERHEAD);
         packets.add(segment(9));
-        packets.advance(1 + 27 * 1448);
+        packets.advance(1 + 10 * 1448, 1 + 27 * 1448);
         assert_eq!(packets.first_end(), Some(1 + 22 * 1448));
         assert_eq!(packets.memory(), 18 * 1448 + 2 * OVERHEAD);
         packets.read(1 + 27 * 1448);
         assert_eq!((packets.memory(), packets.first_end()), (0, None));
+    }
+
+    #[test]
+    fn what_comes_twice_may_become_part_of_the_packet_before_it() {
+        // tcp_data_queue_ofo: of 5, 4 and 3, in this order, 4 is at the root of the tree. What begins where
+        // it ends becomes part of it, though 5 has that already.
+        let mut packets = Packets::default();
+        for n in [5, 4, 3] {
+            assert_eq!(packets.add_early(segment(n)), Early::Apart);
+        }
+        assert!(packets.merges(&segment(5)) && !packets.merges(&segment(4)));
+        assert_eq!(packets.add_early(segment(5)), Early::Merged);
+        assert_eq!(packets.add_early(segment(5)), Early::Known, "4 reaches over it");
+        assert_eq!(packets.memory(), 4 * 1448 + 3 * OVERHEAD);
+        // tcp_ofo_queue: 3 and both of 4 become one packet with 2, and 5 alone is of no use.
+        packets.add(segment(2));
+        packets.advance(1 + 3 * 1448, 1 + 6 * 1448);
+        assert_eq!(packets.memory(), 4 * 1448 + OVERHEAD);
+        assert_eq!(packets.first_end(), Some(1 + 6 * 1448));
+        // Where 5 is at the root, it is asked first.
+        let mut packets = Packets::default();
+        for n in [5, 3] {
+            packets.add_early(segment(n));
+        }
+        assert_eq!(packets.add_early(segment(5)), Early::Known);
     }
 
     #[test]

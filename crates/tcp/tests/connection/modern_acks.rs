@@ -311,6 +311,25 @@ fn one_out_of_order_that_comes_twice_is_reported_with_its_block() {
 }
 
 #[test]
+fn linux_takes_what_comes_twice_for_the_end_of_the_packet_before_it() {
+    // tcp_data_queue_ofo: of the fifth, fourth and third segment, in this order, the fourth is at the root
+    // of the tree, and the fifth becomes part of it when it comes again: no DSACK.
+    let mut peer = Peer::connected(Settings { mss: 500, ..linux() }, RTT);
+    peer.sends(ms(1), data(2001..2501));
+    peer.gets(ms(1), ack(1).sack(2001..2501));
+    peer.sends(ms(2), data(1501..2001));
+    peer.gets(ms(2), ack(1).sack(1501..2501));
+    peer.sends(ms(3), data(1001..1501));
+    peer.gets(ms(3), ack(1).sack(1001..2501));
+    peer.sends(ms(4), data(2001..2501));
+    // From the fourth on they wait for 5 % of the RTT, which is not known yet, and 100 us.
+    peer.gets(4_100, ack(1).sack(1001..2501));
+    // The third is to the left of it.
+    peer.sends(ms(6), data(1001..1501));
+    peer.gets(6_100, ack(1).sack(1001..1501).sack(1001..2501));
+}
+
+#[test]
 fn a_part_that_comes_twice_is_reported() {
     // RFC 2883 §4.2.1: the second half of a segment is new.
     for settings in both() {
