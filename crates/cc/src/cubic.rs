@@ -289,6 +289,10 @@ impl CongestionControl for Cubic {
         self.window.cap(cwnd);
     }
 
+    fn on_given_up(&mut self, cwnd: u64) {
+        self.window.set(cwnd);
+    }
+
     fn control(&self) -> Control {
         self.window.control()
     }

@@ -102,6 +102,14 @@ pub trait CongestionControl: Debug + Send {
         }
     }
 
+    /// A reduction turned out not to be needed when the window had been led to `cwnd`, and nothing else of
+    /// it is taken back: the window goes on from there.
+    fn on_given_up(&mut self, cwnd: u64) {
+        if let Some(window) = self.window() {
+            window.set(cwnd);
+        }
+    }
+
     /// Where rate halving ends, if not at `ssthresh` (`min_cwnd` of Linux until 3.1).
     fn floor(&self) -> Option<u64> {
         None

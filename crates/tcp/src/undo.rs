@@ -80,14 +80,18 @@ impl Sender {
             && (self.flight.undo.unanswered == Some(0) || self.is_only_late(echoed))
     }
 
-    fn undo(&mut self, now: Time, forget_losses: bool) {
+    fn undo(&mut self, now: Time, forget_losses: bool, settings: &Settings) {
         if forget_losses {
             self.flight.board.forget_losses();
         }
-        self.flight.reduction = None;
+        let reduction = self.flight.reduction.take();
         if self.flight.undo.allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.owes_cwr = false;
+        } else if let Some(reduction) = reduction.filter(|_| settings.is_linux()) {
+            // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to the
+            // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
+            self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
         }
         self.flight.usage.note_decision(now);
         self.flight.undo.marker = None;
@@ -103,7 +107,7 @@ impl Sender {
         settings: &Settings,
     ) -> bool {
         if settings.undo && self.may_undo(echoed) {
-            self.undo(now, false);
+            self.undo(now, false, settings);
         } else {
             self.flight.rack.recovered();
             if self.flight.recovery.is_reducing() {
@@ -132,7 +136,7 @@ impl Sender {
         let is_sure = self.flight.undo.marker.is_some() && self.flight.undo.unanswered == Some(0);
         if settings.undo && is_sure {
             self.flight.rack.undone_by_dsack();
-            self.undo(now, false);
+            self.undo(now, false, settings);
         }
         settings.undo && is_sure
     }
@@ -155,7 +159,7 @@ impl Sender {
         if !self.has_again() {
             self.flight.undo.nothing_again();
         }
-        self.undo(now, true);
+        self.undo(now, true, settings);
         self.settle();
         false
     }
@@ -171,7 +175,7 @@ impl Sender {
         if !(proven || (settings.undo && self.may_undo(echoed))) {
             return false;
         }
-        self.undo(now, true);
+        self.undo(now, true, settings);
         self.flight.recovery.stalled = false;
         if self.stays_open(settings) {
             return true;

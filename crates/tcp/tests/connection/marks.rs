@@ -165,6 +165,25 @@ fn a_reduction_for_a_mark_is_not_taken_back() {
 }
 
 #[test]
+fn linux_stays_half_way_when_a_recovery_after_a_mark_was_not_needed() {
+    let mut peer =
+        ten(Settings { timestamps: true, mss: MSS as u16 + 12, tso: false, ..linux() }, 20);
+    // PRR from 10 to 5: of one delivered, half a segment, which is one.
+    peer.sends(ms(100), ack(1001).with(ECE));
+    peer.gets(ms(100), data(10_001..11_001).with(CWR));
+    // tcp_enter_recovery within CWR: no other reduction, and no `prior_ssthresh`. Of four delivered, two may
+    // have left: in flight are ten less three SACKed and one lost, and one more may be.
+    peer.sends(ms(101), ack(1001).sack(2001..5001));
+    peer.gets(ms(101), data(1001..2001));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(5)));
+    // tcp_try_undo_partial: it was only late. tcp_undo_cwnd_reduction leaves the window as it is.
+    peer.sends(ms(110), ack(5001).echoing(0));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (7, Some(5)));
+    peer.gets(ms(110), data(11_001..12_001));
+    peer.ignores(ms(110));
+}
+
+#[test]
 fn linux_acknowledges_marks_and_the_answer_to_them_at_once() {
     let mut peer = agreed(Settings { receive_buffer: 131_072, ..linux() });
     let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
