@@ -129,7 +129,13 @@ impl Sender {
             && (progress.acked, progress.delivered) == (1, 1)
             && self.flight.board.sacked() == 0
             && !(progress.repairs_acked || dsack.found || marked);
-        let seen = Seen { advanced: acked_bytes > 0, duplicate, echoed, marked };
+        let seen = Seen {
+            advanced: acked_bytes > 0,
+            before: self.una - acked_bytes,
+            duplicate,
+            echoed,
+            marked,
+        };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress);
         let rtt = self.time(now, &progress, echoed, settings);
@@ -416,6 +422,12 @@ impl Sender {
     #[inline]
     fn credit(&mut self, acked_bytes: u64, progress: &Progress, settings: &Settings) -> u64 {
         match settings.counting {
+            // `tcp_may_raise_cwnd`: where much comes late, what is reported counts when it is.
+            AckCounting::PerSegment
+                if progress.sacked > 0 && self.reordering(settings) > settings.dup_thresh =>
+            {
+                progress.delivered
+            }
             _ if acked_bytes == 0 => 0,
             AckCounting::PerAck => 1,
             AckCounting::PerSegment => progress.delivered,

@@ -156,7 +156,8 @@ impl Sender {
             return SizeProbe::No;
         }
         let Some((mtu, payload)) = self.size_to_probe(now) else { return SizeProbe::No };
-        let needed = u64::from(payload) + u64::from(settings.dup_thresh + 1) * u64::from(self.mss);
+        let needed =
+            u64::from(payload) + u64::from(self.reordering(settings) + 1) * u64::from(self.mss);
         if self.unsent() < needed || self.window < needed {
             return SizeProbe::No;
         }

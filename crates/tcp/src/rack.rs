@@ -14,6 +14,9 @@ const STEP: u64 = 4;
 /// What Linux adds to waits that a tick may cut short (`TCP_TIMEOUT_MIN_US`).
 const LEAST_WAIT: Duration = Duration::from_millis(2);
 
+/// `tcp_max_reordering`.
+const MOST_REORDERING: u64 = 300;
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rack {
     /// `RACK.xmit_ts` and `RACK.end_seq`: the latest sent of all that was delivered.
@@ -24,6 +27,8 @@ pub(crate) struct Rack {
     advanced: bool,
     /// `RACK.reordering_seen`.
     pub reordering_seen: bool,
+    /// The most segments by which one was seen to come late, where that is more than `dup_thresh`.
+    reordering: u32,
     /// `RACK.reo_wnd_mult`.
     steps: u8,
     persist: u8,
@@ -41,6 +46,7 @@ impl Default for Rack {
             rtt: Duration::ZERO,
             advanced: false,
             reordering_seen: false,
+            reordering: 0,
             steps: 1,
             persist: 0,
             dsack: false,
@@ -101,6 +107,35 @@ impl Rack {
 }
 
 impl Sender {
+    /// Segments by which others may come late (`tp->reordering` of Linux).
+    pub(crate) fn reordering(&self, settings: &Settings) -> u32 {
+        self.flight.rack.reordering.max(settings.dup_thresh)
+    }
+
+    /// A segment came so many segments late.
+    pub(crate) fn widen_reordering(&mut self, segments: u64, settings: &Settings) {
+        let segments = segments.min(MOST_REORDERING) as u32;
+        if segments > self.reordering(settings) {
+            self.set_reordering(segments, settings);
+        }
+    }
+
+    /// A timeout with many segments reported shows that less comes late than was thought
+    /// (`tcp_enter_loss`).
+    pub(crate) fn distrust_reordering(&mut self, settings: &Settings) {
+        if self.flight.board.sacked() >= u64::from(settings.dup_thresh) {
+            self.set_reordering(0, settings);
+        }
+    }
+
+    fn set_reordering(&mut self, segments: u32, settings: &Settings) {
+        self.flight.rack.reordering = segments;
+        let reordering = self.reordering(settings);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.expect_reordering(reordering);
+        }
+    }
+
     /// How long after a later one was delivered a segment may still be under way.
     fn reordering_window(&self, settings: &Settings) -> Duration {
         if !self.flight.rack.reordering_seen

@@ -29,8 +29,9 @@ enum Repair {
 /// What an ACK was.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// It acknowledged data.
+    /// It acknowledged data, and what had been acknowledged before.
     pub advanced: bool,
+    pub before: u64,
     /// It acknowledges nothing, carries nothing and changes nothing (RFC 5681 §2).
     pub duplicate: bool,
     /// When what it answers had left, by the clock of its timestamp.
@@ -257,7 +258,7 @@ impl Sender {
         }
         match self.flight.recovery.phase {
             Phase::Recovery => {
-                if seen.advanced && self.undo_partial(now, seen.echoed, settings) {
+                if seen.advanced && self.undo_partial(now, seen, settings) {
                     return;
                 }
                 if self.undo_by_dsack(now, settings) {
@@ -565,6 +566,9 @@ impl Sender {
         }
         self.lost += self.flight.board.lose_all(recent, settings.is_linux());
         self.report_losses(now);
+        if settings.is_linux() && before <= Phase::Disorder {
+            self.distrust_reordering(settings);
+        }
         let is_new = if settings.is_linux() {
             before <= Phase::Disorder || was_over || (before == Phase::Loss && !stalled)
         } else {
@@ -597,6 +601,9 @@ impl Sender {
         let highest = self.flight.board.highest_sacked().unwrap_or(self.una).max(self.una);
         if settings.rack && self.sack && lowest < highest {
             self.flight.rack.reordering_seen = true;
+            if settings.is_linux() {
+                self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
+            }
         }
     }
 }

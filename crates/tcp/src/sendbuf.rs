@@ -119,8 +119,7 @@ impl SendBuffer {
             limit: FIRST.min(most),
             most,
             windows,
-            // Reordered segments and one more must have room (`tcp_sndbuf_expand`).
-            fewest: FEWEST.max(u64::from(settings.dup_thresh) + 1),
+            fewest: FEWEST,
             per_segment: (u64::from(mss) + HEADERS).next_power_of_two() + DESCRIPTION,
             used: 0,
             unsent: VecDeque::new(),
@@ -143,8 +142,14 @@ impl SendBuffer {
             push: Push::Pending,
             small: Small::Alone,
         };
+        buffer.expect_reordering(settings.dup_thresh);
         buffer.expand(cwnd);
         buffer
+    }
+
+    /// So many segments may come out of order: they and one more must have room (`tcp_sndbuf_expand`).
+    pub fn expect_reordering(&mut self, segments: u32) {
+        self.fewest = FEWEST.max(u64::from(segments) + 1);
     }
 
     /// The application writes without having been told of room: what the last packet can still take is

@@ -4,7 +4,7 @@
 //! RFC 3522, RFC 4015), the receiver reports that everything sent again came twice (DSACK, RFC 3708),
 //! or after a timeout something arrives that was sent only once (F-RTO, RFC 5682).
 
-use crate::recovery::Phase;
+use crate::recovery::{Phase, Seen};
 use crate::segment::clock;
 use crate::sender::Sender;
 use crate::settings::Settings;
@@ -143,16 +143,11 @@ impl Sender {
 
     /// A partial acknowledgment came in recovery. Says whether it was of late data: then what else is
     /// missing may be late too.
-    pub(crate) fn undo_partial(
-        &mut self,
-        now: Time,
-        echoed: Option<u64>,
-        settings: &Settings,
-    ) -> bool {
-        if !settings.undo || self.flight.undo.marker.is_none() || !self.is_only_late(echoed) {
+    pub(crate) fn undo_partial(&mut self, now: Time, seen: Seen, settings: &Settings) -> bool {
+        if !settings.undo || self.flight.undo.marker.is_none() || !self.is_only_late(seen.echoed) {
             return false;
         }
-        self.note_reordering(self.una, settings);
+        self.note_reordering(seen.before, settings);
         if self.flight.board.repaired() > 0 {
             return true;
         }

@@ -160,6 +160,28 @@ fn a_lone_segment_is_given_time_for_a_delayed_ack() {
 }
 
 #[test]
+fn linux_counts_what_is_reported_once_much_has_come_late() {
+    let mut peer = Peer::connected(Settings { tso: false, ..linux() }, RTT);
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..10_001));
+    // tcp_may_raise_cwnd: nothing is acknowledged, and the window stays.
+    peer.sends(ms(100), ack(1).sack(8_001..10_001));
+    peer.gets(ms(100), data(10_001..12_001));
+    assert_eq!(peer.cwnd(), 10);
+    // tcp_check_sack_reordering: the first came ten segments late. The other eight widen the window.
+    peer.sends(ms(101), ack(10_001));
+    peer.gets(ms(101), data(12_001..28_001));
+    assert_eq!(peer.cwnd(), 18);
+    // With `reordering` above `tcp_reordering`, FLAG_FORWARD_PROGRESS is enough.
+    peer.sends(ms(200), ack(10_001).sack(11_001..12_001));
+    peer.gets(ms(200), data(28_001..30_001));
+    assert_eq!((peer.cwnd(), peer.ssthresh()), (19, None));
+    peer.sends(ms(201), ack(12_001));
+    peer.gets(ms(201), data(30_001..32_001));
+    assert_eq!(peer.cwnd(), 20);
+}
+
+#[test]
 fn linux_probes_when_the_timeout_would_come_first() {
     // tcp_schedule_loss_probe: 2 * 20 + 200 ms for a lone segment, but RTO = 20 + 200 ms is less. 220
     // ticks are counted in eights: 224.
