@@ -215,20 +215,16 @@ impl Window {
     ///
     /// A window that has outgrown what it was before keeps what it has (RFC 9438 §4.9.2).
     pub fn undo(&mut self) -> bool {
-        match self.before.take() {
-            Some((cwnd, ssthresh)) if self.cwnd < cwnd => {
-                self.cwnd = cwnd;
-                self.ssthresh = match self.flavour {
-                    Flavour::Rfc => ssthresh,
-                    Flavour::Linux => self.ssthresh.max(ssthresh),
-                };
-                if self.flavour == Flavour::Rfc {
-                    self.credit = 0.0;
-                }
-                true
-            }
-            _ => false,
+        let Some((cwnd, ssthresh)) = self.before.take() else { return false };
+        let is_smaller = self.cwnd < cwnd;
+        self.cwnd = self.cwnd.max(cwnd);
+        match self.flavour {
+            // tcp_undo_cwnd_reduction: whatever became of the window.
+            Flavour::Linux => self.ssthresh = self.ssthresh.max(ssthresh),
+            Flavour::Rfc if is_smaller => (self.ssthresh, self.credit) = (ssthresh, 0.0),
+            Flavour::Rfc => {}
         }
+        is_smaller
     }
 
     /// After idle no ACKs clock the flow: it begins again with the first window (RFC 5681 §4.1).
@@ -387,6 +383,19 @@ mod tests {
         let outgrown = window.control();
         assert!(!window.undo());
         assert_eq!(window.control(), outgrown);
+    }
+
+    #[test]
+    fn linux_restores_the_threshold_of_a_window_that_was_no_larger() {
+        // tcp_undo_cwnd_reduction: two segments stay two, and the larger threshold counts.
+        for (flavour, restored) in [(Flavour::Linux, 11), (Flavour::Rfc, 2)] {
+            let mut window = Window::new(&Init { initial_window: 2, flavour, ..INIT });
+            window.set_threshold(11);
+            window.shrink(&FLOW, loss(2), 0.875);
+            assert_eq!((window.cwnd(), window.ssthresh()), (2, 2));
+            assert!(!window.undo());
+            assert_eq!((window.cwnd(), window.ssthresh()), (2, restored), "{flavour:?}");
+        }
     }
 
     #[test]
