@@ -307,9 +307,9 @@ JITTERED: dict[str, Callable[[str], Plain]] = {
 def jitter(random: Random) -> Plain:
     """One to three flows whose data, ACKs or both are delayed by chance.
 
-    By up to a tenth of a packet's transmission time at the least, by up to the RTT at the most. On a
-    single link between two hosts packets arrive at once; a link behind the one with jitter spreads
-    them again.
+    By up to a tenth of a packet's transmission time at the least, by up to the RTT at the most.
+    On a single link between two hosts packets arrive at once; a link behind the one with jitter
+    spreads them again.
     """
     path = Bottleneck.draw(random)
     number = random.randint(1, 3)
