@@ -349,6 +349,9 @@ def bench(scenarios: list[Scenario]) -> None:
     if with_ns3:
         print("short: rfc over the simulated time that ns-3 was given; ratio: short to ns-3")
     print(f"bytes per idle connection, {DEFAULT}: {idle.get('bytes_per_connection')}")
+    print("checking the laws, as a share of a run of four flows over 10 Mbit/s:")
+    for record, laws in run([str(OURS), "--laws"]).items():
+        print(f"  {record}: {laws['share']:.1%}, {laws['rows']} rows of samples and links")
     share = share_of_control()
     if share is not None:
         print(f"in calls of congestion controllers: {share:.1%} of the instructions of 10 flows")

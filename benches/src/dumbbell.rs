@@ -1,7 +1,8 @@
 //! One dumbbell for `benches/bench.py`: runs it and prints one line of JSON.
 //!
 //! `bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S` simulates N flows; `--idle N`
-//! tells what a connection costs that stands and carries nothing.
+//! tells what a connection costs that stands and carries nothing; `--laws` tells what checking the
+//! tables of a run takes, as a share of the run.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -55,6 +56,19 @@ fn idle(connections: u64) -> Result<Plan, String> {
             "traffic": { "kind": "on-off", "periods": [["1000 s", "1001 s"]] },
         }],
         "record": { "samples": "off", "links": "off" },
+    }))
+}
+
+/// Four pairs over a bottleneck of 10 Mbit/s, which have 18 directions of links, and what is recorded.
+fn recorded(record: &serde_json::Value) -> Result<Plan, String> {
+    plan(&serde_json::json!({
+        "duration": "60 s",
+        "network": { "dumbbell": { "pairs": 4, "rate": "10 Mbit/s", "delay": "20 ms" } },
+        "flows": (1..=4).map(|n| serde_json::json!({
+            "from": format!("left{n}"),
+            "to": format!("right{n}"),
+        })).collect::<Vec<_>>(),
+        "record": record,
     }))
 }
 
@@ -112,6 +126,52 @@ fn measure_idle(connections: u64) -> Result<serde_json::Value, String> {
     }))
 }
 
+/// What checking takes of the whole, for each of the ways to record: the least of several times of each,
+/// as both wait for memory where other programs use it.
+fn measure_laws() -> Result<serde_json::Value, String> {
+    const RUNS: usize = 5;
+    const CHECKS: usize = 9;
+    let records = [
+        ("default", serde_json::json!({})),
+        ("samples = \"ack\"", serde_json::json!({ "samples": "ack" })),
+        ("links = \"1 ms\"", serde_json::json!({ "links": "1 ms" })),
+    ];
+    let mut shares = serde_json::Map::new();
+    for (name, record) in records {
+        let plan = recorded(&record)?;
+        let (mut run, mut check, mut rows) = (f64::INFINITY, f64::INFINITY, 0);
+        for _ in 0..RUNS {
+            let (tables, seconds) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
+            let tables = tables.map_err(|_| "stopped")?;
+            run = run.min(seconds);
+            rows = tables.links.len() + tables.samples.len();
+            for _ in 0..CHECKS {
+                let (checked, seconds) = timed(|| tcplab_laws::check_stored(&plan, &tables));
+                checked.map_err(|broken| broken.to_string())?;
+                check = check.min(seconds);
+            }
+        }
+        shares.insert(
+            name.into(),
+            serde_json::json!({
+                "rows": rows,
+                "run_seconds": run,
+                "check_seconds": check,
+                "share": check / (run + check),
+            }),
+        );
+    }
+    Ok(shares.into())
+}
+
+/// What a function gives, and the seconds it takes.
+fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
+    #[expect(clippy::disallowed_methods, reason = "this program measures elapsed time")]
+    let started = Instant::now();
+    let made = run();
+    (made, started.elapsed().as_secs_f64())
+}
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -125,8 +185,10 @@ fn main() -> ExitCode {
         ["--idle", connections] => {
             connections.parse().map_err(|_| "N is a number".into()).and_then(measure_idle)
         }
+        ["--laws"] => measure_laws(),
         _ => Err(
-            "usage: bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S | --idle N"
+            "usage: bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S | --idle N \
+             | --laws"
                 .into(),
         ),
     };

@@ -296,6 +296,37 @@ def path_mtu(random: Random) -> Plain:
     return path.experiment(network, long_flows(random, path, number))
 
 
+JITTERED: dict[str, Callable[[str], Plain]] = {
+    "data": lambda most: {"jitter": most, "back": {"jitter": "0 ms"}},
+    "acks": lambda most: {"back": {"jitter": most}},
+    "both": lambda most: {"jitter": most},
+}
+"""Which way packets take a time that varies."""
+
+
+def jitter(random: Random) -> Plain:
+    """One to three flows whose data, ACKs or both are delayed by chance.
+
+    By up to a tenth of a packet's transmission time at the least, by up to the RTT at the most.
+    On a single link between two hosts packets arrive at once; a link behind the one with jitter
+    spreads them again.
+    """
+    path = Bottleneck.draw(random)
+    number = random.randint(1, 3)
+    packet_ms = 12 / path.rate_mbit_s
+    most = rounded(log_uniform(random, packet_ms / 10, max(path.rtt_ms, packet_ms)))
+    way = JITTERED[random.choice(sorted(JITTERED))]
+    settings = path.settings() | way(f"{most:g} ms")
+    flows = long_flows(random, path, number)
+    if random.random() < 0.5:
+        return path.experiment({"dumbbell": {"pairs": number, **settings}}, flows)
+    for flow in flows:
+        flow["from"], flow["to"] = "client", "server"
+    hops = random.randint(1, 2)
+    settings["delay"] = f"{path.rtt_ms / 2 / hops:.6g} ms"
+    return path.experiment({"chain": {"hops": hops, **settings}}, flows)
+
+
 KINDS: dict[str, Callable[[Random], Plain]] = {
     "one flow": lambda random: pairs(random, 1),
     "two flows": lambda random: pairs(random, 2),
@@ -311,6 +342,7 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "two hosts": two_hosts,
     "antiparallel": antiparallel,
     "drawn numbers": drawing,
+    "jitter": jitter,
 }
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
 

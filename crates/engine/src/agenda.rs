@@ -35,6 +35,15 @@ impl Agenda {
         Some((Time::from_picos((first >> 64) as u64), first as u32))
     }
 
+    /// When the earliest entry is due; `Time::NEVER` if there is none. Keeps an open place open.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        let candidates = if self.is_open { self.heap.get(1..5) } else { self.heap.get(..1) };
+        let least =
+            candidates.into_iter().flatten().fold(NOTHING, |least, &entry| least.min(entry));
+        Time::from_picos((least >> 64) as u64)
+    }
+
     /// Removes the earliest entry, the one seen by `peek`.
     #[inline]
     pub fn remove_first(&mut self) {
@@ -133,6 +142,22 @@ mod tests {
         agenda.remove_first();
         agenda.push(Time::from_picos(7), 4);
         assert_eq!(drain(&mut agenda), [(7, 4), (7, 5), (7, 9)]);
+    }
+
+    #[test]
+    fn tells_when_the_next_is_due_whether_a_place_is_open_or_not() {
+        let mut agenda = Agenda::default();
+        assert_eq!(agenda.next_due(), Time::NEVER);
+        for at in [9, 4, 8, 6, 7, 5] {
+            agenda.push(Time::from_picos(at), 0);
+        }
+        for at in 4..=9 {
+            assert_eq!(agenda.next_due(), Time::from_picos(at));
+            agenda.peek();
+            assert_eq!(agenda.next_due(), Time::from_picos(at));
+            agenda.remove_first();
+        }
+        assert_eq!(agenda.next_due(), Time::NEVER);
     }
 
     proptest! {

@@ -159,7 +159,28 @@ impl<P: Packet> Network<P> {
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Event<P>> {
         // Events come at whole nanoseconds, and timers some picoseconds behind these.
-        let last = until.floor_nanos() + Duration::from_picos(Order::Last as u64);
+        let event = self.next_by(until.floor_nanos() + Duration::from_picos(Order::Last as u64));
+        if event.is_none() {
+            self.now = until;
+        }
+        event
+    }
+
+    /// The next event of this nanosecond, timers of applications excepted.
+    #[cold]
+    pub fn next_now(&mut self) -> Option<Event<P>> {
+        self.next_by(self.now)
+    }
+
+    /// Whether something may happen yet in this nanosecond, timers of applications excepted.
+    #[inline]
+    pub fn may_have_more_now(&self) -> bool {
+        self.agenda.next_due() <= self.now
+    }
+
+    #[expect(clippy::inline_always, reason = "every event passes here")]
+    #[inline(always)]
+    fn next_by(&mut self, last: Time) -> Option<Event<P>> {
         while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= last) {
             if subject & LANES == 0 {
                 // Less what puts it behind packets of the same instant.
@@ -187,7 +208,6 @@ impl<P: Packet> Network<P> {
                 return Some(event);
             }
         }
-        self.now = until;
         None
     }
 

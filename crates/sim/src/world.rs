@@ -56,8 +56,10 @@ pub(crate) struct World<'a> {
     gates: Gates,
     /// If a host has a limit to it.
     memory: Option<Memories>,
-    /// Ends that hold ACKs back, or did so.
+    /// Ends that hold ACKs back, in the order in which they began to.
     holding: Vec<usize>,
+    /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
+    woken: Vec<usize>,
     /// When a timer of the kernel ran out last.
     turned: Time,
     /// How many connections have opened and timers run out.
@@ -107,6 +109,7 @@ impl<'a> World<'a> {
             gates,
             memory: Memories::new(plan),
             holding: Vec::new(),
+            woken: Vec::new(),
             turned: Time::NEVER,
             turns: 0,
             sample_timer,
@@ -144,7 +147,7 @@ impl<'a> World<'a> {
         let end = Time::ZERO + self.plan.duration;
         let mut events = 0;
         // By reference: a packet need not be moved to be read.
-        while let Some(event) = &self.network.next(end) {
+        while let Some(event) = &self.next(end) {
             match event {
                 Event::Delivered { to, packet } => {
                     if (to.0 as usize) < self.ends.len() {
@@ -164,6 +167,37 @@ impl<'a> World<'a> {
         }
         watch.reach(end)?;
         watch.hold(self.count_held())
+    }
+
+    /// The next event. Applications act when all packets of a nanosecond have been received.
+    #[expect(clippy::inline_always, reason = "every event passes here")]
+    #[inline(always)]
+    fn next(&mut self, end: Time) -> Option<Event<OnWire>> {
+        if !self.woken.is_empty() {
+            if let Some(event) = self.network.next_now() {
+                return Some(event);
+            }
+            self.wake();
+        }
+        self.network.next(end)
+    }
+
+    /// The application of this end acts when all packets of the nanosecond have been received.
+    #[cold]
+    fn put_off(&mut self, end: usize) {
+        if !self.woken.contains(&end) {
+            self.woken.push(end);
+        }
+        if self.memory.is_some() {
+            self.count_memory(end);
+        }
+    }
+
+    #[cold]
+    fn wake(&mut self) {
+        for end in std::mem::take(&mut self.woken) {
+            self.act(end);
+        }
     }
 
     /// What the run holds in memory.
@@ -210,6 +244,12 @@ impl<'a> World<'a> {
         let is_answered = is_sampled && self.answer(end);
         if is_answered {
             self.sample(end / 2);
+        }
+        // A kernel receives all packets of a nanosecond before any application runs.
+        let others_wait = !self.woken.is_empty() || self.network.may_have_more_now();
+        if others_wait && self.answer(end) {
+            self.put_off(end);
+            return;
         }
         self.serve(end);
         if is_sampled && !is_answered {
@@ -315,7 +355,8 @@ impl<'a> World<'a> {
     }
 
     /// Timers of several ends run out in the same tick, in the order of the kernel's wheel. What was put
-    /// there in the same nanosecond was put there in the order of `End::last`.
+    /// there in the same nanosecond was put there in the order of `End::last`. The high-resolution timers
+    /// that let ACKs go run out in the order in which they were set.
     #[cold]
     fn on_end_timers(&mut self, mut due: Vec<usize>) {
         while let Some(timer) = self.network.also_due(self.ends.len()) {
@@ -325,7 +366,9 @@ impl<'a> World<'a> {
         due.sort_by_key(|&end| {
             let End { endpoint, last, .. } = &self.ends[end];
             let turn = endpoint.turn_at(now);
-            (turn.is_none(), turn, Reverse(*last), Reverse(end))
+            let held = self.holding.iter().position(|&holds| holds == end);
+            let held = held.filter(|_| turn.is_none()).unwrap_or(usize::MAX);
+            (turn.is_none(), turn, held, Reverse(*last), Reverse(end))
         });
         for end in due {
             self.on_end_timer(end);
@@ -341,7 +384,8 @@ impl<'a> World<'a> {
             .filter_map(|end| Some((self.ends[end].endpoint.held_from()?, end)))
             .partition(|&(from, _)| from <= now);
         self.holding = others.into_iter().map(|(_, end)| end).collect();
-        ready.sort_unstable();
+        // Of equal times, in the order in which the timers were set.
+        ready.sort_by_key(|&(from, _)| from);
         for (_, end) in ready {
             self.ends[end].endpoint.let_go();
             self.serve(end);
@@ -409,8 +453,12 @@ impl<'a> World<'a> {
             send_all(now, endpoint, (&mut self.network, *route));
         }
         self.network.set_timer(*timer, endpoint.next_timer(), Order::BeforePackets);
-        if endpoint.held_from().is_some() && !self.holding.contains(&end) {
-            self.holding.push(end);
+        if endpoint.held_from().is_some() {
+            if !self.holding.contains(&end) {
+                self.holding.push(end);
+            }
+        } else if !self.holding.is_empty() {
+            self.holding.retain(|&holds| holds != end);
         }
         if self.memory.is_some() {
             self.count_memory(end);

@@ -57,6 +57,15 @@ pub(crate) struct Overdue {
     pub wait: Option<Duration>,
 }
 
+/// A segment sent again.
+#[derive(Clone, Copy, Debug)]
+struct Resent {
+    left_at: Time,
+    number: u64,
+    /// Segments from this one on were first sent after it.
+    before: u64,
+}
+
 /// The segments between the oldest not acknowledged and the newest sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scoreboard {
@@ -79,8 +88,8 @@ pub(crate) struct Scoreboard {
     next_suspect: u64,
     /// Segments before this one that were sent once have been judged by time.
     timed: u64,
-    /// Those sent again, in the order of time: when, and their numbers.
-    resent: VecDeque<(Time, u64)>,
+    /// Those sent again, in the order in which they left.
+    resent: VecDeque<Resent>,
     /// What was known when each of `segments` left, where the rate is sampled.
     pub rates: Option<Box<Rates>>,
 }
@@ -322,38 +331,46 @@ impl Scoreboard {
 
     /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the `latest` delivered, by
     /// time and end, a segment is lost if there is no time `left` for one that left when it did.
+    ///
+    /// They are judged in the order in which they left, and none behind the first that is not before
+    /// the `latest`: of those that left at the same time, a repair is behind data with a higher end, as
+    /// on the list of Linux (`tcp_rack_detect_loss`).
     pub fn judge_by_time(
         &mut self,
         latest: (Time, u64),
         left: impl Fn(Time) -> Duration,
     ) -> Overdue {
         let mut found = Overdue::default();
-        let wait = |segment: &Sent| left(segment.left_at);
-        // Those sent once are in the order of time.
         self.timed = self.timed.max(self.first);
-        let mut is_settled = true;
-        for number in self.timed..self.first + self.segments.len() as u64 {
-            let segment = self.segments[(number - self.first) as usize];
-            if !segment.sacked && !segment.lost && !segment.retransmitted && !segment.timed_out {
-                if (segment.left_at, segment.end()) >= latest {
-                    break;
+        let end = self.first + self.segments.len() as u64;
+        // Those sent once are in the order of time as well.
+        let (mut number, mut index, mut is_settled) = (self.timed, 0, true);
+        loop {
+            let resent = self.resent.get(index).copied();
+            if number < end && resent.is_none_or(|resent| number < resent.before) {
+                let segment = self.segments[(number - self.first) as usize];
+                if !segment.sacked && !segment.lost && !segment.retransmitted && !segment.timed_out
+                {
+                    if (segment.left_at, segment.end()) >= latest {
+                        break;
+                    }
+                    let wait = left(segment.left_at);
+                    if wait.is_zero() {
+                        self.lose(number, &mut found);
+                    } else {
+                        is_settled = false;
+                        found.wait = found.wait.max(Some(wait));
+                    }
                 }
-                let wait = wait(&segment);
-                if wait.is_zero() {
-                    self.lose(number, &mut found);
-                } else {
-                    is_settled = false;
-                    found.wait = found.wait.max(Some(wait));
+                number += 1;
+                if is_settled {
+                    self.timed = number;
                 }
+                continue;
             }
-            if is_settled {
-                self.timed = number + 1;
-            }
-        }
-        let mut index = 0;
-        while let Some(&(left_at, number)) = self.resent.get(index) {
+            let Some(Resent { left_at, number: again, .. }) = resent else { break };
             let segment =
-                number.checked_sub(self.first).and_then(|at| self.segments.get(at as usize));
+                again.checked_sub(self.first).and_then(|at| self.segments.get(at as usize));
             let Some(segment) =
                 segment.filter(|it| it.left_at == left_at && !it.sacked && !it.timed_out)
             else {
@@ -369,9 +386,9 @@ impl Scoreboard {
             if (left_at, segment.end()) >= latest {
                 break;
             }
-            let wait = wait(segment);
+            let wait = left(left_at);
             if wait.is_zero() {
-                self.lose(number, &mut found);
+                self.lose(again, &mut found);
                 self.forget_resent(&mut index);
             } else {
                 found.wait = found.wait.max(Some(wait));
@@ -487,7 +504,7 @@ impl Scoreboard {
         segment.left_at = now;
         segment.retransmitted = true;
         segment.timed_out = false;
-        self.resent.push_back((now, number));
+        self.resent.push_back(Resent { left_at: now, number, before: number + 1 });
         Some(*segment)
     }
 
@@ -536,14 +553,16 @@ impl Scoreboard {
     /// Returns its place.
     pub fn resend(&mut self, now: Time, start: u64) -> usize {
         let index = self.segments.partition_point(|segment| segment.start < start);
+        let before = self.first + self.segments.len() as u64;
         let segment = &mut self.segments[index];
         segment.left_at = now;
         segment.retransmitted = true;
         segment.timed_out = false;
-        while self.resent.front().is_some_and(|&(_, number)| number < self.first) {
+        while self.resent.front().is_some_and(|resent| resent.number < self.first) {
             self.resent.pop_front();
         }
-        self.resent.push_back((now, self.first + index as u64));
+        let number = self.first + index as u64;
+        self.resent.push_back(Resent { left_at: now, number, before });
         if !segment.repaired {
             segment.repaired = true;
             self.repaired += 1;

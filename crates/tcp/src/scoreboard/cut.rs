@@ -1,7 +1,8 @@
 //! Segments that were too large become smaller ones.
 
-use super::{Scoreboard, Sent};
+use super::{Resent, Scoreboard, Sent};
 use std::collections::VecDeque;
+use tcplab_units::Time;
 
 impl Scoreboard {
     /// Segments that have not arrived, with more than `most` bytes of data of what comes before
@@ -101,8 +102,18 @@ impl Scoreboard {
         (self.next_suspect, self.timed) = (self.first, self.first);
         let numbers = self.first..;
         let again = numbers.zip(&self.segments).filter(|(_, it)| it.retransmitted && !it.sacked);
-        let mut resent: Vec<_> = again.map(|(number, it)| (it.left_at, number)).collect();
-        resent.sort_unstable();
+        let before = |left_at: Time| {
+            let is_earlier = |it: &Sent| !it.retransmitted && it.left_at <= left_at;
+            self.segments.iter().rposition(is_earlier).map_or(0, |place| place as u64 + 1)
+        };
+        let mut resent: Vec<_> = again
+            .map(|(number, &Sent { left_at, .. })| Resent {
+                left_at,
+                number,
+                before: self.first + before(left_at),
+            })
+            .collect();
+        resent.sort_unstable_by_key(|resent| (resent.left_at, resent.number));
         self.resent = resent.into();
     }
 }

@@ -220,6 +220,26 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
 }
 
 #[test]
+fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
+    // tcp_rack_detect_loss walks its list in the order of transmission, and stops at the first segment
+    // that did not leave before the latest delivered; of the same time, at the first with a higher end.
+    let mut board = sent(1);
+    for n in 1..4 {
+        board.send(at(10), 1 + n * MSS, MSS as u16);
+    }
+    board.resend(at(10), 1);
+    board.send(at(10), 1 + 4 * MSS, MSS as u16);
+    let judged = |board: &mut Scoreboard, segment: u64| {
+        sack(board, segment, segment + 1);
+        let latest = (at(10), 1 + (segment + 1) * MSS);
+        board.judge_by_time(latest, |_| Duration::ZERO).lost
+    };
+    assert_eq!(judged(&mut board, 1), 0, "segment 2 stands before the repair of segment 0");
+    assert_eq!(judged(&mut board, 2), 0, "and segment 3");
+    assert_eq!(judged(&mut board, 3), 1);
+}
+
+#[test]
 fn a_receiver_that_dropped_what_it_reported_gets_it_again() {
     let mut board = sent(4);
     sack(&mut board, 0, 2);
