@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from os import PathLike
@@ -15,22 +15,14 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._memory import Budget
-from tcplab._store import READABLE, TABLES, OnDisk
+from tcplab._restored import TABLES, Find, check, frames_of, reason
+from tcplab._store import READABLE, OnDisk
 from tcplab._walls import Access, named
 
 PLAN, DIGEST = "experiment.json", "digest.txt"
 
 RUN = re.compile(r"[0-9a-f]{16}")
 """How the folder of a run is named: by the run's id."""
-
-PART = 50_000
-"""Rows handed over at once."""
-
-UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What polars raises for files that are no tables."""
-
-Find = Callable[[str, object], None]
-"""Takes where something is wrong, and what."""
 
 FAILED = (_core.ConfigError, _core.KernelError, _core.RunError, _core.InternalError)
 
@@ -159,7 +151,7 @@ class _Checks:
             findings.append(Finding(folder, where, str(what)))
 
         plan = _plan(folder, find)
-        frames = _frames(folder, find)
+        frames = frames_of(folder, find)
         if plan is None or frames is None:
             return findings
         digest = self._check_tables(folder, plan, frames, find)
@@ -175,14 +167,14 @@ class _Checks:
     ) -> str:
         """Compares the digest and checks the laws; gives the digest that the tables have."""
         try:
-            digest, broken = _restored(frames).check(plan)
+            digest, broken = check(plan, frames)
         except (TypeError, ValueError) as error:
             find("tables", error)
             return ""
         try:
             stored = (folder / DIGEST).read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
-            find(DIGEST, _reason(error))
+            find(DIGEST, reason(error))
         else:
             if stored != digest:
                 find("tables", f"do not have the digest of {DIGEST}: they were changed, or it was")
@@ -251,7 +243,7 @@ def _plan(folder: Path, find: Find) -> _core.Plan | None:
     try:
         plan = _core.Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        find(PLAN, _reason(error))
+        find(PLAN, reason(error))
         return None
     if plan.id != folder.resolve().name:
         find(PLAN, f"is of the run {plan.id}")
@@ -260,51 +252,6 @@ def _plan(folder: Path, find: Find) -> _core.Plan | None:
     else:
         return plan
     return None
-
-
-def _frames(folder: Path, find: Find) -> dict[str, pl.DataFrame] | None:
-    """The tables by name; nothing if one cannot be read."""
-    frames = {}
-    for name in TABLES:
-        path = folder / f"{name}.parquet"
-        try:
-            # Mapped into memory, a file that is cut short would end the process.
-            frames[name] = pl.read_parquet(path.read_bytes())
-        except UNREADABLE as error:
-            find(path.name, _reason(error))
-    return frames if len(frames) == len(TABLES) else None
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "is missing"
-    if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read: {error.strerror.lower()}"
-    first = str(error).strip().splitlines()
-    return f"cannot be read: {first[0] if first else type(error).__name__}"
-
-
-def _restored(frames: dict[str, pl.DataFrame]) -> _core.StoredTables:
-    """The tables, back in the form in which a run leaves them."""
-    tables = _core.StoredTables()
-    for name, frame in frames.items():
-        for column, kind, part in _parts(frame):
-            # Of the run's own columns it is the only one that no digest has.
-            values = [None] * len(part) if (name, column) == ("runs", "wall_s") else part.to_list()
-            tables.extend(name, column, kind, values)
-    return tables
-
-
-def _parts(frame: pl.DataFrame) -> Iterator[tuple[str, str, pl.Series]]:
-    """Each column with what it holds, part by part."""
-    for column in frame.iter_columns():
-        kind = {pl.String: "text", pl.Int64: "integer", pl.Float64: "number"}.get(
-            column.dtype.base_type()
-        )
-        if kind is None:
-            raise ValueError(f"the column `{column.name}` holds {column.dtype}")
-        for start in range(0, max(len(column), 1), PART):
-            yield column.name, kind, column.slice(start, PART)
 
 
 def _difference(stored: dict[str, pl.DataFrame], computed: dict[str, pl.DataFrame]) -> str:
