@@ -37,6 +37,8 @@ class Finding:
     """The file in it."""
     what: str
     """What is wrong, and in which row."""
+    is_unrepeated: bool = False
+    """Whether nothing is wrong but that the run cannot be run again here."""
 
     def __str__(self) -> str:
         """In one line."""
@@ -52,6 +54,8 @@ class Verification:
     """The folders of the runs that were checked."""
     findings: Sequence[Finding]
     """What is wrong, in the order of the runs. Empty if all is well."""
+    unrepeated: Sequence[Finding] = ()
+    """Runs that are well as far as they were checked, and why they cannot be run again here."""
 
 
 def verify(
@@ -70,7 +74,8 @@ def verify(
     Args:
         results: A folder of results, of several of these, or of one run; or a list of such folders.
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
-            elapsed time, is the only value that may differ.
+            elapsed time, is the only value that may differ. Runs with a congestion control of your
+            own can be run again where it is registered.
         workers: How many runs are checked at once; by default as many as there are processors.
         allow_read: With `again`, what programs may read besides the machine's own: files and
             folders that they could read before, the one of the experiment too.
@@ -86,8 +91,9 @@ def verify(
     threads = workers or os.cpu_count() or 1
     reads = tuple(named(path) for path in allow_read)
     checks = _Checks(again, Budget.of(None).size // threads, reads)
-    found = checks.all(folders, threads)
-    return Verification(folders, [finding for findings in found for finding in findings])
+    found = [finding for findings in checks.all(folders, threads) for finding in findings]
+    wrong = [finding for finding in found if not finding.is_unrepeated]
+    return Verification(folders, wrong, [finding for finding in found if finding.is_unrepeated])
 
 
 def _runs(place: Path) -> list[Path]:
@@ -117,6 +123,10 @@ def _is_run(folder: Path) -> bool:
     if not folder.is_dir():
         return False
     return bool(RUN.fullmatch(folder.name)) or (folder / DIGEST).exists()
+
+
+class _UnrepeatableError(Exception):
+    """Nothing is wrong with a run, but it needs what is not here."""
 
 
 @dataclass
@@ -158,7 +168,11 @@ class _Checks:
         if not findings and (damage := OnDisk(folder).damage(plan)):
             find(*damage)
         if self.again and not findings:
-            self._run_again(folder, plan, frames, digest, find)
+            try:
+                self._run_again(folder, plan, frames, digest, find)
+            except _UnrepeatableError as error:
+                what = f"it cannot be run again: {error}"
+                findings.append(Finding(folder, PLAN, what, is_unrepeated=True))
         return findings
 
     @staticmethod
@@ -195,6 +209,10 @@ class _Checks:
             what = f"version {own} made it, and this is {_core.__version__}"
             find(PLAN, f"it cannot be run again: {what}")
             return
+        if not plan.has_classes:
+            raise _UnrepeatableError(
+                "a class of your own is its congestion control, and is not registered here"
+            )
         access = Access()
         if plan.commands:
             found = self._access(OnDisk(folder))

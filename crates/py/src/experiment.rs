@@ -248,6 +248,14 @@ impl Plan {
         }
     }
 
+    /// Whether the classes of the user's own that the plan names are registered, as it names them.
+    #[getter]
+    fn has_classes(&self) -> bool {
+        self.plan.backend != tcplab_sim::NAME
+            || !self.plan.version.contains('+')
+            || tcplab_sim::version(&self.plan) == self.plan.version
+    }
+
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
