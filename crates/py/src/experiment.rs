@@ -352,16 +352,20 @@ fn run_and_check(
         let ran = own::within(watch, || tcplab_sim::run(plan, watch))?;
         Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
     };
+    // Each of these steps takes seconds where tables are large.
+    let going = || watch.reach(watch.reached()).map_err(errors::stopped);
+    going()?;
     let checked = tcplab_laws::check(plan, tables);
     let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
     let tables = checked.tables();
-    let frames = vec![
-        ("runs", frame(&tables.runs)?),
-        ("flows", frame(&tables.flows)?),
-        ("samples", frame(&tables.samples)?),
-        ("links", frame(&tables.links)?),
-        ("drops", frame(&tables.drops)?),
-    ];
+    let mut frames = vec![("runs", frame(&tables.runs)?), ("flows", frame(&tables.flows)?)];
+    going()?;
+    frames.push(("samples", frame(&tables.samples)?));
+    going()?;
+    frames.push(("links", frame(&tables.links)?));
+    going()?;
+    frames.push(("drops", frame(&tables.drops)?));
+    going()?;
     Ok((frames, tables.digest(), files))
 }
 
