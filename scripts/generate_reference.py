@@ -167,7 +167,8 @@ def tables_page() -> str:
         "The folder also has the resolved plan (`experiment.json`), a hash of all values",
         "(`digest.txt`), captures and the output of programs, and the checksums of all these files",
         "(`files.sha256`, for `sha256sum --check`). A stored run is used again only if every file",
-        "is there and has its checksum; otherwise it is computed anew, with a warning.\n",
+        "is there and has its checksum, and the tables have the hash; otherwise it is computed",
+        "anew, with a warning.\n",
     ]
     table = ""
     for name, column, meaning in _core.columns():

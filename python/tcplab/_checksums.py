@@ -18,10 +18,12 @@ PLAN = "experiment.json"
 """The file that says which run it is."""
 
 
-def write_list(folder: Path, sums: Mapping[str, str]) -> None:
-    """Writes the list, from the checksums by name."""
+def write_list(folder: Path, sums: Mapping[str, str]) -> bytes:
+    """Writes the list, from the checksums by name, and gives its content."""
     lines = (f"{digest}  {name}\n" for name, digest in sums.items())
-    (folder / LIST).write_text("".join(lines), encoding="utf-8")
+    content = "".join(lines).encode()
+    (folder / LIST).write_bytes(content)
+    return content
 
 
 def listed(folder: Path) -> dict[str, str]:

@@ -8,7 +8,8 @@ from functools import cached_property
 import polars as pl
 
 from tcplab import _core
-from tcplab._store import TABLES, RunTables
+from tcplab._restored import TABLES
+from tcplab._store import RunTables
 from tcplab._summary import summary
 
 

@@ -45,8 +45,8 @@ def run(
         experiment: The experiment, also as a plain dict, or the path of its file.
         out: A folder for the tables of all runs. Runs that are there already are not run again, so
             that what was interrupted goes on where it stopped; those whose files are missing,
-            damaged or of another run are, with a `TcplabWarning`. Without a folder, tables stay in
-            memory.
+            damaged or of another run, or whose tables have not their digest, are, with a
+            `TcplabWarning`. Without a folder, tables stay in memory.
         workers: How many runs go on at once; by default as many as there are processors. Results
             do not depend on it.
         memory: How much memory all runs that go on at once may take together, like "4 GB"; by
@@ -109,7 +109,9 @@ class _Work:
             stored = self.store.find(run)
             if stored is None:
                 continue
-            if trouble := stored.trouble(plan) or self._other_reads(plan, stored):
+            if trouble := stored.trouble(plan, self.store.agreed) or self._other_reads(
+                plan, stored
+            ):
                 self.unusable[run] = trouble
             else:
                 self.tables[run] = stored

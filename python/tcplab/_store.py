@@ -1,7 +1,8 @@
 """Results on disk: one folder for each run, named by its id, that is either complete or not there.
 
-Stored results are used again only if every file has its checksum (`_checksums`): what was damaged
-or exchanged later is told from what was written.
+Stored results are used again only if every file has its checksum (`_checksums`) and the tables have
+the digest that is stored with them: what was damaged or exchanged later is told from what was
+written.
 
 A run is written to a working folder beside the others and moved into place when it is complete.
 The working folder is locked as long as its process lives: those of killed processes can be told,
@@ -22,14 +23,15 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 import polars as pl
 
 from tcplab import _core
+from tcplab._agreed import Agreed
 from tcplab._checksums import LIST, PLAN, checksum, damage, listed, write_list
-
-TABLES = ("runs", "flows", "samples", "links", "drops")
+from tcplab._restored import TABLES, check, frames_of
 
 DIGEST = "digest.txt"
 
@@ -81,10 +83,30 @@ class OnDisk:
         further = sorted(name for name in listed(self.folder) if name not in NEEDED)
         return {name: (self.folder / name).read_bytes() for name in further}
 
-    def trouble(self, plan: _core.Plan) -> str | None:
+    def trouble(self, plan: _core.Plan, agreed: Agreed) -> str | None:
         """Why these results of a plan cannot be used; nothing if they can."""
-        found = self.damage(plan)
-        return found and " ".join(found)
+        if found := self.damage(plan):
+            return " ".join(found)
+        listed = checksum((self.folder / LIST).read_bytes())
+        if not agreed.has(listed):
+            if trouble := self._disagreement(plan):
+                return trouble
+            agreed.add(listed)
+        return None
+
+    def _disagreement(self, plan: _core.Plan) -> str | None:
+        """Why tables that are whole are not those of the plan and the digest."""
+        found: list[str] = []
+        frames = frames_of(self.folder, lambda where, what: found.append(f"{where} {what}"))
+        if frames is None:
+            return found[0]
+        try:
+            digest, broken = check(plan, frames)
+            if digest != self.digest:
+                return f"its tables do not have the digest of {DIGEST}"
+        except (OSError, TypeError, ValueError) as error:
+            return f"its tables are not what they should be: {' '.join(str(error).split())}"
+        return broken and broken.splitlines()[0]
 
     def damage(self, plan: _core.Plan) -> tuple[str, str] | None:
         """The first file that is not as it was written, and what is wrong with it."""
@@ -99,6 +121,11 @@ class Store:
     """A folder with the results of runs."""
 
     folder: Path
+
+    @cached_property
+    def agreed(self) -> Agreed:
+        """Those of its runs whose tables are known to have their digest."""
+        return Agreed(self.folder)
 
     def find(self, run: str) -> OnDisk | None:
         """The results of a run if it was finished, whole or not: see `OnDisk.trouble`."""
@@ -143,7 +170,7 @@ class Store:
             raise OSError(f"the folder {self.folder} cannot be written: {reason}") from None
         with life:
             try:
-                yield Workplace(self.folder, working, syncing)
+                yield Workplace(self.folder, working, syncing, self.agreed)
             finally:
                 shutil.rmtree(working, ignore_errors=True)
                 syncing.close()
@@ -162,6 +189,7 @@ class Workplace:
     folder: Path
     working: Path
     syncing: _core.Syncing
+    agreed: Agreed
 
     def write(self, plan: _core.Plan, tables: InMemory) -> OnDisk:
         """Writes the results of a run; they are there completely or not at all."""
@@ -175,17 +203,22 @@ class Workplace:
                 (unfinished / name).write_bytes(content)
             sums[name] = checksum(content)
         with _naming(written.folder / LIST):
-            write_list(unfinished, sums)
+            listed_sum = checksum(write_list(unfinished, sums))
         with _naming(written.folder), locked(self.folder):
             if written.folder.exists():
                 readable = tables.contents.get(READABLE)
-                if written.trouble(plan) is None and written.files().get(READABLE) == readable:
+                if (
+                    written.trouble(plan, self.agreed) is None
+                    and written.files().get(READABLE) == readable
+                ):
                     # Another process was faster; equal ids, and programs that could read the same,
                     # have equal results.
                     shutil.rmtree(unfinished)
                     return written
                 _remove(written.folder)
             unfinished.rename(written.folder)
+        # The digest came with the tables.
+        self.agreed.add(listed_sum)
         self.syncing.written()
         return written
 

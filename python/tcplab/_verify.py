@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from os import PathLike
@@ -15,22 +15,14 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._memory import Budget
-from tcplab._store import READABLE, TABLES, OnDisk
+from tcplab._restored import TABLES, Find, check, frames_of, reason
+from tcplab._store import READABLE, OnDisk
 from tcplab._walls import Access, named
 
 PLAN, DIGEST = "experiment.json", "digest.txt"
 
 RUN = re.compile(r"[0-9a-f]{16}")
 """How the folder of a run is named: by the run's id."""
-
-PART = 50_000
-"""Rows handed over at once."""
-
-UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
-"""What polars raises for files that are no tables."""
-
-Find = Callable[[str, object], None]
-"""Takes where something is wrong, and what."""
 
 FAILED = (_core.ConfigError, _core.KernelError, _core.RunError, _core.InternalError)
 
@@ -45,6 +37,8 @@ class Finding:
     """The file in it."""
     what: str
     """What is wrong, and in which row."""
+    is_unrepeated: bool = False
+    """Whether nothing is wrong but that the run cannot be run again here."""
 
     def __str__(self) -> str:
         """In one line."""
@@ -60,6 +54,8 @@ class Verification:
     """The folders of the runs that were checked."""
     findings: Sequence[Finding]
     """What is wrong, in the order of the runs. Empty if all is well."""
+    unrepeated: Sequence[Finding] = ()
+    """Runs that are well as far as they were checked, and why they cannot be run again here."""
 
 
 def verify(
@@ -78,7 +74,8 @@ def verify(
     Args:
         results: A folder of results, of several of these, or of one run; or a list of such folders.
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
-            elapsed time, is the only value that may differ.
+            elapsed time, is the only value that may differ. Runs with a congestion control of your
+            own can be run again where it is registered.
         workers: How many runs are checked at once; by default as many as there are processors.
         allow_read: With `again`, what programs may read besides the machine's own: files and
             folders that they could read before, the one of the experiment too.
@@ -94,8 +91,9 @@ def verify(
     threads = workers or os.cpu_count() or 1
     reads = tuple(named(path) for path in allow_read)
     checks = _Checks(again, Budget.of(None).size // threads, reads)
-    found = checks.all(folders, threads)
-    return Verification(folders, [finding for findings in found for finding in findings])
+    found = [finding for findings in checks.all(folders, threads) for finding in findings]
+    wrong = [finding for finding in found if not finding.is_unrepeated]
+    return Verification(folders, wrong, [finding for finding in found if finding.is_unrepeated])
 
 
 def _runs(place: Path) -> list[Path]:
@@ -125,6 +123,10 @@ def _is_run(folder: Path) -> bool:
     if not folder.is_dir():
         return False
     return bool(RUN.fullmatch(folder.name)) or (folder / DIGEST).exists()
+
+
+class _UnrepeatableError(Exception):
+    """Nothing is wrong with a run, but it needs what is not here."""
 
 
 @dataclass
@@ -159,14 +161,18 @@ class _Checks:
             findings.append(Finding(folder, where, str(what)))
 
         plan = _plan(folder, find)
-        frames = _frames(folder, find)
+        frames = frames_of(folder, find)
         if plan is None or frames is None:
             return findings
         digest = self._check_tables(folder, plan, frames, find)
         if not findings and (damage := OnDisk(folder).damage(plan)):
             find(*damage)
         if self.again and not findings:
-            self._run_again(folder, plan, frames, digest, find)
+            try:
+                self._run_again(folder, plan, frames, digest, find)
+            except _UnrepeatableError as error:
+                what = f"it cannot be run again: {error}"
+                findings.append(Finding(folder, PLAN, what, is_unrepeated=True))
         return findings
 
     @staticmethod
@@ -175,14 +181,14 @@ class _Checks:
     ) -> str:
         """Compares the digest and checks the laws; gives the digest that the tables have."""
         try:
-            digest, broken = _restored(frames).check(plan)
+            digest, broken = check(plan, frames)
         except (TypeError, ValueError) as error:
             find("tables", error)
             return ""
         try:
             stored = (folder / DIGEST).read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
-            find(DIGEST, _reason(error))
+            find(DIGEST, reason(error))
         else:
             if stored != digest:
                 find("tables", f"do not have the digest of {DIGEST}: they were changed, or it was")
@@ -203,6 +209,10 @@ class _Checks:
             what = f"version {own} made it, and this is {_core.__version__}"
             find(PLAN, f"it cannot be run again: {what}")
             return
+        if not plan.has_classes:
+            raise _UnrepeatableError(
+                "a class of your own is its congestion control, and is not registered here"
+            )
         access = Access()
         if plan.commands:
             found = self._access(OnDisk(folder))
@@ -251,7 +261,7 @@ def _plan(folder: Path, find: Find) -> _core.Plan | None:
     try:
         plan = _core.Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        find(PLAN, _reason(error))
+        find(PLAN, reason(error))
         return None
     if plan.id != folder.resolve().name:
         find(PLAN, f"is of the run {plan.id}")
@@ -260,51 +270,6 @@ def _plan(folder: Path, find: Find) -> _core.Plan | None:
     else:
         return plan
     return None
-
-
-def _frames(folder: Path, find: Find) -> dict[str, pl.DataFrame] | None:
-    """The tables by name; nothing if one cannot be read."""
-    frames = {}
-    for name in TABLES:
-        path = folder / f"{name}.parquet"
-        try:
-            # Mapped into memory, a file that is cut short would end the process.
-            frames[name] = pl.read_parquet(path.read_bytes())
-        except UNREADABLE as error:
-            find(path.name, _reason(error))
-    return frames if len(frames) == len(TABLES) else None
-
-
-def _reason(error: BaseException) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "is missing"
-    if isinstance(error, OSError) and error.strerror:
-        return f"cannot be read: {error.strerror.lower()}"
-    first = str(error).strip().splitlines()
-    return f"cannot be read: {first[0] if first else type(error).__name__}"
-
-
-def _restored(frames: dict[str, pl.DataFrame]) -> _core.StoredTables:
-    """The tables, back in the form in which a run leaves them."""
-    tables = _core.StoredTables()
-    for name, frame in frames.items():
-        for column, kind, part in _parts(frame):
-            # Of the run's own columns it is the only one that no digest has.
-            values = [None] * len(part) if (name, column) == ("runs", "wall_s") else part.to_list()
-            tables.extend(name, column, kind, values)
-    return tables
-
-
-def _parts(frame: pl.DataFrame) -> Iterator[tuple[str, str, pl.Series]]:
-    """Each column with what it holds, part by part."""
-    for column in frame.iter_columns():
-        kind = {pl.String: "text", pl.Int64: "integer", pl.Float64: "number"}.get(
-            column.dtype.base_type()
-        )
-        if kind is None:
-            raise ValueError(f"the column `{column.name}` holds {column.dtype}")
-        for start in range(0, max(len(column), 1), PART):
-            yield column.name, kind, column.slice(start, PART)
 
 
 def _difference(stored: dict[str, pl.DataFrame], computed: dict[str, pl.DataFrame]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import queue
 import threading
 import time
@@ -16,6 +17,9 @@ from tcplab._walls import Access
 
 TICK_S = 0.1
 """How long Ctrl-C may go unheard."""
+
+PATIENCE_S = 1.0
+"""How long a stopped run may go on before the Python class that it is in is interrupted."""
 
 Finish = Callable[[_core.Plan, InMemory], RunTables]
 Tick = Callable[[float], None]
@@ -38,6 +42,8 @@ class Workers:
 
     _stopping: threading.Event = field(default_factory=threading.Event)
     _running: dict[str, _core.Watch] = field(default_factory=dict)
+    _threads: dict[str, int] = field(default_factory=dict)
+    """By run that goes on, the thread that is in it."""
     _outcomes: queue.SimpleQueue[tuple[_core.Plan, RunTables | BaseException]] = field(
         default_factory=queue.SimpleQueue
     )
@@ -79,7 +85,18 @@ class Workers:
                 watch.stop()
             for thread in threads:
                 if thread.ident is not None:
-                    thread.join()
+                    self._wait_for(thread, thread.ident)
+
+    def _wait_for(self, thread: threading.Thread, ident: int) -> None:
+        """Waits for the end of a thread. A method of a class of the user's own may never return: it
+        gets a Ctrl-C of its own."""
+        thread.join(PATIENCE_S)
+        while thread.is_alive():
+            if ident in self._threads.values():
+                ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                    ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt)
+                )
+            thread.join(PATIENCE_S)
 
     def _work(self, todo: queue.SimpleQueue[_core.Plan]) -> None:
         while not self._stopping.is_set():
@@ -101,10 +118,12 @@ class Workers:
         # As it is when they begin: what changes while they run is another state.
         readable = self.access.state() if plan.commands else b""
         try:
+            self._threads[plan.id] = threading.get_ident()
             began = time.perf_counter()
             frames, digest, files = _core.run(plan, watch, self.access.reads, self.access.hidden)
             wall_s = time.perf_counter() - began
         finally:
+            self._threads.pop(plan.id, None)
             del self._running[plan.id]
         tables = {name: pl.DataFrame(frame) for name, frame in frames}
         tables["runs"] = tables["runs"].with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64))

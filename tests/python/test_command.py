@@ -152,7 +152,8 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     (tmp_path / "pie.toml").write_text(bad('"20 packets"', '"fq-codel"'))
     refusal = (
         "pie.toml: line 5: network.chain.queue: the queue discipline `fq-codel` is not available "
-        "on `sim`; there are droptail, red, codel; `linux` runs the experiment: add --on linux\n"
+        "on `sim`; there are droptail, red, codel; `linux` runs the experiment: "
+        "tcplab run --on linux\n"
     )
     done = tcplab("run", "pie.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
@@ -161,6 +162,8 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     assert checked.stdout.splitlines()[1:4] == ["runs on linux", "", refusal.strip()]
     assert tcplab("check", "pie.toml", "--on", "sim").returncode == 2
     assert tcplab("check", "pie.toml", "--on", "linux").returncode == 0
+    # Here `--on` takes two backends.
+    assert tcplab("compare", "pie.toml").stderr == f"error: {refusal}"
     # What neither runs as a whole is not sent elsewhere.
     (tmp_path / "both.toml").write_text(bad('"20 packets"', '"pie"').replace("cubic", "compound"))
     done = tcplab("run", "both.toml")
@@ -169,7 +172,7 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     (tmp_path / "sim.toml").write_text(bad("cubic", "compound"))
     done = tcplab("run", "sim.toml", "--on", "linux")
     assert done.returncode == 2
-    assert "`sim` runs the experiment: add --on sim" in done.stderr
+    assert "`sim` runs the experiment: tcplab run --on sim" in done.stderr
 
 
 def test_other_backends_are_refused(tcplab: Command) -> None:

@@ -86,3 +86,30 @@ def test_the_command_says_one_line_wherever_it_is(tmp_path: Path) -> None:
         assert process.returncode == 130
         assert len(said.splitlines()) == 1
         assert said.startswith("interrupted")
+
+
+def test_a_class_that_never_returns_hears_it() -> None:
+    class Endless:
+        def __init__(self, init: lab.cc.Init) -> None:
+            self.cwnd = init.initial_window
+
+        def on_ack(self, flow: lab.cc.FlowState, ack: lab.cc.Ack) -> None:
+            while True:
+                self.cwnd ^= 1
+
+        def on_congestion(self, flow: lab.cc.FlowState, event: lab.cc.Congestion) -> None: ...
+
+        def control(self) -> lab.cc.Control:
+            return lab.cc.Control(10)
+
+    lab.cc.register("endless", Endless)
+    endless = lab.Experiment(
+        duration="2 s",
+        network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="5 ms")),
+        flows=[lab.Flow(from_="client", to="server", cc="endless")],
+        sweep={"seed": [1, 2]},
+    )
+    began = time.monotonic()
+    with interrupted_after(1.0):
+        lab.run(endless, workers=2)
+    assert time.monotonic() - began < 1 + SOON_S

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import Command
 
 import tcplab as lab
 from tcplab.cc import Ack, Congestion, Control, FlowState, Init
@@ -258,3 +259,19 @@ def test_what_has_no_version_is_refused_unless_one_is_given(tmp_path: Path) -> N
             lab.cc.register("logging", Logging)
         lab.cc.register("logging", Logging, version="1")
         lab.run(experiment("logging"))
+
+
+def test_where_a_class_is_not_registered_its_runs_are_not_wrong(
+    tcplab: Command, tmp_path: Path
+) -> None:
+    lab.cc.register("mine", Reno)
+    lab.run(experiment("mine"), out=tmp_path / "out")
+    here = lab.verify(tmp_path / "out", again=True)
+    assert (here.findings, here.unrepeated) == ([], [])
+    elsewhere = tcplab("verify", "out", "--again")
+    said, counted = elsewhere.stdout.splitlines()
+    assert (elsewhere.returncode, counted) == (
+        0,
+        "1 run checked, 0 wrong; 1 could not be run again",
+    )
+    assert said.endswith("its congestion control, and is not registered here")

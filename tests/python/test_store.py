@@ -12,12 +12,16 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import EXAMPLES, Command
 
 import tcplab as lab
+from tcplab import _core, _restored
+from tcplab._checksums import checksum, listed, write_list
+from tcplab._restored import TABLES
 
-Damage = Callable[[Path, Path], None]
+Damage = Callable[[Path, Path], object]
 
 
 def turn(file: Path) -> None:
@@ -282,3 +286,106 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
         remover.join()
     assert str(out) in str(raised.value)
     assert not out.exists() or not list(out.iterdir())
+
+
+def sum_up(run: Path) -> None:
+    """Writes the list of checksums anew, as someone would who changed files."""
+    sums = {name: checksum((run / name).read_bytes()) for name in listed(run)}
+    write_list(run, sums)
+
+
+def take_tables(run: Path, other: Path) -> None:
+    for table in TABLES:
+        shutil.copy(other / f"{table}.parquet", run / f"{table}.parquet")
+
+
+def take_tables_and_digest(run: Path, other: Path) -> None:
+    take_tables(run, other)
+    shutil.copy(other / "digest.txt", run / "digest.txt")
+
+
+def change_a_number(run: Path, _: Path) -> None:
+    flows = pl.read_parquet(run / "flows.parquet")
+    flows.with_columns(timeouts=pl.col("timeouts") + 1).write_parquet(run / "flows.parquet")
+
+
+def put_other_table(run: Path, _: Path) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(run / "links.parquet")
+
+
+def put_text(run: Path, _: Path) -> None:
+    (run / "links.parquet").write_text("links")
+
+
+FORGERIES: dict[str, tuple[Damage, str]] = {
+    "the tables of another run": (
+        take_tables,
+        "its tables do not have the digest of digest.txt",
+    ),
+    "the tables and the digest of another run": (
+        take_tables_and_digest,
+        "the law `value` is broken .*: it is of another run",
+    ),
+    "a number": (change_a_number, "its tables do not have the digest of digest.txt"),
+    "no table of ours": (
+        put_other_table,
+        "its tables are not what they should be: the table `links` has no column `run`",
+    ),
+    "no table at all": (
+        put_text,
+        "links.parquet cannot be read",
+    ),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_tables_that_have_not_their_digest_are_computed_anew(
+    forgery: str, small: lab.Experiment, tmp_path: Path
+) -> None:
+    before = lab.run(small, out=tmp_path)
+    run, other = (plan.id for plan in small.plans()[1:3])
+    change, trouble = FORGERIES[forgery]
+    change(tmp_path / run, tmp_path / other)
+    sum_up(tmp_path / run)
+    with pytest.warns(lab.TcplabWarning, match=f"{run}: {trouble}.*; the run is computed anew"):
+        after = lab.run(small, out=tmp_path)
+    assert after.computed == {run}
+    assert after.flows.equals(before.flows)
+    with warnings.catch_warnings(action="error"):
+        assert not lab.run(small, out=tmp_path).computed
+
+
+@pytest.mark.parametrize("has_cache", [True, False])
+def test_tables_are_read_for_their_digest_once(
+    has_cache: bool, small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("TCPLAB_CACHE", str(cache))
+    lab.run(small, out=tmp_path / "ours")
+    shutil.copytree(tmp_path / "ours", tmp_path / "copied")
+    read = []
+
+    def check(plan: _core.Plan, frames: dict[str, pl.DataFrame]) -> tuple[str, str | None]:
+        read.append(plan.id)
+        return _restored.check(plan, frames)
+
+    monkeypatch.setattr("tcplab._store.check", check)
+    assert not lab.run(small, out=tmp_path / "ours").computed
+    assert not read
+    if not has_cache:
+        shutil.rmtree(cache)
+        cache.touch()
+    for _ in range(2):
+        assert not lab.run(small, out=tmp_path / "copied").computed
+    assert len(read) == (4 if has_cache else 8)
+
+
+def test_what_agrees_is_forgotten_with_its_folder(
+    small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCPLAB_CACHE", str(tmp_path / "cache"))
+    for name in ("first", "second", "third"):
+        lab.run(small, out=tmp_path / name)
+        if name == "first":
+            shutil.rmtree(tmp_path / name)
+    assert len(list((tmp_path / "cache" / "agreed").iterdir())) == 2

@@ -218,6 +218,8 @@ def test_more_is_read_if_the_user_says_so(tcplab: Command, tmp_path: Path) -> No
     assert done.returncode == 0, done.stderr
     assert f"/mine and {tmp_path}/yours" in done.stderr
     (said,) = tmp_path.glob("results/*/*/flow1-client.txt")
+    where = f"output  {said.parent.relative_to(tmp_path)} (NAME-server.txt, NAME-client.txt)"
+    assert where in done.stderr.splitlines()
     assert said.read_text() == "lent\n"
 
 

@@ -6,6 +6,12 @@ pub fn suggest<'a, K: AsRef<str>>(word: &str, known: &'a [K]) -> Option<&'a str>
     if length > 60 {
         return None;
     }
+    // Who writes half of a name, "reno", means that one rather than another that looks alike, "veno".
+    let is_part = |name: &&str| length > 3 && name.to_lowercase().ends_with(&word.to_lowercase());
+    let mut whole = known.iter().map(AsRef::as_ref).filter(is_part);
+    if let (Some(name), None) = (whole.next(), whole.next()) {
+        return Some(name);
+    }
     let most = (length / 3).clamp(1, 3);
     let near = known.iter().map(|name| (distance(word, name.as_ref()), name.as_ref()));
     near.filter(|(distance, _)| *distance <= most).min_by_key(|(d, _)| *d).map(|(_, name)| name)
@@ -63,5 +69,13 @@ mod tests {
         assert_eq!(suggest("New-Reno", &known), Some("newreno"));
         assert_eq!(suggest("vgeas", &known), Some("vegas"));
         assert_eq!(suggest("bbr", &known), None);
+    }
+
+    #[test]
+    fn half_of_a_name_is_that_name() {
+        assert_eq!(suggest("reno", &["veno", "newreno", "cubic"]), Some("newreno"));
+        assert_eq!(suggest("Reno", &["veno", "NewReno"]), Some("NewReno"));
+        // Where it is half of two, neither is meant more than the other.
+        assert_eq!(suggest("reno", &["veno", "newreno", "oldreno"]), Some("veno"));
     }
 }

@@ -31,7 +31,7 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<
     // something else.
     let is_parameter = mistakes.0.iter().any(|mistake| mistake.at.contains(".cc."));
     let hint = elsewhere.filter(|_| !is_parameter).map_or_else(String::new, |backend| {
-        format!("; `{backend}` runs the experiment: add --on {backend}")
+        format!("; `{backend}` runs the experiment: tcplab run --on {backend}")
     });
     let mut message = String::new();
     for mistake in &mistakes.0 {

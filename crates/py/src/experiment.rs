@@ -248,6 +248,14 @@ impl Plan {
         }
     }
 
+    /// Whether the classes of the user's own that the plan names are registered, as it names them.
+    #[getter]
+    fn has_classes(&self) -> bool {
+        self.plan.backend != tcplab_sim::NAME
+            || !self.plan.version.contains('+')
+            || tcplab_sim::version(&self.plan) == self.plan.version
+    }
+
     #[getter]
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
@@ -344,16 +352,20 @@ fn run_and_check(
         let ran = own::within(watch, || tcplab_sim::run(plan, watch))?;
         Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
     };
+    // Each of these steps takes seconds where tables are large.
+    let going = || watch.reach(watch.reached()).map_err(errors::stopped);
+    going()?;
     let checked = tcplab_laws::check(plan, tables);
     let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
     let tables = checked.tables();
-    let frames = vec![
-        ("runs", frame(&tables.runs)?),
-        ("flows", frame(&tables.flows)?),
-        ("samples", frame(&tables.samples)?),
-        ("links", frame(&tables.links)?),
-        ("drops", frame(&tables.drops)?),
-    ];
+    let mut frames = vec![("runs", frame(&tables.runs)?), ("flows", frame(&tables.flows)?)];
+    going()?;
+    frames.push(("samples", frame(&tables.samples)?));
+    going()?;
+    frames.push(("links", frame(&tables.links)?));
+    going()?;
+    frames.push(("drops", frame(&tables.drops)?));
+    going()?;
     Ok((frames, tables.digest(), files))
 }
 

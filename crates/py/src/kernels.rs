@@ -113,6 +113,12 @@ pub(crate) fn kernels() -> PyResult<Vec<Kernel>> {
     Ok(listed.into_iter().map(Kernel::from).collect())
 }
 
+/// The folder of the user's cache, if there is one.
+#[pyfunction]
+pub(crate) fn cache() -> Option<PathBuf> {
+    Cache::open().ok().map(|cache| cache.folder().to_owned())
+}
+
 /// Removes a kernel.
 #[pyfunction]
 pub(crate) fn remove_kernel(name: &str) -> PyResult<()> {

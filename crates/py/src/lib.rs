@@ -26,7 +26,7 @@ mod _core {
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]
-    use super::kernels::{Kernel, build_kernel, kernels, remove_kernel};
+    use super::kernels::{Kernel, build_kernel, cache, kernels, remove_kernel};
     #[pymodule_export]
     use super::lists::printable;
     #[pymodule_export]

@@ -87,12 +87,17 @@ def epilogue(results: Results, out: Path, chart: Path, elapsed_s: float) -> str:
     done = f"{number} {'run' if number == 1 else 'runs'}, {simulated_s:g} s simulated"
     kept = number - len(results.computed)
     before = f" ({kept} of them before)" if kept else ""
-    return f"\n{done} in {elapsed_s:.2f} s{before}\ntables  {out}{_more(results)}\nchart   {chart}"
+    places = f"tables  {out}{_more(results)}\nchart   {chart}"
+    if any(plan.commands for plan in results.plans):
+        places = f"output  {out}{_more(results, 'NAME-server.txt, NAME-client.txt')}\n{places}"
+    return f"\n{done} in {elapsed_s:.2f} s{before}\n{places}"
 
 
-def _more(results: Results) -> str:
+def _more(results: Results, files: str = "") -> str:
     ids = list(dict.fromkeys(plan.id for plan in results.plans))
-    return f"/{ids[0]}" if len(ids) == 1 else " (a folder for each run)"
+    if len(ids) > 1:
+        return f" (a folder for each run{files and ': '}{files})"
+    return f"/{ids[0]}{files and f' ({files})'}"
 
 
 def _rows_are(results: Results) -> str:

@@ -46,5 +46,10 @@ def run(args: argparse.Namespace) -> int:
         say(f"{printable(str(folder))}: {'; '.join(said)}")
     number = len(checked.runs)
     runs = "1 run" if number == 1 else f"{number} runs"
-    say(f"{runs} checked, {wrong} wrong")
+    totals = f"{runs} checked, {wrong} wrong"
+    if checked.unrepeated:
+        for finding in checked.unrepeated:
+            say(printable(str(finding)))
+        totals += f"; {len(checked.unrepeated)} could not be run again"
+    say(totals)
     return FOUND if wrong else 0

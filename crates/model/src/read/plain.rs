@@ -145,6 +145,9 @@ impl Read for String {
     fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
         let problem = match value {
             Value::String(text) if text.is_empty() => Problem::Invalid("is empty".into()),
+            Value::String(text) if text.contains('\n') => {
+                Problem::Invalid("has a line break; a text is one line".into())
+            }
             Value::String(text) if text.chars().any(char::is_control) => {
                 Problem::Invalid("has characters that cannot be printed".into())
             }

@@ -38,6 +38,14 @@ pub(crate) fn resolve(
             Ok(())
         }
         Traffic::Arrivals(arrivals) => sizes(&arrivals.sizes),
+        Traffic::Command(command) => {
+            for (side, line) in [("server", &command.server), ("client", &command.client)] {
+                if let Some(word) = unknown_place(line) {
+                    mistakes.push(unknown(word).at(format!("{place}.traffic.{side}")));
+                }
+            }
+            Ok(())
+        }
         _ => Ok(()),
     };
     match checked {
@@ -47,6 +55,26 @@ pub(crate) fn resolve(
             None
         }
     }
+}
+
+/// What command lines may name in braces: addresses.
+const PLACES: [&str; 2] = ["server", "client"];
+
+/// The first word in braces that is none of these. Variables of a shell, `${NAME}`, are the shell's.
+fn unknown_place(line: &str) -> Option<&str> {
+    line.match_indices('{').find_map(|(open, _)| {
+        let (word, _) = line[open + 1..].split_once('}')?;
+        let is_word = word.starts_with(|c: char| c.is_ascii_alphabetic())
+            && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        (is_word && !line[..open].ends_with('$') && !PLACES.contains(&word)).then_some(word)
+    })
+}
+
+fn unknown(word: &str) -> Problem {
+    Problem::Invalid(format!(
+        "nothing stands for {{{word}}}; there are {{server}} and {{client}}, the addresses of the two \
+         sides (braces of the program's own need a space: {{ {word} }})"
+    ))
 }
 
 fn periods(traffic: &OnOff, duration: Duration) -> Result<Vec<(Duration, Duration)>, Problem> {

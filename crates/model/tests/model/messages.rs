@@ -437,3 +437,24 @@ fn what_never_happens_or_happens_twice_is_refused() {
         "line 11: record.samples: 60000000000000 samples of flows are too many; the most is 50000000"
     );
 }
+
+#[test]
+fn words_in_braces_of_a_command_line_are_addresses() {
+    let lines = |server: &str, client: &str| {
+        format!(
+            "{SMALL}traffic = {{ kind = \"command\", server = '''{server}''', client = '''{client}''' }}\n"
+        )
+    };
+    assert_eq!(
+        message(&lines("iperf3 -s -1", "iperf3 -c {srv} -B {client}")),
+        "line 10: flows[0].traffic.client: nothing stands for {srv}; there are {server} and {client}, \
+         the addresses of the two sides (braces of the program's own need a space: { srv })"
+    );
+    // Those of a shell and of other programs stay as they are.
+    let own = "ping ${HOME} {1} {a,b} {} { x } {server";
+    assert!(plans(&lines(own, "awk '{ print $1 }' {server}")).is_ok());
+    assert_eq!(
+        message(&lines("one\ntwo", "three")),
+        "line 10: flows[0].traffic.server: has a line break; a text is one line"
+    );
+}
