@@ -15,6 +15,7 @@ mod memory;
 mod path_mtu;
 mod prague;
 mod refusals;
+mod same_time;
 mod sawtooth;
 mod traffic;
 mod westwood;

@@ -1,0 +1,65 @@
+//! Packets that arrive in the same nanosecond, as jitter makes them do.
+
+use crate::run;
+use std::collections::BTreeMap;
+
+/// 66 bytes at 10 Gbit/s take 52.8 ns: ACKs that come no further from each other left together.
+const TOGETHER: f64 = 54e-9;
+
+/// How many segments of 1448 bytes were acknowledged in a second, and how often so many ACKs left their
+/// receiver in the same nanosecond. Its buffer limits the flow. Data comes with jitter, ACKs do not.
+fn acks(profile: &str, seed: u64) -> (i64, BTreeMap<usize, usize>) {
+    let tables = run(&format!(
+        r#"
+        duration = "2 s"
+        seed = {seed}
+        stack = {{ profile = "{profile}", rmem = "300 kB" }}
+        record = {{ samples = "ack" }}
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "100 Mbit/s"
+        delay = "10 ms"
+        queue = "2000 packets"
+        jitter = "5 ms"
+        back = {{ rate = "10 Gbit/s", jitter = "0 ms" }}
+        [[flows]]
+        from = "a"
+        to = "b"
+        "#
+    ));
+    let times = tables.samples.numbers("time_s").unwrap();
+    let acked = tables.samples.integers("acked_bytes").unwrap();
+    let from = times.partition_point(|time| time.unwrap() < 1.0);
+    let times: Vec<_> = times[from..].iter().map(|time| time.unwrap()).collect();
+    let mut counts = BTreeMap::new();
+    for together in times.chunk_by(|one, next| next - one < TOGETHER) {
+        *counts.entry(together.len()).or_default() += 1;
+    }
+    let bytes = acked.last().unwrap().unwrap() - acked[from].unwrap();
+    (bytes / 1448, counts)
+}
+
+#[test]
+fn a_reader_acknowledges_together_what_arrived_in_the_same_nanosecond() {
+    // While the window is as large as the buffer, a kernel acknowledges nothing as it receives it: until
+    // the reader has made room, the window would be a smaller one (__tcp_ack_snd_check). The reader runs
+    // when the softirq that receives all packets of that moment is over, and sends one ACK
+    // (tcp_cleanup_rbuf).
+    for seed in 1..=3 {
+        let (segments, counts) = acks("linux-6.12", seed);
+        assert!(counts.keys().eq([&1]), "{counts:?}");
+        // Of three segments and more, as the reader does not wait for what comes later.
+        assert!(counts[&1] > 500 && segments > 3 * counts[&1] as i64, "{segments} {counts:?}");
+    }
+}
+
+#[test]
+fn the_standards_acknowledge_every_second_segment_whenever_it_arrives() {
+    // RFC 5681 §4.2: an ACK for at least every second full-sized segment; `jitter` changes when.
+    for seed in 1..=3 {
+        let (segments, counts) = acks("rfc", seed);
+        let acks: usize = counts.iter().map(|(together, times)| together * times).sum();
+        assert!((segments - 2 * acks as i64).abs() <= 2, "{segments} {acks}");
+        assert!(counts.keys().any(|&together| together > 1), "{counts:?}");
+    }
+}
