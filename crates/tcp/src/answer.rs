@@ -88,7 +88,8 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         let (echoed, in_flight_before) = (answer.echoed, self.in_flight());
-        let mut progress = Progress { arrival: self.arrival(now, echoed), ..Progress::default() };
+        let mut progress =
+            Progress { arrival: self.arrival(now, echoed, settings), ..Progress::default() };
         let dsack = if self.sack && has_blocks {
             self.take_sack(segment, ack, &mut progress)
         } else {
@@ -190,13 +191,14 @@ impl Sender {
 
     /// What helps to tell what an ACK means that comes now.
     #[inline]
-    fn arrival(&self, now: Time, echoed: Option<u64>) -> Arrival {
+    fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
         let Flight { recovery, board, .. } = &*self.flight;
         Arrival {
-            too_late: Time::ZERO + now.since(Time::ZERO).saturating_sub(self.min_rtt),
+            too_late: settings.before(now, self.min_rtt),
             echoed,
             episode_end: recovery.end,
             highest: board.highest_sacked().unwrap_or(0),
+            in_micros: settings.is_linux(),
         }
     }
 

@@ -167,7 +167,8 @@ impl Sender {
         let allowed = self.flight.rack.rtt + self.reordering_window(settings);
         let latest = self.flight.rack.latest;
         let left = |left_at| allowed.saturating_sub(settings.elapsed(now, left_at));
-        let found = self.flight.board.judge_by_time(latest, left);
+        let departure = |left_at| settings.departure(left_at);
+        let found = self.flight.board.judge_by_time(latest, departure, left);
         self.lost += found.lost;
         self.report_losses(now);
         found

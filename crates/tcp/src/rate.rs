@@ -10,7 +10,6 @@
 //!
 //! What is kept for each segment lies beside the scoreboard, and only where samples are wanted.
 
-use crate::scoreboard::Sent;
 use crate::sender::Sender;
 use crate::settings::Settings;
 use std::collections::VecDeque;
@@ -107,10 +106,9 @@ impl Rates {
         self.departures = kept.collect();
     }
 
-    /// The segment at this place of the scoreboard is delivered.
+    /// The segment at this place of the scoreboard is delivered, which left then and ends here.
     #[inline]
-    pub fn deliver(&mut self, place: usize, segment: &Sent) {
-        let (left_at, end) = (segment.left_at, segment.end());
+    pub fn deliver(&mut self, place: usize, left_at: Time, end: u64) {
         // A SACK may report many: the one that left last counts.
         let is_newest =
             self.newest.is_none_or(|newest| (left_at, end) > (self.first_sent, newest.end));

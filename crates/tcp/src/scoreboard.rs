@@ -189,7 +189,7 @@ impl Scoreboard {
             && segment.is_untouched()
         {
             if let Some(rates) = &mut self.rates {
-                rates.deliver(0, segment);
+                rates.deliver(0, progress.arrival.departure(segment.left_at), segment.end());
                 rates.forget_oldest();
             }
             if run.count == 0 {
@@ -222,7 +222,7 @@ impl Scoreboard {
             } else {
                 progress.deliver(segment, false);
                 if let Some(rates) = &mut self.rates {
-                    rates.deliver(0, segment);
+                    rates.deliver(0, progress.arrival.departure(segment.left_at), segment.end());
                 }
                 if !segment.retransmitted && segment.start < progress.arrival.highest {
                     progress.overtake(segment.start);
@@ -253,7 +253,8 @@ impl Scoreboard {
                 }
                 progress.deliver(segment, true);
                 if let Some(rates) = rates {
-                    rates.deliver(from + number, segment);
+                    let left_at = progress.arrival.departure(segment.left_at);
+                    rates.deliver(from + number, left_at, segment.end());
                 }
                 if !segment.retransmitted && segment.start < highest {
                     progress.overtake(segment.start);
@@ -330,7 +331,8 @@ impl Scoreboard {
     }
 
     /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the `latest` delivered, by
-    /// time and end, a segment is lost if there is no time `left` for one that left when it did.
+    /// time and end, a segment is lost if there is no time `left` for one that left when it did. Times
+    /// of `departure` are compared.
     ///
     /// They are judged in the order in which they left, and none behind the first that is not before
     /// the `latest`: of those that left at the same time, a repair is behind data with a higher end, as
@@ -338,6 +340,7 @@ impl Scoreboard {
     pub fn judge_by_time(
         &mut self,
         latest: (Time, u64),
+        departure: impl Fn(Time) -> Time,
         left: impl Fn(Time) -> Duration,
     ) -> Overdue {
         let mut found = Overdue::default();
@@ -351,7 +354,7 @@ impl Scoreboard {
                 let segment = self.segments[(number - self.first) as usize];
                 if !segment.sacked && !segment.lost && !segment.retransmitted && !segment.timed_out
                 {
-                    if (segment.left_at, segment.end()) >= latest {
+                    if (departure(segment.left_at), segment.end()) >= latest {
                         break;
                     }
                     let wait = left(segment.left_at);
@@ -383,7 +386,7 @@ impl Scoreboard {
                 index += 1;
                 continue;
             }
-            if (left_at, segment.end()) >= latest {
+            if (departure(left_at), segment.end()) >= latest {
                 break;
             }
             let wait = left(left_at);

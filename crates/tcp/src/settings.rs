@@ -251,6 +251,13 @@ impl Settings {
         self.is_linux() && self.tso
     }
 
+    /// When a segment left, as the sender compares it with others; Linux has whole microseconds
+    /// (`tcp_skb_sent_after`).
+    #[inline]
+    pub(crate) fn departure(&self, left_at: Time) -> Time {
+        if self.is_linux() { left_at.floor_micros() } else { left_at }
+    }
+
     /// How long ago `then` was; Linux reads a clock of microseconds for this.
     #[inline]
     pub(crate) fn elapsed(&self, now: Time, then: Time) -> Duration {

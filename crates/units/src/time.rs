@@ -70,6 +70,13 @@ impl Time {
         Self(self.0 / 1_000 * 1_000)
     }
 
+    /// The same in whole microseconds, rounded down.
+    #[must_use]
+    #[inline]
+    pub const fn floor_micros(self) -> Self {
+        Self(self.0 / 1_000_000 * 1_000_000)
+    }
+
     /// Time since `earlier`, or nothing if that lies ahead.
     pub fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))

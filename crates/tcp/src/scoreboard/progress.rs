@@ -15,11 +15,22 @@ pub(crate) struct Arrival {
     pub episode_end: u64,
     /// The end of the highest block reported before.
     pub highest: u64,
+    /// Times at which segments left are compared in whole microseconds, as in Linux
+    /// (`tcp_skb_sent_after`).
+    pub in_micros: bool,
+}
+
+impl Arrival {
+    /// When a segment left, as it is compared with others.
+    #[inline]
+    pub fn departure(&self, left_at: Time) -> Time {
+        if self.in_micros { left_at.floor_micros() } else { left_at }
+    }
 }
 
 impl Default for Arrival {
     fn default() -> Self {
-        Self { too_late: Time::NEVER, echoed: None, episode_end: 0, highest: 0 }
+        Self { too_late: Time::NEVER, echoed: None, episode_end: 0, highest: 0, in_micros: false }
     }
 }
 
@@ -67,7 +78,7 @@ impl Progress {
             return;
         }
         self.last_left = Some(segment.left_at);
-        self.note_latest((segment.left_at, segment.end()));
+        self.note_latest((self.arrival.departure(segment.left_at), segment.end()));
     }
 
     /// Segments are acknowledged, one behind the other, of which each was sent once.
@@ -81,7 +92,7 @@ impl Progress {
             self.overtake(run.start);
         }
         self.last_left = Some(run.last_left);
-        self.note_latest((run.last_left, run.end));
+        self.note_latest((self.arrival.departure(run.last_left), run.end));
     }
 
     #[inline]

@@ -203,7 +203,9 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
     // tcp_rack_detect_loss takes what it finds lost off its list (list_del_init), tcp_undo_cwnd_reduction
     // does not put it back, and sending it again does. A timeout takes nothing off.
     let latest = (at(100), 1 + 10 * MSS);
-    let overdue = |board: &mut Scoreboard| board.judge_by_time(latest, |_| Duration::ZERO).lost;
+    let overdue = |board: &mut Scoreboard| {
+        board.judge_by_time(latest, |left_at| left_at, |_| Duration::ZERO).lost
+    };
     let mut board = sent(4);
     assert_eq!(overdue(&mut board), 4);
     board.forget_losses();
@@ -232,11 +234,30 @@ fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
     let judged = |board: &mut Scoreboard, segment: u64| {
         sack(board, segment, segment + 1);
         let latest = (at(10), 1 + (segment + 1) * MSS);
-        board.judge_by_time(latest, |_| Duration::ZERO).lost
+        board.judge_by_time(latest, |left_at| left_at, |_| Duration::ZERO).lost
     };
     assert_eq!(judged(&mut board, 1), 0, "segment 2 stands before the repair of segment 0");
     assert_eq!(judged(&mut board, 2), 0, "and segment 3");
     assert_eq!(judged(&mut board, 3), 1);
+}
+
+#[test]
+fn linux_sees_no_order_in_time_within_a_microsecond() {
+    // tcp_skb_sent_after compares tcp_skb_timestamp_us, and of equal ones the ends: a repair that left
+    // 0.64 us after data with a higher end counts as sent before it, and as lost when that arrives.
+    let data = Time::ZERO + Duration::from_nanos(450_303_043);
+    let repair = Time::ZERO + Duration::from_nanos(450_303_683);
+    for (in_micros, lost) in [(true, 1), (false, 0)] {
+        let mut board = sent(1);
+        board.send(data, 1 + MSS, MSS as u16);
+        board.resend(repair, 1);
+        let arrival = Arrival { in_micros, ..Arrival::default() };
+        let mut progress = Progress { arrival, ..Progress::default() };
+        board.sack(1 + MSS..1 + 2 * MSS, &mut progress);
+        let departure = |left_at| arrival.departure(left_at);
+        let found = board.judge_by_time(progress.latest.unwrap(), departure, |_| Duration::ZERO);
+        assert_eq!(found.lost, lost);
+    }
 }
 
 #[test]
