@@ -18,6 +18,7 @@ from generate_reference import (
     profiles_page,
     tables_page,
 )
+from generate_support import limits_page, readme
 
 import tcplab
 from tcplab import plot
@@ -78,6 +79,8 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/command-line.md": command_line_page,
     "docs/reference/congestion-controls.md": algorithms_page,
     "docs/reference/profiles.md": profiles_page,
+    "docs/limits.md": limits_page,
+    "README.md": readme,
     "tests/digests.json": digests,
 }
 for name, kind in tcplab.algorithms().select("name", "kind").iter_rows():

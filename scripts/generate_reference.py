@@ -53,7 +53,8 @@ def with_defaults(stack: Schema) -> Schema:
     flow = {"from": "a", "to": "b", "stack": {"profile": "rfc"}}
     small = {"duration": "1 s", "network": {"links": [link]}, "flows": [flow]}
     plan = json.loads(_core.Document.from_json(json.dumps(small)).plans("sim")[0].to_json())
-    decided = plan["flows"][0]["stack"] | {"cc": plan["flows"][0]["stack"]["cc"]["name"]}
+    found = plan["flows"][0]["transport"]["stack"]
+    decided = found | {"cc": found["cc"]["name"]}
     options = {
         key: value | ({"default": decided[key]} if key in decided else {})
         for key, value in stack["properties"].items()

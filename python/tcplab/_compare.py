@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from tcplab._backends import has_kernels
 from tcplab._results import Results
 from tcplab._run import run
 from tcplab.experiment import Experiment
@@ -21,6 +22,15 @@ MEASURES = (
     "retransmitted_segments",
     "loss_episodes",
     "timeouts",
+    "completion_mean_s",
+    "completion_p50_s",
+    "completion_p95_s",
+    "completion_p99_s",
+    "lost_packets",
+    "reordered_packets",
+    "delay_mean_ms",
+    "delay_p99_ms",
+    "jitter_ms",
 )
 """What is compared of each flow. The mean window is that of the samples."""
 
@@ -134,7 +144,7 @@ def compare(
             workers=workers,
             memory=memory,
             backend=backend,
-            kernel=kernel if backend == "linux" else None,
+            kernel=kernel if has_kernels(backend) else None,
             progress=progress,
         )
         for backend in backends

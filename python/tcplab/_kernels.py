@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from os import PathLike, fspath
 
@@ -59,6 +60,22 @@ def build_kernel(
         except KeyboardInterrupt:
             message = "interrupted; nothing is left of the build"
             raise KeyboardInterrupt(message) from None
+
+
+def build_missing(plans: Sequence[_core.Plan], progress: bool | None) -> bool:
+    """Builds the default kernel where a plan is for it and it is not there. Says whether it did."""
+    if all(plan.kernel != DEFAULT_KERNEL for plan in plans):
+        return False
+    found = [known for known in _core.kernels() if known.name == DEFAULT_KERNEL]
+    if found and not found[0].is_outdated:
+        return False
+    if progress is not False:
+        why = "is of another version of tcplab" if found else "is not there yet"
+        said = f"the kernel {DEFAULT_KERNEL} {why}; building it, which takes some minutes"
+        sys.stderr.write(_core.printable(said) + "\n")
+        sys.stderr.flush()
+    build_kernel(progress=progress)
+    return True
 
 
 def kernels() -> list[Kernel]:

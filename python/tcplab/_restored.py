@@ -9,7 +9,7 @@ import polars as pl
 
 from tcplab import _core
 
-TABLES = ("runs", "flows", "samples", "links", "drops")
+TABLES = tuple(_core.tables())
 
 PART = 50_000
 """Rows handed over at once."""

@@ -49,6 +49,11 @@ class Results:
         return self._read("flows", None).collect()
 
     @property
+    def transfers(self) -> pl.DataFrame:
+        """A row for each object of a flow whose traffic consists of many."""
+        return self.scan("transfers").collect()
+
+    @property
     def samples(self) -> pl.DataFrame:
         """The state of each flow over time."""
         return self.scan("samples").collect()
@@ -57,6 +62,11 @@ class Results:
     def drops(self) -> pl.DataFrame:
         """Every packet that was dropped or lost, with the reason."""
         return self.scan("drops").collect()
+
+    @property
+    def packets(self) -> pl.DataFrame:
+        """Packets at the points where `record.packets` asks for them."""
+        return self.scan("packets").collect()
 
     def files(self, run: str) -> dict[str, bytes]:
         """Further files that a run left, by name: captured packets, the output of programs."""
@@ -109,14 +119,22 @@ class Results:
           of the flows completed (the nearest rank). Flows that did not complete count as longest:
           where the rank is one of them, there is nothing.
 
+        Where a flow consists of transfers (sessions, arrivals, requests), these take its place in
+        such rows, each under its own class. A row about a single flow has the numbers of the table
+        of flows instead: `transfers`, `completion_mean_s`, `completion_p50_s` and so on.
+
+        Of UDP there are the measures of the table of flows, like `delay_p99_ms` and `jitter_ms`,
+        and `lost_share`, the share of the datagrams sent that were lost.
+
         `unfinished` is the number of flows that did not complete, with a size or because they
         broke. Where it is not 0, there is no mean `completion_s`: it would be too short.
 
         Args:
             by: "flow" for a row per flow, "class" for one per class and congestion control, "cc"
-                for one per congestion control.
+                for one per congestion control; UDP, which has none, has a row of its own.
         """
-        return summary(self.joined("flows"), variant=self.swept, by=by)
+        transfers = self.scan("transfers")
+        return summary(self.joined("flows"), transfers, variant=self.swept, by=by)
 
     def __repr__(self) -> str:
         """How much there is."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -12,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
-from tcplab._core import printable
+from tcplab._backends import prepared
 from tcplab._experiment import loaded
-from tcplab._kernels import DEFAULT_KERNEL, build_kernel
 from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
@@ -73,7 +71,7 @@ def run(
         raise ValueError(f"workers: {workers} is less than 1")
     budget = Budget.of(memory)
     given = loaded(experiment)
-    plans = _planned(given, backend, kernel, progress)
+    plans = prepared(given, backend, kernel, progress)
     warn_of(plans)
     access = access_for(given, allow_read, out)
     work = _Work(plans, None if out is None else Store(Path(out)), budget, access)
@@ -169,21 +167,3 @@ class _Work:
             finished |= {run for run in runs - set(self.unusable) if self.store.find(run)}
             kept = f" and kept in {self.store.folder}"
         return f"interrupted; {len(finished)} of {len(runs)} runs are finished{kept}"
-
-
-def _planned(
-    experiment: Experiment, backend: str, kernel: str | None, progress: bool | None
-) -> list[_core.Plan]:
-    """The plans, for kernels that are there: the default one is built if it is needed."""
-    plans = experiment.plans(backend, kernel=kernel)
-    if any(plan.kernel == DEFAULT_KERNEL for plan in plans):
-        found = [known for known in _core.kernels() if known.name == DEFAULT_KERNEL]
-        if not found or found[0].is_outdated:
-            if progress is not False:
-                why = "is of another version of tcplab" if found else "is not there yet"
-                said = f"the kernel {DEFAULT_KERNEL} {why}; building it, which takes some minutes"
-                sys.stderr.write(printable(said) + "\n")
-                sys.stderr.flush()
-            build_kernel(progress=progress)
-            plans = experiment.plans(backend, kernel=kernel)
-    return plans

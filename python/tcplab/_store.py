@@ -31,6 +31,7 @@ import polars as pl
 from tcplab import _core
 from tcplab._agreed import Agreed
 from tcplab._checksums import LIST, PLAN, checksum, damage, listed, write_list
+from tcplab._long import LongTable
 from tcplab._restored import TABLES, check, frames_of
 
 DIGEST = "digest.txt"
@@ -49,7 +50,7 @@ WORKING = ".unfinished-"
 class InMemory:
     """The tables of a run that is not on disk."""
 
-    frames: Mapping[str, pl.DataFrame]
+    frames: Mapping[str, pl.DataFrame | LongTable]
     digest: str
     contents: Mapping[str, bytes] = field(default_factory=dict)
     """Further files by name: captured packets, the output of programs."""
@@ -200,6 +201,9 @@ class Workplace:
         sums = {}
         for name, content in _files(plan, tables):
             with _naming(written.folder / name):
+                if isinstance(content, LongTable):
+                    sums[name] = content.write_parquet(unfinished / name)
+                    continue
                 (unfinished / name).write_bytes(content)
             sums[name] = checksum(content)
         with _naming(written.folder / LIST):
@@ -234,12 +238,15 @@ def _group(number: int) -> str | None:
     return f"the group {number}"
 
 
-def _files(plan: _core.Plan, tables: InMemory) -> Iterator[tuple[str, bytes]]:
+def _files(plan: _core.Plan, tables: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
     """The content of each file of a run, made when it is its turn."""
     yield PLAN, (plan.to_json() + "\n").encode()
     yield DIGEST, (tables.digest + "\n").encode()
     yield from tables.contents.items()
     for name, frame in tables.frames.items():
+        if isinstance(frame, LongTable):
+            yield f"{name}.parquet", frame
+            continue
         # Polars turns the system's errors into panics and its own ones: it writes into memory.
         buffer = io.BytesIO()
         frame.write_parquet(buffer, compression="zstd")

@@ -6,7 +6,26 @@ import polars as pl
 
 from tcplab._statistics import covered, half_width, jain, percentile
 
-BY = {"flow": ["flow", "class", "cc"], "class": ["class", "cc"], "cc": ["cc"]}
+BY = {
+    "flow": ["flow", "class", "transport", "cc"],
+    "class": ["class", "transport", "cc"],
+    "cc": ["transport", "cc"],
+}
+
+OF_DATAGRAMS = [
+    "lost_packets",
+    "lost_share",
+    "reordered_packets",
+    "delay_mean_ms",
+    "delay_p50_ms",
+    "delay_p95_ms",
+    "delay_p99_ms",
+    "jitter_ms",
+    "ipdv_ms",
+]
+"""What is averaged of UDP."""
+
+PERCENTILES = ["completion_p50_s", "completion_p95_s", "completion_p99_s"]
 
 MEASURES = [
     "goodput_mbit_s",
@@ -17,17 +36,14 @@ MEASURES = [
     "rtt_min_ms",
     "completion_s",
     "unfinished",
+    *OF_DATAGRAMS,
 ]
 """What is averaged over repetitions."""
 
-OF_GROUPS = [
-    *MEASURES,
-    "goodput_all_mbit_s",
-    "jain_index",
-    "completion_p50_s",
-    "completion_p95_s",
-    "completion_p99_s",
-]
+OF_FLOWS = [*MEASURES, "transfers", "completed_transfers", "completion_mean_s", *PERCENTILES]
+"""The same of rows about single flows."""
+
+OF_GROUPS = [*MEASURES, "goodput_all_mbit_s", "jain_index", *PERCENTILES]
 """The same of rows about several flows."""
 
 TOGETHER = {
@@ -36,6 +52,9 @@ TOGETHER = {
     "rtt_min_ms",
     "completion_s",
     "unfinished",
+    "lost_packets",
+    "lost_share",
+    "reordered_packets",
 }
 """What flows of a kind have together, rather than on average."""
 
@@ -47,21 +66,26 @@ IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
 """Whether a flow with a size, or one that broke, did not complete."""
 
 
-def summary(flows: pl.DataFrame, *, variant: list[str], by: str) -> pl.DataFrame:
-    """Means over repetitions, from flows with what was swept beside them.
+def summary(
+    flows: pl.DataFrame, transfers: pl.LazyFrame, *, variant: list[str], by: str
+) -> pl.DataFrame:
+    """Means over repetitions, from flows with what was swept beside them, and their transfers.
 
     See `Results.summary`, which says what the columns are.
     """
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
     kind = [*variant, *BY[by]]
+    if by != "flow":
+        flows = _with_transfers(flows, transfers)
     flows = flows.with_columns(
         _ratio(pl.col("retransmitted_segments"), pl.col("sent_segments")).alias(
             "retransmitted_share"
         ),
+        _ratio(pl.col("lost_packets"), pl.col("sent_segments")).alias("lost_share"),
         IS_UNFINISHED.cast(pl.Float64).alias("unfinished"),
     )
-    measures = MEASURES
+    measures = OF_FLOWS
     if by != "flow":
         measures = OF_GROUPS
         flows = _grouped(flows, [*kind, "run", "repetition"], [*variant, "run", "repetition"])
@@ -79,6 +103,31 @@ def summary(flows: pl.DataFrame, *, variant: list[str], by: str) -> pl.DataFrame
         pl.when(pl.col("unfinished") == 0).then(pl.col(name)).alias(name)
         for name in ("completion_s", "completion_s_ci")
     )
+
+
+def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame:
+    """The flows, but each transfer in the place of a flow that has some."""
+    has_transfers = pl.col("transfers").fill_null(0) > 0
+    parents = flows.filter(has_transfers)
+    if parents.is_empty():
+        return flows
+    own = transfers.collect_schema().names()
+    # What only a flow has: names, the bottleneck.
+    kept = [name for name in flows.columns if name not in own or name in ("run", "flow")]
+    share = pl.col("goodput_mbit_s") * pl.col("of_rate")
+    rate = _ratio(pl.col("bottleneck_share"), pl.col("goodput_mbit_s")).alias("of_rate")
+    of_rate = parents.select("run", "flow", rate)
+    parts = (
+        parents.lazy()
+        .select(kept)
+        .join(of_rate.lazy(), on=["run", "flow"], maintain_order="left")
+        # Kinds of rows in the order in which the experiment has them, not that of their ends.
+        .join(transfers.sort("transfer"), on=["run", "flow"], maintain_order="left_right")
+        .with_columns(share.alias("bottleneck_share"))
+        .select(flows.columns)
+        .collect()
+    )
+    return pl.concat([flows.filter(~has_transfers), parts])
 
 
 def _mean(name: str) -> pl.Expr:
@@ -110,6 +159,15 @@ def _grouped(flows: pl.DataFrame, kind: list[str], run: list[str]) -> pl.DataFra
             "retransmitted_share"
         ),
         pl.col("rtt_min_ms").min(),
+        # Nothing where no flow is of UDP.
+        *(
+            pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name)
+            for name in ("lost_packets", "reordered_packets")
+        ),
+        _ratio(
+            pl.when(pl.col("lost_packets").count() > 0).then(pl.col("lost_packets").sum()),
+            pl.col("sent_segments").filter(pl.col("lost_packets").is_not_null()).sum(),
+        ).alias("lost_share"),
         pl.col("completion_s").mean(),
         pl.col("unfinished").sum(),
         _ratio(pl.col("bytes").sum() * 8 / 1e6, lasted_s).alias("goodput_all_mbit_s"),

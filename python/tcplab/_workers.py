@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tcplab import _core
+from tcplab._long import LongTable
 from tcplab._store import READABLE, InMemory, RunTables
 from tcplab._walls import Access
 
@@ -125,8 +126,13 @@ class Workers:
         finally:
             self._threads.pop(plan.id, None)
             del self._running[plan.id]
-        tables = {name: pl.DataFrame(frame) for name, frame in frames}
-        tables["runs"] = tables["runs"].with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64))
+        tables: dict[str, pl.DataFrame | LongTable] = {
+            name: pl.DataFrame(frame) if frame.parts == 1 else LongTable(frame)
+            for name, frame in frames
+        }
+        tables["runs"] = (
+            tables["runs"].lazy().with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64)).collect()
+        )
         if self._stopping.is_set():
             raise _core.Interrupted("the run was stopped")
         further = dict(files)

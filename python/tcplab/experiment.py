@@ -897,6 +897,9 @@ class SessionClass(Value):
     size: str
     """What each loads: "120 kB"."""
 
+    request: str | None = None
+    """The size of a request, where it is not that of other classes: "1 kB"."""
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class FixedSizes(Value):
@@ -973,6 +976,11 @@ class BulkTraffic(Value):
     size: str | None = None
     """How much: "1 MB". Without a size it sends until the experiment ends."""
 
+    write: str | None = None
+    """How much the application hands over in one call: "512 B". It makes the next call when the one
+    before has returned. Without it, the send buffer is always as full as it can be.
+    """
+
     KIND: ClassVar[str] = "bulk"
 
 
@@ -999,11 +1007,14 @@ class OnOffTraffic(Value):
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WebTraffic(Value):
     """Loads things like a web browser: each session asks for one thing, which flows from `from` to
-    `to`.
+    `to`. Either `classes` or `sizes` say what there is.
     """
 
-    classes: Sequence[SessionClass | Mapping[str, Any]]
+    classes: Sequence[SessionClass | Mapping[str, Any]] | None = None
     """What is loaded, by class of size."""
+
+    sizes: Sequence[str] | None = None
+    """What is loaded, one by one, like the objects of a page: `["12 kB", "3 kB", "80 kB"]`."""
 
     order: str | None = None
     """Whether all sessions run at once ("parallel") or one after another ("sequential"). By default
@@ -1019,15 +1030,42 @@ class WebTraffic(Value):
     request: str | None = None
     """The size of a request: "400 B". By default "400 B"."""
 
+    server_time: str | None = None
+    """The time from the arrival of a request to the first byte of its answer: "20 ms". By default
+    "0 ms".
+    """
+
     KIND: ClassVar[str] = "web"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class ArrivalsTraffic(Value):
-    """New transfers begin at random (a Poisson process), each over a connection of its own."""
+    """New transfers begin one after another, each over a connection of its own: at random
+    (`per_second`, or so many that they make a `load`), at fixed times (`every`), or whenever one of
+    so many `users` has thought after the transfer before. One of these four keys is given.
+    """
 
-    per_second: float
-    """How many begin in a second, on average: 0.15."""
+    per_second: float | None = None
+    """How many begin in a second, on average: 0.15. They are a Poisson process."""
+
+    load: float | str | None = None
+    """The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate.
+    Counted are the data and the headers of full segments, not handshakes, ACKs and what is sent
+    again: transfers of the mean size S begin at a rate of load x rate / (8 S x segment / data),
+    with the sizes of a full segment with and without its headers. The flows of one entry that have
+    the same bottleneck make this load together.
+    """
+
+    every: str | None = None
+    """The time from one beginning to the next: "10 ms". The first transfer begins at once."""
+
+    users: int | None = None
+    """How many users there are, each with one transfer at a time: 5. All begin at once."""
+
+    think: str | None = None
+    """The time from the end of a user's transfer, when all its data have arrived, to the beginning
+    of the next: "1 s". Only with `users`.
+    """
 
     sizes: Sizes
     """How large they are: a size ("20 kB") or a distribution."""
@@ -1040,19 +1078,37 @@ class ArrivalsTraffic(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class UdpTraffic(Value):
-    """Sends datagrams at a constant pace: either at a `rate` or at an `interval`."""
+    """Sends datagrams, whatever becomes of them: either at a `rate` or at an `interval`, all the
+    time or in periods. A datagram larger than the MTU travels in fragments, as IPv4 has it.
+    """
 
     rate: str | None = None
-    """How fast, headers included: "2 Mbit/s"."""
+    """How fast, headers included: "2 Mbit/s". While it is off it sends nothing, and the rate is
+    that of the time in which it is on.
+    """
 
     interval: str | None = None
-    """The time from one datagram to the next: "2 us"."""
+    """The time from one datagram to the next: "2 us". Of random gaps, the mean."""
+
+    gaps: str | None = None
+    """How the times between datagrams are spread. By default "constant"."""
 
     payload: str | None = None
-    """The data in each datagram: "1472 B". By default "1.472 kB"."""
+    """The data in each datagram: "1472 B". At most 65,507 B. By default "1.472 kB"."""
 
     packets: int | None = None
     """How many: 10000. Without a number it sends until the experiment ends."""
+
+    periods: Sequence[Sequence[str]] | None = None
+    """From when to when it sends, counted from the start of the flow: `[["0 s", "1 s"], ["3 s", "4
+    s"]]`. Without periods it sends all the time.
+    """
+
+    on: str | None = None
+    """How long it sends: "2 s"."""
+
+    off: str | None = None
+    """How long it then pauses, before it sends again: "1 s"."""
 
     KIND: ClassVar[str] = "udp"
 
@@ -1068,6 +1124,11 @@ class RequestsTraffic(Value):
 
     response: str
     """The size of an answer: "20 kB"."""
+
+    server_time: str | None = None
+    """The time from the arrival of a question to the first byte of its answer: "20 ms". By default
+    "0 ms".
+    """
 
     think: str | None = None
     """The time from an answer to the next question: "1 s". By default "0 ms"."""
@@ -1157,6 +1218,11 @@ class Record(Value):
 
     captures: Sequence[str] | None = None
     """Where to capture packets, by direction of a link: `["left>right"]`."""
+
+    packets: Sequence[str] | None = None
+    """Where to write down each packet as rows of the table `packets`, by direction of a link:
+    `["left>right"]`.
+    """
 
 
 Queue: TypeAlias = (

@@ -96,7 +96,7 @@ def compare(comparison: Comparison) -> alt.Chart:
     parts, labels, note = [], [], ""
     for backend, results in comparison.results.items():
         run = _chosen(results, None)
-        flows = results.scan("flows", run).select("flow", "cc").collect()
+        flows = _lines_of_flows(results, run)
         drawn = flows.head(most).with_columns(
             pl.format("{} ({}), {}", "flow", "cc", pl.lit(backend)).alias("label")
         )
@@ -201,7 +201,7 @@ def _cwnd(results: Results, run: str) -> tuple[alt.Chart, str]:
 
 def _of_flows(results: Results, run: str, column: str, title: str) -> tuple[alt.Chart, str]:
     """The chart of a column of the samples, and what it leaves out."""
-    flows = results.scan("flows", run).select("flow", "cc").collect()
+    flows = _lines_of_flows(results, run)
     drawn = flows.head(MOST_FLOWS).with_columns(
         pl.format("{} ({})", "flow", "cc").alias("label"),
     )
@@ -211,6 +211,23 @@ def _of_flows(results: Results, run: str, column: str, title: str) -> tuple[alt.
     labels = drawn["label"].to_list()
     lines = _lines(points, y=column, by="label", labels=labels, legend="flow (cc)")
     return _over_time(lines, results, run, y=column, title=title, height=220), note
+
+
+def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
+    """What samples are of, and its congestion control: flows, or `NAME#1`, ... of those with many
+    connections."""
+    flows = results.scan("flows", run).select(
+        "flow", pl.coalesce("cc", "transport").alias("cc"), "transfers"
+    )
+    names = results.scan("samples", run).select(pl.col("flow").unique(maintain_order=True))
+    parts = names.select(
+        pl.col("flow").alias("part"), pl.col("flow").str.replace(r"#\d+$", "").alias("flow")
+    ).filter(pl.col("part") != pl.col("flow"))
+    several = flows.filter(pl.col("transfers").is_not_null()).join(
+        parts, on="flow", maintain_order="left_right"
+    )
+    lines = flows.join(several.select("flow", "part"), on="flow", how="left", maintain_order="left")
+    return lines.select(pl.coalesce("part", "flow").alias("flow"), "cc").collect()
 
 
 def _queue(results: Results, run: str) -> alt.Chart:

@@ -94,6 +94,8 @@ def _flow(chance: random.Random, names: list[str], duration_ms: int) -> dict[str
         "start": f"{chance.choice([0, 0, 1, 150, duration_ms - 1])} ms",
         "traffic": _traffic(chance),
     }
+    if flow["traffic"]["kind"] == "udp":
+        del flow["cc"]
     if chance.random() < 0.2:
         flow["start_jitter"] = "20 ms"
     return flow

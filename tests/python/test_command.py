@@ -218,8 +218,10 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
         "files.sha256",
         "flows.parquet",
         "links.parquet",
+        "packets.parquet",
         "runs.parquet",
         "samples.parquet",
+        "transfers.parquet",
     ]
     assert json.loads((run / "experiment.json").read_text())["id"] == run.name
     quiet = tcplab("run", FIRST, "--quiet")

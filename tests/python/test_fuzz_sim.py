@@ -25,10 +25,10 @@ FIXED = 300
 ELSEWHERE = {
     "Experiment": {"repeat", "kernel", "sweep"},
     "Network": {"lan"},
-    "Record": {"captures"},
+    "Record": {"captures", "packets"},
     "settings": {"reordering", "rate_changes"},
 }
-"""Of the schema, what is not drawn: what `sim` refuses, and what only makes more runs."""
+"""Of the schema, what is not drawn: what `sim` refuses, and what only makes more runs or rows."""
 
 SETTINGS = ("LinkSettings", "Link", "Dumbbell", "ParkingLot", "Chain")
 

@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -69,8 +70,17 @@ def running_kernels() -> list[str]:
 
 def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
     questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=20)
-    results = on_linux(duration="3 s", network=link(), flows=[flow(traffic=questions)])
+    results = on_linux(
+        duration="3 s",
+        network=link(),
+        flows=[flow(traffic=questions)],
+        record=lab.Record(samples="ack"),
+    )
     row = results.flows.row(0, named=True)
+    # Samples are of the connection: they go on from one answer of 100 bytes to the next.
+    acked = results.samples["acked_bytes"]
+    assert acked.is_sorted()
+    assert 1900 <= acked.max() <= 2000
     # 100 bytes, 20 of IP, 32 of TCP with timestamps: 152 bytes take 121.6 us, there and back.
     round_trip_ms = 2 * (20 + 152 * 8 / 10e6 * 1e3)
     # A SYN and its answer have 60 bytes each; the ACK goes with the first question.
@@ -78,6 +88,18 @@ def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
     expected_ms = opening_ms + 20 * round_trip_ms
     assert row["outcome"] == "completed"
     assert abs(row["completion_s"] * 1e3 - expected_ms) / 21 < 0.020
+    # The first has the opening before it; each begins when the one before has its answer.
+    requests = results.transfers
+    assert (requests["transfer"].to_list(), row["transfers"]) == (list(range(1, 21)), 20)
+    expected = [opening_ms + round_trip_ms] + [round_trip_ms] * 19
+    # Up to two ACKs of 52 bytes go ahead of the first ones.
+    ahead_ms = 2 * 52 * 8 / 10e6 * 1e3
+    assert (requests["completion_s"] * 1e3).to_list() == pytest.approx(
+        expected, abs=ahead_ms + 1e-3
+    )
+    assert requests["start_s"][1:].to_list() == requests["end_s"][:-1].to_list()
+    assert requests["bytes"].to_list() == [100] * 20
+    assert row["completion_p50_s"] * 1e3 == pytest.approx(round_trip_ms, abs=0.02)
 
 
 def test_a_saturated_link_carries_its_rate() -> None:
@@ -309,6 +331,37 @@ def test_datagrams_that_were_all_sent_end_with_the_last_arrival() -> None:
         bits = row["bytes"] * 8
         assert row["goodput_mbit_s"] == pytest.approx(bits / last_s / 1e6, rel=2e-3)
         assert row["bytes"] == 972 * (10 - len([one for one in packets if one <= 10]))
+        assert (row["transport"], row["cc"]) == ("udp", None)
+        assert row["lost_packets"] == len([one for one in packets if one <= 10])
+        delays = [row[f"delay_{one}_ms"] for one in ("min", "mean", "p50", "p95", "p99")]
+        if name == "all":
+            assert delays == [None] * 5
+        else:
+            assert delays == pytest.approx([20.8] * 5, abs=2e-6)
+            assert (row["jitter_ms"], row["ipdv_ms"]) == pytest.approx((0, 0), abs=2e-6)
+
+
+def test_delays_of_a_burst_are_those_of_arithmetic() -> None:
+    # 1000 bytes take 0.8 ms and come every 0.4 ms: each waits 0.4 ms longer than the one before.
+    burst = lab.UdpTraffic(interval="400 us", payload="972 B", packets=5)
+    results = on_linux(duration="2 s", network=link(), flows=[flow(traffic=burst)])
+    row = results.flows.row(0, named=True)
+    assert (row["lost_packets"], row["reordered_packets"]) == (0, 0)
+    assert row["delay_min_ms"] == pytest.approx(20.8, abs=2e-6)
+    assert row["delay_mean_ms"] == pytest.approx(21.6, abs=2e-6)
+    assert row["delay_p50_ms"] == pytest.approx(21.6, abs=2e-6)
+    assert row["delay_p95_ms"] == row["delay_p99_ms"] == pytest.approx(22.4, abs=2e-6)
+    # RFC 3550: J grows by a sixteenth of what 0.4 ms exceed it, four times; RFC 3393: 0.4 ms each.
+    assert row["jitter_ms"] == pytest.approx(0.4 * (1 - (15 / 16) ** 4), abs=2e-6)
+    assert row["ipdv_ms"] == pytest.approx(0.4, abs=2e-6)
+
+
+def test_datagrams_without_room_for_a_number_have_no_delay() -> None:
+    stream = lab.UdpTraffic(interval="10 ms", payload="7 B", packets=5)
+    results = on_linux(duration="2 s", network=link(), flows=[flow(traffic=stream)])
+    row = results.flows.row(0, named=True)
+    assert (row["bytes"], row["sent_segments"], row["outcome"]) == (35, 5, "completed")
+    assert (row["lost_packets"], row["delay_min_ms"], row["jitter_ms"]) == (None, None, None)
 
 
 def test_options_reach_the_kernel() -> None:
@@ -583,6 +636,44 @@ def test_packets_are_captured_with_virtual_times() -> None:
     assert times[1] == pytest.approx(0.020048, abs=2e-6)
 
 
+def test_both_backends_have_the_same_rows_of_packets() -> None:
+    experiment = lab.Experiment(
+        duration="2 s",
+        network=link(loss=lab.ListedLoss(packets=[4])),
+        flows=[flow(traffic=lab.BulkTraffic(size="30 kB"))],
+        record=lab.Record(packets=["a>b", "b>a"]),
+    )
+    kernel, sim = (lab.run(experiment, backend=backend).packets for backend in ("linux", "sim"))
+    assert set(kernel["point"]) == {"leave"}
+    assert set(sim["point"]) == {"enter", "leave", "arrive", "drop"}
+    sim = sim.filter(pl.col("point") == "leave")
+    assert kernel["time_s"].to_list() == pytest.approx(sim["time_s"].to_list(), abs=2e-6)
+    assert headers(kernel) == headers(sim)
+    # The handshake, whose sequence numbers the data goes on with.
+    first = kernel.filter(pl.col("payload_bytes") > 0).row(0, named=True)
+    syn, answer = kernel.row(0, named=True), kernel.row(1, named=True)
+    assert (syn["flags"], answer["flags"]) == ("SYN", "SYN ACK")
+    assert answer["ack"] == first["seq"] == (syn["seq"] + 1) % 2**32
+
+
+def headers(packets: pl.DataFrame) -> list[tuple[object, ...]]:
+    """The headers in a table of packets, with sequence numbers from those of the first two on."""
+    initial = dict(packets.select("link", "seq").head(2).iter_rows())
+    (there, back) = initial.values()
+    peer = dict(zip(initial, (back, there), strict=True))
+
+    def plain(row: dict[str, Any]) -> tuple[object, ...]:
+        link, ack = row["link"], row["ack"]
+        seq = (row["seq"] - initial[link]) % 2**32
+        ack = None if ack is None else (ack - peer[link]) % 2**32
+        # The kernel does not push a FIN without data, which says as much; `sim` does.
+        flags = str(row["flags"]).replace("FIN PSH", "FIN")
+        rest = ["flow", "transport", "ecn", "payload_bytes", "bytes"]
+        return (link, seq, ack, flags, *(row[name] for name in rest))
+
+    return [plain(row) for row in packets.iter_rows(named=True)]
+
+
 SERVER = (
     "python3 -c \"import socket; connection = socket.create_server(('', 7000)).accept()[0]; "
     "connection.sendall(bytes(300000)); print('sent')\""
@@ -609,7 +700,7 @@ def test_a_server_of_ipv6_that_serves_ipv4_is_observed() -> None:
     programs = lab.CommandTraffic(server=server, client=CLIENT)
     results = on_linux(duration="5 s", network=link(), flows=[flow(traffic=programs)])
     row = results.flows.row(0, named=True)
-    assert (row["from"], row["bytes"]) == ("a", 300_000)
+    assert (row["from"], row["bytes"], row["transfers"]) == ("a", 300_000, 1)
     # 1448 bytes of data in a segment of 1500 bytes: 207.2 of them.
     assert row["sent_segments"] >= 208
     assert row["rtt_min_ms"] >= 40
@@ -622,7 +713,8 @@ def test_programs_that_are_never_answered_are_known_too() -> None:
     )
     programs = lab.CommandTraffic(server=SERVER, client=client)
     results = on_linux(duration="5 s", network=link(loss="100 %"), flows=[flow(traffic=programs)])
-    assert results.flows.select("flow", "bytes").rows() == [("flow1#1", 0)]
+    assert results.flows.select("flow", "bytes", "transfers").rows() == [("flow1", 0, 1)]
+    assert results.transfers.select("flow", "transfer", "bytes").rows() == [("flow1", 1, 0)]
     # Linux sends a SYN four times again, a second apart, before it waits longer
     # (tcp_syn_linear_timeouts): at 0, 1, 2 and 3 s.
     assert results.drops["flow"].to_list() == ["flow1#1"] * 4
@@ -724,7 +816,7 @@ def test_web_sessions_take_what_their_packets_take(persistent: bool) -> None:
         flows=[flow(traffic=web(persistent=persistent))],
         record=lab.Record(captures=["b>a"]),
     )
-    flows = results.flows
+    flows = results.transfers
     # Headers are 52 bytes. The question has 400 bytes more, the answer 1448.
     way_ms = {size: 20 + size * 8 / 10e6 * 1e3 for size in (60, 452, 1500)}
     exchange_ms = way_ms[452] + way_ms[1500]
@@ -735,8 +827,15 @@ def test_web_sessions_take_what_their_packets_take(persistent: bool) -> None:
     closing_ms = 4 * 52 * 8 / 10e6 * 1e3
     assert (flows["completion_s"] * 1e3).to_list() == pytest.approx(expected_ms, abs=closing_ms)
     assert flows["start_s"].to_list()[1:] == pytest.approx(flows["end_s"].to_list()[:-1], abs=1e-6)
-    assert flows["flow"].to_list() == ["flow1#1", "flow1#2", "flow1#3"]
+    assert flows["flow"].to_list() == ["flow1"] * 3
+    assert flows["transfer"].to_list() == [1, 2, 3]
+    assert flows["connection"].to_list() == ([1, 1, 1] if persistent else [1, 2, 3])
     assert flows["sent_segments"].to_list() == [1, 1, 1]
+    page = results.flows.row(0, named=True)
+    assert (page["flow"], page["bytes"], page["sent_segments"]) == ("flow1", 3 * 1448, 3)
+    assert (page["outcome"], page["transfers"], page["completed_transfers"]) == ("completed", 3, 3)
+    assert page["completion_s"] == pytest.approx(flows["end_s"].max(), abs=1e-9)
+    assert page["completion_p50_s"] == pytest.approx(flows["completion_s"].median(), abs=1e-12)
     # A SYN without an ACK opens a connection: the flags are in byte 13 of what follows 20 of IP.
     opened = sum(packet[33] & 0x12 == 0x02 for _, packet in captured(results))
     assert opened == (1 if persistent else 3)
@@ -754,11 +853,13 @@ def test_a_page_is_loaded_over_a_few_connections() -> None:
         flows=[flow(traffic=page)],
         record=lab.Record(samples="ack"),
     )
-    flows = results.flows
+    # In the order in which they end.
+    assert results.transfers["end_s"].is_sorted()
+    flows = results.transfers.sort("transfer")
     assert flows["class"].to_list() == ["large"] * 2 + ["small"] * 7
     assert flows["bytes"].to_list() == [120_000] * 2 + [4_000] * 7
     assert set(flows["outcome"]) == {"completed"}
-    assert (flows["from"] == "a").all()
+    assert results.flows["from"].to_list() == ["a"]
     # 82.9 and 2.8 segments of 1448 bytes, none of which is lost.
     assert flows["sent_segments"].to_list() == [83] * 2 + [3] * 7
     # Two begin at once; each of the others when one ends.
@@ -767,14 +868,22 @@ def test_a_page_is_loaded_over_a_few_connections() -> None:
     assert starts[2:] == pytest.approx(sorted(ends)[:7], abs=1e-6)
     # What a session acknowledges is its own.
     acked = results.samples.group_by("flow", maintain_order=True).agg(pl.col("acked_bytes").max())
-    sizes = dict(zip(flows["flow"], flows["bytes"], strict=True))
+    sizes = {f"flow1#{number}": size for number, size in enumerate(flows["bytes"], 1)}
     assert all(bytes_ <= sizes[name] + 1 for name, bytes_ in acked.rows())
+    by_class = {row["class"]: row for row in results.summary(by="class").rows(named=True)}
+    assert (by_class["large"]["flows"], by_class["small"]["flows"]) == (2, 7)
 
 
 def test_a_page_larger_than_the_experiment_is_cut_short() -> None:
     page = web(classes=[lab.SessionClass(name="large", count=3, size="1 MB")])
-    flows = on_linux(duration="1 s", network=link(), flows=[flow(traffic=page)]).flows
-    assert flows["outcome"].to_list()[1:] == ["unfinished", "not started"]
+    results = on_linux(duration="1 s", network=link(), flows=[flow(traffic=page)])
+    # 1 MB takes 0.8 s and the opening: the second is cut short, and the third does not begin.
+    assert results.transfers["outcome"].to_list() == ["completed", "unfinished"]
+    row = results.flows.row(0, named=True)
+    assert (row["outcome"], row["transfers"], row["completed_transfers"]) == ("unfinished", 2, 1)
+    # The second counts as the longest.
+    assert row["completion_p50_s"] == results.transfers["completion_s"][0]
+    assert (row["completion_p95_s"], row["completion_s"]) == (None, None)
 
 
 def arriving(**settings: object) -> lab.Experiment:
@@ -788,8 +897,9 @@ def arriving(**settings: object) -> lab.Experiment:
 
 def test_transfers_arrive_at_random_and_repeat() -> None:
     results = lab.run(arriving(), backend="linux")
-    flows = results.flows
-    assert flows["flow"].to_list() == [f"flow1#{number}" for number in range(1, 21)]
+    flows = results.transfers.sort("transfer")
+    assert flows["transfer"].to_list() == list(range(1, 21))
+    assert flows["connection"].to_list() == list(range(1, 21))
     assert flows["bytes"].to_list() == [20_000] * 20
     assert set(flows["outcome"]) == {"completed"}
     starts = flows["start_s"].to_list()
@@ -799,14 +909,14 @@ def test_transfers_arrive_at_random_and_repeat() -> None:
     assert lab.run(arriving(), backend="linux").digests == results.digests
     other_sizes = lab.run(
         arriving(sizes=lab.ZipfSizes(exponent=1.5, max="100 kB")), backend="linux"
-    ).flows
+    ).transfers.sort("transfer")
     assert other_sizes["start_s"].to_list() == pytest.approx(starts, abs=1e-6)
     assert (other_sizes["bytes"] % 1000 == 0).all()
 
 
 def test_arrivals_end_with_the_experiment() -> None:
     experiment = arriving(per_second=20, transfers=None)
-    flows = lab.run(experiment, backend="linux").flows
+    flows = lab.run(experiment, backend="linux").transfers
     # 400 in 20 s, with a standard deviation of 20; four of them.
     assert abs(len(flows) - 400) < 80
     assert flows["start_s"].max() < 20

@@ -23,7 +23,8 @@ results = lab.run(json.load(open(sys.argv[1])), out=sys.argv[2], workers=1, prog
 # Of this program alone: getrusage counts what the process was before, too.
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 peak = int(status["VmHWM"].split()[0]) * 1024
-rows = {t: len(getattr(results, t)) for t in ("flows", "samples", "links", "drops")}
+tables = ("flows", "samples", "links", "drops", "packets")
+rows = {t: len(getattr(results, t)) for t in tables}
 print(json.dumps([peak, results.plans[0].memory, rows]))
 """
 
@@ -48,6 +49,12 @@ LARGE = {
         network=link("1 Gbit/s"),
         flows=[flow()],
         record=lab.Record(samples="ack", links="off"),
+    ),
+    "all packets": lab.Experiment(
+        duration="3 s",
+        network=link("1 Gbit/s"),
+        flows=[flow()],
+        record=lab.Record(samples="off", links="off", packets=["a>b", "b>a"]),
     ),
     "links every millisecond": lab.Experiment(
         duration="8 s",
@@ -85,7 +92,7 @@ def test_what_is_counted_is_what_is_taken(name: str, tmp_path: Path) -> None:
     nothing = lab.Experiment(duration="10 ms", network=link("1 Mbit/s"), flows=[flow()], record=OFF)
     before, _, _ = measured(nothing, tmp_path / "nothing")
     peak, least, rows = measured(LARGE[name], tmp_path / "large")
-    tabled = (rows["samples"] + rows["links"]) * ROW + rows["drops"] * DROP
+    tabled = (rows["samples"] + rows["links"] + rows["packets"]) * ROW + rows["drops"] * DROP
     flows = rows["flows"] * 4_000
     counted = max(least, flows + tabled)
     assert 0.5 < counted / (peak - before) < 2, (counted, peak - before)

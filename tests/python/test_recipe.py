@@ -1,4 +1,4 @@
-"""The recipe of CONTRIBUTING for a new congestion control, followed with its own toy."""
+"""The recipes of CONTRIBUTING, followed with their own toys."""
 
 from __future__ import annotations
 
@@ -9,18 +9,89 @@ import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-BLOCK = re.compile(r'^```rust title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r'^```(rust|diff) title="([^"]+)"\n(.*?)^```$', re.MULTILINE | re.DOTALL)
 TABLE = "pub const ALGORITHMS: &[Algorithm] = &["
+
+QUEUE = """
+duration = "1 s"
+network.links = [
+    { between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms", queue = { kind = "patient" } },
+]
+flows = [{ from = "a", to = "b", traffic = "beacon" }]
+"""
+
+CHECKS = f"""//! What the recipes make.
+use tcplab_model::{{Backend, Profile, from_toml, support}};
+
+const TOYS: &str = r#"{QUEUE}"#;
+
+#[test]
+fn toys_are_resolved_and_refused_where_they_are_missing() {{
+    let backend = Backend {{
+        name: "linux",
+        profile: Profile::Rfc,
+        version: &|_| "1".into(),
+        refuse: &|plan| support::refuse(plan, "linux"),
+    }};
+    let plan = from_toml(TOYS).unwrap().plans(&backend).unwrap().remove(0);
+    let json = serde_json::to_value(&plan).unwrap();
+    assert_eq!(json["lanes"][0]["queue"]["discipline"]["patience"], "50 ms");
+    assert_eq!(json["flows"][0]["traffic"]["every"], "1 s");
+    assert_eq!(json["flows"][0]["transport"]["kind"], "udp");
+    let refusals: Vec<_> =
+        support::refuse(&plan, "sim").iter().map(|it| it.problem.to_string()).collect();
+    assert!(refusals[0].starts_with("the queue discipline `patient` is not available on `sim`"));
+    assert!(refusals[1].starts_with("the traffic `beacon` is not available on `sim`"));
+}}
+"""
+
+
+def section(title: str) -> list[tuple[str, str, str]]:
+    """The blocks of a recipe: language, file and content."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    (part,) = re.findall(rf"^## {title}\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL)
+    return BLOCK.findall(part)
+
+
+def copy_to(folder: Path) -> None:
+    """The sources, to be changed."""
+    for part in ("Cargo.toml", "Cargo.lock", "clippy.toml"):
+        shutil.copy(ROOT / part, folder)
+    for part in ("crates", "benches"):
+        shutil.copytree(ROOT / part, folder / part)
+
+
+def cargo(folder: Path, *words: str) -> str:
+    """Runs Cargo there, and says what it printed."""
+    done = subprocess.run(
+        ["cargo", *words],
+        cwd=folder,
+        # A folder of its own, kept: the crates that it needs are compiled once.
+        env=os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target/recipe")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def change(file: Path, diff: str) -> None:
+    """Makes the changes of a diff, each of which fits in one place."""
+    code = file.read_text(encoding="utf-8")
+    for hunk in diff.split("@@\n"):
+        lines = hunk.splitlines(keepends=True)
+        before = "".join(line[1:] for line in lines if not line.startswith("+"))
+        after = "".join(line[1:] for line in lines if not line.startswith("-"))
+        assert code.count(before) == 1, f"{file}:\n{hunk}"
+        code = code.replace(before, after)
+    file.write_text(code, encoding="utf-8")
 
 
 def test_one_file_and_two_lines_make_a_congestion_control(tmp_path: Path) -> None:
-    recipe = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-    (name, toy), (table, lines) = BLOCK.findall(recipe)
+    (_, name, toy), (_, table, lines) = section("Adding a congestion control")
     declaration, entry = lines.splitlines()
-    for part in ("Cargo.toml", "Cargo.lock", "clippy.toml"):
-        shutil.copy(ROOT / part, tmp_path)
-    for part in ("crates", "benches"):
-        shutil.copytree(ROOT / part, tmp_path / part)
+    copy_to(tmp_path)
     (tmp_path / name).write_text(toy, encoding="utf-8")
     library = tmp_path / table
     code = library.read_text(encoding="utf-8")
@@ -33,15 +104,23 @@ def test_one_file_and_two_lines_make_a_congestion_control(tmp_path: Path) -> Non
     head = head.replace("\npub mod ", f"\n{declaration}\npub mod ", 1)
     code = f"{head}{TABLE}{', '.join(sorted_by_name)}];{tail}"
     library.write_text(code, encoding="utf-8")
-    # A folder of its own, kept: the crates that it needs are compiled once.
-    target = ROOT / "target/recipe"
-    done = subprocess.run(
-        ["cargo", "test", "--quiet", "--package", "tcplab-cc"],
-        cwd=tmp_path,
-        env=os.environ | {"CARGO_TARGET_DIR": str(target)},
-        capture_output=True,
-        text=True,
-        check=False,
+    assert "test result: ok" in cargo(tmp_path, "test", "--quiet", "--package", "tcplab-cc")
+
+
+def test_one_file_and_a_few_lines_make_a_queue_discipline_and_an_application(
+    tmp_path: Path,
+) -> None:
+    copy_to(tmp_path)
+    recipes = section("Adding a queue discipline") + section("Adding an application")
+    assert len(recipes) == 8
+    for language, name, content in recipes:
+        if language == "diff":
+            change(tmp_path / name, content)
+        else:
+            (tmp_path / name).write_text(content, encoding="utf-8")
+    (tmp_path / "crates/model/tests/toys.rs").write_text(CHECKS, encoding="utf-8")
+    # Every kind stands in the table of support, and the toys mean what they say.
+    assert "test result: ok" in cargo(
+        tmp_path, "test", "--quiet", "--package", "tcplab-model", "--lib", "--test", "toys"
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "test result: ok" in done.stdout
+    cargo(tmp_path, "check", "--quiet", "--package", "tcplab-linux", "--package", "tcplab-sim")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
+from tcplab import _summary
 from tcplab._series import thin
 from tcplab._statistics import covered, half_width, jain, percentile, t_quantile
-from tcplab._summary import summary
 
 
 def of(values: list[float | None], expression: pl.Expr) -> float | None:
@@ -63,13 +63,29 @@ def flows(**columns: list[object]) -> pl.DataFrame:
     """Rows of the table of flows, of one run; what is not given is the same for all."""
     number = len(next(iter(columns.values())))
     usual: dict[str, object] = {
-        "run": "r", "repetition": 0, "flow": "f", "class": "c", "cc": "cubic",
-        "start_s": 0.0, "end_s": 10.0, "bytes": 0, "goodput_mbit_s": 1.0, "bottleneck": "a>b",
-        "bottleneck_share": 0.1, "completion_s": None, "outcome": "running", "sent_segments": 10,
+        "run": "r", "repetition": 0, "flow": "f", "class": "c", "transport": "tcp",
+        "cc": "cubic", "start_s": 0.0, "end_s": 10.0, "bytes": 0, "goodput_mbit_s": 1.0,
+        "bottleneck": "a>b", "bottleneck_share": 0.1, "completion_s": None,
+        "outcome": "running", "sent_segments": 10,
         "retransmitted_segments": 0, "rtt_mean_ms": 1.0, "rtt_min_ms": 1.0,
     }  # fmt: skip
     frame = pl.DataFrame({name: [value] * number for name, value in usual.items()} | columns)
-    return frame.with_columns(pl.col("completion_s").cast(pl.Float64))
+    missing = [
+        "lost_packets", "reordered_packets", "delay_mean_ms", "delay_p50_ms", "delay_p95_ms",
+        "delay_p99_ms", "jitter_ms", "ipdv_ms", "transfers", "completed_transfers",
+        "completion_mean_s", "completion_p50_s", "completion_p95_s", "completion_p99_s",
+    ]  # fmt: skip
+    nothing = [
+        pl.lit(None, dtype=pl.Float64).alias(name) for name in missing if name not in columns
+    ]
+    return frame.with_columns(pl.col("completion_s").cast(pl.Float64), *nothing)
+
+
+def summary(flows: pl.DataFrame, transfers: pl.DataFrame | None = None, *, by: str) -> pl.DataFrame:
+    """The summary of one variant."""
+    if transfers is None:
+        transfers = pl.DataFrame(schema={"run": pl.String, "flow": pl.String})
+    return _summary.summary(flows, transfers.lazy(), variant=[], by=by)
 
 
 def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -> None:
@@ -77,7 +93,7 @@ def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -
     one_after_another = flows(
         start_s=[0.0, 4.0], end_s=[4.0, 8.0], bytes=[5_000_000] * 2, goodput_mbit_s=[10.0, 10.0]
     )
-    row = summary(one_after_another, variant=[], by="cc").row(0, named=True)
+    row = summary(one_after_another, by="cc").row(0, named=True)
     assert row["goodput_all_mbit_s"] == pytest.approx(10.0)
 
 
@@ -88,40 +104,36 @@ def test_jains_index_is_over_all_that_share_a_bottleneck() -> None:
         goodput_mbit_s=rates,
         bottleneck=["a>b", "a>b", "c>d", "c>d"],
     )
-    rows = summary(shared, variant=[], by="cc")
+    rows = summary(shared, by="cc")
     # 20^2 / (2 * (18^2 + 2^2)) = 400 / 656 on the one link, 1 on the other.
     assert rows["jain_index"].to_list() == pytest.approx([400 / 656] * 2)
     # One that never connected has nothing; one that never began takes no part.
     rates = [10.0, 10.0, None, None]
     outcomes: list[object] = ["running", "running", "timed out", "not started"]
-    rows = summary(flows(goodput_mbit_s=rates, outcome=outcomes), variant=[], by="cc")
+    rows = summary(flows(goodput_mbit_s=rates, outcome=outcomes), by="cc")
     assert rows["jain_index"].to_list() == pytest.approx([20**2 / (3 * 200)])
 
 
 def test_times_of_completion_leave_nobody_out() -> None:
     times: list[object] = [1.0, 2.0, 3.0, None]
     outcomes: list[object] = ["completed", "completed", "completed", "unfinished"]
-    row = summary(flows(completion_s=times, outcome=outcomes), variant=[], by="cc").row(
-        0, named=True
-    )
+    row = summary(flows(completion_s=times, outcome=outcomes), by="cc").row(0, named=True)
     assert (row["unfinished"], row["completion_s"]) == (1, None)
     assert (row["completion_p50_s"], row["completion_p95_s"]) == (2.0, None)
     # Flows without a size do not count, nor do those that had not begun.
     outcomes = ["completed", "completed", "completed", "not started"]
-    row = summary(flows(completion_s=times, outcome=outcomes), variant=[], by="cc").row(
-        0, named=True
-    )
+    row = summary(flows(completion_s=times, outcome=outcomes), by="cc").row(0, named=True)
     assert (row["unfinished"], row["completion_s"], row["completion_p99_s"]) == (0, 2.0, 3.0)
-    row = summary(flows(outcome=["running", "running"]), variant=[], by="cc").row(0, named=True)
+    row = summary(flows(outcome=["running", "running"]), by="cc").row(0, named=True)
     assert (row["unfinished"], row["completion_s"], row["completion_p50_s"]) == (0, None, None)
 
 
 def test_a_share_of_nothing_is_nothing() -> None:
     silent = flows(sent_segments=[0, 0], goodput_mbit_s=[None, None], outcome=["unfinished"] * 2)
     for by in ("flow", "cc"):
-        row = summary(
-            silent.with_columns(pl.col("goodput_mbit_s").cast(pl.Float64)), variant=[], by=by
-        ).row(0, named=True)
+        row = summary(silent.with_columns(pl.col("goodput_mbit_s").cast(pl.Float64)), by=by).row(
+            0, named=True
+        )
         assert row["retransmitted_share"] is None
 
 
@@ -134,3 +146,40 @@ def test_thinned_lines_keep_their_peaks() -> None:
     assert {100.0, -100.0} <= set(thinned["cwnd"])
     assert thinned["time_s"].is_sorted()
     assert thin(points.head(150), by="flow", y="cwnd", most=200).equals(points.head(150))
+
+
+def test_transfers_take_the_place_of_their_flow_in_groups() -> None:
+    page = flows(
+        flow=["page"], transfers=[3], bytes=[3000], bottleneck_share=[0.5], outcome=["unfinished"]
+    )
+    parts = pl.DataFrame(
+        {
+            "run": "r", "flow": "page", "transfer": [1, 2, 3], "class": ["s", "l", "s"],
+            "connection": [1, 1, 1], "start_s": [0.0, 1.0, 2.0], "end_s": [1.0, 2.0, 10.0],
+            "bytes": [1000, 2000, 0], "goodput_mbit_s": [0.008, 0.016, 0.0],
+            "completion_s": [1.0, 1.0, None], "outcome": ["completed", "completed", "unfinished"],
+            "sent_segments": [1, 2, 1], "retransmitted_segments": [0, 1, 0], "timeouts": [0, 0, 0],
+            "loss_episodes": [0, 0, 0], "rtt_min_ms": [1.0, 2.0, None],
+            "rtt_mean_ms": [1.0, 2.0, None], "rtt_max_ms": [1.0, 2.0, None],
+        }
+    )  # fmt: skip
+    small, large = summary(page, parts, by="class").sort("class", descending=True).rows(named=True)
+    assert (small["flows"], small["unfinished"], large["unfinished"]) == (2, 1, 0)
+    assert (small["completion_p50_s"], small["completion_p95_s"]) == (1.0, None)
+    assert large["retransmitted_share"] == 0.5
+    # The flow has half of its bottleneck at 1 Mbit/s, so that has 2 Mbit/s.
+    assert large["bottleneck_share"] == pytest.approx(0.016 / 2)
+
+
+def test_datagrams_that_are_lost_are_a_share_of_those_sent() -> None:
+    mixed = flows(
+        transport=["udp", "udp", "tcp"],
+        cc=[None, None, "cubic"],
+        lost_packets=[1, 2, None],
+        sent_segments=[10, 30, 10],
+        delay_mean_ms=[20.0, 30.0, None],
+    )
+    rows = {row["transport"]: row for row in summary(mixed, by="cc").rows(named=True)}
+    assert rows["udp"]["lost_share"] == pytest.approx(3 / 40)
+    assert rows["udp"]["delay_mean_ms"] == 25.0
+    assert (rows["tcp"]["lost_packets"], rows["tcp"]["lost_share"]) == (None, None)

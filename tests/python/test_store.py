@@ -288,6 +288,42 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
     assert not out.exists() or not list(out.iterdir())
 
 
+def test_a_table_longer_than_the_memory_is_stored_part_by_part(
+    tcplab: Command, tmp_path: Path
+) -> None:
+    # 70,000 round trips of 20 us and the transmission of 304 bytes: 20.24 us, or 1.4 s.
+    questions = lab.RequestsTraffic(request="100 B", response="100 B", requests=70_000)
+    experiment = lab.Experiment(
+        duration="2 s",
+        network=lab.Network(
+            links=[lab.Link(between=["a", "b"], rate="10 Gbit/s", delay="10 us", queue="9 packets")]
+        ),
+        flows=[lab.Flow(from_="a", to="b", traffic=questions)],
+        record=lab.Record(samples="off", links="off"),
+    )
+    results = lab.run(experiment, backend="linux", out=tmp_path / "out")
+    [table] = (tmp_path / "out").glob("*/transfers.parquet")
+    # More than one part, of 65,536 rows each.
+    assert pl.scan_parquet(table).select(pl.len()).collect().item() == 70_000
+    assert results.transfers["transfer"].to_list() == list(range(1, 70_001))
+    row = results.flows.row(0, named=True)
+    assert row["transfers"] == row["completed_transfers"] == 70_000
+    # The percentile of a histogram is within 0.2 % of that of all values.
+    times = results.transfers["completion_s"]
+    assert row["completion_p50_s"] == pytest.approx(times.sort()[34_999], rel=2e-3)
+    assert row["completion_mean_s"] == pytest.approx(times.mean(), rel=1e-9)
+    # The digest of what is stored, read as a whole, is that of the parts.
+    done = tcplab("verify", tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = lab.run(experiment, backend="linux")
+    assert kept.digests == results.digests
+    assert kept.transfers.equals(results.transfers)
+    again = lab.run(experiment, backend="linux", out=tmp_path / "again")
+    [other] = (tmp_path / "again").glob("*/transfers.parquet")
+    assert other.read_bytes() == table.read_bytes()
+    assert again.digests == results.digests
+
+
 def sum_up(run: Path) -> None:
     """Writes the list of checksums anew, as someone would who changed files."""
     sums = {name: checksum((run / name).read_bytes()) for name in listed(run)}

@@ -1,36 +1,45 @@
 //! Moves packets over a network in simulated time. Knows no TCP, no files and no clock.
 //!
-//! - [`Network`]: the lanes, the routes over them, the timers and the one queue of events.
-//! - [`lane`]: one direction of a link: queue, transmission, loss, propagation.
-//! - [`loss`]: which packets a lane loses.
-//! - [`occupancy`]: how full a queue was.
-//! - [`managed`]: queues other than drop-tail; [`red`] and [`codel`]: their disciplines.
-//! - [`agenda`]: what happens next; ties go to the lower number.
-//! - [`timers`]: timers that cost nothing when re-armed.
-//! - [`random`]: a generator of its own for every random element.
+//! | module | job |
+//! |---|---|
+//! | `packet` | what the engine may ask of a packet |
+//! | `queue` | what waits: one file for each queue discipline |
+//! | [`loss`] | which packets a lane loses |
+//! | `lane` | one direction of a link: queue, transmission, loss, propagation |
+//! | `route` | the lanes that packets take |
+//! | `observer` | who looks at packets on their way; where drops are told |
+//! | `network` | all lanes, routes and timers, and the one queue of events |
+//! | [`occupancy`] | how full a queue was |
+//! | [`agenda`] | what happens next; ties go to the lower number |
+//! | [`timers`] | timers that cost nothing when re-armed |
+//! | [`random`] | a generator of its own for every random element |
 //!
 //! What makes it fast: what is on a lane arrives in order, so only the head of each lane stands in
-//! the queue of events, and a hop costs one event. A queue's drops and delays follow from the times
-//! at which its packets begin transmission, which are known on entry; no event is spent on them. (Of
-//! managed queues only the second holds.)
+//! the queue of events, and a hop costs one event. A drop-tail queue's drops and delays follow from the
+//! times at which its packets begin transmission, which are known on entry; no event is spent on them.
+//! (Of lanes with other queues, and of those where packets are looked at, only the first holds.)
 
 pub mod agenda;
-pub mod codel;
-pub mod lane;
+mod lane;
 pub mod loss;
-pub mod managed;
 mod network;
+mod observer;
 pub mod occupancy;
+mod packet;
+mod queue;
 pub mod random;
-pub mod red;
+mod route;
 pub mod timers;
 
-pub use codel::CoDelConfig;
-pub use lane::{LaneConfig, LaneCounters, LaneState, QueueLimit};
+pub use lane::{LaneConfig, LaneCounters, LaneState};
 pub use loss::Loss;
-pub use managed::Discipline;
-pub use network::{Drop, EndpointId, Event, LaneId, MOST, Network, Order, Packet, Reason, RouteId};
+pub use network::{Event, MOST, Network, Order};
+pub use observer::{Observer, Point, Reason};
 pub use occupancy::Occupancy;
+pub use packet::Packet;
+pub use queue::codel::CoDelConfig;
+pub use queue::red::{Averaging, RedConfig};
+pub use queue::{Discipline, QueueLimit};
 pub use random::Random;
-pub use red::{Averaging, RedConfig};
-pub use timers::TimerId;
+pub use route::{EndpointId, LaneId, RouteId};
+pub use timers::{ConnectionTimer, TimerId};

@@ -1,39 +1,13 @@
 //! Lanes, routes, timers, and the order in which things happen.
 
 use crate::agenda::Agenda;
-use crate::lane::{Fate, Lane, LaneConfig, Transit};
-use crate::timers::{TimerId, Timers};
+use crate::lane::managed::Teller;
+use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
+use crate::observer::{Observer, Point, Reason};
+use crate::packet::Packet;
+use crate::route::{EndpointId, LaneId, RouteId, Routes};
+use crate::timers::{ConnectionTimer, TimerId, Timers};
 use tcplab_units::{Duration, Time};
-
-/// What the engine must know of a packet. Packets are small values, copied from lane to lane.
-pub trait Packet: Copy {
-    /// Its size on the wire, headers included.
-    fn wire_bytes(&self) -> u32;
-    /// Whether it carries data of an application: such packets are numbered by [`Loss::Listed`].
-    ///
-    /// [`Loss::Listed`]: crate::Loss::Listed
-    fn has_payload(&self) -> bool;
-    /// Whether it carries a mark of congestion.
-    fn is_marked(&self) -> bool {
-        false
-    }
-    /// Marks it, if it can be marked. Says whether it carries a mark then.
-    fn mark(&mut self) -> bool {
-        false
-    }
-}
-
-/// A lane, by its number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LaneId(pub u32);
-
-/// Where a route ends: a number whose meaning is the caller's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct EndpointId(pub u32);
-
-/// A list of lanes that ends at an endpoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct RouteId(u32);
 
 /// What the caller is told.
 #[derive(Clone, Copy, Debug)]
@@ -45,44 +19,17 @@ pub enum Event<P> {
         /// What arrived.
         packet: P,
     },
-    /// A timer ran out.
+    /// A timer of a connection ran out.
+    Connection(ConnectionTimer),
+    /// Another timer ran out.
     Timer(TimerId),
 }
 
-/// A packet that did not arrive.
-#[derive(Clone, Copy, Debug)]
-pub struct Drop<P> {
-    /// When it came to the queue, or left it.
-    pub at: Time,
-    /// The lane.
-    pub lane: LaneId,
-    /// Why.
-    pub reason: Reason,
-    /// Where it was to go.
-    pub to: EndpointId,
-    /// What it was.
-    pub packet: P,
-}
-
-/// Why a packet did not arrive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The queue had no room.
-    Full,
-    /// The discipline of the queue dropped it.
-    Discipline,
-    /// The wire lost it.
-    Lost,
-}
-
-/// One step of a route: a lane, or with the top bit set an endpoint.
-#[derive(Clone, Copy, Debug)]
-struct Hop(u32);
-
-const TOP: u32 = 1 << 31;
-
 /// Subjects of the agenda with this bit are lanes, the others timers.
 const LANES: u32 = 1 << 31;
+
+/// Timers from this subject on belong to no connection.
+const OTHERS: u32 = 1 << 30;
 
 /// When a timer runs out among all that happens in the same nanosecond, as the kernel orders it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,57 +41,95 @@ pub enum Order {
     Last = 1,
 }
 
-/// How many lanes, and how many timers, a network may have.
-pub const MOST: usize = LANES as usize;
+/// How many lanes, timers of connections, and other timers a network may have: fewer than this of
+/// each.
+pub const MOST: usize = OTHERS as usize;
 
-/// A network of lanes with packets on them.
+/// A network of lanes with packets on them, and who looks at these.
 #[derive(Debug)]
-pub struct Network<P> {
+pub struct Network<P, O = ()> {
     now: Time,
     lanes: Vec<Lane<P>>,
-    /// All routes, one behind the other; a packet carries its place in here.
-    hops: Vec<Hop>,
-    timers: Timers,
+    /// Those with a queue behind the seam.
+    managed: Vec<LaneId>,
+    routes: Routes,
+    connections: Timers<0>,
+    timers: Timers<OTHERS>,
     agenda: Agenda,
-    drops: Vec<Drop<P>>,
+    observer: O,
 }
 
 impl<P: Packet> Network<P> {
     /// A network of these lanes, numbered in their order. `seed` is that of the run.
     pub fn new(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64) -> Self {
+        Self::observed(lanes, seed, ())
+    }
+}
+
+impl<P: Packet, O: Observer<P>> Network<P, O> {
+    /// A network of these lanes, numbered in their order, with someone who looks at packets.
+    pub fn observed(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64, observer: O) -> Self {
         let lanes: Vec<_> = lanes.into_iter().map(|config| Lane::new(config, seed)).collect();
         assert!(lanes.len() < MOST, "a network has fewer than {MOST} lanes");
+        let managed = (0_u32..).zip(&lanes).filter(|(_, lane)| lane.is_managed());
         Self {
             now: Time::ZERO,
+            managed: managed.map(|(number, _)| LaneId(number)).collect(),
             lanes,
-            hops: Vec::new(),
+            routes: Routes::default(),
+            connections: Timers::default(),
             timers: Timers::default(),
             agenda: Agenda::default(),
-            drops: Vec::new(),
+            observer,
         }
     }
 
-    /// A route over `lanes`, in order, to `end`.
+    /// A route over `lanes`, in order, to `end`. It takes the memory of a removed one of the same
+    /// length, if there is one.
     pub fn add_route(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
-        let start = self.hops.len() as u32;
-        self.hops.extend(lanes.iter().map(|lane| Hop(lane.0)));
-        self.hops.push(Hop(end.0 | TOP));
-        RouteId(start)
+        self.routes.add(lanes, end)
     }
 
-    /// A new timer, not armed.
+    /// From now on a route ends there, also for the packets that are under way on it.
+    pub fn redirect(&mut self, route: RouteId, end: EndpointId) {
+        self.routes.redirect(route, end);
+    }
+
+    /// Gives back the memory of a route, for the next one of the same length.
+    ///
+    /// A packet knows its route by a place in that memory: one that is still under way follows the next
+    /// route from there on, and arrives where that ends. So a route is removed when no packet is on it,
+    /// or its packets say themselves whom they are for.
+    pub fn remove_route(&mut self, route: RouteId) {
+        self.routes.remove(route);
+    }
+
+    /// A new timer of a connection, not armed.
+    pub fn add_connection_timer(&mut self) -> ConnectionTimer {
+        let timer = self.connections.add();
+        assert!((timer as usize) < MOST, "a network has fewer than {MOST} timers of connections");
+        ConnectionTimer(timer)
+    }
+
+    /// A new timer that belongs to no connection, not armed.
     pub fn add_timer(&mut self) -> TimerId {
         let timer = self.timers.add();
-        assert!((timer.0 as usize) < MOST, "a network has fewer than {MOST} timers");
-        timer
+        assert!((timer as usize) < MOST, "a network has fewer than {MOST} other timers");
+        TimerId(timer)
     }
 
-    /// Arms a timer, or with `Time::NEVER` stops it. A time that has passed means now; one between
-    /// two nanoseconds the later of these.
+    /// Arms a timer of a connection, or with `Time::NEVER` stops it. A time that has passed means now;
+    /// one between two nanoseconds the later of these. It runs out before packets arrive.
+    #[inline]
+    pub fn set_connection_timer(&mut self, timer: ConnectionTimer, at: Time) {
+        self.connections.set(timer.0, at.max(self.now).in_nanos(), &mut self.agenda);
+    }
+
+    /// Arms a timer that belongs to no connection; times as for `set_connection_timer`.
     #[inline]
     pub fn set_timer(&mut self, timer: TimerId, at: Time, order: Order) {
         let at = at.max(self.now).in_nanos() + Duration::from_picos(order as u64);
-        self.timers.set(timer, at, &mut self.agenda);
+        self.timers.set(timer.0, at, &mut self.agenda);
     }
 
     /// Puts a packet on the first lane of its route.
@@ -185,9 +170,12 @@ impl<P: Packet> Network<P> {
             if subject & LANES == 0 {
                 // Less what puts it behind packets of the same instant.
                 self.now = at.floor_nanos();
-                let timer = TimerId(subject);
-                if self.timers.turn(timer, at, &mut self.agenda) {
-                    return Some(Event::Timer(timer));
+                if subject < OTHERS {
+                    if self.connections.turn(subject, at, &mut self.agenda) {
+                        return Some(Event::Connection(ConnectionTimer(subject)));
+                    }
+                } else if self.timers.turn(subject - OTHERS, at, &mut self.agenda) {
+                    return Some(Event::Timer(TimerId(subject - OTHERS)));
                 }
                 continue;
             }
@@ -211,104 +199,94 @@ impl<P: Packet> Network<P> {
         None
     }
 
-    /// Another timer that runs out in this instant, before any packet arrives, if the next thing to happen
-    /// is one with an index below `end`.
+    /// Another timer of a connection that runs out in this instant, before any other timer and before
+    /// any packet arrives.
     #[inline]
-    pub fn also_due(&mut self, end: usize) -> Option<TimerId> {
+    pub fn also_due(&mut self) -> Option<ConnectionTimer> {
         while let Some((at, subject)) = self.agenda.peek() {
-            if at != self.now || subject as usize >= end {
+            if at != self.now || subject >= OTHERS {
                 return None;
             }
-            let timer = TimerId(subject);
-            if self.timers.turn(timer, at, &mut self.agenda) {
-                return Some(timer);
+            if self.connections.turn(subject, at, &mut self.agenda) {
+                return Some(ConnectionTimer(subject));
             }
         }
         None
     }
 
     #[inline]
-    fn forward(&mut self, hop: u32, packet: P) {
-        let lane = self.hops[hop as usize].0;
+    fn forward(&mut self, place: u32, packet: P) {
+        let (now, lane) = (self.now, self.routes.lane(place));
         let fate = self.lanes[lane as usize].offer(
-            self.now,
+            now,
             packet.wire_bytes(),
             || packet.has_payload(),
-            |arrives| Transit { arrives, hop, packet },
+            |arrives| Transit { arrives, place, packet },
         );
         match fate {
             Fate::Heads(arrives) => self.agenda.push(arrives, lane | LANES),
             Fate::Follows => {}
-            Fate::Dropped => self.drop(self.now, hop, Reason::Full, packet),
-            Fate::Lost(begins) => self.drop(begins, hop, Reason::Lost, packet),
-            Fate::Open => {
-                self.lanes[lane as usize].enter(self.now, hop, packet);
-                self.follow_managed(lane);
-            }
+            Fate::Dropped => self.drop(now, place, Reason::Full, packet),
+            Fate::Lost(begins) => self.drop(begins, place, Reason::Lost, packet),
+            Fate::Open => self.enter_managed(lane, place, packet),
         }
     }
 
-    /// A packet is at the end of a hop: it leaves the network, or goes on.
+    /// A packet is at the end of a lane: it leaves the network, or goes on.
     #[inline]
-    fn arrive(&mut self, arrived: Transit<P>) -> Option<Event<P>> {
-        let Hop(end) = self.hops[arrived.hop as usize + 1];
-        if end & TOP != 0 {
-            let to = EndpointId(end & !TOP);
-            return Some(Event::Delivered { to, packet: arrived.packet });
+    fn arrive(&mut self, Transit { place, packet, .. }: Transit<P>) -> Option<Event<P>> {
+        if let Some(to) = self.routes.ends_behind(place) {
+            return Some(Event::Delivered { to, packet });
         }
-        self.forward(arrived.hop + 1, arrived.packet);
+        self.forward(place + 1, packet);
         None
+    }
+
+    /// A packet comes to a lane whose queue is managed.
+    #[cold]
+    fn enter_managed(&mut self, lane: u32, place: u32, packet: P) {
+        let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+        self.lanes[lane as usize].enter(self.now, place, packet, &mut teller);
+        self.follow_managed(lane);
     }
 
     /// A lane whose queue is managed is due; a packet may have arrived.
     #[cold]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
-        let arrived = self.lanes[lane as usize].arrive(self.now);
+        let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+        let arrived = self.lanes[lane as usize].look(self.now, &mut teller);
         self.follow_managed(lane);
         self.arrive(arrived?)
     }
 
     /// Something has changed on such a lane.
-    #[cold]
     fn follow_managed(&mut self, lane: u32) {
         if let Some(at) = self.lanes[lane as usize].next_look() {
             self.agenda.push(at, lane | LANES);
         }
-        self.collect_gone(lane);
     }
 
     #[cold]
-    fn collect_gone(&mut self, lane: u32) {
-        let gone: Vec<_> = self.lanes[lane as usize].collect_gone().collect();
-        for (at, reason, hop, packet) in gone {
-            self.drop(at, hop, reason, packet);
+    fn drop(&mut self, at: Time, place: u32, reason: Reason, packet: P) {
+        self.observer.drop(Point { at, place, routes: &self.routes }, &packet, reason);
+    }
+
+    /// Tells the observer all that has happened until now.
+    pub fn settle(&mut self) {
+        for &lane in &self.managed {
+            let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+            self.lanes[lane.0 as usize].catch_up(self.now, &mut teller);
         }
     }
 
-    #[cold]
-    fn drop(&mut self, at: Time, hop: u32, reason: Reason, packet: P) {
-        let lane = LaneId(self.hops[hop as usize].0);
-        let end = self.hops[hop as usize..].iter().find(|hop| hop.0 & TOP != 0);
-        let to = EndpointId(end.expect("a route ends at an endpoint").0 & !TOP);
-        self.drops.push(Drop { at, lane, reason, to, packet });
-    }
-
-    /// How many packets did not arrive so far.
-    pub fn drops(&self) -> usize {
-        self.drops.len()
+    /// Who looks at packets.
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.observer
     }
 
     /// How many packets are in queues and on wires.
     pub fn packets(&self) -> usize {
         self.lanes.iter().map(Lane::packets).sum()
-    }
-
-    /// The packets that did not arrive, in the order of events.
-    pub fn take_drops(&mut self) -> Vec<Drop<P>> {
-        for lane in 0..self.lanes.len() as u32 {
-            self.collect_gone(lane);
-        }
-        std::mem::take(&mut self.drops)
     }
 
     /// The time.
@@ -317,9 +295,35 @@ impl<P: Packet> Network<P> {
         self.now
     }
 
-    /// A lane, to look at.
-    pub fn lane(&mut self, lane: LaneId) -> &mut Lane<P> {
-        &mut self.lanes[lane.0 as usize]
+    /// What a lane has done, and what is decided already of what it will do.
+    pub fn counters(&self, lane: LaneId) -> LaneCounters {
+        self.lanes[lane.0 as usize].counters()
+    }
+
+    /// A lane as it is now.
+    pub fn state(&mut self, lane: LaneId) -> LaneState {
+        let now = self.now;
+        self.caught_up(lane).state(now)
+    }
+
+    /// A lane as it is now; a new interval begins for the most that waits.
+    pub fn sample(&mut self, lane: LaneId) -> LaneState {
+        let now = self.now;
+        self.caught_up(lane).sample(now)
+    }
+
+    /// Puts a queue of a test in place of a lane's own, before a packet comes.
+    #[cfg(test)]
+    pub(crate) fn set_queue(&mut self, lane: LaneId, queue: Box<dyn crate::queue::Queue<P>>) {
+        self.lanes[lane.0 as usize].set_queue(queue);
+        self.managed.push(lane);
+    }
+
+    fn caught_up(&mut self, lane: LaneId) -> &mut Lane<P> {
+        let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+        let lane = &mut self.lanes[lane.0 as usize];
+        lane.catch_up(self.now, &mut teller);
+        lane
     }
 
     /// Packets that reached the end of a lane, counted once for each lane.

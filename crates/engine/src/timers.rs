@@ -7,12 +7,25 @@
 use crate::agenda::Agenda;
 use tcplab_units::Time;
 
-/// A timer, by its number on the agenda.
+/// A timer of a connection. Its subject on the agenda is its index, so that at the same picosecond
+/// it runs out before all other timers and before packets arrive, whenever it was added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ConnectionTimer(pub(crate) u32);
+
+impl ConnectionTimer {
+    /// The place among the timers of connections, in the order in which they were added.
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A timer that belongs to no connection: of an application, or of a recorder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TimerId(pub(crate) u32);
 
 impl TimerId {
-    /// Its place among all timers, in the order in which they were added.
+    /// The place among the timers that belong to no connection, in the order in which they were added.
     #[inline]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -27,34 +40,35 @@ struct Timer {
     entered: Time,
 }
 
-/// The deadlines of a set of timers. Their entries stand on an [`Agenda`] shared with others.
+/// The deadlines of a set of timers. Their entries stand on an [`Agenda`] shared with others, where
+/// `FIRST` is the subject of the first timer.
 #[derive(Clone, Debug, Default)]
-pub struct Timers {
+pub struct Timers<const FIRST: u32> {
     timers: Vec<Timer>,
 }
 
-impl Timers {
-    /// A new timer, not armed.
-    pub fn add(&mut self) -> TimerId {
+impl<const FIRST: u32> Timers<FIRST> {
+    /// The index of a new timer, not armed.
+    pub fn add(&mut self) -> u32 {
         self.timers.push(Timer { deadline: Time::NEVER, entered: Time::NEVER });
-        TimerId(self.timers.len() as u32 - 1)
+        self.timers.len() as u32 - 1
     }
 
     /// Arms a timer, or with `Time::NEVER` stops it.
     #[inline]
-    pub fn set(&mut self, id: TimerId, deadline: Time, agenda: &mut Agenda) {
-        let timer = &mut self.timers[id.index()];
+    pub fn set(&mut self, index: u32, deadline: Time, agenda: &mut Agenda) {
+        let timer = &mut self.timers[index as usize];
         timer.deadline = deadline;
         if deadline < timer.entered {
             timer.entered = deadline;
-            agenda.push(deadline, id.0);
+            agenda.push(deadline, FIRST + index);
         }
     }
 
     /// The agenda's first entry is this timer's: takes it off, and says whether the timer fires.
     #[inline(never)]
-    pub fn turn(&mut self, id: TimerId, now: Time, agenda: &mut Agenda) -> bool {
-        let timer = &mut self.timers[id.index()];
+    pub fn turn(&mut self, index: u32, now: Time, agenda: &mut Agenda) -> bool {
+        let timer = &mut self.timers[index as usize];
         agenda.remove_first();
         if timer.entered != now {
             return false;
@@ -65,7 +79,7 @@ impl Timers {
         }
         timer.entered = timer.deadline;
         if timer.deadline != Time::NEVER {
-            agenda.push(timer.deadline, id.0);
+            agenda.push(timer.deadline, FIRST + index);
         }
         false
     }
@@ -77,19 +91,19 @@ mod tests {
 
     /// Sets one timer as told, in picoseconds, and lists when it fires.
     fn fires(sets: &[(u64, u64)]) -> Vec<u64> {
-        let (mut timers, mut agenda) = (Timers::default(), Agenda::default());
-        let id = timers.add();
+        let (mut timers, mut agenda) = (Timers::<7>::default(), Agenda::default());
+        let index = timers.add();
         let mut fired = Vec::new();
-        let mut run = |timers: &mut Timers, agenda: &mut Agenda, until: u64| {
+        let mut run = |timers: &mut Timers<7>, agenda: &mut Agenda, until: u64| {
             while let Some((at, _)) = agenda.peek().filter(|(at, _)| at.as_picos() <= until) {
-                if timers.turn(id, at, agenda) {
+                if timers.turn(index, at, agenda) {
                     fired.push(at.as_picos());
                 }
             }
         };
         for &(now, deadline) in sets {
             run(&mut timers, &mut agenda, now);
-            timers.set(id, Time::from_picos(deadline), &mut agenda);
+            timers.set(index, Time::from_picos(deadline), &mut agenda);
         }
         run(&mut timers, &mut agenda, 1_000_000);
         fired
@@ -112,10 +126,10 @@ mod tests {
 
     #[test]
     fn re_arming_later_leaves_one_entry() {
-        let (mut timers, mut agenda) = (Timers::default(), Agenda::default());
-        let id = timers.add();
+        let (mut timers, mut agenda) = (Timers::<7>::default(), Agenda::default());
+        let index = timers.add();
         for deadline in 100..1_000 {
-            timers.set(id, Time::from_picos(deadline), &mut agenda);
+            timers.set(index, Time::from_picos(deadline), &mut agenda);
         }
         agenda.remove_first();
         assert!(agenda.peek().is_none());

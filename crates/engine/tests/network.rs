@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use tcplab_engine::{
-    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order, Packet,
-    QueueLimit, Reason, RedConfig, RouteId,
+    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Observer, Order,
+    Packet, Point, QueueLimit, Reason, RedConfig, RouteId,
 };
 use tcplab_units::{Duration, Time};
 
@@ -31,6 +31,7 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         queue,
         discipline: None,
         loss: None,
+        observed: false,
     }
 }
 
@@ -65,8 +66,8 @@ fn nothing_happens_after_the_end() {
 }
 
 /// Packets and bytes that wait on the first lane.
-fn queued(network: &mut Network<Parcel>, now: Time) -> (u64, u64) {
-    let state = network.lane(LaneId(0)).state(now);
+fn queued(network: &mut Network<Parcel>) -> (u64, u64) {
+    let state = network.state(LaneId(0));
     (state.queue_packets, state.queue_bytes)
 }
 
@@ -90,8 +91,8 @@ fn a_queue_of_n_packets_holds_n_besides_the_one_in_transmission() {
     for number in 1..=6 {
         network.send(route, Parcel { number, bytes: 1500 });
     }
-    assert_eq!(queued(&mut network, Time::ZERO), (3, 4500));
-    assert_eq!(network.lane(LaneId(0)).counters().dropped_packets, 2);
+    assert_eq!(queued(&mut network), (3, 4500));
+    assert_eq!(network.counters(LaneId(0)).dropped_packets, 2);
     // One packet is 1 ms: the last accepted has waited for the three before it.
     assert_eq!(arrivals(&mut network, "1 s"), [(1_000, 1), (2_000, 2), (3_000, 3), (4_000, 4)]);
 }
@@ -117,8 +118,8 @@ fn the_queue_empties_as_time_passes() {
     for (after, waiting) in [("0.5 ms", 4), ("1 ms", 3), ("3.999 ms", 1), ("4 ms", 0)] {
         let now = Time::ZERO + after.parse().unwrap();
         assert!(network.next(now).is_none());
-        assert_eq!(queued(&mut network, now).0, waiting, "after {after}");
-        assert_eq!(network.lane(LaneId(0)).state(now).busy, now.since(Time::ZERO));
+        assert_eq!(queued(&mut network).0, waiting, "after {after}");
+        assert_eq!(network.state(LaneId(0)).busy, now.since(Time::ZERO));
     }
 }
 
@@ -166,19 +167,111 @@ fn packets_and_timers_come_in_the_order_of_time() {
         seen.push(match event {
             Event::Delivered { packet, .. } => packet.number,
             Event::Timer(id) => 100 + id.index() as u32,
+            Event::Connection(id) => 200 + id.index() as u32,
         });
     }
     assert_eq!(seen, [1, 100, 2]);
     assert_eq!(network.now(), Time::ZERO + Duration::from_secs(1));
 }
 
-/// What arrives of a burst every 10 ms, and how many are dropped, over a lane with this discipline.
-fn bursts(discipline: Option<Discipline>, loss: Option<Loss>) -> (Vec<(u64, u32)>, u64) {
-    let mut config = lane("a>b", "12 Mbit/s", "3 ms", QueueLimit::Packets(8));
-    (config.discipline, config.loss) = (discipline, loss);
-    config.jitter = Duration::from_millis(2);
+#[test]
+fn timers_of_connections_come_first_however_late_they_were_added() {
     let (mut network, route) =
-        world(vec![config, lane("b>c", "1 Gbit/s", "0 ms", QueueLimit::Packets(9))]);
+        world(vec![lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10))]);
+    // A packet of 1500 bytes takes 1 ms, in which all timers run out.
+    network.send(route, Parcel { number: 1, bytes: 1500 });
+    let due = Time::ZERO + Duration::from_millis(1);
+    let (application, recorder) = (network.add_timer(), network.add_timer());
+    network.set_timer(application, due, Order::Last);
+    network.set_timer(recorder, due, Order::BeforePackets);
+    let connections: Vec<_> = (0..3).map(|_| network.add_connection_timer()).collect();
+    for &timer in connections.iter().rev() {
+        network.set_connection_timer(timer, due);
+    }
+    let mut seen = Vec::new();
+    while let Some(event) = network.next(due) {
+        match event {
+            Event::Connection(first) => {
+                seen.push(format!("connection {}", first.index()));
+                while let Some(timer) = network.also_due() {
+                    seen.push(format!("and {}", timer.index()));
+                }
+            }
+            Event::Delivered { packet, .. } => seen.push(format!("packet {}", packet.number)),
+            Event::Timer(timer) => seen.push(format!("other {}", timer.index())),
+        }
+    }
+    assert_eq!(seen, ["connection 0", "and 1", "and 2", "other 1", "packet 1", "other 0"]);
+}
+
+#[test]
+fn a_redirected_route_ends_elsewhere_for_packets_under_way() {
+    let lanes = ["a>b", "b>c"].map(|name| lane(name, "12 Mbit/s", "5 ms", QueueLimit::Packets(9)));
+    let mut network = Network::new(lanes, 1);
+    let ids = [LaneId(0), LaneId(1)];
+    let (route, other) =
+        (network.add_route(&ids, EndpointId(1)), network.add_route(&ids, EndpointId(2)));
+    for route in [route, other] {
+        network.send(route, Parcel { number: 1, bytes: 1500 });
+    }
+    // Both are on the first lane.
+    assert!(network.next(Time::ZERO + Duration::from_millis(3)).is_none());
+    network.redirect(route, EndpointId(3));
+    let mut ends = Vec::new();
+    while let Some(Event::Delivered { to, .. }) = network.next(Time::ZERO + Duration::from_secs(1))
+    {
+        ends.push(to.0);
+    }
+    assert_eq!(ends, [3, 2]);
+}
+
+#[test]
+fn a_removed_route_leaves_its_memory_to_one_of_the_same_length() {
+    let lanes = ["a>b", "b>c"].map(|name| lane(name, "12 Mbit/s", "0 ms", QueueLimit::Packets(9)));
+    let mut network = Network::new(lanes, 1);
+    let both = [LaneId(0), LaneId(1)];
+    let (long, short) =
+        (network.add_route(&both, EndpointId(1)), network.add_route(&both[..1], EndpointId(2)));
+    network.remove_route(long);
+    let other_length = network.add_route(&both[1..], EndpointId(3));
+    let same_length = network.add_route(&[LaneId(1), LaneId(0)], EndpointId(4));
+    assert_ne!(other_length, long);
+    assert_eq!(same_length, long);
+    for route in [short, other_length, same_length] {
+        network.send(route, Parcel { number: 1, bytes: 1500 });
+    }
+    let mut seen = Vec::new();
+    while let Some(Event::Delivered { to, .. }) = network.next(Time::ZERO + Duration::from_secs(1))
+    {
+        seen.push((network.now().since(Time::ZERO).as_nanos() / 1_000_000, to.0));
+    }
+    // Each packet takes 1 ms on each lane. On the second lane the packet for 4 waits for that for 3;
+    // then the first is free again.
+    assert_eq!(seen, [(1, 2), (1, 3), (3, 4)]);
+}
+
+/// Why packets were dropped.
+#[derive(Default)]
+struct Reasons(Vec<Reason>);
+
+impl<P> Observer<P> for Reasons {
+    fn drop(&mut self, _: Point<'_>, _: &P, reason: Reason) {
+        self.0.push(reason);
+    }
+}
+
+/// What arrives of a burst every 10 ms, and how many are dropped, over a lane with this discipline.
+fn bursts(
+    discipline: Option<Discipline>,
+    loss: Option<Loss>,
+    observed: bool,
+) -> (Vec<(u64, u32)>, u64) {
+    let mut config = lane("a>b", "12 Mbit/s", "3 ms", QueueLimit::Packets(8));
+    (config.discipline, config.loss, config.observed) = (discipline, loss, observed);
+    config.jitter = Duration::from_millis(2);
+    let other = lane("b>c", "1 Gbit/s", "0 ms", QueueLimit::Packets(9));
+    let mut network = Network::<Parcel, _>::observed([config, other], 1, Reasons::default());
+    let route = network.add_route(&[LaneId(0), LaneId(1)], EndpointId(7));
     let mut seen = Vec::new();
     for burst in 0..50 {
         let until = Time::ZERO + Duration::from_millis(10 * burst);
@@ -201,8 +294,8 @@ fn bursts(discipline: Option<Discipline>, loss: Option<Loss>) -> (Vec<(u64, u32)
     {
         seen.push((network.now().since(Time::ZERO).as_nanos(), packet.number));
     }
-    let counters = network.lane(LaneId(0)).counters();
-    let gone = network.take_drops().len() as u64;
+    let counters = network.counters(LaneId(0));
+    let gone = network.observer().0.len() as u64;
     assert_eq!(gone, counters.dropped_packets + counters.lost_packets);
     (seen, counters.dropped_packets)
 }
@@ -219,9 +312,10 @@ fn a_discipline_that_never_signals_is_drop_tail() {
         Some(Loss::Independent { probability: 1.0 }),
     ];
     for loss in losses {
-        let plain = bursts(None, loss.clone());
+        let plain = bursts(None, loss.clone(), false);
         assert!(plain.1 > 20, "the queue is too long for this test");
-        assert_eq!(bursts(never(), loss), plain);
+        assert_eq!(bursts(never(), loss.clone(), false), plain);
+        assert_eq!(bursts(None, loss, true), plain);
     }
 }
 
@@ -255,7 +349,7 @@ fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
     let red =
         RedConfig { min, max: min, probability: 1.0, weight: 1.0, gentle: false, packet_time };
     config.discipline = Some(Discipline::Red { config: red, ecn: true });
-    let mut network = Network::new([config], 1);
+    let mut network = Network::observed([config], 1, Reasons::default());
     let route = network.add_route(&[LaneId(0)], EndpointId(0));
     // One is transmitted and three find less than 4500 bytes. The next three find that or more; there is
     // no room for the eighth.
@@ -269,9 +363,8 @@ fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
         marked.push(packet.is);
     }
     assert_eq!(marked, [false, false, false, false, true, true, true]);
-    let reasons: Vec<Reason> = network.take_drops().iter().map(|drop| drop.reason).collect();
-    assert_eq!(reasons, [Reason::Discipline, Reason::Full]);
-    let counters = network.lane(LaneId(0)).counters();
+    assert_eq!(network.observer().0, [Reason::Discipline, Reason::Full]);
+    let counters = network.counters(LaneId(0));
     assert_eq!(
         (counters.marked_packets, counters.dropped_packets, counters.sent_packets),
         (3, 2, 7)

@@ -25,6 +25,14 @@ const MILLISECOND: u128 = 1_000_000_000;
 
 /// One lane of 12 Mbit/s, where a packet of 1500 bytes takes a millisecond.
 fn world(discipline: Option<Discipline>, loss: Option<Loss>) -> (Network<Parcel>, RouteId) {
+    observed(discipline, loss, false)
+}
+
+fn observed(
+    discipline: Option<Discipline>,
+    loss: Option<Loss>,
+    observed: bool,
+) -> (Network<Parcel>, RouteId) {
     let lane = LaneConfig {
         name: "a>b".into(),
         rate: "12 Mbit/s".parse().unwrap(),
@@ -33,6 +41,7 @@ fn world(discipline: Option<Discipline>, loss: Option<Loss>) -> (Network<Parcel>
         queue: QueueLimit::Bytes(15_000),
         discipline,
         loss,
+        observed,
     };
     let mut network = Network::new([lane], 1);
     let route = network.add_route(&[LANE], EndpointId(0));
@@ -56,8 +65,7 @@ fn pass(network: &mut Network<Parcel>, until: Duration) {
 
 fn sample(network: &mut Network<Parcel>, millis: u64) -> LaneState {
     pass(network, Duration::from_millis(millis));
-    let now = network.now();
-    network.lane(LANE).sample(now)
+    network.sample(LANE)
 }
 
 /// Packets that entered are somewhere.
@@ -126,10 +134,10 @@ proptest! {
         sent in prop::collection::vec((0u64..3_000, 40u32..=1500), 1..60),
         samples in prop::collection::vec(1u64..20_000, 1..8),
     ) {
-        let [mut drop_tail, mut managed] =
-            [None, Some(idle_red())].map(|discipline| {
+        let [mut drop_tail, mut managed, looked_at] =
+            [(None, false), (Some(idle_red()), false), (None, true)].map(|(discipline, looks)| {
                 let loss = Loss::Independent { probability: 0.1 };
-                let (mut network, route) = world(discipline, Some(loss));
+                let (mut network, route) = observed(discipline, Some(loss), looks);
                 let (mut sent, mut samples) = (sent.clone(), samples.clone());
                 let (mut at, mut due) = (0, samples.remove(0));
                 let mut states = Vec::new();
@@ -138,8 +146,7 @@ proptest! {
                     at += gap;
                     while due < at {
                         pass(&mut network, Duration::from_micros(due));
-                        let now = network.now();
-                        states.push(network.lane(LANE).sample(now));
+                        states.push(network.sample(LANE));
                         due += if samples.is_empty() { 7_000 } else { samples.remove(0) };
                     }
                     pass(&mut network, Duration::from_micros(at));
@@ -148,6 +155,8 @@ proptest! {
                 states.push(sample(&mut network, 1_000));
                 states
             });
+        // To look changes nothing.
+        prop_assert_eq!(&looked_at, &drop_tail);
         for state in drop_tail.iter().chain(&managed) {
             prop_assert!(is_conserved(state), "{:?}", state);
         }

@@ -7,7 +7,20 @@ const SECOND: u64 = 1_000_000_000;
 
 pub(crate) fn now() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * SECOND + now.tv_nsec as u64
+    nanoseconds(now.tv_sec, now.tv_nsec)
+}
+
+/// How far the real-time clock is ahead of this one.
+pub(crate) fn real_ahead() -> u64 {
+    // Each look moves both clocks on by the same.
+    let before = now();
+    let real = clock_gettime(ClockId::Realtime);
+    let after = now();
+    nanoseconds(real.tv_sec, real.tv_nsec) - u64::midpoint(before, after)
+}
+
+pub(crate) fn nanoseconds(seconds: i64, nanoseconds: i64) -> u64 {
+    seconds as u64 * SECOND + nanoseconds as u64
 }
 
 /// Sleeps until then; a time that has passed is no sleep.

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
+use tcplab_pace::Pace;
 
 /// Where the guest finds its job.
 pub const PATH: &str = "/job.json";
@@ -178,6 +179,8 @@ pub enum Traffic {
     Bulk {
         /// How much.
         size: Option<u64>,
+        /// How much in one `write`; nothing means as much as the socket takes.
+        write: Option<u64>,
     },
     /// The client sends as fast as it can, from and until these times after the flow's start.
     OnOff {
@@ -187,12 +190,16 @@ pub enum Traffic {
     /// The client sends so many bytes over a connection of its own, at each of these times after the
     /// flow's start.
     Transfers(Vec<(u64, u64)>),
+    /// Users of the client's host each send one thing after another, over a connection of its own.
+    Users(Users),
     /// The client asks, the server answers, the client thinks, over one connection.
     Requests {
         /// The bytes of a question.
         request: u64,
         /// The bytes of an answer.
         response: u64,
+        /// The time from the question's last byte to the first of its answer.
+        server_time: u64,
         /// The time from the answer's last byte to the next question.
         think: u64,
         /// How many questions; nothing means until the experiment ends.
@@ -200,14 +207,12 @@ pub enum Traffic {
     },
     /// The client asks for things and is answered: for the next one as soon as it has room.
     Sessions(Sessions),
-    /// The client sends datagrams, one every `interval`, the first at the start.
+    /// The client sends datagrams.
     Udp {
-        /// The time between two, in picoseconds.
-        interval_ps: u64,
+        /// When each leaves.
+        pace: Pace,
         /// The data in each.
         payload: u64,
-        /// How many; nothing means until the experiment ends.
-        packets: Option<u64>,
     },
     /// Programs of the machine, started in the two hosts: the server before the experiment begins,
     /// the client at the flow's start. Their output goes to `/output/<flow>-server.txt` and
@@ -220,13 +225,24 @@ pub enum Traffic {
     },
 }
 
+/// Users, each with one transfer at a time; all begin at once.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Users {
+    /// The bytes of the transfers of each user, more than the time allows.
+    pub sizes: Vec<Vec<u64>>,
+    /// The time from the arrival of a transfer's last byte to the next transfer of its user.
+    pub think: u64,
+    /// How many transfers all users begin together, at most.
+    pub most: usize,
+}
+
 /// Things that the client asks for, each with one question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sessions {
-    /// The bytes of each question.
-    pub request: u64,
-    /// The bytes of each answer, in the order in which they are asked for.
-    pub sizes: Vec<u64>,
+    /// The bytes of each question and of its answer, in the order in which they are asked for.
+    pub loads: Vec<(u64, u64)>,
+    /// The time from a question's last byte to the first of its answer.
+    pub server_time: u64,
     /// How many go on at once.
     pub at_once: usize,
     /// Whether a connection serves one session after another; else each has its own.
@@ -234,12 +250,16 @@ pub struct Sessions {
 }
 
 impl Traffic {
-    /// How many connections or sessions a flow has, each of them a row of its tables; nothing for those
-    /// that are known when they appear.
+    /// How many connections, sessions or requests a flow has at most; nothing for those that are known
+    /// when they appear.
     pub fn parts(&self) -> Option<usize> {
         match self {
             Self::Transfers(transfers) => Some(transfers.len()),
-            Self::Sessions(sessions) => Some(sessions.sizes.len()),
+            Self::Users(users) => Some(users.most),
+            Self::Sessions(sessions) => Some(sessions.loads.len()),
+            Self::Requests { count, .. } => {
+                Some(count.map_or(usize::MAX, |count| usize::try_from(count).unwrap_or(usize::MAX)))
+            }
             Self::Command { .. } => None,
             _ => Some(1),
         }
@@ -248,10 +268,10 @@ impl Traffic {
     /// Whether it is over when so much has arrived, rather than with the experiment.
     pub fn ends(&self) -> bool {
         match self {
-            Self::Bulk { size } => size.is_some(),
-            Self::Transfers(_) | Self::Sessions(_) => true,
+            Self::Bulk { size, .. } => size.is_some(),
+            Self::Transfers(_) | Self::Users(_) | Self::Sessions(_) => true,
             Self::Requests { count, .. } => count.is_some(),
-            Self::Udp { packets, .. } => packets.is_some(),
+            Self::Udp { pace, .. } => pace.packets.is_some(),
             Self::OnOff { .. } | Self::Command { .. } => false,
         }
     }
@@ -260,6 +280,7 @@ impl Traffic {
     pub fn connections(&self) -> usize {
         match self {
             Self::Sessions(sessions) if sessions.persistent => sessions.at_once,
+            Self::Requests { .. } => 1,
             other => other.parts().unwrap_or(1),
         }
     }

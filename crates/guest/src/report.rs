@@ -2,9 +2,10 @@
 //! start of the experiment.
 
 use serde::{Deserialize, Serialize};
+use tcplab_tables::DatagramFacts;
 
 /// What the two ends of a flow of datagrams did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Datagrams {
     /// How many were sent.
     pub sent: u64,
@@ -12,6 +13,8 @@ pub struct Datagrams {
     pub finished: Option<u64>,
     /// When the last of those that arrived did so.
     pub arrived: Option<u64>,
+    /// What became of them; nothing if they have no room for a number.
+    pub facts: Option<Box<DatagramFacts>>,
 }
 
 /// One thing told.
@@ -42,7 +45,7 @@ pub enum Report {
         /// Why it broke, as the kernel says: `Connection refused`.
         error: Option<String>,
     },
-    /// A connection of a flow goes on with another session; the kernel has summed up the one before.
+    /// A connection of a flow goes on with another session or request; the kernel has summed up the one before.
     Session {
         /// The flow's number.
         flow: usize,

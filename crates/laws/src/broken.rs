@@ -62,12 +62,14 @@ impl Law {
                 "every column holds numbers: none is infinite or NaN, and no required value is missing"
             }
             Self::Time => "times are in order and within the run, and counts never fall",
-            Self::Rtt => "no RTT is shorter than the path's propagation and transmission time",
+            Self::Rtt => {
+                "no RTT or one-way delay is shorter than the path's propagation and transmission time"
+            }
             Self::Rate => "no link transmits faster than its rate, over any time",
             Self::Queue => "no queue holds more than its limit",
             Self::Bytes => {
                 "bytes received are not more than sent, sent not more than written, and segments \
-                 retransmitted not more than sent"
+                 retransmitted or datagrams lost not more than sent"
             }
             Self::Outcome => "a flow's outcome and its numbers agree",
             Self::Packets => {

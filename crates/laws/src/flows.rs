@@ -5,7 +5,7 @@ use crate::broken::{Broken, Law};
 use crate::capacity::Capacity;
 use crate::path::Names;
 use crate::view::{integers, labels, numbers};
-use tcplab_model::{FlowPlan, Plan};
+use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tables::Tables;
 
 /// Of what is computed from times and counts.
@@ -79,7 +79,8 @@ fn is_close(one: f64, other: f64) -> bool {
     (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
 }
 
-/// What a flow received came over every link of its way.
+/// What a flow received came over every link of its way. Connections of programs may go either way: such
+/// a flow has twice the room.
 fn check_rate(
     plan: &Plan,
     tables: &Tables,
@@ -94,7 +95,8 @@ fn check_rate(
     for lane in way.iter().map(|&lane| &plan.lanes[lane]) {
         let capacity = Capacity::of(lane);
         let late = slack.late_s * capacity.most();
-        let most = capacity.until(end) - capacity.until(start) + lane.mtu as f64 + late;
+        let once = capacity.until(end) - capacity.until(start) + lane.mtu as f64 + late;
+        let most = if matches!(*flow.traffic, TrafficPlan::Command(_)) { 2.0 * once } else { once };
         if bytes > most * (1.0 + ROUNDING) {
             let what = format!("it received {bytes} bytes, and {} takes {most:.0}", lane.name);
             return Err(Broken::at(Law::Rate, flows, row, what));

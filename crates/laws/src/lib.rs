@@ -9,11 +9,12 @@
 //! | `time` | `order` |
 //! | `rtt` | `rtt` |
 //! | `rate`, `queue` | `links` |
-//! | `bytes`, `outcome` | `flows` |
+//! | `bytes`, `outcome` | `flows`, `transfers`, `datagrams` |
 //! | `packets`, `drops` | `packets` |
 
 mod broken;
 mod capacity;
+mod datagrams;
 mod flows;
 mod links;
 mod order;
@@ -21,12 +22,13 @@ mod packets;
 mod path;
 mod rtt;
 mod samples;
+mod transfers;
 mod values;
 mod view;
 
 pub use broken::{Broken, Law, Row};
 
-use tcplab_model::{Plan, Traffic};
+use tcplab_model::{Plan, TrafficPlan};
 use tcplab_tables::Tables;
 
 /// Tables with many rows are checked part by part, so that each part is read from memory once: so many
@@ -45,7 +47,7 @@ impl Slack {
         // The kernel looks at its lanes in a timer. Each look at its clock moves the clock on: by a
         // nanosecond, or where programs run by a microsecond.
         let has_programs =
-            plan.flows.iter().any(|flow| matches!(*flow.traffic, Traffic::Command(_)));
+            plan.flows.iter().any(|flow| matches!(*flow.traffic, TrafficPlan::Command(_)));
         let late_s = match (plan.backend.as_str(), has_programs) {
             ("linux", true) => 1e-3,
             ("linux", false) => 1e-5,
@@ -63,6 +65,11 @@ impl Checked {
     /// The tables.
     pub fn tables(&self) -> &Tables {
         &self.0
+    }
+
+    /// The tables, to keep.
+    pub fn into_tables(self) -> Tables {
+        self.0
     }
 }
 
@@ -89,5 +96,7 @@ pub fn check_stored(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
     samples::check(plan, tables)?;
     links::check(plan, tables, slack)?;
     flows::check(plan, tables, slack)?;
+    transfers::check(plan, tables)?;
+    datagrams::check(plan, tables)?;
     packets::check(plan, tables, slack)
 }

@@ -37,14 +37,13 @@ struct Lane {
 
 impl Lane {
     fn new(lane: &LanePlan, slack: Slack) -> Self {
-        let in_bytes =
-            matches!(lane.queue.discipline, Discipline::Red { .. } | Discipline::Cake { .. });
+        let in_bytes = matches!(lane.queue.discipline, Discipline::Red(_) | Discipline::Cake(_));
         let limit = match lane.queue.limit {
             QueueLimit::Packets(packets) if in_bytes => {
                 QueueLimit::Bytes(packets.saturating_mul(lane.mtu))
             }
             // Linux limits each of three bands, and control packets not at all (`fq_enqueue`).
-            _ if matches!(lane.queue.discipline, Discipline::Fq { .. }) => {
+            _ if matches!(lane.queue.discipline, Discipline::Fq(_)) => {
                 QueueLimit::Packets(u64::MAX)
             }
             limit => limit,
@@ -55,7 +54,7 @@ impl Lane {
             late: slack.late_s * capacity.most(),
             capacity,
             limit,
-            waits_after_sent: lane.queue.discipline == Discipline::DropTail,
+            waits_after_sent: matches!(lane.queue.discipline, Discipline::DropTail(_)),
             mtu: lane.mtu as f64,
             least: 0.0,
             time_s: 0.0,

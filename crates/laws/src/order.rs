@@ -9,8 +9,9 @@ use tcplab_tables::{Row, Table, Tables};
 /// All tables but those of samples and of links: see `samples` and `links`.
 pub(crate) fn check(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
     let end_s = plan.duration.as_secs_f64();
-    let drops = &tables.drops;
+    let (drops, packets) = (&tables.drops, &tables.packets);
     Times::new(drops, None, end_s).check(0..drops.len())?;
+    Times::new(packets, None, end_s).check(0..packets.len())?;
     check_flows(tables, end_s)
 }
 

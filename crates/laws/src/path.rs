@@ -61,3 +61,14 @@ pub(crate) fn least_rtt(plan: &Plan, flow: &FlowPlan) -> Duration {
         sum + crate::capacity::highest_rate(lane).time_for(SMALLEST)
     })
 }
+
+/// The smallest packet of UDP: 20 bytes of IP and 8 of UDP.
+const SMALLEST_OF_UDP: u64 = 28;
+
+/// The least time in which a datagram can go to the other end.
+pub(crate) fn least_delay(plan: &Plan, flow: &FlowPlan) -> Duration {
+    let lanes = flow.forward.iter().map(|&lane| &plan.lanes[lane]);
+    lanes.fold(Duration::ZERO, |sum, lane| {
+        sum + lane.delay + crate::capacity::highest_rate(lane).time_for(SMALLEST_OF_UDP)
+    })
+}

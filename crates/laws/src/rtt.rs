@@ -8,7 +8,7 @@ use tcplab_model::Plan;
 use tcplab_tables::{SampleRow, Table, Tables};
 
 /// Stacks measure in whole microseconds.
-const CLOCK_MS: f64 = 1e-3;
+pub(crate) const CLOCK_MS: f64 = 1e-3;
 /// Linux has 32 bits for eighths of a microsecond.
 const MOST_SMOOTHED_MS: f64 = (u32::MAX >> 3) as f64 * 1e-3;
 /// A smoothed RTT may hold measurements by timestamps, whose clock shows whole milliseconds.

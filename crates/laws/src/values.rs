@@ -6,12 +6,14 @@ use std::ops::Range;
 use tcplab_model::Plan;
 use tcplab_tables::{Row, Table, Tables, Values};
 
-/// All tables but those of samples and of links, which have the most rows: see `samples` and `links`.
+/// All tables but those of samples, links and transfers, which have the most rows: see `samples`,
+/// `links` and `transfers`.
 pub(crate) fn check(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
-    let Tables { runs, flows, drops, .. } = tables;
+    let Tables { runs, flows, drops, packets, .. } = tables;
     check_whole(plan, runs)?;
     check_whole(plan, flows)?;
     check_whole(plan, drops)?;
+    check_whole(plan, packets)?;
     if runs.len() != 1 {
         let what = format!("the table of runs has {} rows", runs.len());
         return Err(Broken::in_all(Law::Value, what));
@@ -19,7 +21,7 @@ pub(crate) fn check(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
     Ok(())
 }
 
-fn check_whole<R: Row>(plan: &Plan, table: &Table<R>) -> Result<(), Box<Broken>> {
+pub(crate) fn check_whole<R: Row>(plan: &Plan, table: &Table<R>) -> Result<(), Box<Broken>> {
     check_rows(plan, table, 0..table.len())?;
     for (name, values) in table.filled() {
         let Values::Integer(values) = values else { continue };

@@ -4,7 +4,8 @@
 use tcplab_laws::{Broken, Law, check, check_stored};
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::{
-    DropRow, FlowRow, FlowTotals, LaneTotals, LinkRow, Run, SampleRow, Tables, Totals, Values,
+    DropRow, FlowRow, FlowTotals, LaneTotals, LinkRow, Run, SampleRow, Table, Tables, Totals,
+    TransferRow, Values,
 };
 
 /// A link of one byte a microsecond and 10 ms, and one flow of 10,000 bytes.
@@ -37,17 +38,15 @@ struct Rows {
     totals: Totals,
 }
 
-/// Tables of such a run, after `edit`.
-fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
-    let mut tables = Tables::default();
-    let flows = &mut tables.flows;
-    let flow = FlowRow {
+fn flow_row(plan: &Plan, flows: &mut Table<FlowRow>) -> FlowRow {
+    FlowRow {
         run: flows.label(&plan.id),
         flow: flows.label("flow1"),
         class: flows.label(""),
         from: flows.label("a"),
         to: flows.label("b"),
-        cc: flows.label("cubic"),
+        transport: flows.label("tcp"),
+        cc: Some(flows.label("cubic")),
         start_s: 0.0,
         end_s: 0.1,
         bytes: 10_000,
@@ -64,7 +63,28 @@ fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
         rtt_min_ms: Some(20.08),
         rtt_mean_ms: Some(22.0),
         rtt_max_ms: Some(25.0),
-    };
+        lost_packets: None,
+        reordered_packets: None,
+        delay_min_ms: None,
+        delay_mean_ms: None,
+        delay_p50_ms: None,
+        delay_p95_ms: None,
+        delay_p99_ms: None,
+        jitter_ms: None,
+        ipdv_ms: None,
+        transfers: None,
+        completed_transfers: None,
+        completion_mean_s: None,
+        completion_p50_s: None,
+        completion_p95_s: None,
+        completion_p99_s: None,
+    }
+}
+
+/// Tables of such a run, after `edit`.
+fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
+    let mut tables = Tables::default();
+    let flow = flow_row(plan, &mut tables.flows);
     let samples = &mut tables.samples;
     let sample = SampleRow {
         run: samples.label(&plan.id),
@@ -334,6 +354,82 @@ fn flows_that_did_not_complete_have_no_time_of_completion() {
         let broken = check(&plan, changed).unwrap_err();
         assert_eq!(broken.law, Law::Outcome, "{outcome}");
     }
+}
+
+/// What a run with one transfer breaks, which is all that its flow consists of.
+fn with_transfer(edit: impl FnOnce(&mut TransferRow, &mut FlowRow)) -> Option<(Law, &'static str)> {
+    let plan = plan(EXPERIMENT);
+    let mut transfers = Table::default();
+    let mut row = TransferRow {
+        run: transfers.label(&plan.id),
+        flow: transfers.label("flow1"),
+        transfer: 1,
+        class: transfers.label(""),
+        connection: 1,
+        start_s: 0.0,
+        end_s: 0.1,
+        bytes: 10_000,
+        goodput_mbit_s: Some(0.8),
+        completion_s: Some(0.1),
+        outcome: transfers.label("completed"),
+        sent_segments: Some(9),
+        retransmitted_segments: Some(2),
+        timeouts: Some(0),
+        loss_episodes: Some(1),
+        rtt_min_ms: Some(20.08),
+        rtt_mean_ms: Some(22.0),
+        rtt_max_ms: Some(25.0),
+    };
+    let mut tables = tables(&plan, |rows| {
+        (rows.flow.transfers, rows.flow.completed_transfers) = (Some(1), Some(1));
+        rows.flow.completion_p50_s = Some(0.1);
+        edit(&mut row, &mut rows.flow);
+    });
+    transfers.push(row);
+    tables.transfers = transfers;
+    let broken = check(&plan, tables).err()?;
+    Some((broken.law, broken.row.unwrap().table))
+}
+
+#[test]
+fn transfers_agree_with_themselves_and_with_their_flow() {
+    assert_eq!(with_transfer(|_, _| {}), None);
+    // What a backend cannot tell for one transfer may be missing.
+    assert_eq!(with_transfer(|row, _| row.sent_segments = None), None);
+    let at = |law| Some((law, "transfers"));
+    assert_eq!(with_transfer(|row, _| row.completion_s = None), at(Law::Outcome));
+    assert_eq!(with_transfer(|row, _| row.completion_s = Some(0.2)), at(Law::Outcome));
+    assert_eq!(with_transfer(|row, _| row.goodput_mbit_s = Some(0.9)), at(Law::Outcome));
+    assert_eq!(with_transfer(|row, _| row.retransmitted_segments = Some(10)), at(Law::Bytes));
+    assert_eq!(with_transfer(|row, _| row.rtt_min_ms = Some(20.0)), at(Law::Rtt));
+    assert_eq!(with_transfer(|row, _| row.start_s = 0.2), at(Law::Time));
+    let of_flow = Some((Law::Outcome, "flows"));
+    assert_eq!(with_transfer(|_, flow| flow.transfers = Some(2)), of_flow);
+    assert_eq!(with_transfer(|_, flow| flow.completed_transfers = Some(0)), of_flow);
+    assert_eq!(with_transfer(|_, flow| flow.transfers = None), of_flow);
+    let swapped = with_transfer(|_, flow| {
+        (flow.completion_p95_s, flow.completion_p99_s) = (Some(0.2), Some(0.1));
+    });
+    assert_eq!(swapped, of_flow);
+}
+
+#[test]
+fn datagrams_arrive_once_and_no_faster_than_their_path() {
+    let delays = |least: f64, p99: f64| {
+        move |rows: &mut Rows| {
+            (rows.flow.lost_packets, rows.flow.reordered_packets) = (Some(4), Some(5));
+            rows.flow.delay_min_ms = Some(least);
+            (rows.flow.delay_mean_ms, rows.flow.delay_p50_ms) = (Some(12.0), Some(12.0));
+            (rows.flow.delay_p95_ms, rows.flow.delay_p99_ms) = (Some(12.0), Some(p99));
+        }
+    };
+    // 10 ms on the way, and 28 bytes at a byte a microsecond.
+    assert_eq!(verdict(delays(10.028, 12.0)), Ok(()));
+    assert_eq!(broken(delays(10.027, 12.0)), (Law::Rtt, Some(("flows", 0))));
+    assert_eq!(broken(delays(10.028, 11.0)), (Law::Rtt, Some(("flows", 0))));
+    // Of 9 that were sent.
+    let seen = broken(|rows| rows.flow.lost_packets = Some(10));
+    assert_eq!(seen, (Law::Bytes, Some(("flows", 0))));
 }
 
 #[test]

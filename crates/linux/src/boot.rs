@@ -1,6 +1,6 @@
 //! Runs a kernel as a process, from its first line to its last record.
 
-use crate::Outcome;
+use crate::Produced;
 use crate::files;
 use crate::leavings::Leavings;
 use crate::recorder::Recorder;
@@ -114,7 +114,7 @@ pub enum Error {
 }
 
 /// Boots, watches and ends a kernel.
-pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Result<Outcome, Error> {
+pub(crate) fn run(plan: &Plan, job: &Job, kernel: &Path, watch: &Watch) -> Result<Produced, Error> {
     if GUEST.is_empty() {
         return Err(Error::Unavailable);
     }
@@ -332,7 +332,7 @@ fn collect_output(
     job: &Job,
     root: &Scratch,
     mut exits: BTreeMap<(usize, String), Option<i32>>,
-    outcome: &mut Outcome,
+    outcome: &mut Produced,
 ) -> Result<(), Error> {
     let stems = files::outputs(plan);
     if job.programs.is_none() {

@@ -1,7 +1,7 @@
 //! The names of the files that a run leaves beside its tables.
 
 use std::collections::BTreeSet;
-use tcplab_model::{FlowPlan, Plan, Traffic};
+use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 
 /// The file of captured packets.
 pub(crate) const CAPTURE: &str = "capture.pcapng";
@@ -32,7 +32,7 @@ pub(crate) fn outputs(plan: &Plan) -> Vec<Option<String>> {
         stem
     };
     let flows = plan.flows.iter();
-    flows.map(|flow| matches!(*flow.traffic, Traffic::Command(_)).then(|| stem(flow))).collect()
+    flows.map(|flow| matches!(*flow.traffic, TrafficPlan::Command(_)).then(|| stem(flow))).collect()
 }
 
 /// Whether a file may be called so on whatever file system.

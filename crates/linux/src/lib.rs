@@ -14,12 +14,14 @@
 //! | `leavings` | reads what programs printed from these |
 //! | `walls` | says what programs may read |
 //! | `capture` | writes captured packets as pcapng |
+//! | `headers` | reads what stands in their headers |
 
 mod boot;
 mod capture;
 #[cfg(test)]
 mod confined;
 pub mod files;
+mod headers;
 pub mod kernel;
 mod kernels;
 mod leavings;
@@ -37,22 +39,13 @@ pub use walls::{Access, missing as missing_walls};
 
 use kernel::Kernel;
 use tcplab_model::memory::Held;
-use tcplab_model::{FlowPlan, Plan, Traffic, Watch};
-use tcplab_tables::Tables;
+use tcplab_model::{FlowPlan, Plan, TrafficPlan, Watch};
+pub use tcplab_tables::Produced;
 use tcplab_units::Time;
 use translate::Abilities;
 
 /// This backend's name.
 pub const NAME: &str = "linux";
-
-/// All that a run leaves.
-#[derive(Debug, Default)]
-pub struct Outcome {
-    /// The tables.
-    pub tables: Tables,
-    /// Further files, by name: captured packets, the output of programs.
-    pub files: Vec<(String, Vec<u8>)>,
-}
 
 /// What the host side keeps of a flow.
 const FLOW_BYTES: u64 = 7_000;
@@ -66,7 +59,7 @@ const PROGRAMS_BYTES: u64 = 512 << 20;
 
 /// The least memory that a run takes, its kernel included.
 pub fn least_memory(plan: &Plan) -> Held {
-    let is_program = |flow: &FlowPlan| matches!(*flow.traffic, Traffic::Command(_));
+    let is_program = |flow: &FlowPlan| matches!(*flow.traffic, TrafficPlan::Command(_));
     let programs = if plan.flows.iter().any(is_program) { PROGRAMS_BYTES } else { 0 };
     let kernel = KERNEL_BYTES + programs + CONNECTION_BYTES * plan.flows.len() as u64;
     Held { kernel, ..Held::at_least(plan, FLOW_BYTES) }
@@ -76,7 +69,12 @@ pub fn least_memory(plan: &Plan) -> Held {
 ///
 /// # Errors
 /// The guest failed, hung or was stopped.
-pub fn run(plan: &Plan, kernel: &Kernel, access: &Access, watch: &Watch) -> Result<Outcome, Error> {
+pub fn run(
+    plan: &Plan,
+    kernel: &Kernel,
+    access: &Access,
+    watch: &Watch,
+) -> Result<Produced, Error> {
     let abilities = Abilities::new(&kernel.release, &kernel.congestion_controls);
     let mut job = translate::job(plan, abilities).expect("it was not refused");
     if job.flows.iter().any(boot::is_of_programs) {

@@ -5,7 +5,7 @@
 use crate::recorder::Recorder;
 use crate::records::{Content, Stream, Tick, Unreadable};
 use crate::translate::{self, Abilities};
-use crate::{Access, NAME, Outcome};
+use crate::{Access, NAME, Produced};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use tcplab_engine::Random;
 use tcplab_guest::Report;
@@ -24,6 +24,7 @@ flows = [
     { name = "vegas", from = "b", to = "a", cc = "vegas", traffic = { kind = "requests", response = "9 kB" } },
     { name = "page", from = "a", to = "b", traffic = { kind = "web", order = "parallel", connections = 2, persistent = true, classes = [{ name = "x", count = 4, size = "5 kB" }] } },
     { name = "arrivals", from = "a", to = "b", traffic = { kind = "arrivals", per_second = 5, sizes = "20 kB", transfers = 3 } },
+    { name = "users", from = "a", to = "b", traffic = { kind = "arrivals", users = 2, think = "900 ms", sizes = "5 kB" } },
     { name = "udp", from = "a", to = "b", traffic = { kind = "udp", rate = "1 Mbit/s", packets = 10 } },
     { name = "programs", from = "a", to = "b", traffic = { kind = "command", server = "true", client = "true" } },
 ]
@@ -114,13 +115,15 @@ fn records(job: &Job) -> Vec<Written> {
                 say(5, id, 1_999_000_000, summary);
             }
         }
-        for number in 0..spec.traffic.parts().unwrap_or(0) {
+        for number in 0..spec.traffic.parts().unwrap_or(0).min(4) {
             let port = spec.client.port + (number % spec.traffic.connections()) as u16;
-            if matches!(spec.traffic, Traffic::Sessions(_)) {
+            if matches!(spec.traffic, Traffic::Sessions(_) | Traffic::Requests { .. }) {
                 say(1, 0, 500_000_000, tell(&Report::Session { flow, number, port }));
             }
             let datagrams = matches!(spec.traffic, Traffic::Udp { .. });
-            let datagrams = datagrams.then(|| Datagrams { sent: 10, ..Datagrams::default() });
+            let facts = Some(Box::default());
+            let datagrams =
+                datagrams.then(|| Datagrams { sent: 10, facts, ..Datagrams::default() });
             let report = Report::Connection {
                 flow,
                 number,
@@ -229,7 +232,7 @@ fn spoil(stream: &mut Vec<u8>, random: &mut Random) {
 }
 
 /// What the host side makes of a stream that comes in pieces, as `boot::listen` does.
-fn read(plan: &Plan, job: &Job, bytes: &[u8], piece: usize) -> Result<Outcome, Unreadable> {
+fn read(plan: &Plan, job: &Job, bytes: &[u8], piece: usize) -> Result<Produced, Unreadable> {
     let mut stream = Stream::default();
     let mut recorder = Recorder::new(plan, job);
     for piece in bytes.chunks(piece) {
@@ -253,8 +256,10 @@ fn the_stream_that_is_mutated_is_a_good_one() {
     let plan = plan();
     let job = job(&plan);
     let outcome = read(&plan, &job, &bytes(&records(&job)), 4096).unwrap();
-    // bulk, dctcp, vegas, four sessions, three transfers, udp, and one connection of programs.
-    assert_eq!(outcome.tables.flows.len(), 12);
+    assert_eq!(outcome.tables.flows.len(), job.flows.len());
+    // Four requests, four sessions, three transfers, six of users (each has time for three, of which none
+    // takes less than 930 ms with its pause), and one connection of programs.
+    assert_eq!(outcome.tables.transfers.len(), 18);
     assert!(outcome.tables.samples.len() > 10);
     assert_eq!(outcome.tables.links.len(), 8);
     assert_eq!(outcome.tables.drops.len(), 2);
@@ -277,13 +282,14 @@ fn forged_indices_are_errors_with_a_message() {
     };
     let exited = |flow, side: &str| Report::Exited { flow, side: side.into(), status: None };
     let forged = [
-        (Report::Session { flow: 7, number: 0, port: 1 }, "flow 7, where there are 7"),
-        (Report::Session { flow: usize::MAX, number: 0, port: 1 }, "where there are 7"),
+        (Report::Session { flow: 8, number: 0, port: 1 }, "flow 8, where there are 8"),
+        (Report::Session { flow: usize::MAX, number: 0, port: 1 }, "where there are 8"),
         (Report::Session { flow: 3, number: 4, port: 1 }, "connection 4 of flow 3, which has 4"),
         (connection(0, usize::MAX), "of flow 0, which has 1"),
-        (connection(6, 0), "a connection of flow 6, of programs"),
+        (connection(5, 6), "connection 6 of flow 5, which has 6"),
+        (connection(7, 0), "a connection of flow 7, of programs"),
         (exited(0, "client"), "the program \"client\" of flow 0"),
-        (exited(6, "../x"), "the program \"../x\" of flow 6"),
+        (exited(7, "../x"), "the program \"../x\" of flow 7"),
     ];
     let read = |kind, id, content: Vec<u8>| {
         let record = Written { kind, id, time: BEGIN, content };
@@ -320,7 +326,7 @@ fn mutated_streams_end_in_tables_or_errors() {
         }
         let piece = 1 + at(&mut random, 8192);
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            let Ok(Outcome { tables, files }) = read(&plan, &job, &stream, piece) else { return };
+            let Ok(Produced { tables, files }) = read(&plan, &job, &stream, piece) else { return };
             with_tables += 1;
             // What comes out is as large as what came in.
             let rows = tables.flows.len() + tables.samples.len() + tables.links.len();

@@ -5,7 +5,7 @@
 //! does not count; nor do the experiment's name and where in the file something stands.
 
 use crate::plan::{FlowPlan, LanePlan, Plan, RecordPlan};
-use crate::schema::{Loss, RateChanges, Reordering, StackPlan, Traffic};
+use crate::schema::{Loss, RateChanges, Reordering, StackPlan, TrafficPlan};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -86,7 +86,7 @@ impl<'a> LaneId<'a> {
 /// What many flows have in common.
 #[derive(Default, Serialize)]
 struct Shared<'a> {
-    traffic: Vec<&'a Arc<Traffic>>,
+    traffic: Vec<&'a Arc<TrafficPlan>>,
     stacks: Vec<&'a Arc<StackPlan>>,
 }
 
@@ -110,7 +110,8 @@ struct FlowId<'a> {
     start: Duration,
     start_jitter: Duration,
     traffic: usize,
-    stacks: [usize; 2],
+    /// Of both ends; nothing where there is no TCP.
+    stacks: Option<[usize; 2]>,
     forward: &'a [usize],
     back: &'a [usize],
 }
@@ -125,7 +126,7 @@ impl<'a> FlowId<'a> {
             start: flow.start,
             start_jitter: flow.start_jitter,
             traffic: number(&flow.traffic, &mut shared.traffic),
-            stacks: [&flow.stack, &flow.peer_stack].map(|one| number(one, &mut shared.stacks)),
+            stacks: flow.tcp().map(|tcp| tcp.stacks().map(|one| number(one, &mut shared.stacks))),
             forward: &flow.forward,
             back: &flow.back,
         }

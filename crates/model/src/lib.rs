@@ -10,6 +10,7 @@
 //! | shapes to links, routes, sizes, stacks | `shapes`, `routes`, `profile`, `resolve` |
 //! | the result, and its name | [`Plan`], `id` |
 //! | a result that was stored, read back | `stored` |
+//! | what no backend, or not every one, runs | [`support`] |
 //! | what went wrong, and where | [`Mistake`], `suggest`, `origin` |
 //!
 //! ```
@@ -52,17 +53,18 @@ pub mod schema;
 mod shapes;
 mod stored;
 mod suggest;
+pub mod support;
 mod sweep;
 
 pub use backend::{Backend, Stopped, Watch};
 pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
-pub use plan::{Discipline, FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan};
+pub use plan::{FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan, TcpPlan, Transport};
 pub use printable::printable;
 pub use profile::Setting;
 pub use schema::{
-    AckCounting, CongestionControl, CutBase, Ecn, Experiment, Flavour, Keepalive, Loss, Memory,
-    MtuProbing, OrOff, PathMtu, Probability, Profile, RateChanges, Recovery, Reduction, Reordering,
-    Samples, StackPlan, Traffic, schema,
+    AckCounting, CongestionControl, CutBase, Discipline, Ecn, Experiment, Flavour, Keepalive, Loss,
+    Memory, MtuProbing, OrOff, PathMtu, Probability, Profile, RateChanges, Recovery, Reduction,
+    Reordering, Samples, StackPlan, TrafficPlan, schema,
 };
 pub use suggest::suggest;

@@ -5,11 +5,11 @@
 //! process: tables exist twice while they are handed over (`docs/explanation/security.md`).
 
 use crate::plan::Plan;
-use crate::schema::{OrOff, Samples, Traffic};
+use crate::schema::{OrOff, Samples, TrafficPlan};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// A row of samples, of flows or links.
+/// A row of samples, of flows or links, or of a packet.
 pub const ROW: u64 = 256;
 /// A packet that did not arrive.
 pub const DROP: u64 = 400;
@@ -33,6 +33,8 @@ pub struct Held {
     pub packets: u64,
     /// Captured packets.
     pub captures: u64,
+    /// The rows of packets.
+    pub points: u64,
     /// A kernel.
     pub kernel: u64,
 }
@@ -70,7 +72,7 @@ impl Held {
         others.into_iter().fold(first, |most, part| if part.0 > most.0 { part } else { most })
     }
 
-    fn parts(&self) -> [(u64, &'static str, &'static str); 7] {
+    fn parts(&self) -> [(u64, &'static str, &'static str); 8] {
         [
             (self.samples, "samples of flows", "a longer interval of `record.samples`"),
             (self.links, "samples of links", "a longer interval of `record.links`"),
@@ -78,6 +80,7 @@ impl Held {
             (self.drops, "dropped packets", "a shorter `duration`"),
             (self.packets, "packets on their way", "a shorter `queue`, or a smaller `wmem`"),
             (self.captures, "captured packets", "fewer `record.captures`"),
+            (self.points, "rows of packets", "fewer `record.packets`"),
             (self.kernel, "the kernel", "fewer `flows`"),
         ]
     }
@@ -88,7 +91,7 @@ impl Held {
 fn lasting(plan: &Plan) -> u64 {
     let mut endless: BTreeMap<usize, u64> = BTreeMap::new();
     for flow in plan.flows.iter().filter(|flow| flow.start.is_zero()) {
-        if matches!(&*flow.traffic, Traffic::Bulk(bulk) if bulk.size.is_none()) {
+        if matches!(&*flow.traffic, TrafficPlan::Bulk(bulk) if bulk.size.is_none()) {
             *endless.entry(flow.bottleneck).or_default() += 1;
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Loss, OrOff, RateChanges, Reordering, Samples, StackPlan, Traffic,
+    CongestionControl, Discipline, Loss, OrOff, RateChanges, Reordering, Samples, StackPlan,
+    TrafficPlan,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -102,79 +103,6 @@ pub enum QueueLimit {
     Bytes(u64),
 }
 
-/// Which packets a queue drops, and in which order it serves them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind")]
-pub enum Discipline {
-    /// Drops what does not fit.
-    #[serde(rename = "droptail")]
-    DropTail,
-    /// Random Early Detection.
-    #[serde(rename = "red")]
-    Red {
-        /// The average length from which packets are dropped.
-        min: QueueLimit,
-        /// The average length at which the probability reaches its most.
-        max: QueueLimit,
-        /// The probability at `max`.
-        probability: f64,
-        /// The weight of the newest length in the average.
-        weight: f64,
-        /// Whether the probability climbs on to 1 between `max` and twice `max`.
-        gentle: bool,
-        /// Whether packets are marked where they can be.
-        ecn: bool,
-    },
-    /// Controlled Delay (RFC 8289).
-    #[serde(rename = "codel")]
-    CoDel {
-        /// The acceptable waiting time.
-        target: Duration,
-        /// How long it may be exceeded.
-        interval: Duration,
-        /// Whether packets are marked where they can be.
-        ecn: bool,
-    },
-    /// Fair queue with `CoDel` (RFC 8290).
-    #[serde(rename = "fq-codel")]
-    FqCoDel {
-        /// The number of queues.
-        flows: u64,
-        /// The bytes a flow may send in its turn.
-        quantum: u64,
-        /// The acceptable waiting time.
-        target: Duration,
-        /// How long it may be exceeded.
-        interval: Duration,
-        /// Whether packets are marked where they can be.
-        ecn: bool,
-    },
-    /// Proportional Integral controller Enhanced (RFC 8033).
-    #[serde(rename = "pie")]
-    Pie {
-        /// The waiting time to aim for.
-        target: Duration,
-        /// How often the probability is set anew.
-        update: Duration,
-        /// Whether packets are marked where they can be.
-        ecn: bool,
-    },
-    /// Common Applications Kept Enhanced.
-    #[serde(rename = "cake")]
-    Cake {
-        /// The round trip that it is tuned for.
-        rtt: Duration,
-    },
-    /// Fair queue with pacing.
-    #[serde(rename = "fq")]
-    Fq {
-        /// How many packets of one flow it holds.
-        flow_limit: u64,
-        /// The bytes a flow may send in its turn.
-        quantum: u64,
-    },
-}
-
 /// One flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowPlan {
@@ -192,17 +120,12 @@ pub struct FlowPlan {
     pub start: Duration,
     /// The most that chance adds to `start`. The backend draws it, from the seed and the name.
     pub start_jitter: Duration,
-    /// What the application does. On and off times are always given as `periods`.
-    #[serde(deserialize_with = "stored::shared")]
-    pub traffic: Arc<Traffic>,
-    /// The transport at `from`.
-    #[serde(deserialize_with = "stored::stack")]
-    pub stack: Arc<StackPlan>,
-    /// The transport at `to`.
-    #[serde(deserialize_with = "stored::stack")]
-    pub peer_stack: Arc<StackPlan>,
-    /// The most data in one segment that the path allows: its least MTU less 40 bytes of headers.
-    pub mss_limit: u64,
+    /// What the application does.
+    pub traffic: Arc<TrafficPlan>,
+    /// What carries its data.
+    pub transport: Transport,
+    /// The largest packet that the path carries, with its IP header: both ways for TCP, forward for UDP.
+    pub mtu: u64,
     /// The lanes from `from` to `to`.
     pub forward: Vec<usize>,
     /// The lanes from `to` to `from`.
@@ -211,6 +134,27 @@ pub struct FlowPlan {
     pub base_rtt: Duration,
     /// The lane of the way forward with the least rate; the first among equals.
     pub bottleneck: usize,
+}
+
+/// What carries the data of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Transport {
+    /// TCP.
+    Tcp(TcpPlan),
+    /// UDP, which has no settings.
+    Udp,
+}
+
+/// The TCP of both ends of a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TcpPlan {
+    /// That of `from`.
+    #[serde(deserialize_with = "stored::stack")]
+    pub stack: Arc<StackPlan>,
+    /// That of `to`.
+    #[serde(deserialize_with = "stored::stack")]
+    pub peer_stack: Arc<StackPlan>,
 }
 
 /// What to write down.
@@ -224,11 +168,39 @@ pub struct RecordPlan {
     pub links: OrOff<Duration>,
     /// The lanes whose packets are captured.
     pub captures: Vec<usize>,
+    /// The lanes whose packets are rows of a table.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub packets: Vec<usize>,
 }
 
 impl FlowPlan {
-    /// The congestion control of the sender.
-    pub fn cc(&self) -> &CongestionControl {
-        &self.stack.cc
+    /// The TCP at both ends, if it is what carries the data.
+    pub fn tcp(&self) -> Option<&TcpPlan> {
+        match &self.transport {
+            Transport::Tcp(tcp) => Some(tcp),
+            Transport::Udp => None,
+        }
+    }
+
+    /// The congestion control of the sender, if it has one.
+    pub fn cc(&self) -> Option<&CongestionControl> {
+        self.tcp().map(|tcp| &tcp.stack.cc)
+    }
+}
+
+impl Transport {
+    /// The word for it: `tcp`.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Tcp(_) => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+impl TcpPlan {
+    /// The stacks of both ends, that of `from` first.
+    pub fn stacks(&self) -> [&Arc<StackPlan>; 2] {
+        [&self.stack, &self.peer_stack]
     }
 }

@@ -34,6 +34,7 @@ impl Plan {
             flow.forward.iter().chain(&flow.back).copied().chain([flow.bottleneck])
         });
         let ways = ways.chain(self.record.captures.iter().copied());
+        let ways = ways.chain(self.record.packets.iter().copied());
         if ends.max().is_some_and(|node| node >= nodes) {
             return Err("it names a node that it has not".into());
         }
@@ -43,6 +44,19 @@ impl Plan {
         Ok(())
     }
 }
+
+/// Settings that stand in plans as they are written in experiments.
+macro_rules! as_written {
+    ($($type:ty),+) => {$(
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(input: D) -> Result<Self, D::Error> {
+                $crate::stored::setting(input)
+            }
+        }
+    )+};
+}
+
+pub(crate) use as_written;
 
 /// Reads a setting as it stands in an experiment.
 pub(crate) fn setting<'de, D: Deserializer<'de>, T: Read>(input: D) -> Result<T, D::Error> {
@@ -55,11 +69,6 @@ pub(crate) fn optional<'de, D: Deserializer<'de>, T: Read>(
 ) -> Result<Option<T>, D::Error> {
     let value = Value::deserialize(input)?;
     if value.is_null() { Ok(None) } else { read(&value).map(Some) }
-}
-
-/// A setting that is shared.
-pub(crate) fn shared<'de, D: Deserializer<'de>, T: Read>(input: D) -> Result<Arc<T>, D::Error> {
-    setting(input).map(Arc::new)
 }
 
 /// A transport with every option decided.

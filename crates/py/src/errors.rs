@@ -79,18 +79,18 @@ pub(crate) fn stopped(_: Stopped) -> PyErr {
 }
 
 pub(crate) fn kernel(error: &tcplab_linux::kernel::Error) -> PyErr {
-    match error {
-        tcplab_linux::kernel::Error::Stopped => Interrupted::new_err(error.to_string()),
-        _ => KernelError::new_err(error.to_string()),
-    }
+    of_backend(&error.into())
 }
 
-/// The kernel is not what it was when the plan was made.
-pub(crate) fn kernel_changed(plan: &Plan) -> PyErr {
-    let name = plan.kernel.as_deref().unwrap_or_default();
-    KernelError::new_err(format!(
-        "the kernel \"{name}\" was built anew or removed since this run was planned; run it again"
-    ))
+/// A backend did not do what it was asked for.
+pub(crate) fn of_backend(error: &tcplab_backends::Error) -> PyErr {
+    use tcplab_backends::Error;
+    let message = error.to_string();
+    match error {
+        Error::Stopped(_) => Interrupted::new_err(message),
+        Error::Missing(_) => KernelError::new_err(message),
+        Error::Failed(_) => RunError::new_err(message),
+    }
 }
 
 /// The run broke a law.
@@ -109,20 +109,6 @@ pub(crate) fn internal(plan: &Plan, broken: &Broken) -> PyErr {
         plan.id,
         plan.seed,
     ))
-}
-
-/// A congestion control is not what it was when the plan was made.
-pub(crate) fn registered_anew() -> PyErr {
-    RunError::new_err(
-        "a congestion control was registered anew since this run was planned; plan it again",
-    )
-}
-
-pub(crate) fn run(error: &tcplab_linux::Error) -> PyErr {
-    match error {
-        tcplab_linux::Error::Stopped => Interrupted::new_err(error.to_string()),
-        _ => RunError::new_err(error.to_string()),
-    }
 }
 
 /// What stands beside stored results is no plan.

@@ -1,16 +1,15 @@
 //! Experiments, their plans, and running them.
 
 use crate::errors;
-use crate::frames::{Frame, frame};
+use crate::frames::{Frame, frames};
 use crate::own;
 use pyo3::prelude::*;
 use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
-use tcplab_linux::kernel::Error as KernelError;
-use tcplab_linux::{Access, Kernels, Outcome};
+use tcplab_backends::{Access, Options, PlanError, Produced, elsewhere, find};
 use tcplab_model::memory::Held;
-use tcplab_model::{Backend, Mistakes, Problem, Profile, Traffic, from_json, from_toml};
+use tcplab_model::{Mistakes, TrafficPlan, from_json, from_toml};
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
@@ -44,26 +43,29 @@ impl Document {
 
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
-        if !BACKENDS.contains(&backend) {
-            let problem = Problem::unknown("backend", backend, BACKENDS);
-            return Err(errors::config(&problem.at("").into(), None, None));
-        }
-        if backend == tcplab_sim::NAME && kernel.is_some() {
-            let reason = "the backend sim boots no kernel; choose the backend linux for it, on the \
-                          command line with `--on linux`";
-            let problem = Problem::Invalid(reason.into());
-            return Err(errors::config(&problem.at("kernel").into(), None, None));
-        }
-        let (written, backend) = (Arc::clone(&self.written), backend.to_string());
-        let kernel = kernel.map(str::to_string);
+        let found =
+            find(backend).map_err(|problem| errors::config(&problem.at("").into(), None, None))?;
+        let options = Options { kernel: kernel.map(Into::into) };
+        let written = Arc::clone(&self.written);
         let planned = interruptibly(py, move || {
-            let planned = planned(&written, &backend, kernel.as_deref())?;
-            Ok(planned.map_err(|mistakes| (mistakes, runs_elsewhere(&written, &backend))))
+            let planned = found.plans(&written, &options);
+            planned.map_err(|error| match error {
+                PlanError::Refused(mistakes) => {
+                    // With an option of one backend the others are no answer.
+                    let elsewhere =
+                        options.kernel.is_none().then(|| elsewhere(&written, found.name()));
+                    Unplanned::Refused(mistakes, elsewhere.flatten())
+                }
+                PlanError::Options(mistakes) => Unplanned::Options(mistakes),
+                PlanError::Unusable(error) => Unplanned::Unusable(error),
+            })
         })?;
         let file = self.file.as_deref();
-        let plans = planned.map_err(|error| errors::kernel(&error))?;
-        let plans =
-            plans.map_err(|(mistakes, elsewhere)| errors::config(&mistakes, file, elsewhere))?;
+        let plans = planned.map_err(|error| match error {
+            Unplanned::Refused(mistakes, elsewhere) => errors::config(&mistakes, file, elsewhere),
+            Unplanned::Options(mistakes) => errors::config(&mistakes, None, None),
+            Unplanned::Unusable(error) => errors::of_backend(&error),
+        })?;
         let plans = plans.into_iter().map(|plan| {
             let lines = plan.warnings.iter().map(|warning| errors::line(warning, file));
             Plan { warnings: lines.collect(), plan: Arc::new(plan) }
@@ -112,46 +114,17 @@ fn interruptibly<T: Send + 'static>(
     }
 }
 
-type Planned = Result<Vec<tcplab_model::Plan>, Mistakes>;
-
-/// What runs experiments.
-const BACKENDS: [&str; 2] = [tcplab_sim::NAME, tcplab_linux::NAME];
-
-/// The plans for a backend, or what is wrong with them.
-fn planned(
-    document: &tcplab_model::Document,
-    backend: &str,
-    kernel: Option<&str>,
-) -> Result<Planned, KernelError> {
-    if backend == tcplab_linux::NAME {
-        let kernels = Kernels::open(kernel)?;
-        return Ok(plans_for_kernels(document, &kernels));
-    }
-    Ok(document.plans(&tcplab_sim::backend()))
+/// Why there are no plans, and what else runs the experiment.
+enum Unplanned {
+    Refused(Mistakes, Option<&'static str>),
+    Options(Mistakes),
+    Unusable(tcplab_backends::Error),
 }
 
-/// Another backend than this one that runs the whole experiment.
-fn runs_elsewhere(document: &tcplab_model::Document, backend: &str) -> Option<&'static str> {
-    let runs = |other: &str| matches!(planned(document, other, None), Ok(Ok(_)));
-    BACKENDS.into_iter().find(|other| *other != backend && runs(other))
-}
-
-/// The plans of an experiment, each with the name of the kernel that it is for.
-fn plans_for_kernels(
-    document: &tcplab_model::Document,
-    kernels: &Kernels,
-) -> Result<Vec<tcplab_model::Plan>, Mistakes> {
-    let backend = Backend {
-        name: tcplab_linux::NAME,
-        profile: Profile::Linux612,
-        version: &|plan| kernels.version(plan),
-        refuse: &|plan| kernels.refuse(plan),
-    };
-    let mut plans = document.plans(&backend)?;
-    for plan in &mut plans {
-        plan.kernel = Some(kernels.name_for(plan).into());
-    }
-    Ok(plans)
+/// The names of all backends, those that need least first.
+#[pyfunction]
+pub(crate) fn backends() -> Vec<&'static str> {
+    tcplab_backends::names().collect()
 }
 
 /// One run with nothing left open.
@@ -241,11 +214,7 @@ impl Plan {
     /// The names of the files that the run leaves beside its tables.
     #[getter]
     fn files(&self) -> Vec<String> {
-        if self.plan.backend == tcplab_linux::NAME {
-            tcplab_linux::files::names(&self.plan)
-        } else {
-            Vec::new()
-        }
+        tcplab_backends::of(&self.plan).files(&self.plan)
     }
 
     /// Whether the classes of the user's own that the plan names are registered, as it names them.
@@ -265,7 +234,7 @@ impl Plan {
     #[getter]
     fn commands(&self) -> Vec<(String, String, &'static str, String)> {
         let programs = |flow: &tcplab_model::FlowPlan| {
-            let Traffic::Command(command) = &*flow.traffic else { return Vec::new() };
+            let TrafficPlan::Command(command) = &*flow.traffic else { return Vec::new() };
             let one = |node: usize, side, line: &String| {
                 (flow.name.clone(), self.plan.nodes[node].clone(), side, line.clone())
             };
@@ -281,11 +250,7 @@ impl Plan {
 }
 
 fn least_memory(plan: &tcplab_model::Plan) -> Held {
-    if plan.backend == tcplab_linux::NAME {
-        tcplab_linux::least_memory(plan)
-    } else {
-        tcplab_sim::least_memory(plan)
-    }
+    tcplab_backends::of(plan).least_memory(plan)
 }
 
 /// How far a run is; and the means to stop it.
@@ -343,39 +308,16 @@ fn run_and_check(
     access: &Access,
     watch: &Arc<tcplab_model::Watch>,
 ) -> PyResult<Left> {
-    let Outcome { tables, files } = if plan.backend == tcplab_linux::NAME {
-        run_on_linux(plan, access, watch)?
-    } else {
-        if tcplab_sim::version(plan) != plan.version {
-            return Err(errors::registered_anew());
-        }
-        let ran = own::within(watch, || tcplab_sim::run(plan, watch))?;
-        Outcome { tables: ran.map_err(errors::stopped)?, files: Vec::new() }
-    };
+    let backend = tcplab_backends::of(plan);
+    let ran = own::within(watch, || backend.run(plan, access, watch))?;
+    let Produced { tables, files } = ran.map_err(|error| errors::of_backend(&error))?;
     // Each of these steps takes seconds where tables are large.
     let going = || watch.reach(watch.reached()).map_err(errors::stopped);
     going()?;
     let checked = tcplab_laws::check(plan, tables);
     let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
     let tables = checked.tables();
-    let mut frames = vec![("runs", frame(&tables.runs)?), ("flows", frame(&tables.flows)?)];
-    going()?;
-    frames.push(("samples", frame(&tables.samples)?));
-    going()?;
-    frames.push(("links", frame(&tables.links)?));
-    going()?;
-    frames.push(("drops", frame(&tables.drops)?));
+    let frames = frames(tables, going)?;
     going()?;
     Ok((frames, tables.digest(), files))
-}
-
-fn run_on_linux(
-    plan: &tcplab_model::Plan,
-    access: &Access,
-    watch: &tcplab_model::Watch,
-) -> PyResult<Outcome> {
-    let kernels = Kernels::open(None).map_err(|error| errors::kernel(&error))?;
-    let kernel = kernels.kernel_for(plan).filter(|_| kernels.version(plan) == plan.version);
-    let kernel = kernel.ok_or_else(|| errors::kernel_changed(plan))?;
-    tcplab_linux::run(plan, kernel, access, watch).map_err(|error| errors::run(&error))
 }

@@ -5,19 +5,41 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{
     ArrayRef, Float64Array, Int64Array, LargeStringArray, RecordBatch, RecordBatchIterator,
 };
-use arrow_schema::{DataType, Field, Schema};
-use pyo3::exceptions::PyRuntimeError;
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
-use tcplab_tables::{Row, Table, Values, integer, number};
+use tcplab_tables::{Look, Row, Table, Tables, Values, integer, number};
 
-/// A table of results.
+/// A table of results. A long one is read part by part from where its rows wait.
 #[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Frame(RecordBatch);
+pub(crate) struct Frame {
+    schema: SchemaRef,
+    parts: Parts,
+}
+
+/// The rows of a table.
+type Parts = Vec<Part>;
+
+/// Some of the rows, made when they are asked for.
+type Part = Box<dyn Fn() -> Result<RecordBatch, ArrowError> + Send + Sync>;
 
 #[pymethods]
 impl Frame {
+    /// How many parts there are, at least one.
+    #[getter]
+    fn parts(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// One of the parts.
+    fn part(&self, py: Python<'_>, number: usize) -> PyResult<Self> {
+        let part = self.parts.get(number).ok_or_else(|| PyIndexError::new_err(number))?;
+        let batch = py.detach(part).map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        Ok(Self { schema: batch.schema(), parts: vec![Box::new(move || Ok(batch.clone()))] })
+    }
+
     #[pyo3(signature = (requested_schema=None))]
     fn __arrow_c_stream__<'py>(
         &self,
@@ -26,7 +48,10 @@ impl Frame {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // The interface allows a producer that has one schema only to ignore what is requested.
         drop(requested_schema);
-        let batches = RecordBatchIterator::new([Ok(self.0.clone())], self.0.schema());
+        let batches: Result<Vec<_>, _> = self.parts.iter().map(|part| part()).collect();
+        let batches = batches.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        let batches = batches.into_iter().map(Ok);
+        let batches = RecordBatchIterator::new(batches, Arc::clone(&self.schema));
         PyCapsule::new_with_value(
             py,
             FFI_ArrowArrayStream::new(Box::new(batches)),
@@ -35,27 +60,65 @@ impl Frame {
     }
 }
 
+/// The Arrow form of all tables, by name; `going` is asked between them whether to go on.
+pub(crate) fn frames(
+    tables: &Tables,
+    going: impl Fn() -> PyResult<()>,
+) -> PyResult<Vec<(&'static str, Frame)>> {
+    struct All<G>(Vec<(&'static str, Frame)>, G);
+    impl<G: Fn() -> PyResult<()>> Look for All<G> {
+        type Error = PyErr;
+        fn at<R: Row>(&mut self, table: &Table<R>) -> PyResult<()> {
+            self.0.push((R::TABLE, frame(table)?));
+            self.1()
+        }
+    }
+    let mut all = All(Vec::new(), going);
+    tables.each(&mut all)?;
+    Ok(all.0)
+}
+
 /// The Arrow form of a table.
-pub(crate) fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
-    let mut fields = Vec::new();
-    let mut arrays: Vec<ArrayRef> = Vec::new();
-    for (name, values) in table.columns() {
-        let (kind, array): (_, ArrayRef) = match &*values {
+fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
+    let number = table.number_of_parts();
+    let parts: Parts = if number == 1 {
+        let batch = batch(table);
+        let batch = batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+        vec![Box::new(move || Ok(batch.clone()))]
+    } else {
+        let table = Arc::new(table.clone());
+        let part = |number| -> Part {
+            let table = Arc::clone(&table);
+            Box::new(move || batch(&table.part(number)))
+        };
+        (0..number).map(part).collect()
+    };
+    Ok(Frame { schema: schema(table), parts })
+}
+
+fn schema<R: Row>(table: &Table<R>) -> SchemaRef {
+    let fields = table.columns().map(|(name, values)| {
+        let kind = match &*values {
+            Values::Text(_) => DataType::LargeUtf8,
+            Values::Integer(_) => DataType::Int64,
+            Values::Number(_) => DataType::Float64,
+        };
+        Field::new(name, kind, true)
+    });
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
+/// The Arrow form of a table that is in memory.
+fn batch<R: Row>(table: &Table<R>) -> Result<RecordBatch, ArrowError> {
+    let arrays = table.columns().map(|(_, values)| -> ArrayRef {
+        match &*values {
             Values::Text(values) => {
                 let texts = values.iter().map(|label| table.text(*label));
-                (DataType::LargeUtf8, Arc::new(texts.collect::<LargeStringArray>()))
+                Arc::new(texts.collect::<LargeStringArray>())
             }
-            Values::Integer(values) => {
-                (DataType::Int64, Arc::new(values.iter().map(integer).collect::<Int64Array>()))
-            }
-            Values::Number(values) => {
-                (DataType::Float64, Arc::new(values.iter().map(number).collect::<Float64Array>()))
-            }
-        };
-        fields.push(Field::new(name, kind, true));
-        arrays.push(array);
-    }
-    RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays)
-        .map(Frame)
-        .map_err(|error| PyRuntimeError::new_err(error.to_string()))
+            Values::Integer(values) => Arc::new(values.iter().map(integer).collect::<Int64Array>()),
+            Values::Number(values) => Arc::new(values.iter().map(number).collect::<Float64Array>()),
+        }
+    });
+    RecordBatch::try_new(schema(table), arrays.collect())
 }

@@ -22,7 +22,7 @@ mod _core {
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
     };
     #[pymodule_export]
-    use super::experiment::{Document, Plan, Watch, missing_walls, run};
+    use super::experiment::{Document, Plan, Watch, backends, missing_walls, run};
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]
@@ -30,7 +30,9 @@ mod _core {
     #[pymodule_export]
     use super::lists::printable;
     #[pymodule_export]
-    use super::lists::{Algorithm, algorithms, columns, profile, profiles, schema};
+    use super::lists::{
+        Algorithm, algorithms, columns, profile, profiles, schema, support, tables,
+    };
     #[pymodule_export]
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};
     #[pymodule_export]

@@ -2,8 +2,9 @@
 
 use crate::errors;
 use pyo3::prelude::*;
+use tcplab_model::support::{FEATURES, Feature, GROUPS};
 use tcplab_model::{Mistakes, Problem, Profile};
-use tcplab_tables::{Column, DropRow, FlowRow, LinkRow, Row, RunRow, SampleRow};
+use tcplab_tables::{Column, DECLARED};
 
 /// A congestion control, as listings show it.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
@@ -66,20 +67,25 @@ pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'stati
 /// The columns of the result tables: table, column, meaning.
 #[pyfunction]
 pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
-    fn of(
-        table: &'static str,
-        columns: &'static [Column],
-    ) -> Vec<(&'static str, &'static str, &'static str)> {
-        columns.iter().map(|column| (table, column.name, column.doc.trim())).collect()
-    }
-    [
-        of(RunRow::TABLE, RunRow::COLUMNS),
-        of(FlowRow::TABLE, FlowRow::COLUMNS),
-        of(SampleRow::TABLE, SampleRow::COLUMNS),
-        of(LinkRow::TABLE, LinkRow::COLUMNS),
-        of(DropRow::TABLE, DropRow::COLUMNS),
-    ]
-    .concat()
+    let rows = |&(table, columns): &(&'static str, &'static [Column])| {
+        columns.iter().map(move |column| (table, column.name, column.doc.trim()))
+    };
+    DECLARED.iter().flat_map(rows).collect()
+}
+
+/// The names of the result tables.
+#[pyfunction]
+pub(crate) fn tables() -> Vec<&'static str> {
+    DECLARED.iter().map(|(table, _)| *table).collect()
+}
+
+/// What some backend does not run, and what there is beside it: key, heading of the list, name, backends.
+#[pyfunction]
+pub(crate) fn support() -> Vec<(&'static str, Option<&'static str>, &'static str, Vec<&'static str>)>
+{
+    let heading = |key| GROUPS.iter().find(|group| group.0 == key).map(|group| group.2);
+    let line = |it: &Feature| (it.key, heading(it.key), it.name, it.on.to_vec());
+    FEATURES.iter().map(line).collect()
 }
 
 /// The JSON Schema of an experiment, as JSON.

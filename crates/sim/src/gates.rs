@@ -4,10 +4,12 @@
 //! Only the ways of flows have any that find out by themselves how large packets may be, and only where
 //! a link takes less than all before it. There a route ends, and another goes on.
 
-use crate::packet::OnWire;
-use crate::recorder::Dropped;
+use crate::connections::GATES;
+use crate::packet::Packet;
+use crate::watcher::Network;
 use std::collections::BTreeMap;
-use tcplab_engine::{EndpointId, LaneId, Network, Packet, RouteId};
+use std::ops::Range;
+use tcplab_engine::{EndpointId, LaneId, Packet as _, RouteId};
 use tcplab_model::LanePlan;
 
 /// A place on the way of one end of a flow.
@@ -21,27 +23,32 @@ struct Gate {
     end: usize,
 }
 
-/// All of them. Their numbers, as ends of routes, are those behind the ends of flows: an even one for
-/// what comes to a gate, an odd one for what it says.
+/// All of them. As ends of routes they have an even number for what comes to a gate, an odd one for what it
+/// says, from `GATES` on.
+#[derive(Default)]
 pub(crate) struct Gates {
-    first: u32,
     list: Vec<Gate>,
     /// What hosts have heard of the way to others, by their nodes.
     known: BTreeMap<(usize, usize), u16>,
-    pub dropped: Vec<Dropped>,
 }
 
 impl Gates {
-    /// None yet, beside so many ends of flows.
-    pub fn new(ends: usize) -> Self {
-        let (list, known, dropped) = Default::default();
-        Self { first: ends as u32, list, known, dropped }
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// These gates are now on the way of this connection.
+    pub fn hand_over(&mut self, gates: Range<usize>, pair: usize) {
+        for gate in &mut self.list[gates] {
+            gate.end = 2 * pair + gate.end % 2;
+        }
     }
 
     /// A route by these lanes, with the gates that it needs.
     pub fn add_route(
         &mut self,
-        network: &mut Network<OnWire>,
+        network: &mut Network,
         plan: &[LanePlan],
         lanes: &[usize],
         (end, to): (usize, EndpointId),
@@ -58,7 +65,7 @@ impl Gates {
         let (mut to, mut until) = (to, lanes.len());
         for &place in narrows.iter().rev() {
             let lane = &plan[lanes[place]];
-            let number = EndpointId(self.first + 2 * self.list.len() as u32);
+            let number = EndpointId(GATES + 2 * self.list.len() as u32);
             let on = network.add_route(&ids[place..until], to);
             // Lanes of the same link have numbers that differ in the last bit.
             let back: Vec<LaneId> = ids[..place].iter().rev().map(|id| LaneId(id.0 ^ 1)).collect();
@@ -72,36 +79,25 @@ impl Gates {
         network.add_route(&ids[..until], to)
     }
 
-    /// The end of a flow that this end of a route belongs to.
-    pub fn end_behind(&self, to: EndpointId) -> usize {
-        let number = to.0.checked_sub(self.first);
-        // What a gate drops, or says, is of the flow of its sender.
-        number.map_or(to.0 as usize, |number| self.list[number as usize / 2].end)
+    /// The end of a connection that a gate belongs to.
+    pub fn end_of(&self, to: EndpointId) -> usize {
+        // What a gate drops, or says, is of its sender.
+        self.list[(to.0 - GATES) as usize / 2].end
     }
 
-    /// A packet comes to a gate. Says who is to hear of another one, if this is a notice.
+    /// A packet of a flow comes to a gate: it goes on, or its sender may hear that it was too large.
     #[cold]
-    pub fn meet(
-        &mut self,
-        network: &mut Network<OnWire>,
-        EndpointId(to): EndpointId,
-        packet: OnWire,
-    ) -> Option<usize> {
-        let number = to - self.first;
-        let gate = &self.list[number as usize / 2];
-        if number % 2 == 1 {
-            return Some(gate.end);
-        }
+    pub fn meet(&mut self, network: &mut Network, EndpointId(to): EndpointId, packet: Packet) {
+        let gate = &self.list[(to - GATES) as usize / 2];
         if packet.wire_bytes() <= u32::from(gate.mtu) {
             network.send(gate.on, packet);
-            return None;
+            return;
         }
-        let (at, lane, end) = (network.now(), gate.lane, gate.end);
-        self.dropped.push(Dropped { at, lane, end, packet, reason: "PKT_TOO_BIG" });
-        if let Some((back, room)) = gate.back {
-            network.send(back, OnWire(packet.0.notice(gate.mtu, room)));
+        let (at, lane) = (network.now(), gate.lane);
+        network.observer().drop_too_large(at, lane, EndpointId(to), &packet);
+        if let (Some((back, room)), Packet::Tcp(segment)) = (gate.back, packet) {
+            network.send(back, Packet::Icmp(segment.too_large(gate.mtu, room)));
         }
-        None
     }
 
     /// A host has heard how large packets to another may be.

@@ -3,20 +3,30 @@
 //!
 //! | file | job |
 //! |---|---|
+//! | `adapt` | turns links, queues and losses of a plan into those of the engine |
 //! | `refuse` | says what of an experiment it cannot run |
 //! | `stack` | turns the stack of a plan into settings of endpoints |
-//! | `traffic` | what applications do |
+//! | `flow` | which connections a flow opens, and what came of them |
+//! | `application` | what programs do with a connection |
+//! | `connections` | the slab of connections, their ends and their ways |
+//! | `udp` | datagrams and their fragments |
 //! | `packet` | what the network carries |
 //! | `world` | hosts and network, and the loop over what happens |
+//! | `watcher` | looks at packets on the network |
 //! | `recorder` | writes the tables |
 
+mod adapt;
+mod application;
+mod connections;
+mod flow;
 mod gates;
 mod memory;
 mod packet;
 mod recorder;
 mod refuse;
 mod stack;
-mod traffic;
+mod udp;
+mod watcher;
 mod world;
 
 pub use stack::{build_control, settings};
@@ -44,7 +54,7 @@ pub fn version(plan: &Plan) -> String {
     if registered_names().is_empty() {
         return VERSION.into();
     }
-    let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.stack));
+    let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.tcp()?.stack));
     let own: BTreeSet<_> = own.collect();
     own.into_iter().fold(VERSION.into(), |version, own| version + "+" + &own)
 }

@@ -1,7 +1,7 @@
 //! The memory that the connections of a host take together, and what that means for each (`tcp_mem`).
 
-use tcplab_engine::TimerId;
-use tcplab_model::{Memory, Plan};
+use tcplab_engine::ConnectionTimer;
+use tcplab_model::{Memory, Plan, TcpPlan};
 use tcplab_tcp::{Endpoint, GUARANTEED, Shortage, State};
 
 /// A host whose connections share memory.
@@ -12,7 +12,7 @@ struct Host {
     connections: u64,
     is_pressed: bool,
     /// The timers of those that could not write.
-    waiting: Vec<TimerId>,
+    waiting: Vec<ConnectionTimer>,
 }
 
 /// What one end of a flow was counted for.
@@ -33,7 +33,8 @@ impl Memories {
     pub fn new(plan: &Plan) -> Option<Self> {
         let mut hosts = vec![None; plan.nodes.len()];
         for flow in plan.flows.iter() {
-            for (node, stack) in [(flow.from, &flow.stack), (flow.to, &flow.peer_stack)] {
+            let stacks = flow.tcp().into_iter().flat_map(TcpPlan::stacks);
+            for (node, stack) in [flow.from, flow.to].into_iter().zip(stacks) {
                 let host = |limits| Host {
                     limits,
                     used: 0,
@@ -44,8 +45,13 @@ impl Memories {
                 hosts[node] = stack.mem.on().map(host);
             }
         }
-        let counted = vec![Counted::default(); plan.flows.len() * 2];
-        hosts.iter().any(Option::is_some).then_some(Self { hosts, counted })
+        hosts.iter().any(Option::is_some).then_some(Self { hosts, counted: Vec::new() })
+    }
+
+    /// A connection takes this place, whose ends hold nothing yet.
+    pub fn make_room_for(&mut self, pair: usize) {
+        let ends = self.counted.len().max(2 * pair + 2);
+        self.counted.resize(ends, Counted::default());
     }
 
     /// Before something happens at this end of a flow, it hears what is left.
@@ -59,9 +65,9 @@ impl Memories {
     pub fn count(
         &mut self,
         node: usize,
-        (end, timer): (usize, TimerId),
+        (end, timer): (usize, ConnectionTimer),
         endpoint: &mut Endpoint,
-    ) -> Vec<TimerId> {
+    ) -> Vec<ConnectionTimer> {
         let Some(host) = &mut self.hosts[node] else { return Vec::new() };
         let is_open = !matches!(endpoint.state(), State::Closed | State::Listen | State::TimeWait);
         let bytes = if is_open { endpoint.memory() } else { 0 };
@@ -97,7 +103,7 @@ impl Host {
     }
 
     /// Those that wait, but for this one, which has just had its turn.
-    fn take_waiting(&mut self, but: TimerId) -> Vec<TimerId> {
+    fn take_waiting(&mut self, but: ConnectionTimer) -> Vec<ConnectionTimer> {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.sort_unstable_by_key(|timer| timer.index());
         waiting.dedup();

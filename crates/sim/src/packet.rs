@@ -1,32 +1,120 @@
-//! What the network carries.
+//! What the network carries: packets of any protocol, headers and all.
 
-use tcplab_engine::Packet;
-use tcplab_tcp::{Flags, Segment};
+use crate::udp::Fragment;
+use tcplab_engine::Packet as Carried;
+use tcplab_tcp::{Flags, Segment, TooLarge};
 
-/// A segment on the network.
+/// A packet on the network.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct OnWire(pub Segment);
+pub(crate) enum Packet {
+    /// A TCP segment.
+    Tcp(Segment),
+    /// A UDP datagram, or a fragment of one.
+    Udp(Fragment),
+    /// A router's message: a segment was too large for the next link.
+    Icmp(TooLarge),
+}
 
-impl Packet for OnWire {
+impl Carried for Packet {
     #[inline]
     fn wire_bytes(&self) -> u32 {
-        self.0.wire_bytes()
+        match self {
+            Self::Tcp(segment) => segment.wire_bytes(),
+            Self::Udp(fragment) => fragment.wire_bytes(),
+            Self::Icmp(message) => message.wire_bytes.into(),
+        }
     }
 
     #[inline]
     fn has_payload(&self) -> bool {
-        self.0.payload > 0 && self.0.too_large().is_none()
+        match self {
+            Self::Tcp(segment) => segment.payload > 0,
+            Self::Udp(_) => true,
+            Self::Icmp(_) => false,
+        }
     }
 
     #[inline]
     fn is_marked(&self) -> bool {
-        self.0.flags.has(Flags::CE)
+        matches!(self, Self::Tcp(segment) if segment.flags.has(Flags::CE))
     }
 
     fn mark(&mut self) -> bool {
-        if self.0.flags.has(Flags::ECT) {
-            self.0.flags = self.0.flags.with(Flags::CE);
+        if let Self::Tcp(segment) = self
+            && segment.flags.has(Flags::ECT)
+        {
+            segment.flags = segment.flags.with(Flags::CE);
         }
         self.is_marked()
     }
+}
+
+/// What stands in the headers of a packet, as far as the table of packets shows it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Headers {
+    /// The protocol behind that of IP.
+    pub transport: &'static str,
+    pub seq: Option<u32>,
+    pub ack: Option<u32>,
+    /// The window as it stands in the header of TCP.
+    pub window: Option<u16>,
+    /// The flags of TCP by their bits.
+    pub flags: Option<u16>,
+    /// The ECN field of IP.
+    pub ecn: u8,
+    /// Bytes of the application's data.
+    pub payload: u32,
+}
+
+impl Packet {
+    /// Its headers.
+    pub fn headers(&self) -> Headers {
+        match self {
+            Self::Tcp(segment) => Headers {
+                transport: "tcp",
+                seq: Some(segment.seq.0),
+                ack: segment.flags.has(Flags::ACK).then_some(segment.ack.0),
+                window: Some(segment.window),
+                flags: Some(flag_bits(segment.flags)),
+                ecn: ecn_bits(segment.flags),
+                payload: segment.payload.into(),
+            },
+            Self::Udp(fragment) => {
+                Headers { transport: "udp", payload: fragment.payload(), ..Headers::default() }
+            }
+            Self::Icmp(_) => Headers { transport: "icmp", ..Headers::default() },
+        }
+    }
+}
+
+/// The flags of the header of a segment, by their bits there (RFC 9293 §3.1, RFC 9768 §3.1).
+fn flag_bits(flags: Flags) -> u16 {
+    let bits = [
+        (Flags::FIN, 0),
+        (Flags::SYN, 1),
+        (Flags::RST, 2),
+        (Flags::PUSH, 3),
+        (Flags::ACK, 4),
+        (Flags::ECE, 6),
+        (Flags::CWR, 7),
+        (Flags::AE, 8),
+    ];
+    bits.iter().fold(0, |all, &(flag, bit)| all | u16::from(flags.has(flag)) << bit)
+}
+
+/// The ECN field of the packet of a segment (RFC 3168 §5).
+fn ecn_bits(flags: Flags) -> u8 {
+    match flags {
+        _ if flags.has(Flags::CE) => 3,
+        _ if flags.has(Flags::ECT1) => 1,
+        _ if flags.has(Flags::ECT) => 2,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn a_packet_takes_no_more_room_than_a_segment() {
+    // Packets are copied from lane to lane: the memory that they take is most of what a large network does.
+    assert_eq!(size_of::<Packet>(), size_of::<Segment>());
 }

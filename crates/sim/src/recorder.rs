@@ -1,17 +1,18 @@
 //! Writes the tables.
 
-use crate::packet::OnWire;
-use crate::traffic::Flow;
-use tcplab_engine::{LaneId, LaneState, Network, Packet, Reason};
-use tcplab_model::{OrOff, Plan, Samples};
+use crate::watcher::{Dropped, Network, Seen};
+use tcplab_engine::{EndpointId, LaneId, LaneState, Packet as _};
+use tcplab_model::{CongestionControl, OrOff, Plan, Samples};
 use tcplab_tables::{
-    DropRow, FlowRow, FlowTotals, Kind, Label, LaneTotals, LinkRow, Run, SampleRow, Tables,
+    DropRow, FlowFacts, Kind, Label, LaneTotals, LinkRow, PacketRow, Run, SampleRow, Tables,
+    TransferFacts, Transfers, ecn, tcp_flags,
 };
-use tcplab_tcp::{Ended, Endpoint};
+use tcplab_tcp::Endpoint;
 use tcplab_units::{Duration, Time};
 
 /// What was recorded so far.
-pub(crate) struct Recorder {
+pub(crate) struct Recorder<'a> {
+    plan: &'a Plan,
     tables: Tables,
     /// How often flows are sampled; none if at every ACK or never.
     pub sample_interval: Option<Duration>,
@@ -26,18 +27,23 @@ pub(crate) struct Recorder {
     run_in_links: Label,
     links: Vec<Link>,
     links_sampled: Time,
+    /// Labels in the table of drops: by lane, and by flow.
+    lanes_in_drops: Labels,
+    flows_in_drops: Labels,
 }
 
-/// A packet that did not arrive.
-#[derive(Clone, Copy)]
-pub(crate) struct Dropped {
-    pub at: Time,
-    pub lane: LaneId,
-    /// The end of a flow that it was for, or from.
-    pub end: usize,
-    pub packet: OnWire,
-    /// As the kernel calls it.
-    pub reason: &'static str,
+/// The labels of a table that were asked for so far, by number.
+#[derive(Default)]
+struct Labels(Vec<Option<Label>>);
+
+impl Labels {
+    /// To look for a text among many takes longer than to write the row.
+    fn get(&mut self, number: usize, label: impl FnOnce() -> Label) -> Label {
+        if self.0.len() <= number {
+            self.0.resize(number + 1, None);
+        }
+        *self.0[number].get_or_insert_with(label)
+    }
 }
 
 /// One direction of a link, and what had been counted when it was last sampled.
@@ -48,15 +54,18 @@ struct Link {
     queue_byte_ps: u128,
 }
 
-impl Recorder {
-    pub fn new(plan: &Plan) -> Self {
+impl<'a> Recorder<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
         let mut tables = Tables::default();
         let run_in_samples = tables.samples.label(&plan.id);
         let mut flows_in_samples = Vec::new();
         let mut algorithms = Vec::new();
         if plan.record.samples != Samples::Off {
             flows_in_samples.extend(plan.flows.iter().map(|flow| tables.samples.label(&flow.name)));
-            algorithms.extend(plan.flows.iter().map(|flow| flow.cc().algorithm().to_owned()));
+            algorithms.extend(plan.flows.iter().map(|flow| {
+                let cc = flow.cc().map(CongestionControl::algorithm);
+                cc.unwrap_or_default().to_owned()
+            }));
         }
         let run_in_links = tables.links.label(&plan.id);
         let links = plan.lanes.iter().map(|lane| Link {
@@ -67,6 +76,7 @@ impl Recorder {
         });
         let links = links.collect();
         Self {
+            plan,
             sample_interval: match plan.record.samples {
                 Samples::Every(interval) => Some(interval),
                 Samples::Ack | Samples::Off => None,
@@ -83,6 +93,8 @@ impl Recorder {
             run_in_links,
             links,
             links_sampled: Time::ZERO,
+            lanes_in_drops: Labels::default(),
+            flows_in_drops: Labels::default(),
         }
     }
 
@@ -96,12 +108,44 @@ impl Recorder {
         self.tables.links.len()
     }
 
-    pub fn sample_flow(&mut self, now: Time, flow: usize, end: &Endpoint) {
+    /// Transfers with a row so far.
+    pub fn transfers(&self) -> usize {
+        self.tables.transfers.len()
+    }
+
+    /// What samples of this transfer of a flow are called, if there are to be any.
+    pub fn label_of(&mut self, flow: &str, transfer: u64) -> Option<Label> {
+        let is_wanted = self.plan.record.samples != Samples::Off;
+        is_wanted.then(|| self.tables.samples.label(&format!("{flow}#{transfer}")))
+    }
+
+    /// A transfer is over, or cut short by the end of the experiment.
+    pub fn add_transfer(&mut self, facts: &TransferFacts<'_>, of_flow: &mut Transfers) {
+        self.tables.add_transfer(&self.plan.id, facts, of_flow);
+    }
+
+    /// So many flows follow.
+    pub fn make_room_for(&mut self, flows: usize) {
+        self.tables.flows.reserve(flows);
+    }
+
+    /// A flow, at the end of the experiment.
+    pub fn add_flow(&mut self, facts: &FlowFacts<'_>) {
+        self.tables.add_flow(&self.plan.id, facts);
+    }
+
+    /// The sender of a flow; `label`: of one of its transfers.
+    pub fn sample_flow(
+        &mut self,
+        now: Time,
+        (flow, label): (usize, Option<Label>),
+        end: &Endpoint,
+    ) {
         let seen = end.snapshot();
         let samples = &mut self.tables.samples;
         samples.push(SampleRow {
             run: self.run_in_samples,
-            flow: self.flows_in_samples[flow],
+            flow: label.unwrap_or(self.flows_in_samples[flow]),
             time_s: now.as_secs_f64(),
             cwnd_segments: seen.cwnd,
             ssthresh_segments: seen.ssthresh,
@@ -128,13 +172,13 @@ impl Recorder {
         });
     }
 
-    pub fn sample_links(&mut self, now: Time, network: &mut Network<OnWire>) {
+    pub fn sample_links(&mut self, now: Time, network: &mut Network) {
         let interval = now.since(self.links_sampled);
         // An integral over the queue since the last sample, as a mean.
         let mean = |until: u128, since: u128| (until - since) as f64 / interval.as_picos() as f64;
         self.links_sampled = now;
         for (number, link) in self.links.iter_mut().enumerate() {
-            let state = network.lane(LaneId(number as u32)).sample(now);
+            let state = network.sample(LaneId(number as u32));
             let LaneState { counters, occupancy, .. } = state;
             self.tables.links.push(LinkRow {
                 run: self.run_in_links,
@@ -159,62 +203,68 @@ impl Recorder {
         }
     }
 
-    /// Adds what is known at the end: the flows and the run itself.
-    pub fn finish<'a>(
-        mut self,
-        plan: &Plan,
-        flows: impl Iterator<Item = (&'a Flow, &'a Endpoint)>,
-        lanes: impl Iterator<Item = LaneState>,
-        mut drops: Vec<Dropped>,
-    ) -> Tables {
-        self.tables.totals.lanes.extend(lanes.map(|lane| totals(&lane)));
-        let packet_hops = self.tables.totals.lanes.iter().map(|lane| lane.arrived).sum();
-        // What is lost is known before it enters the wire.
-        drops.sort_by_key(|drop| drop.at);
-        self.tables.flows.reserve(plan.flows.len());
-        for (planned, (flow, sender)) in plan.flows.iter().zip(flows) {
-            let table = &mut self.tables.flows;
-            let ended_at = Time::ZERO + plan.duration;
-            let end = if flow.is_complete() { flow.last_arrival } else { ended_at };
-            let elapsed = end.since(flow.start).as_secs_f64();
-            let bits = flow.received as f64 * 8.0;
-            // With Fast Open data arrives before the answer to the SYN does.
-            let has_connected = sender.has_connected() || flow.received > 0;
-            let goodput = (has_connected && elapsed > 0.0).then_some(bits / elapsed);
-            let bottleneck = &plan.lanes[planned.bottleneck];
-            let counters = sender.counters();
-            let rtt = sender.rtt();
-            let row = FlowRow {
-                run: table.label(&plan.id),
-                flow: table.label(&planned.name),
-                class: table.label(&planned.class),
-                from: table.label(&plan.nodes[planned.from]),
-                to: table.label(&plan.nodes[planned.to]),
-                cc: table.label(&planned.cc().name),
-                start_s: flow.start.as_secs_f64(),
-                end_s: end.as_secs_f64(),
-                bytes: flow.received,
-                goodput_mbit_s: goodput.map(|goodput| goodput / 1e6),
-                bottleneck: table.label(&bottleneck.name),
-                bottleneck_share: goodput
-                    .map(|goodput| goodput / bottleneck.rate.bits_per_second() as f64),
-                completion_s: flow.is_complete().then_some(elapsed),
-                outcome: table.label(outcome(flow, sender)),
-                sent_segments: counters.sent_segments,
-                retransmitted_segments: counters.retransmitted_segments,
-                timeouts: counters.timeouts,
-                loss_episodes: counters.episodes,
-                rtt_min_ms: rtt.map(|rtt| rtt.min.as_millis_f64()),
-                rtt_mean_ms: rtt.map(|rtt| rtt.mean.as_millis_f64()),
-                rtt_max_ms: rtt.map(|rtt| rtt.max.as_millis_f64()),
+    /// Packets that did not arrive, written down so far.
+    pub fn drops(&self) -> usize {
+        self.tables.drops.len()
+    }
+
+    /// Writes down what was dropped. `flow_behind`: the flow that an end of a route belongs to.
+    #[cold]
+    pub fn add_drops(&mut self, drops: Vec<Dropped>, flow_behind: impl Fn(EndpointId) -> usize) {
+        let (plan, table) = (self.plan, &mut self.tables.drops);
+        let run = table.label(&plan.id);
+        for drop in drops {
+            let (lane, flow) = (drop.lane.0 as usize, flow_behind(drop.to));
+            let link = self.lanes_in_drops.get(lane, || table.label(&plan.lanes[lane].name));
+            let row = DropRow {
+                run,
+                time_s: drop.at.as_secs_f64(),
+                link: Some(link),
+                flow: Some(self.flows_in_drops.get(flow, || table.label(&plan.flows[flow].name))),
+                bytes: drop.bytes.into(),
+                reason: table.label(drop.reason),
             };
             table.push(row);
-            self.tables.totals.flows.push(Some(FlowTotals {
-                written_bytes: sender.written_bytes(),
-                sent_bytes: sender.sent_bytes(),
-            }));
         }
-        self.add_drops(plan, drops);
+    }
+
+    /// Packets at points, written down so far.
+    pub fn packets(&self) -> usize {
+        self.tables.packets.len()
+    }
+
+    /// Writes down packets at points; `flow_behind` as for drops.
+    #[cold]
+    pub fn add_packets(&mut self, seen: Vec<Seen>, flow_behind: impl Fn(EndpointId) -> usize) {
+        let (plan, table) = (self.plan, &mut self.tables.packets);
+        let run = table.label(&plan.id);
+        for Seen { at, lane, to, point, packet } in seen {
+            let headers = packet.headers();
+            let flags = headers.flags.map(tcp_flags);
+            let row = PacketRow {
+                run,
+                time_s: at.as_secs_f64(),
+                link: table.label(&plan.lanes[lane.0 as usize].name),
+                point: table.label(point),
+                flow: Some(table.label(&plan.flows[flow_behind(to)].name)),
+                transport: table.label(headers.transport),
+                seq: headers.seq.map(u64::from),
+                ack: headers.ack.map(u64::from),
+                window: headers.window.map(u64::from),
+                flags: flags.map(|flags| table.label(&flags)),
+                ecn: ecn(headers.ecn).map(|ecn| table.label(ecn)),
+                payload_bytes: headers.payload.into(),
+                bytes: packet.wire_bytes().into(),
+            };
+            table.push(row);
+        }
+    }
+
+    /// Adds what is known at the end: what lanes counted, and the run itself.
+    pub fn finish(mut self, lanes: impl Iterator<Item = LaneState>) -> Tables {
+        let plan = self.plan;
+        self.tables.totals.lanes.extend(lanes.map(|lane| totals(&lane)));
+        let packet_hops = self.tables.totals.lanes.iter().map(|lane| lane.arrived).sum();
         self.tables.add_run(&Run {
             id: &plan.id,
             experiment: &plan.experiment,
@@ -230,24 +280,6 @@ impl Recorder {
     }
 }
 
-impl Recorder {
-    fn add_drops(&mut self, plan: &Plan, drops: Vec<Dropped>) {
-        let table = &mut self.tables.drops;
-        let end = Time::ZERO + plan.duration;
-        for drop in drops.into_iter().take_while(|drop| drop.at <= end) {
-            let row = DropRow {
-                run: table.label(&plan.id),
-                time_s: drop.at.as_secs_f64(),
-                link: Some(table.label(&plan.lanes[drop.lane.0 as usize].name)),
-                flow: Some(table.label(&plan.flows[drop.end / 2].name)),
-                bytes: drop.packet.wire_bytes().into(),
-                reason: table.label(drop.reason),
-            };
-            table.push(row);
-        }
-    }
-}
-
 /// Where the packets are that entered a lane.
 fn totals(lane: &LaneState) -> LaneTotals {
     LaneTotals {
@@ -257,28 +289,5 @@ fn totals(lane: &LaneState) -> LaneTotals {
         lost: lane.counters.lost_packets,
         queued: lane.queue_packets,
         in_transit: lane.transit_packets,
-    }
-}
-
-/// As the kernel calls it.
-pub(crate) fn reason(reason: Reason) -> &'static str {
-    match reason {
-        Reason::Full => "QUEUE_FULL",
-        Reason::Discipline => "QDISC_DROP",
-        Reason::Lost => "LOST_ON_THE_WIRE",
-    }
-}
-
-/// As the backend `linux` says it.
-fn outcome(flow: &Flow, sender: &Endpoint) -> &'static str {
-    match sender.ended() {
-        _ if flow.is_complete() => "completed",
-        Some(Ended::Reset) => "reset",
-        Some(Ended::TimedOut) => "timed out",
-        Some(Ended::Normally) | None if flow.has_started && flow.source.size.is_some() => {
-            "unfinished"
-        }
-        Some(Ended::Normally) | None if flow.has_started => "running",
-        Some(Ended::Normally) | None => "not started",
     }
 }

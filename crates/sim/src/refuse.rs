@@ -1,90 +1,37 @@
 //! What the schema can say and this backend does not run.
 
 use crate::stack::try_build;
-use serde::Serialize;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tcplab_cc::{BuildError, CutBase, Flavour, Init, names};
 use tcplab_engine::MOST;
-use tcplab_model::{
-    Discipline, FlowPlan, LanePlan, Loss, Mistake, Plan, Problem, StackPlan, Traffic,
-};
+use tcplab_model::{Mistake, Plan, Problem, StackPlan, TcpPlan, support};
 
 /// Everything of the plan that cannot be run, each with its place.
 pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
-    let mut mistakes = Vec::new();
-    // Links and flows made by one description share its place, and its mistakes.
-    let mut seen = Vec::new();
-    for lane in plan.lanes.iter() {
-        if !seen.contains(&(&lane.place, lane_kind(lane))) {
-            seen.push((&lane.place, lane_kind(lane)));
-            refuse_lane(lane, &mut mistakes);
-        }
-    }
+    let mut mistakes = support::refuse(plan, crate::NAME);
     let mut seen = "";
     let mut stacks = BTreeSet::new();
     for flow in plan.flows.iter() {
         if flow.place != seen {
             seen = &flow.place;
-            refuse_traffic(flow, &mut mistakes);
             stacks.clear();
         }
         // Each host may have its own, and both ends have a congestion control.
-        for stack in [&flow.stack, &flow.peer_stack] {
+        for stack in flow.tcp().into_iter().flat_map(TcpPlan::stacks) {
             if stacks.insert(Arc::as_ptr(stack)) {
                 refuse_cc(stack, &flow.place, &mut mistakes);
             }
         }
     }
     refuse_memory(plan, &mut mistakes);
-    if !plan.record.captures.is_empty() {
-        mistakes.push(not_here("a packet capture").at("record.captures"));
-    }
-    let timers = plan.flows.len() * 3 + 2;
-    if plan.lanes.len().max(timers) >= MOST {
-        let (what, number) = ("links and flows in one run", (plan.lanes.len() + timers) as u128);
+    // Of each flow two timers are those of its ends, and one is that of its application.
+    let (lanes, timers) = (plan.lanes.len(), plan.flows.len() * 2 + 2);
+    if lanes.max(timers) >= MOST {
+        let (what, number) = ("links and flows in one run", (lanes + timers) as u128);
         mistakes.push(Problem::TooMany { what, number, most: MOST as u64 }.at("network"));
     }
     mistakes
-}
-
-/// What tells the two directions of a link apart as far as refusing goes.
-fn lane_kind(lane: &LanePlan) -> [bool; 5] {
-    [
-        matches!(
-            lane.queue.discipline,
-            Discipline::DropTail | Discipline::Red { .. } | Discipline::CoDel { .. }
-        ),
-        matches!(lane.loss, None | Some(Loss::Independent(_) | Loss::Listed(_))),
-        lane.reordering.is_none(),
-        lane.rate_changes.is_none(),
-        lane.lan.is_none(),
-    ]
-}
-
-fn refuse_lane(lane: &LanePlan, mistakes: &mut Vec<Mistake>) {
-    let [queue, loss, reordering, rate, lan] = lane_kind(lane);
-    let mut add = |fine: bool, key: &str, problem: Problem| {
-        if !fine {
-            mistakes.push(problem.at(format!("{}.{key}", lane.place)));
-        }
-    };
-    let discipline = named("the queue discipline", &lane.queue.discipline);
-    add(queue, "queue", instead(discipline, &["droptail", "red", "codel"]));
-    add(loss, "loss", instead(named("the loss", &lane.loss), &["independent", "listed"]));
-    add(reordering, "reordering", not_here("reordering"));
-    add(rate, "rate_changes", not_here("a changing rate"));
-    if !lan {
-        let what = "a shared medium".into();
-        mistakes.push(Problem::NotYet { what, have: Vec::new() }.at(&lane.place));
-    }
-}
-
-fn refuse_traffic(flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
-    if !matches!(*flow.traffic, Traffic::Bulk(_) | Traffic::OnOff(_)) {
-        let problem = instead(named("the traffic", &*flow.traffic), &["bulk", "on-off"]);
-        mistakes.push(problem.at(format!("{}.traffic", flow.place)));
-    }
 }
 
 fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
@@ -113,7 +60,8 @@ fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
 fn refuse_memory(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     let mut known = vec![None; plan.nodes.len()];
     for flow in plan.flows.iter() {
-        for (node, stack) in [(flow.from, &flow.stack), (flow.to, &flow.peer_stack)] {
+        let stacks = flow.tcp().into_iter().flat_map(TcpPlan::stacks);
+        for (node, stack) in [flow.from, flow.to].into_iter().zip(stacks) {
             let first = *known[node].get_or_insert(stack.mem);
             let reason = if first != stack.mem {
                 let host = &plan.nodes[node];
@@ -140,19 +88,4 @@ fn wrong_cc(error: &BuildError, name: &str) -> Problem {
         }
         other => Problem::Invalid(other.to_string()),
     }
-}
-
-/// What the key `kind` calls it in an experiment: the queue discipline `fq-codel`.
-fn named(what: &str, chosen: &impl Serialize) -> String {
-    let written = serde_json::to_value(chosen).unwrap_or_default();
-    format!("{what} `{}`", written["kind"].as_str().unwrap_or("none"))
-}
-
-fn not_here(what: &str) -> Problem {
-    instead(what.into(), &[])
-}
-
-fn instead(what: String, have: &[&str]) -> Problem {
-    let have = have.iter().map(|&name| name.into()).collect();
-    Problem::NotHere { what, backend: crate::NAME, have }
 }

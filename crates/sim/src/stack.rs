@@ -7,13 +7,13 @@ use tcplab_cc::{
     BuildError, CongestionControl, CutBase, Flavour, Init, Marks, Origin, Params, resolve,
 };
 use tcplab_model::{
-    AckCounting, CutBase as PlannedBase, Ecn as PlannedEcn, Flavour as PlannedFlavour,
-    MtuProbing as PlannedProbing, OrOff, Recovery as PlannedRecovery,
+    AckCounting, CutBase as PlannedBase, Ecn as PlannedEcn, Flavour as PlannedFlavour, FlowPlan,
+    MtuProbing as PlannedProbing, OrOff, PathMtu, Plan, Recovery as PlannedRecovery,
     Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
-    AckCounting as Counting, BuildControl, Capable, Ecn, Feedback, Keepalive, LossRecovery,
-    MtuProbing, Settings, Start, WindowReduction,
+    AckCounting as Counting, BuildControl, Capable, Ecn, Feedback, IP_HEADER, Keepalive,
+    LossRecovery, MtuProbing, Settings, Start, TCP_HEADER, WindowReduction,
 };
 
 /// What endpoints with equal stacks share.
@@ -36,6 +36,15 @@ impl Stacks {
             self.known.entry((Arc::as_ptr(stack), mss_limit, marks as u8)).or_insert_with(make);
         (Arc::clone(settings), Arc::clone(control))
     }
+}
+
+/// The most data in a segment that the way of one end allows, as far as the end knows before it sends.
+pub(crate) fn mss_limit(plan: &Plan, flow: &FlowPlan, stack: &StackPlan, lanes: &[usize]) -> u64 {
+    let mtu = match stack.path_mtu {
+        PathMtu::Known => flow.mtu,
+        PathMtu::Discovered => lanes.first().map_or(flow.mtu, |&lane| plan.lanes[lane].mtu),
+    };
+    mtu - u64::from(IP_HEADER + TCP_HEADER)
 }
 
 /// What the congestion control of this stack asks of marks.

@@ -1,59 +1,58 @@
 //! Hosts on a network, and the loop over what happens.
 
+use crate::adapt::lanes;
+use crate::application::{Program, Step};
+use crate::connections::{Connections, DATAGRAMS, End, GATES, Pair, flow_of, nobody, tcp};
+use crate::flow::Flow;
 use crate::gates::Gates;
 use crate::memory::Memories;
-use crate::packet::OnWire;
-use crate::recorder::{Dropped, Recorder, reason};
-use crate::stack::{Stacks, marks};
-use crate::traffic::{Flow, Source};
+use crate::packet::Packet;
+use crate::recorder::Recorder;
+use crate::watcher::{Network, Watcher};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use tcplab_engine::{
-    CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Order,
-    QueueLimit, Random, RedConfig, RouteId, TimerId,
-};
+use tcplab_engine::{ConnectionTimer, EndpointId, Event, LaneId, Order, RouteId, TimerId};
 use tcplab_model::memory::{DROP, Held, PACKET, ROW};
-use tcplab_model::{
-    Discipline as PlannedDiscipline, LanePlan, Loss as PlannedLoss, PathMtu, Plan,
-    QueueLimit as PlannedLimit, Samples, StackPlan, Stopped, Watch,
-};
+use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Tables;
-use tcplab_tcp::{Cookie, Endpoint, Identity, Known, Segment, State, TICK};
+use tcplab_tcp::{Endpoint, Known, Segment, State, TICK};
 use tcplab_units::{Duration, Time};
 
 /// Events between two looks at the watch.
 const EVENTS_UNWATCHED: u32 = 1 << 14;
 
+/// So much that has happened to packets is kept before it is written down.
+const PENDING: usize = 1 << 12;
+
 /// Lanes whose packets are counted between two looks at the watch.
 const LANES_COUNTED: usize = 256;
 
-/// One end of a flow and its way onto the network.
-struct End {
-    endpoint: Endpoint,
-    route: RouteId,
-    timer: TimerId,
-    /// When its connection opened or a timer of it ran out last, by the count of `World::turns`.
-    last: u32,
-}
-
-/// What a timer belongs to; timers are numbered in this order.
-enum Owner {
-    End(usize),
+/// What a timer belongs to that is not a connection's.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner {
+    /// The program of a flow.
     Flow(usize),
+    /// The program at one end of a connection.
+    Program(usize),
+    /// A user of a flow that is a closed loop.
+    User {
+        flow: usize,
+        user: usize,
+    },
     Samples,
     Links,
 }
 
 pub(crate) struct World<'a> {
-    plan: &'a Plan,
-    network: Network<OnWire>,
-    /// The sender of flow n is 2n, its receiver 2n + 1.
-    ends: Vec<End>,
-    flows: Vec<Flow>,
+    pub plan: &'a Plan,
+    pub network: Network,
+    pub connections: Connections,
+    pub flows: Vec<Flow<'a>>,
+    /// By the number of the timer.
+    owners: Vec<Owner>,
     /// What clients know of servers, by the nodes of both, if there is Fast Open.
     known: Option<BTreeMap<(usize, usize), Known>>,
-    gates: Gates,
+    pub gates: Gates,
     /// If a host has a limit to it.
     memory: Option<Memories>,
     /// Ends that hold ACKs back, in the order in which they began to.
@@ -67,7 +66,7 @@ pub(crate) struct World<'a> {
     sample_timer: TimerId,
     link_timer: TimerId,
     samples_every_ack: bool,
-    recorder: Recorder,
+    pub recorder: Recorder<'a>,
     /// What the run held in memory when it was last counted.
     held: Held,
     /// Counts of it since packets were counted.
@@ -76,37 +75,28 @@ pub(crate) struct World<'a> {
 
 impl<'a> World<'a> {
     pub fn new(plan: &'a Plan) -> Self {
-        let mut network = Network::new(plan.lanes.iter().map(lane), plan.seed);
-        let mut stacks = Stacks::default();
-        let mut ends = Vec::with_capacity(plan.flows.len() * 2);
-        let mut gates = Gates::new(plan.flows.len() * 2);
-        for number in 0..plan.flows.len() {
-            ends.extend(ends_of(plan, number, &mut stacks, (&mut network, &mut gates)));
-        }
-        let flows = plan.flows.iter().map(|flow| {
-            let mut random = Random::new(plan.seed, &format!("start {}", flow.name));
-            let jitter = random.up_to(flow.start_jitter.as_picos());
-            Flow {
-                source: Source::new(&flow.traffic),
-                start: Time::ZERO + flow.start + Duration::from_picos(jitter),
-                has_started: false,
-                timer: network.add_timer(),
-                received: 0,
-                last_arrival: Time::ZERO,
-            }
-        });
-        let flows: Vec<Flow> = flows.collect();
-        for flow in &flows {
-            network.set_timer(flow.timer, flow.start, Order::Last);
-        }
-        let (sample_timer, link_timer) = (network.add_timer(), network.add_timer());
-        Self {
+        let watched = &plan.record.packets;
+        let lanes = plan.lanes.iter().enumerate();
+        let lanes = lanes.map(|(number, lane)| lanes::config(lane, watched.contains(&number)));
+        let mut network = Network::observed(lanes, plan.seed, Watcher::new(plan));
+        let mut owners = Vec::new();
+        let mut add_timer = |network: &mut Network, owner| {
+            owners.push(owner);
+            network.add_timer()
+        };
+        let flows = (0..plan.flows.len())
+            .map(|number| Flow::new(plan, number, add_timer(&mut network, Owner::Flow(number))));
+        let flows: Vec<Flow<'a>> = flows.collect();
+        let sample_timer = add_timer(&mut network, Owner::Samples);
+        let link_timer = add_timer(&mut network, Owner::Links);
+        let mut world = Self {
             plan,
             network,
-            ends,
+            connections: Connections::default(),
             flows,
-            known: plan.flows.iter().any(|flow| flow.stack.fast_open).then(BTreeMap::new),
-            gates,
+            owners,
+            known: has_fast_open(plan).then(BTreeMap::new),
+            gates: Gates::default(),
             memory: Memories::new(plan),
             holding: Vec::new(),
             woken: Vec::new(),
@@ -118,27 +108,25 @@ impl<'a> World<'a> {
             recorder: Recorder::new(plan),
             held: crate::least_memory(plan),
             counts: 0,
+        };
+        for number in 0..world.flows.len() {
+            world.prepare(number);
+            let flow = &world.flows[number];
+            world.network.set_timer(flow.timer, flow.start, Order::Last);
         }
+        world
     }
 
     pub fn run(mut self, watch: &Watch) -> Result<Tables, Stopped> {
         self.arm(self.sample_timer, self.recorder.sample_interval);
         self.arm(self.link_timer, self.recorder.link_interval);
         self.pass_time(watch)?;
-        let now = self.network.now();
+        self.end_flows();
         let states = (0..self.plan.lanes.len() as u32).map(LaneId);
-        let states: Vec<_> = states.map(|lane| self.network.lane(lane).state(now)).collect();
-        let drops = self.network.take_drops().into_iter().map(|drop| Dropped {
-            at: drop.at,
-            lane: drop.lane,
-            end: self.gates.end_behind(drop.to),
-            packet: drop.packet,
-            reason: reason(drop.reason),
-        });
-        let drops = drops.chain(self.gates.dropped.iter().copied()).collect();
-        let ends = self.ends.iter().step_by(2).map(|end| &end.endpoint);
-        let flows = self.flows.iter().zip(ends);
-        Ok(self.recorder.finish(self.plan, flows, states.into_iter(), drops))
+        let states: Vec<_> = states.map(|lane| self.network.state(lane)).collect();
+        let end = self.network.now();
+        self.write_down(|at| at <= end);
+        Ok(self.recorder.finish(states.into_iter()))
     }
 
     /// All that happens.
@@ -149,19 +137,22 @@ impl<'a> World<'a> {
         // By reference: a packet need not be moved to be read.
         while let Some(event) = &self.next(end) {
             match event {
-                Event::Delivered { to, packet } => {
-                    if (to.0 as usize) < self.ends.len() {
-                        self.deliver(to.0 as usize, &packet.0);
-                    } else {
-                        self.meet_gate(*to, *packet);
-                    }
+                Event::Delivered { to, packet: Packet::Tcp(segment) } if to.0 < GATES => {
+                    self.deliver(to.0 as usize, segment);
                 }
+                Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
+                Event::Connection(timer) => self.on_connection_timer(*timer),
                 Event::Timer(timer) => self.on_timer(*timer),
             }
             events += 1;
             if events == EVENTS_UNWATCHED {
                 events = 0;
                 watch.reach(self.network.now())?;
+                let (drops, packets) = self.network.observer().pending();
+                if drops + packets >= PENDING {
+                    let now = self.network.now();
+                    self.write_down(|at| at < now);
+                }
                 watch.hold(self.count_held())?;
             }
         }
@@ -169,10 +160,21 @@ impl<'a> World<'a> {
         watch.hold(self.count_held())
     }
 
+    /// Writes down what happened to packets at times that are over.
+    #[cold]
+    fn write_down(&mut self, is_over: impl Fn(Time) -> bool) {
+        self.network.settle();
+        let drops = self.network.observer().take_drops(&is_over);
+        let seen = self.network.observer().take_seen(is_over);
+        let flow_behind = |to| flow_behind(&self.connections, &self.gates, to);
+        self.recorder.add_drops(drops, flow_behind);
+        self.recorder.add_packets(seen, flow_behind);
+    }
+
     /// The next event. Applications act when all packets of a nanosecond have been received.
     #[expect(clippy::inline_always, reason = "every event passes here")]
     #[inline(always)]
-    fn next(&mut self, end: Time) -> Option<Event<OnWire>> {
+    fn next(&mut self, end: Time) -> Option<Event<Packet>> {
         if !self.woken.is_empty() {
             if let Some(event) = self.network.next_now() {
                 return Some(event);
@@ -205,7 +207,10 @@ impl<'a> World<'a> {
     fn count_held(&mut self) -> Held {
         self.held.samples = self.recorder.samples() as u64 * ROW;
         self.held.links = self.recorder.links() as u64 * ROW;
-        self.held.drops = (self.network.drops() + self.gates.dropped.len()) as u64 * DROP;
+        let (drops, packets) = self.network.observer().pending();
+        self.held.drops = (self.recorder.drops() + drops) as u64 * DROP;
+        self.held.points = (self.recorder.packets() + packets) as u64 * ROW;
+        self.held.flows = self.held_by_flows();
         // To look at many lanes takes as long as what happens in between.
         self.counts += 1;
         if self.counts > self.plan.lanes.len() / LANES_COUNTED {
@@ -215,13 +220,25 @@ impl<'a> World<'a> {
         self.held
     }
 
-    /// A packet came to a router that looks at its size, or its sender hears that it was too large.
+    /// A packet comes that is not for a connection: to a router that looks at its size, from such a
+    /// router, to a flow of datagrams, or to nobody.
     #[cold]
-    fn meet_gate(&mut self, to: EndpointId, packet: OnWire) {
-        let Some(end) = self.gates.meet(&mut self.network, to, packet) else { return };
-        if let Some(mtu) = self.ends[end].endpoint.on_too_large(self.network.now(), &packet.0) {
-            self.gates.learn(nodes(self.plan, end), mtu);
-            self.serve(end);
+    fn deliver_other(&mut self, to: EndpointId, packet: Packet) {
+        match packet {
+            Packet::Udp(fragment) => self.take_datagram(flow_of(to), &fragment),
+            Packet::Icmp(message) if to.0 < DATAGRAMS => {
+                let end = self.gates.end_of(to);
+                let endpoint = &mut self.connections.ends[end].endpoint;
+                if let Some(mtu) = endpoint.on_too_large(self.network.now(), &message) {
+                    self.gates.learn(self.nodes(end), mtu);
+                    self.serve(end);
+                }
+            }
+            Packet::Tcp(_) if to.0 < DATAGRAMS => {
+                self.gates.meet(&mut self.network, to, packet);
+            }
+            // The connection is over.
+            Packet::Tcp(_) | Packet::Icmp(_) => {}
         }
     }
 
@@ -229,7 +246,7 @@ impl<'a> World<'a> {
     fn deliver(&mut self, end: usize, segment: &Segment) {
         self.tell_memory(end);
         self.turn_wheel(end);
-        let endpoint = &mut self.ends[end].endpoint;
+        let endpoint = &mut self.connections.ends[end].endpoint;
         // What answers the handshake says nothing of data, and what comes when both sides have closed
         // (a FIN again) finds no connection.
         let has_sent = endpoint.counters().sent_segments > 0
@@ -262,7 +279,7 @@ impl<'a> World<'a> {
     fn turn_wheel(&mut self, end: usize) {
         let now = self.network.now();
         if self.turned <= now && now.since(self.turned) < TICK {
-            self.ends[end].endpoint.turn_wheel(self.turned);
+            self.connections.ends[end].endpoint.turn_wheel(self.turned);
         }
     }
 
@@ -270,7 +287,7 @@ impl<'a> World<'a> {
     #[inline]
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
-        let End { endpoint, route, .. } = &mut self.ends[end];
+        let End { endpoint, route, .. } = &mut self.connections.ends[end];
         let answers = endpoint.answers_first();
         if answers {
             send_all(now, endpoint, (&mut self.network, *route));
@@ -281,56 +298,49 @@ impl<'a> World<'a> {
     /// A client may have learned what makes its next connection to this server faster.
     #[inline(never)]
     fn learn(&mut self, end: usize) {
+        let nodes = self.nodes(end);
         if let Some(known) = &mut self.known
-            && let Some(learned) = self.ends[end].endpoint.take_learned()
+            && let Some(learned) = self.connections.ends[end].endpoint.take_learned()
         {
-            let flow = &self.plan.flows[end / 2];
-            known.insert((flow.from, flow.to), learned);
+            known.insert(nodes, learned);
+        }
+    }
+
+    #[inline(never)]
+    fn on_connection_timer(&mut self, timer: ConnectionTimer) {
+        let end = timer.index();
+        match self.network.also_due() {
+            None => self.on_end_timer(end),
+            Some(other) => self.on_end_timers(vec![end, other.index()]),
         }
     }
 
     #[inline(never)]
     fn on_timer(&mut self, timer: TimerId) {
-        let now = self.network.now();
-        match self.owner(timer) {
-            Owner::End(end) => match self.network.also_due(self.ends.len()) {
-                None => self.on_end_timer(end),
-                Some(other) => self.on_end_timers(vec![end, other.index()]),
-            },
-            Owner::Flow(number) => {
-                let opens = !std::mem::replace(&mut self.flows[number].has_started, true);
-                if opens {
-                    self.open(number);
-                }
-                let flow = &mut self.flows[number];
-                let next = flow.source.switch(now, flow.start);
-                if flow.source.is_on() && !opens {
-                    self.ends[2 * number].endpoint.try_to_write();
-                }
-                self.network.set_timer(flow.timer, next, Order::Last);
-                self.tell_memory(2 * number);
-                if opens {
-                    self.serve(2 * number);
-                } else {
-                    self.act(2 * number);
-                }
-            }
+        match self.owners[timer.index()] {
+            Owner::Flow(number) => self.on_flow_timer(number),
+            Owner::Program(end) => self.on_alarm(end),
+            Owner::User { flow, user } => self.begin_transfer_of(flow, user),
             Owner::Samples => {
-                for number in 0..self.flows.len() {
-                    let state = self.ends[2 * number].endpoint.state();
+                for pair in 0..self.connections.pairs.len() {
+                    let state = self.connections.ends[2 * pair].endpoint.state();
                     // As on `linux`, what connects has nothing to show yet.
                     let is_open = !matches!(
                         state,
-                        State::SynSent | State::SynReceived | State::Closed | State::TimeWait
+                        State::SynSent
+                            | State::SynReceived
+                            | State::Listen
+                            | State::Closed
+                            | State::TimeWait
                     );
-                    if self.flows[number].has_started && is_open {
-                        self.sample(number);
+                    if is_open && !self.connections.pairs[pair].is_free {
+                        self.sample(pair);
                     }
                 }
                 self.arm(timer, self.recorder.sample_interval);
             }
             Owner::Links => {
-                self.recorder.sample_links(now, &mut self.network);
+                self.recorder.sample_links(self.network.now(), &mut self.network);
                 self.arm(timer, self.recorder.link_interval);
             }
         }
@@ -342,7 +352,7 @@ impl<'a> World<'a> {
         self.tell_memory(end);
         self.turn_wheel(end);
         self.turns = self.turns.wrapping_add(1);
-        let End { endpoint, last, .. } = &mut self.ends[end];
+        let End { endpoint, last, .. } = &mut self.connections.ends[end];
         *last = self.turns;
         let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
         if endpoint.on_timer(now) {
@@ -359,12 +369,12 @@ impl<'a> World<'a> {
     /// that let ACKs go run out in the order in which they were set.
     #[cold]
     fn on_end_timers(&mut self, mut due: Vec<usize>) {
-        while let Some(timer) = self.network.also_due(self.ends.len()) {
+        while let Some(timer) = self.network.also_due() {
             due.push(timer.index());
         }
         let now = self.network.now();
         due.sort_by_key(|&end| {
-            let End { endpoint, last, .. } = &self.ends[end];
+            let End { endpoint, last, .. } = &self.connections.ends[end];
             let turn = endpoint.turn_at(now);
             let held = self.holding.iter().position(|&holds| holds == end);
             let held = held.filter(|_| turn.is_none()).unwrap_or(usize::MAX);
@@ -379,80 +389,79 @@ impl<'a> World<'a> {
     #[cold]
     fn let_go(&mut self, now: Time) {
         let holding = std::mem::take(&mut self.holding);
+        let held_from = |end: usize| self.connections.ends[end].endpoint.held_from();
         let (mut ready, others): (Vec<_>, Vec<_>) = holding
             .into_iter()
-            .filter_map(|end| Some((self.ends[end].endpoint.held_from()?, end)))
+            .filter_map(|end| Some((held_from(end)?, end)))
             .partition(|&(from, _)| from <= now);
         self.holding = others.into_iter().map(|(_, end)| end).collect();
         // Of equal times, in the order in which the timers were set.
         ready.sort_by_key(|&(from, _)| from);
         for (_, end) in ready {
-            self.ends[end].endpoint.let_go();
+            self.connections.ends[end].endpoint.let_go();
             self.serve(end);
         }
     }
 
-    /// The sender of a flow connects.
+    /// This end connects.
     #[cold]
-    fn open(&mut self, number: usize) {
+    pub fn open(&mut self, end: usize) {
         self.turns = self.turns.wrapping_add(1);
-        let End { endpoint, last, .. } = &mut self.ends[2 * number];
+        let nodes = self.nodes(end);
+        let stack = self.stack_of(end);
+        let (is_fast, finds_mtu) = (stack.fast_open, stack.path_mtu == PathMtu::Discovered);
+        let End { endpoint, last, .. } = &mut self.connections.ends[end];
         *last = self.turns;
-        let flow = &self.plan.flows[number];
-        if let Some(mtu) = self.gates.known((flow.from, flow.to))
-            && flow.stack.path_mtu == PathMtu::Discovered
-        {
+        if let Some(mtu) = self.gates.known(nodes).filter(|_| finds_mtu) {
             endpoint.know_mtu(mtu);
         }
         match &self.known {
-            Some(known) if flow.stack.fast_open => {
-                endpoint.connect_fast(known.get(&(flow.from, flow.to)).copied());
-            }
+            Some(known) if is_fast => endpoint.connect_fast(known.get(&nodes).copied()),
             _ => endpoint.connect(),
         }
     }
 
     /// Something has happened at an end: sends what that lets go, and then lets the application act.
     #[inline]
-    fn serve(&mut self, end: usize) {
+    pub fn serve(&mut self, end: usize) {
         self.answer(end);
         self.act(end);
     }
 
     /// Lets the application act, sends what may leave for that, and notes when to come back.
     #[inline]
-    fn act(&mut self, end: usize) {
+    pub fn act(&mut self, end: usize) {
         let now = self.network.now();
-        let flow = &mut self.flows[end / 2];
-        let End { endpoint, route, timer, .. } = &mut self.ends[end];
-        if end.is_multiple_of(2) {
-            // Ends that do not answer first send all at once.
-            let mut is_owed = !endpoint.answers_first();
-            loop {
-                let has_acted = flow.has_started && flow.source.write(endpoint);
-                if has_acted || is_owed {
+        let End { endpoint, route, program, .. } = &mut self.connections.ends[end];
+        match program {
+            Program::Send(send) => {
+                // Ends that do not answer first send all at once.
+                let mut is_owed = !endpoint.answers_first();
+                loop {
+                    let has_acted = send.act(endpoint);
+                    if has_acted || is_owed {
+                        send_all(now, endpoint, (&mut self.network, *route));
+                    }
+                    is_owed = false;
+                    // What was sent may have made room for more.
+                    if !has_acted {
+                        break;
+                    }
+                }
+            }
+            Program::Receive(receive) => {
+                receive.act(now, endpoint);
+                if endpoint.state() == State::CloseWait {
+                    // To have read may have been worth an ACK.
                     send_all(now, endpoint, (&mut self.network, *route));
+                    endpoint.close();
                 }
-                is_owed = false;
-                // What was sent may have made room for more.
-                if !has_acted {
-                    break;
-                }
-            }
-        } else {
-            let bytes = endpoint.read(now, u64::MAX);
-            if bytes > 0 {
-                flow.received += bytes;
-                flow.last_arrival = now;
-            }
-            if endpoint.state() == State::CloseWait {
-                // To have read may have been worth an ACK.
                 send_all(now, endpoint, (&mut self.network, *route));
-                endpoint.close();
             }
-            send_all(now, endpoint, (&mut self.network, *route));
+            Program::Ask(_) | Program::Answer(_) => self.converse(end),
         }
-        self.network.set_timer(*timer, endpoint.next_timer(), Order::BeforePackets);
+        let End { endpoint, timer, .. } = &mut self.connections.ends[end];
+        self.network.set_connection_timer(*timer, endpoint.next_timer());
         if endpoint.held_from().is_some() {
             if !self.holding.contains(&end) {
                 self.holding.push(end);
@@ -463,12 +472,42 @@ impl<'a> World<'a> {
         if self.memory.is_some() {
             self.count_memory(end);
         }
+        if self.connections.ends[end].is_passing {
+            self.look_whether_over(end);
+        }
+    }
+
+    /// Programs ask and answer.
+    #[inline(never)]
+    fn converse(&mut self, end: usize) {
+        let now = self.network.now();
+        let mut is_owed = !self.connections.ends[end].endpoint.answers_first();
+        loop {
+            let End { endpoint, route, program, .. } = &mut self.connections.ends[end];
+            let step = match program {
+                Program::Ask(ask) => ask.act(now, endpoint),
+                Program::Answer(answer) => answer.act(now, endpoint),
+                Program::Send(_) | Program::Receive(_) => return,
+            };
+            if step != Step::Waits || is_owed {
+                send_all(now, endpoint, (&mut self.network, *route));
+            }
+            // Whatever its flow does about an answer may have something to send, too.
+            is_owed = matches!(step, Step::Answered | Step::Asked | Step::Broken);
+            match step {
+                Step::Acted => {}
+                Step::Waits => return,
+                Step::Answered => self.on_answered(end),
+                Step::Asked => self.on_asked(end),
+                Step::Broken => self.on_broken(end),
+            }
+        }
     }
 
     /// Something is to happen at this end of a flow, and memory may be short.
     #[expect(clippy::inline_always, reason = "for most experiments it is a look at a field")]
     #[inline(always)]
-    fn tell_memory(&mut self, end: usize) {
+    pub fn tell_memory(&mut self, end: usize) {
         if self.memory.is_some() {
             self.share_memory(end);
         }
@@ -476,24 +515,47 @@ impl<'a> World<'a> {
 
     #[cold]
     fn share_memory(&mut self, end: usize) {
+        let (node, _) = self.nodes(end);
         let Some(memory) = &self.memory else { return };
-        let (node, _) = nodes(self.plan, end);
-        memory.tell(node, end, &mut self.ends[end].endpoint);
+        memory.tell(node, end, &mut self.connections.ends[end].endpoint);
     }
 
     /// It has happened, and others may have more memory now.
     #[cold]
     fn count_memory(&mut self, end: usize) {
-        let ((node, _), now) = (nodes(self.plan, end), self.network.now());
+        let ((node, _), now) = (self.nodes(end), self.network.now());
         let Some(memory) = &mut self.memory else { return };
-        let End { endpoint, timer, .. } = &mut self.ends[end];
+        let End { endpoint, timer, .. } = &mut self.connections.ends[end];
         for timer in memory.count(node, (end, *timer), endpoint) {
-            self.network.set_timer(timer, now, Order::BeforePackets);
+            self.network.set_connection_timer(timer, now);
         }
     }
 
-    fn sample(&mut self, flow: usize) {
-        self.recorder.sample_flow(self.network.now(), flow, &self.ends[2 * flow].endpoint);
+    /// There is a new connection at this place.
+    pub fn make_room_for(&mut self, pair: usize) {
+        if let Some(memory) = &mut self.memory {
+            memory.make_room_for(pair);
+        }
+    }
+
+    /// The timer of the program at an end of a connection.
+    pub fn set_alarm(&mut self, end: usize, at: Time) {
+        let known = self.connections.pairs[end / 2].alarms[end % 2];
+        let timer = known.unwrap_or_else(|| self.add_timer(Owner::Program(end)));
+        self.connections.pairs[end / 2].alarms[end % 2] = Some(timer);
+        self.network.set_timer(timer, at, Order::Last);
+    }
+
+    /// A new timer that is not a connection's.
+    pub fn add_timer(&mut self, owner: Owner) -> TimerId {
+        self.owners.push(owner);
+        self.network.add_timer()
+    }
+
+    fn sample(&mut self, pair: usize) {
+        let Pair { flow, label, .. } = self.connections.pairs[pair];
+        let endpoint = &self.connections.ends[2 * pair].endpoint;
+        self.recorder.sample_flow(self.network.now(), (flow, label), endpoint);
     }
 
     /// The n-th sample is due at n intervals exactly.
@@ -505,136 +567,54 @@ impl<'a> World<'a> {
         }
     }
 
-    fn owner(&self, timer: TimerId) -> Owner {
-        let (number, ends) = (timer.index(), self.ends.len());
-        if number < ends {
-            Owner::End(number)
-        } else if number < ends + self.flows.len() {
-            Owner::Flow(number - ends)
-        } else if timer == self.sample_timer {
-            Owner::Samples
-        } else {
-            Owner::Links
+    /// The nodes of an end of a connection and of its peer.
+    fn nodes(&self, end: usize) -> (usize, usize) {
+        let flow = &self.plan.flows[self.connections.pairs[end / 2].flow];
+        if end.is_multiple_of(2) { (flow.from, flow.to) } else { (flow.to, flow.from) }
+    }
+
+    /// The stack of an end of a connection.
+    pub fn stack_of(&self, end: usize) -> &'a StackPlan {
+        let flow = &self.plan.flows[self.connections.pairs[end / 2].flow];
+        tcp(flow).stacks()[end % 2]
+    }
+
+    /// A route of a flow of datagrams.
+    pub fn route_of_datagrams(&mut self, flow: usize) -> RouteId {
+        let lanes = self.plan.flows[flow].forward.iter().map(|&lane| LaneId(lane as u32));
+        let lanes: Vec<LaneId> = lanes.collect();
+        self.network.add_route(&lanes, EndpointId(DATAGRAMS | flow as u32))
+    }
+
+    /// Nobody waits for packets of this connection any more.
+    pub fn forsake(&mut self, pair: usize) {
+        let Pair { flow, ref way, .. } = self.connections.pairs[pair];
+        for route in way.routes {
+            self.network.redirect(route, nobody(flow));
         }
     }
+}
+
+/// Whether a client opens its connections fast.
+fn has_fast_open(plan: &Plan) -> bool {
+    plan.flows
+        .iter()
+        .filter_map(FlowPlan::tcp)
+        .any(|tcp| tcp.stack.fast_open || tcp.peer_stack.fast_open)
 }
 
 /// Sends what may leave now.
-fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network<OnWire>, RouteId)) {
+fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network, RouteId)) {
     while let Some(segment) = endpoint.poll_transmit(now) {
-        network.send(route, OnWire(segment));
+        network.send(route, Packet::Tcp(segment));
     }
 }
 
-/// The nodes of an end of a flow and of its peer.
-fn nodes(plan: &Plan, end: usize) -> (usize, usize) {
-    let flow = &plan.flows[end / 2];
-    if end.is_multiple_of(2) { (flow.from, flow.to) } else { (flow.to, flow.from) }
-}
-
-/// Both ends of a flow: the sender, which connects, and the receiver, which listens.
-fn ends_of(
-    plan: &Plan,
-    number: usize,
-    stacks: &mut Stacks,
-    (network, gates): (&mut Network<OnWire>, &mut Gates),
-) -> [End; 2] {
-    let (flow, seed) = (&plan.flows[number], plan.seed);
-    let mut end = |stack: &Arc<StackPlan>, lanes: &[usize], side: Side| {
-        let is_sender = matches!(side, Side::Sender);
-        let (initial_sequence, seed) = Random::of_end(seed, is_sender, &flow.name);
-        let identity = Identity { initial_sequence, seed };
-        let peer = EndpointId((2 * number) as u32 + side.peer());
-        let own = (peer.0 ^ 1) as usize;
-        let (limit, route) = match stack.path_mtu {
-            PathMtu::Known => {
-                let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
-                (flow.mss_limit, network.add_route(&lanes, peer))
-            }
-            PathMtu::Discovered => {
-                let first = lanes.first().map_or(flow.mss_limit, |&lane| plan.lanes[lane].mtu - 40);
-                (first, gates.add_route(network, &plan.lanes, lanes, (own, peer)))
-            }
-        };
-        let (settings, control) = stacks.get(stack, limit, marks(&flow.stack));
-        End {
-            endpoint: Endpoint::new(settings, control, identity),
-            route,
-            timer: network.add_timer(),
-            last: 0,
-        }
-    };
-    let sender = end(&flow.stack, &flow.forward, Side::Sender);
-    let mut receiver = end(&flow.peer_stack, &flow.back, Side::Receiver);
-    if flow.peer_stack.fast_open {
-        // Of the client's address and the server's key (RFC 7413 §4.1.2): the same for all connections.
-        let mut random = Random::new(seed, &format!("cookie {} {}", flow.from, flow.to));
-        receiver.endpoint.listen_fast(Cookie(random.bits()));
-    } else {
-        receiver.endpoint.listen();
+/// The flow of a packet that is to go there.
+fn flow_behind(connections: &Connections, gates: &Gates, to: EndpointId) -> usize {
+    if to.0 >= DATAGRAMS {
+        return flow_of(to);
     }
-    [sender, receiver]
-}
-
-#[derive(Clone, Copy)]
-enum Side {
-    Sender,
-    Receiver,
-}
-
-impl Side {
-    /// The place of the other end among the two of its flow.
-    fn peer(self) -> u32 {
-        match self {
-            Self::Sender => 1,
-            Self::Receiver => 0,
-        }
-    }
-}
-
-fn lane(lane: &LanePlan) -> LaneConfig {
-    LaneConfig {
-        name: lane.name.clone(),
-        rate: lane.rate,
-        delay: lane.delay,
-        jitter: lane.jitter,
-        queue: match lane.queue.limit {
-            // Like its thresholds, RED's limit counts bytes.
-            limit if matches!(lane.queue.discipline, PlannedDiscipline::Red { .. }) => {
-                QueueLimit::Bytes(in_bytes(limit, lane))
-            }
-            PlannedLimit::Packets(packets) => QueueLimit::Packets(packets),
-            PlannedLimit::Bytes(bytes) => QueueLimit::Bytes(bytes),
-        },
-        discipline: discipline(lane),
-        loss: lane.loss.as_ref().map(|loss| match loss {
-            PlannedLoss::Independent(loss) => Loss::Independent { probability: loss.probability.0 },
-            PlannedLoss::Listed(loss) => Loss::Listed { packets: loss.packets.clone() },
-            _ => unreachable!("a plan with other losses is refused"),
-        }),
-    }
-}
-
-fn discipline(lane: &LanePlan) -> Option<Discipline> {
-    Some(match lane.queue.discipline {
-        PlannedDiscipline::DropTail => return None,
-        PlannedDiscipline::Red { min, max, probability, weight, gentle, ecn } => {
-            let packet_time = lane.rate.time_for(lane.mtu);
-            let (min, max) = (in_bytes(min, lane), in_bytes(max, lane));
-            let config = RedConfig { min, max, probability, weight, gentle, packet_time };
-            Discipline::Red { config, ecn }
-        }
-        PlannedDiscipline::CoDel { target, interval, ecn } => {
-            Discipline::CoDel(CoDelConfig { target, interval, mtu: lane.mtu, ecn })
-        }
-        _ => unreachable!("a plan with another discipline is refused"),
-    })
-}
-
-/// A packet counts as one of full size.
-fn in_bytes(limit: PlannedLimit, lane: &LanePlan) -> u64 {
-    match limit {
-        PlannedLimit::Packets(packets) => packets.saturating_mul(lane.mtu),
-        PlannedLimit::Bytes(bytes) => bytes,
-    }
+    let end = if to.0 < GATES { to.0 as usize } else { gates.end_of(to) };
+    connections.pairs[end / 2].flow
 }

@@ -4,34 +4,115 @@
 //! that come the columns in memory, their documentation and their digest. `crates/py` hands them to
 //! Python as Arrow.
 
+mod datagrams;
+mod derived;
+mod facts;
+mod packet;
+mod quantiles;
 mod rows;
+mod spilled;
 mod stored;
 mod table;
 mod totals;
+mod transfers;
 
-pub use rows::{DropRow, FlowRow, LinkRow, RunRow, SampleRow};
+pub use datagrams::{DatagramFacts, Datagrams, Delays};
+pub use facts::{Counters, FlowFacts, Outcome, RoundTrips, TransferFacts, Transport};
+pub use packet::{ecn, tcp_flags};
+pub use quantiles::Quantiles;
+pub use rows::{DropRow, FlowRow, LinkRow, PacketRow, RunRow, SampleRow, TransferRow};
+pub use spilled::PART;
 pub use stored::StoredColumn;
 pub use table::{Column, Kind, Label, Row, Table, Values, integer, number};
 
 pub use totals::{FlowTotals, LaneTotals, Totals};
+pub use transfers::Transfers;
 
 use sha2::{Digest, Sha256};
+use std::convert::Infallible;
 
 /// All that a run leaves.
 #[derive(Clone, Debug, Default)]
-pub struct Tables {
+pub struct Produced {
+    /// The tables.
+    pub tables: Tables,
+    /// Further files, by name: captured packets, the output of programs.
+    pub files: Vec<(String, Vec<u8>)>,
+}
+
+/// Declares all tables at once, so that no list of them can lack one.
+macro_rules! tables {
+    ($($(#[doc = $doc:literal])+ $name:ident: $row:ident,)+) => {
+        /// The tables of a run.
+        #[derive(Clone, Debug, Default)]
+        pub struct Tables {
+            $($(#[doc = $doc])+ pub $name: Table<$row>,)+
+            /// What the run counted in all. For `laws`: not a result, and not in the digest.
+            pub totals: Totals,
+        }
+
+        /// Every table with its columns, in order.
+        pub const DECLARED: &[(&str, &[Column])] = &[$(($row::TABLE, $row::COLUMNS),)+];
+
+        impl Tables {
+            /// Shows each table to `look`, in order.
+            ///
+            /// # Errors
+            /// Those of `look`.
+            pub fn each<L: Look>(&self, look: &mut L) -> Result<(), L::Error> {
+                $(look.at(&self.$name)?;)+
+                Ok(())
+            }
+
+            /// Hands each table to `change`, in order.
+            ///
+            /// # Errors
+            /// Those of `change`.
+            pub fn each_mut<C: Change>(&mut self, change: &mut C) -> Result<(), C::Error> {
+                $(change.to(&mut self.$name)?;)+
+                Ok(())
+            }
+        }
+    };
+}
+
+tables! {
     /// The run itself: one row.
-    pub runs: Table<RunRow>,
-    /// One row for each connection.
-    pub flows: Table<FlowRow>,
+    runs: RunRow,
+    /// One row for each flow.
+    flows: FlowRow,
+    /// One row for each object of a flow with many.
+    transfers: TransferRow,
     /// One row for each flow and point in time.
-    pub samples: Table<SampleRow>,
+    samples: SampleRow,
     /// One row for each direction of a link and point in time.
-    pub links: Table<LinkRow>,
+    links: LinkRow,
     /// One row for each packet that did not arrive.
-    pub drops: Table<DropRow>,
-    /// What the run counted in all. For `laws`: not a result, and not in the digest.
-    pub totals: Totals,
+    drops: DropRow,
+    /// One row for each packet and point at which it was asked for.
+    packets: PacketRow,
+}
+
+/// What is done with every table, whatever its rows.
+pub trait Look {
+    /// Why it cannot be done.
+    type Error;
+    /// Does it with one.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Self::Error>;
+}
+
+/// What is done to every table, whatever its rows.
+pub trait Change {
+    /// Why it cannot be done.
+    type Error;
+    /// Does it to one.
+    ///
+    /// # Errors
+    /// It cannot be done.
+    fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), Self::Error>;
 }
 
 /// A run, as its row in the table of runs says.
@@ -84,11 +165,19 @@ impl Tables {
     /// A fingerprint of every value in every table: equal for equal results, on any machine.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
-        self.runs.add_to(&mut hash);
-        self.flows.add_to(&mut hash);
-        self.samples.add_to(&mut hash);
-        self.links.add_to(&mut hash);
-        self.drops.add_to(&mut hash);
+        let Ok(()) = self.each(&mut Hashed(&mut hash));
         hash.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    }
+}
+
+/// Adds tables to a hash.
+struct Hashed<'a>(&'a mut Sha256);
+
+impl Look for Hashed<'_> {
+    type Error = Infallible;
+
+    fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
+        table.add_to(self.0);
+        Ok(())
     }
 }

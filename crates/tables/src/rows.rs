@@ -27,20 +27,25 @@ rows! {
         wall_s: Option<f64>,
     }
 
-    /// One connection, or one session of a web page.
+    /// One flow: an entry of the experiment, or one instance of its `count`.
+    ///
+    /// Where its traffic consists of many objects (web sessions, arrivals, requests, connections of
+    /// programs), the row has their sums and the table `transfers` has each of them.
     "flows" FlowRow {
         /// The run.
         run: Label,
-        /// The flow's name; where a flow has many connections or sessions, `NAME#1` and so on.
+        /// The flow's name.
         flow: Label,
-        /// The label to group by; of a session, its class.
+        /// The label to group by.
         class: Label,
         /// The host that sends the data.
         from: Label,
         /// The host that receives it.
         to: Label,
-        /// The congestion control of the sender.
-        cc: Label,
+        /// What carries it: `tcp` or `udp`.
+        transport: Label,
+        /// The congestion control of the sender; nothing for UDP.
+        cc: Option<Label>,
         /// When it began, in seconds after the start of the experiment.
         start_s: f64,
         /// When its last byte arrived if it had a size, else the end of the experiment.
@@ -54,15 +59,14 @@ rows! {
         /// Goodput as a share of the rate of that link, which is the rate that it begins with where it
         /// changes.
         bottleneck_share: Option<f64>,
-        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive. A
-        /// connection of programs lasts until it is closed.
+        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive.
         completion_s: Option<f64>,
         /// How it ended. With a size: `completed` (all of it arrived), `unfinished` (the experiment
         /// ended first), `partial` (UDP: all was sent, not all arrived; it ends with the last
         /// arrival). Without: `running`. Also `not started`, or the error that ended the connection,
         /// like `reset` and `timed out`.
         outcome: Label,
-        /// Segments with data that were sent, repeated ones included.
+        /// Segments with data that were sent, repeated ones included; of UDP, datagrams.
         sent_segments: u64,
         /// Segments with data that were sent again. SYNs, SYN-ACKs and FINs without data do not count.
         retransmitted_segments: u64,
@@ -73,6 +77,89 @@ rows! {
         loss_episodes: u64,
         /// Least RTT in milliseconds. An ACK gives a sample if it covers a segment that was sent once:
         /// the RTT of the newest of these. The handshake gives none.
+        rtt_min_ms: Option<f64>,
+        /// Mean of the RTT samples in milliseconds.
+        rtt_mean_ms: Option<f64>,
+        /// Greatest RTT in milliseconds.
+        rtt_max_ms: Option<f64>,
+        /// UDP: datagrams that were lost. One is lost if a later one arrived and it did not, or if it
+        /// was sent so long before the end of the experiment that the slowest of those that arrived
+        /// would have been there.
+        lost_packets: Option<u64>,
+        /// UDP: datagrams that arrived after one that was sent later (RFC 4737).
+        reordered_packets: Option<u64>,
+        /// UDP: least one-way delay in milliseconds, from the call that sends a datagram to its
+        /// arrival at the other host.
+        delay_min_ms: Option<f64>,
+        /// UDP: mean one-way delay in milliseconds.
+        delay_mean_ms: Option<f64>,
+        /// UDP: median of the one-way delays in milliseconds. Percentiles are those of the nearest
+        /// rank: exact up to 4096 values, beyond within 0.2 %.
+        delay_p50_ms: Option<f64>,
+        /// UDP: one-way delay in milliseconds that 95 % of the datagrams do not exceed.
+        delay_p95_ms: Option<f64>,
+        /// UDP: one-way delay in milliseconds that 99 % of the datagrams do not exceed.
+        delay_p99_ms: Option<f64>,
+        /// UDP: interarrival jitter of RFC 3550 §6.4.1 at the end, in milliseconds.
+        jitter_ms: Option<f64>,
+        /// UDP: mean of the absolute delay variations between datagrams that were sent one after the
+        /// other and arrived so (RFC 3393), in milliseconds.
+        ipdv_ms: Option<f64>,
+        /// Where it has transfers: how many began.
+        transfers: Option<u64>,
+        /// How many of these completed.
+        completed_transfers: Option<u64>,
+        /// Mean completion time of those that completed, in seconds.
+        completion_mean_s: Option<f64>,
+        /// Median completion time of all transfers that began, in seconds. Those that did not complete
+        /// count as longer than the others; nothing where the percentile is one of them. Exact up to
+        /// 4096 transfers, beyond within 0.2 %.
+        completion_p50_s: Option<f64>,
+        /// The same for 95 %.
+        completion_p95_s: Option<f64>,
+        /// The same for 99 %.
+        completion_p99_s: Option<f64>,
+    }
+
+    /// One object of a flow whose traffic consists of many: a session of a web page, one of the
+    /// transfers of `arrivals`, a request and its response, a connection of programs. In the order in
+    /// which they end; those that the end of the experiment cuts short come last. Those that did not
+    /// begin have no row.
+    "transfers" TransferRow {
+        /// The run.
+        run: Label,
+        /// The flow's name.
+        flow: Label,
+        /// Which of the flow's transfers, in the order in which they were to begin, from 1.
+        transfer: u64,
+        /// The label to group by: of a session, its class.
+        class: Label,
+        /// Which of the flow's connections carried it, from 1.
+        connection: u64,
+        /// When it began, in seconds after the start of the experiment.
+        start_s: f64,
+        /// When its last byte arrived or it broke, else the end of the experiment.
+        end_s: f64,
+        /// Bytes that reached the application; of requests, those of the response.
+        bytes: u64,
+        /// Those bytes over the time from start to end, in Mbit/s; nothing if it never connected.
+        goodput_mbit_s: Option<f64>,
+        /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive. A
+        /// connection of programs lasts until it is closed.
+        completion_s: Option<f64>,
+        /// `completed` (all of it arrived), `unfinished` (the experiment ended first), `running` (a
+        /// connection of programs that was open at the end), or the error that ended it.
+        outcome: Label,
+        /// Segments with data that were sent, repeated ones included; nothing where transfers share a
+        /// connection and these cannot be told apart.
+        sent_segments: Option<u64>,
+        /// Segments with data that were sent again.
+        retransmitted_segments: Option<u64>,
+        /// Times the retransmission timer ran out after the handshake.
+        timeouts: Option<u64>,
+        /// Times the window was made smaller for congestion.
+        loss_episodes: Option<u64>,
+        /// Least RTT in milliseconds.
         rtt_min_ms: Option<f64>,
         /// Mean of the RTT samples in milliseconds.
         rtt_mean_ms: Option<f64>,
@@ -161,5 +248,37 @@ rows! {
         /// Why: `QUEUE_FULL` (no room in the queue), `QDISC_DROP` (the queue's discipline dropped it),
         /// `LOST_ON_THE_WIRE`, or the kernel's own reason.
         reason: Label,
+    }
+
+    /// One packet at one point of its way, where `record.packets` asks for it.
+    "packets" PacketRow {
+        /// The run.
+        run: Label,
+        /// When, in seconds after the start of the experiment.
+        time_s: f64,
+        /// The direction of a link: `left>right`.
+        link: Label,
+        /// Where there: `enter` (it comes to the queue), `leave` (its transmission begins), `arrive` (it
+        /// is at the other end), `drop` (it was dropped or lost: see `drops`). Missing on `linux`: all
+        /// but `leave`.
+        point: Label,
+        /// The flow, if it is one.
+        flow: Option<Label>,
+        /// What it carries: `tcp`, `udp`, `icmp`.
+        transport: Label,
+        /// The sequence number of TCP as it stands in the header.
+        seq: Option<u64>,
+        /// The acknowledgment number, if the header has one.
+        ack: Option<u64>,
+        /// The window as it stands in the header of TCP: not scaled.
+        window: Option<u64>,
+        /// The flags of TCP: `SYN ACK`.
+        flags: Option<Label>,
+        /// The ECN field, if it is not zero: `ECT(0)`, `ECT(1)` or `CE`.
+        ecn: Option<Label>,
+        /// Bytes of data.
+        payload_bytes: u64,
+        /// The packet's size.
+        bytes: u64,
     }
 }

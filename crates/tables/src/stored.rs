@@ -1,7 +1,7 @@
 //! Tables from columns that were stored.
 
-use crate::Tables;
 use crate::table::{Kind, Row, Table, Values};
+use crate::{Change, Tables};
 
 /// A column as it was stored.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,15 +41,22 @@ impl Tables {
     /// A table or a column is missing or of another kind, or there is one too many.
     pub fn restore(mut stored: Vec<(String, Columns)>) -> Result<Self, String> {
         let mut tables = Self::default();
-        restore(&mut tables.runs, &mut stored)?;
-        restore(&mut tables.flows, &mut stored)?;
-        restore(&mut tables.samples, &mut stored)?;
-        restore(&mut tables.links, &mut stored)?;
-        restore(&mut tables.drops, &mut stored)?;
+        tables.each_mut(&mut Restored(&mut stored))?;
         match stored.first() {
             Some((name, _)) => Err(format!("there is no table `{name}`")),
             None => Ok(tables),
         }
+    }
+}
+
+/// Fills tables with what was stored.
+struct Restored<'a>(&'a mut Vec<(String, Columns)>);
+
+impl Change for Restored<'_> {
+    type Error = String;
+
+    fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), String> {
+        restore(table, self.0)
     }
 }
 
@@ -102,7 +109,8 @@ fn values<R: Row>(table: &mut Table<R>, column: StoredColumn) -> Values {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Run;
+    use crate::{Look, Run};
+    use std::convert::Infallible;
 
     /// The columns of a table as they are stored.
     fn columns<R: Row>(table: &Table<R>) -> (String, Columns) {
@@ -143,13 +151,17 @@ mod tests {
     }
 
     fn stored(tables: &Tables) -> Vec<(String, Columns)> {
-        vec![
-            columns(&tables.runs),
-            columns(&tables.flows),
-            columns(&tables.samples),
-            columns(&tables.links),
-            columns(&tables.drops),
-        ]
+        struct All(Vec<(String, Columns)>);
+        impl Look for All {
+            type Error = Infallible;
+            fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
+                self.0.push(columns(table));
+                Ok(())
+            }
+        }
+        let mut all = All(Vec::new());
+        let Ok(()) = tables.each(&mut all);
+        all.0
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Tables as columns.
 
+use crate::spilled::{PART, Spilled};
 use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -51,7 +52,7 @@ pub enum Values {
 }
 
 /// A row of a table, which declares the columns.
-pub trait Row {
+pub trait Row: Clone + 'static {
     /// The table's name.
     const TABLE: &'static str;
     /// The columns, in order.
@@ -61,13 +62,18 @@ pub trait Row {
 }
 
 /// A table: the columns of its rows, and further ones that only this run has.
+///
+/// Of a table that is [kept short](Table::keep_short), what is in memory is its last rows: look at such
+/// ones [part by part](Table::parts).
 #[derive(Clone, Debug)]
 pub struct Table<R> {
     columns: Vec<Values>,
     extra: Vec<(String, Values)>,
     labels: Vec<String>,
     known: BTreeMap<String, Label>,
+    /// Those in memory.
     rows: usize,
+    spilled: Option<Spilled>,
     row: PhantomData<fn(R)>,
 }
 
@@ -80,6 +86,7 @@ impl<R: Row> Default for Table<R> {
             labels: Vec::new(),
             known: BTreeMap::new(),
             rows: 0,
+            spilled: None,
             row: PhantomData,
         }
     }
@@ -138,12 +145,52 @@ impl<R: Row> Table<R> {
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.rows
+        self.spilled.as_ref().map_or(0, Spilled::parts) * PART + self.rows
     }
 
     /// Whether there is no row.
     pub fn is_empty(&self) -> bool {
-        self.rows == 0
+        self.len() == 0
+    }
+
+    /// Moves rows into a file when there are many. Where that cannot be done, they stay in memory.
+    pub fn keep_short(&mut self) {
+        if self.rows != PART || !self.extra.is_empty() {
+            return;
+        }
+        if self.spilled.is_none() {
+            self.spilled = Spilled::create(R::COLUMNS).ok();
+        }
+        if self.spilled.as_mut().is_some_and(|spilled| spilled.add(&self.columns).is_ok()) {
+            self.columns.iter_mut().for_each(Values::clear);
+            self.rows = 0;
+        }
+    }
+
+    /// The table in parts that fit into memory, in order; mostly there is one.
+    pub fn parts(&self) -> impl Iterator<Item = Cow<'_, Self>> {
+        (0..self.number_of_parts()).map(|number| self.part(number))
+    }
+
+    /// How many parts there are, at least one.
+    pub fn number_of_parts(&self) -> usize {
+        let number = self.spilled.as_ref().map_or(0, Spilled::parts);
+        number + usize::from(self.rows > 0 || number == 0)
+    }
+
+    /// One of the parts.
+    ///
+    /// # Panics
+    /// What was written to a file cannot be read back.
+    pub fn part(&self, number: usize) -> Cow<'_, Self> {
+        let Some(spilled) = &self.spilled else { return Cow::Borrowed(self) };
+        if number == spilled.parts() {
+            return Cow::Owned(Self { spilled: None, ..self.clone() });
+        }
+        let columns = spilled.read(number, R::COLUMNS);
+        let columns = columns.expect("what was written to a file can be read");
+        let labels = self.labels.clone();
+        Cow::Owned(Self { columns, labels, rows: PART, ..Self::default() })
     }
 
     /// The columns by name, each as long as the table.
@@ -216,39 +263,73 @@ impl<R: Row> Table<R> {
         (self.rows, self.columns, self.extra) = (rows, declared, extra);
     }
 
-    /// Texts count by their first place in the table: not by when they became known, which stored tables
-    /// do not tell.
+    /// Each column has a hash of its own, so that one part can follow another. Texts count by their first
+    /// place in the column: not by when they became known, which stored tables do not tell.
     pub(crate) fn add_to(&self, hash: &mut Sha256) {
         hash.update(R::TABLE);
-        hash.update((self.rows as u64).to_le_bytes());
-        let mut numbers = vec![u32::MAX; self.labels.len()];
-        let mut texts = Vec::new();
-        for (name, values) in self.columns() {
-            hash.update(name);
-            match &*values {
-                Values::Text(labels) => {
-                    for &label in labels.iter().filter(|label| **label != u32::MAX) {
-                        if numbers[label as usize] == u32::MAX {
-                            numbers[label as usize] = texts.len() as u32;
-                            texts.push(&self.labels[label as usize]);
-                        }
-                    }
-                    let number = |label: u32| numbers.get(label as usize).copied();
-                    add(hash, labels, |label| {
-                        u64::from(number(label).unwrap_or(u32::MAX)).to_le_bytes()
-                    });
+        hash.update((self.len() as u64).to_le_bytes());
+        let mut hashes: Vec<(String, ColumnHash)> = Vec::new();
+        for part in self.parts() {
+            for (place, (name, values)) in part.columns().enumerate() {
+                if hashes.len() == place {
+                    hashes.push((name.into(), ColumnHash::new()));
                 }
-                Values::Integer(values) => add(hash, values, i64::to_le_bytes),
-                // There is one way to say nothing.
-                Values::Number(values) => add(hash, values, |value| {
-                    if value.is_nan() { f64::NAN.to_le_bytes() } else { value.to_le_bytes() }
-                }),
+                hashes[place].1.add(&values);
             }
         }
-        for text in texts {
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
+        for (name, column) in hashes {
+            hash.update(name);
+            hash.update(column.finish(&self.labels));
         }
+    }
+}
+
+/// The hash of a column, part by part.
+struct ColumnHash {
+    hash: Sha256,
+    /// By label, the place of its text in `texts`, or `u32::MAX`.
+    places: Vec<u32>,
+    texts: Vec<u32>,
+}
+
+impl ColumnHash {
+    fn new() -> Self {
+        Self { hash: Sha256::new(), places: Vec::new(), texts: Vec::new() }
+    }
+
+    fn add(&mut self, values: &Values) {
+        let Self { hash, places, texts } = self;
+        match values {
+            Values::Text(labels) => {
+                for &label in labels.iter().filter(|label| **label != u32::MAX) {
+                    let label = label as usize;
+                    if places.len() <= label {
+                        places.resize(label + 1, u32::MAX);
+                    }
+                    if places[label] == u32::MAX {
+                        places[label] = texts.len() as u32;
+                        texts.push(label as u32);
+                    }
+                }
+                let place = |label: u32| places.get(label as usize).copied();
+                add(hash, labels, |label| {
+                    u64::from(place(label).unwrap_or(u32::MAX)).to_le_bytes()
+                });
+            }
+            Values::Integer(values) => add(hash, values, i64::to_le_bytes),
+            // There is one way to say nothing.
+            Values::Number(values) => add(hash, values, |value| {
+                if value.is_nan() { f64::NAN.to_le_bytes() } else { value.to_le_bytes() }
+            }),
+        }
+    }
+
+    fn finish(mut self, labels: &[String]) -> impl AsRef<[u8]> {
+        for text in self.texts.iter().map(|label| &labels[*label as usize]) {
+            self.hash.update((text.len() as u64).to_le_bytes());
+            self.hash.update(text);
+        }
+        self.hash.finalize()
     }
 }
 
@@ -276,6 +357,14 @@ impl Values {
             Self::Text(values) => values.reserve_exact(rows),
             Self::Integer(values) => values.reserve_exact(rows),
             Self::Number(values) => values.reserve_exact(rows),
+        }
+    }
+
+    fn clear(&mut self) {
+        match self {
+            Self::Text(values) => values.clear(),
+            Self::Integer(values) => values.clear(),
+            Self::Number(values) => values.clear(),
         }
     }
 
@@ -418,6 +507,41 @@ mod tests {
         let Values::Number(values) = &*values else { panic!("{values:?}") };
         assert_eq!(name, "cubic_k");
         assert_eq!(values.iter().map(number).collect::<Vec<_>>(), [None, Some(4.5), None, None]);
+    }
+
+    #[test]
+    fn a_long_table_is_in_a_file_and_the_same() {
+        let (mut short, mut whole) = (Table::default(), Table::default());
+        for number in 0..2 * PART as u64 + 3 {
+            for table in [&mut short, &mut whole] {
+                let row = row(table, ["a", "b", "c"][(number >> 16) as usize], number);
+                table.push(row);
+            }
+            short.keep_short();
+        }
+        assert_eq!((short.len(), short.rows), (2 * PART + 3, 3));
+        let digest = |table: &Table<SampleRow>| {
+            let mut hash = Sha256::new();
+            table.add_to(&mut hash);
+            hash.finalize()
+        };
+        assert_eq!(digest(&short), digest(&whole));
+        let parts: Vec<_> = short.parts().collect();
+        assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [PART, PART, 3]);
+        let of = |name| parts.iter().flat_map(|part| part.integers(name).unwrap()).collect();
+        assert_eq!(Some(of("cwnd_segments")), whole.integers("cwnd_segments"));
+        assert_eq!(Some(of("ssthresh_segments")), whole.integers("ssthresh_segments"));
+        assert_eq!(parts[1].texts("flow").unwrap()[0], Some("b"));
+        assert_eq!(parts[0].numbers("srtt_ms").unwrap()[7], Some(40.0));
+        // A copy shares the file: what comes then stays in memory.
+        let copy = short.clone();
+        for number in 0..PART as u64 {
+            let row = row(&mut short, "d", number);
+            short.push(row);
+            short.keep_short();
+        }
+        assert_eq!((short.len(), copy.len()), (3 * PART + 3, 2 * PART + 3));
+        assert_eq!(digest(&copy), digest(&whole));
     }
 
     #[test]

@@ -159,6 +159,14 @@ impl Acks {
         }
     }
 
+    /// Data left.
+    #[inline]
+    pub fn on_data_sent(&mut self, now: Time) {
+        if let Some(linux) = &mut self.linux {
+            linux.on_data_sent(now);
+        }
+    }
+
     /// When an ACK must have left.
     #[inline]
     pub fn due(&self) -> Time {

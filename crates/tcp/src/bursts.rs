@@ -176,6 +176,7 @@ impl Sender {
             Box::new(SendBuffer::new(settings, cwnd, windows, self.agreed_mss))
         });
         (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
+        buffer.is_copied = self.copies;
         // Unless the ACK that may have made room found nothing that could leave.
         buffer.tell_room_after_ack(cwnd, has_window, unsent);
         buffer.poll(unsent);

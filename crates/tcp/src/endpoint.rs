@@ -217,6 +217,12 @@ impl Endpoint {
         taken
     }
 
+    /// The application writes from its own memory: a call for so many bytes, or for the rest of them.
+    pub fn write_copied(&mut self, bytes: u64) -> u64 {
+        self.send.copies = true;
+        self.write_ahead(bytes, None)
+    }
+
     /// The application writes next without having been told that there is room.
     pub fn try_to_write(&mut self) {
         if let Some(buffer) = &mut self.send.buffer {
@@ -586,7 +592,7 @@ impl Endpoint {
         if !data.again && data.payload > 0 {
             flags = flags.with(self.marks.of_new_data(&mut self.send.owes_cwr));
         }
-        if data.push {
+        if data.push && data.payload > 0 {
             flags = flags.with(Flags::PUSH);
         }
         if data.fin {
@@ -624,6 +630,9 @@ impl Endpoint {
         }
         self.last_ack_sent = self.receive.next;
         self.acks.on_sent();
+        if payload > 0 {
+            self.acks.on_data_sent(now);
+        }
         self.marks.on_sent();
         segment
     }

@@ -75,8 +75,12 @@ impl Endpoint {
         if self.marks.on_packet(segment) {
             self.acks.hurry();
         }
+        let is_pure = self.state == State::Established && segment.payload == 0;
         if self.take_ack(now, segment, start) {
             self.take_data(now, segment, start);
+        }
+        if is_pure {
+            self.receive.pass_echo(segment);
         }
     }
 
@@ -136,7 +140,7 @@ impl Endpoint {
                     // `tcp_sequence` lets it pass: its data alone is of no use.
                     self.note_timestamp(now, segment, start);
                     self.take_ack(now, segment, start);
-                    let echoed = self.echoed(now, segment);
+                    let echoed = self.first_echoed(now, segment);
                     self.receive.time_by_echo(now, echoed, segment.payload.into());
                 }
             }
@@ -201,6 +205,12 @@ impl Endpoint {
         let echo = segment.timestamps().filter(|_| self.has_timestamps)?.echo;
         let ago = (clock(now) as u32).wrapping_sub(echo.wrapping_sub(1));
         clock(now).checked_sub(u64::from(ago)).filter(|_| echo != 0)
+    }
+
+    /// The same, of a segment with data, unless an ACK without any has answered that segment before: its
+    /// round trip is not that of data (`tcp_rcv_rtt_measure_ts`).
+    fn first_echoed(&self, now: Time, segment: &Segment) -> Option<u64> {
+        self.echoed(now, segment).filter(|_| !self.receive.has_passed(segment))
     }
 
     /// Takes data and FIN.
@@ -279,7 +289,7 @@ impl Endpoint {
         let payload = u64::from(segment.payload);
         let end = start + payload;
         let in_order = start <= next && end > next;
-        let echoed = self.echoed(now, segment);
+        let echoed = self.first_echoed(now, segment);
         let may_grow = !self.is_pressed();
         let window_end = end + self.receive.offered(self.last_ack_sent);
         let has_sack = self.send.sack;

@@ -75,7 +75,7 @@ pub use fast_open::Known;
 pub use memory::{GUARANTEED, Shortage};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER,
-    TIMESTAMPS_OPTION, Timestamps,
+    TIMESTAMPS_OPTION, Timestamps, TooLarge,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;

@@ -8,7 +8,7 @@
 use crate::endpoint::{Endpoint, State};
 use crate::output::Data;
 use crate::recovery::Phase;
-use crate::segment::{IP_HEADER, Segment, TCP_HEADER};
+use crate::segment::{IP_HEADER, TCP_HEADER, TooLarge};
 use crate::sender::Sender;
 use crate::settings::{MtuProbing, Settings};
 use std::ops::Range;
@@ -246,8 +246,8 @@ impl Endpoint {
 
     /// A router has no room for a packet that it says this of, and dropped it. Returns the size it names,
     /// if the notice can be meant (RFC 5927 §4.1).
-    pub fn on_too_large(&mut self, now: Time, notice: &Segment) -> Option<u16> {
-        let (seq, mtu) = notice.too_large()?;
+    pub fn on_too_large(&mut self, now: Time, notice: &TooLarge) -> Option<u16> {
+        let TooLarge { seq, mtu, .. } = *notice;
         let is_open = !matches!(self.state, State::Closed | State::Listen);
         let place = self.send.origin.offset(seq, self.send.una).filter(|_| is_open)?;
         if !(self.send.una..=self.send.nxt).contains(&place) {

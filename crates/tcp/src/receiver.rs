@@ -53,6 +53,8 @@ pub(crate) struct Receiver {
     out_of_order: RangeSet,
     /// A byte of each block reported, the most recent first (RFC 2018 §4).
     recent: [u64; 4],
+    /// What the last ACK without data echoed (`rcv_rtt_last_tsecr`).
+    passed_echo: u32,
     /// What came twice is reported (RFC 2883).
     reports_duplicates: bool,
     /// What came twice and has not been reported.
@@ -90,6 +92,7 @@ impl Receiver {
             fin: None,
             out_of_order: RangeSet::default(),
             recent: [0; 4],
+            passed_echo: 0,
             reports_duplicates: settings.dsack,
             duplicate: None,
             linux: None,
@@ -110,6 +113,19 @@ impl Receiver {
         if self.begins_as_linux.is_some() {
             self.edge = 1 + Linux::new(settings, segment, self.largest()).first_window();
         }
+    }
+
+    /// An ACK without data came.
+    #[inline]
+    pub fn pass_echo(&mut self, segment: &Segment) {
+        if let Some(timestamps) = segment.timestamps() {
+            self.passed_echo = timestamps.echo;
+        }
+    }
+
+    /// Whether what a segment echoes was echoed by the last ACK without data.
+    pub fn has_passed(&self, segment: &Segment) -> bool {
+        segment.timestamps().is_some_and(|timestamps| timestamps.echo == self.passed_echo)
     }
 
     /// The greatest window that can be offered.
@@ -406,7 +422,13 @@ impl Receiver {
             self.edge = expected + bytes;
             return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, is_short);
         }
-        if self.begins_as_linux.is_none() && self.opening() >= self.mss.min(self.buffer / 2) {
+        if self.begins_as_linux.is_some() {
+            // Before there was data, too: in whole units of the scale, rounded up.
+            let bytes = now.next_multiple_of(1 << scale);
+            self.edge = expected + bytes;
+            return ((bytes >> scale).min(u64::from(u16::MAX)) as u16, false);
+        }
+        if self.opening() >= self.mss.min(self.buffer / 2) {
             self.edge += self.opening();
         }
         ((self.window() >> scale).min(u64::from(u16::MAX)) as u16, false)

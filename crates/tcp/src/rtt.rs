@@ -21,7 +21,7 @@ pub(crate) struct Rtt {
     pub min: Duration,
     pub max: Duration,
     /// In nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
-    sum_nanos: u64,
+    pub sum_nanos: u64,
     pub count: u64,
 }
 
@@ -132,6 +132,12 @@ impl Rtt {
         let rto = u64::from(self.srtt_eighths >> 3) + u64::from(deviation.rttvar);
         // In whole ticks.
         Duration::from_millis(rto.div_ceil(1000))
+    }
+
+    /// Forgets what is reported of the connection so far.
+    pub fn begin_report(&mut self) {
+        (self.min, self.max) = (Duration::MAX, Duration::ZERO);
+        (self.sum_nanos, self.count) = (0, 0);
     }
 
     /// Counts an RTT in what is reported of the connection.

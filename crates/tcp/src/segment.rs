@@ -56,8 +56,6 @@ impl Flags {
     const COOKIE_REQUEST: Self = Self(16_384);
     /// A cookie is present. It lies where a segment after the handshake has its SACK blocks.
     const COOKIE: Self = Self(32_768);
-    /// It is none, but what a router says of one. No segment asks for a cookie and has one.
-    const TOO_LARGE: Self = Self(16_384 | 32_768);
     /// The timestamps option is present.
     const TIMESTAMPS: Self = Self(16);
     /// The SACK-permitted option is present.
@@ -111,6 +109,36 @@ pub enum FastOpenOption {
     Cookie(Cookie),
 }
 
+/// How many SACK blocks a segment has. Not a number: the values that it cannot take leave room for what
+/// else a packet may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum SackCount {
+    None,
+    One,
+    Two,
+    Three,
+    Four,
+}
+
+impl SackCount {
+    #[inline]
+    fn of(blocks: usize) -> Self {
+        [Self::None, Self::One, Self::Two, Self::Three, Self::Four][blocks]
+    }
+}
+
+/// An ICMP message of a router: a segment was larger than the next link takes (RFC 792, RFC 1191 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLarge {
+    /// The sequence number of the segment.
+    pub seq: SeqNumber,
+    /// The largest packet that the link takes.
+    pub mtu: u16,
+    /// Bytes of the whole message.
+    pub wire_bytes: u16,
+}
+
 /// Blocks of data received out of order: each from its first byte to the byte behind its last.
 pub type SackBlock = (SeqNumber, SeqNumber);
 
@@ -130,7 +158,7 @@ pub struct Segment {
     mss: u16,
     /// The flags.
     pub flags: Flags,
-    sack_count: u8,
+    sack_count: SackCount,
     window_scale: u8,
     header: u8,
 }
@@ -148,7 +176,7 @@ impl Segment {
             window: 0,
             mss: 0,
             flags,
-            sack_count: 0,
+            sack_count: SackCount::None,
             window_scale: 0,
             header: (IP_HEADER + TCP_HEADER) as u8,
         }
@@ -225,32 +253,28 @@ impl Segment {
     #[must_use]
     pub fn with_sack(mut self, blocks: impl IntoIterator<Item = SackBlock>) -> Self {
         let room = if self.flags.has(Flags::TIMESTAMPS) { 3 } else { 4 };
-        for block in blocks.into_iter().take(room) {
-            self.sack[usize::from(self.sack_count)] = block;
-            self.sack_count += 1;
+        let mut count = 0;
+        for (place, block) in self.sack.iter_mut().zip(blocks.into_iter().take(room)) {
+            *place = block;
+            count += 1;
         }
-        if self.sack_count > 0 {
-            self.header += 4 + 8 * self.sack_count;
+        if count > 0 {
+            self.sack_count = SackCount::of(count);
+            self.header += 4 + 8 * count as u8;
         }
         self
     }
 
-    /// What a router says of this one: packets may have `mtu` bytes (RFC 792, RFC 1191 §4). It quotes as
-    /// much of it as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which takes `room` bytes
-    /// (`icmp_send`).
+    /// The message of a router that has no room for this one: packets may have `mtu` bytes. It quotes as
+    /// much of the segment as fits 576 bytes (RFC 1812 §4.3.2.3) and the way back, which takes `room`
+    /// bytes (`icmp_send`).
     #[must_use]
-    pub fn notice(&self, mtu: u16, room: u16) -> Self {
+    pub fn too_large(&self, mtu: u16, room: u16) -> TooLarge {
         let header = IP_HEADER + ICMP_HEADER;
         let most = LARGEST_NOTICE.min(room.into());
         let quoted = self.wire_bytes().min(most.saturating_sub(header));
-        let payload = (header + quoted).saturating_sub(IP_HEADER + TCP_HEADER) as u16;
-        Self { mss: mtu, payload, ..Self::new(Flags::TOO_LARGE, self.seq, self.ack) }
-    }
-
-    /// If it is such a notice: the packet that was too large, and the size that is not.
-    #[inline]
-    pub fn too_large(&self) -> Option<(SeqNumber, u16)> {
-        self.flags.has(Flags::TOO_LARGE).then_some((self.seq, self.mss))
+        // No link has an MTU below 68 bytes.
+        TooLarge { seq: self.seq, mtu, wire_bytes: (header + quoted) as u16 }
     }
 
     /// The timestamps, if present.
@@ -262,7 +286,7 @@ impl Segment {
     /// The SACK blocks, the most recent first.
     #[inline]
     pub fn sack(&self) -> &[SackBlock] {
-        &self.sack[..usize::from(self.sack_count)]
+        &self.sack[..self.sack_count as usize]
     }
 
     /// What the SYN offers.
@@ -337,11 +361,9 @@ mod tests {
         for (payload, room, bytes) in
             [(1460, 1500, 576), (100, 1500, 20 + 8 + 140), (1460, 552, 552), (100, 68, 68)]
         {
-            let notice = bare().with_payload(payload).notice(1400, room);
-            assert_eq!(notice.too_large(), Some((SeqNumber(1), 1400)));
-            assert_eq!(notice.wire_bytes(), bytes);
+            let notice = bare().with_payload(payload).too_large(1400, room);
+            assert_eq!(notice, TooLarge { seq: SeqNumber(1), mtu: 1400, wire_bytes: bytes });
         }
-        assert_eq!(bare().too_large(), None);
     }
 
     #[test]

@@ -100,6 +100,9 @@ pub(crate) struct SendBuffer {
     is_filled: bool,
     pub push: Push,
     pub small: Small,
+    /// The application writes from its own memory: packets have as many pages as they need, and a call
+    /// is one chunk.
+    pub is_copied: bool,
 }
 
 /// What limits packets as they are written.
@@ -141,6 +144,7 @@ impl SendBuffer {
             is_filled: false,
             push: Push::Pending,
             small: Small::Alone,
+            is_copied: false,
         };
         buffer.expect_reordering(settings.dup_thresh);
         buffer.expand(cwnd);
@@ -204,7 +208,7 @@ impl SendBuffer {
         while taken < bytes && !self.sleeps {
             let left = self.unsent.back().map_or(0, |tail| self.packet.saturating_sub(tail.bytes));
             let mut room = left;
-            if room > 0 {
+            if room > 0 && !self.is_copied {
                 room = room.min(self.page_room());
                 if room == 0 {
                     // No page more fits into the packet (`skb_splice_from_iter`).
@@ -228,7 +232,8 @@ impl SendBuffer {
                 self.used += OVERHEAD;
                 continue;
             }
-            let chunk_end = pages::start(self.chunk) + CHUNK;
+            let chunk_end =
+                if self.is_copied { u64::MAX } else { pages::start(self.chunk) + CHUNK };
             let copied = room.min(bytes - taken).min(chunk_end - self.end);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
@@ -262,6 +267,10 @@ impl SendBuffer {
                 self.push = Push::One;
                 break;
             }
+        }
+        if taken == bytes {
+            // The next call begins a chunk of its own.
+            self.chunk = self.end;
         }
         self.is_filled &= taken == 0;
         self.is_in_call =

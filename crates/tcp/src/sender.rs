@@ -149,6 +149,8 @@ pub(crate) struct Sender {
     pub steering: Option<Box<Steering>>,
     /// The controller's last decision; before there is one, the initial window.
     pub control: Control,
+    /// The application writes from its own memory, not from a file.
+    pub copies: bool,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
     /// What is known of the path's size, if it is not what both ends say.
@@ -193,6 +195,7 @@ impl Sender {
                 prr: false,
                 least_burst: None,
             },
+            copies: false,
             buffer: None,
             path: None,
             overrides_silly_window: false,

@@ -29,6 +29,10 @@ pub struct Snapshot {
 /// RTT samples of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttSummary {
+    /// How many.
+    pub count: u64,
+    /// Their sum in nanoseconds.
+    pub sum_nanos: u64,
     /// The least.
     pub min: Duration,
     /// Their mean.
@@ -46,7 +50,18 @@ impl Endpoint {
     /// The RTTs sampled, if any were.
     pub fn rtt(&self) -> Option<RttSummary> {
         let rtt = &self.send.rtt;
-        (rtt.count > 0).then(|| RttSummary { min: rtt.min, mean: rtt.mean(), max: rtt.max })
+        (rtt.count > 0).then(|| RttSummary {
+            min: rtt.min,
+            mean: rtt.mean(),
+            max: rtt.max,
+            count: rtt.count,
+            sum_nanos: rtt.sum_nanos,
+        })
+    }
+
+    /// Sums up RTTs anew: those of what the application sends from now on.
+    pub fn begin_rtts(&mut self) {
+        self.send.rtt.begin_report();
     }
 
     /// Whether the peer has answered the SYN.

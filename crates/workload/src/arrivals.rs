@@ -1,8 +1,9 @@
-//! Transfers that begin at random: a Poisson process.
+//! Transfers that begin one after another: at random, at fixed times, or whenever a user is ready.
 
 use crate::sizes::Sampler;
 use tcplab_engine::Random;
-use tcplab_model::schema::Arrivals;
+use tcplab_model::schema::{ArrivalsPlan, Begin};
+use tcplab_pace::{exponential, nearest_nanosecond};
 use tcplab_units::Duration;
 
 /// One transfer.
@@ -14,31 +15,47 @@ pub struct Transfer {
     pub size: u64,
 }
 
-/// The transfers of a flow in their order, drawn as they are asked for. They end with the number that
-/// the experiment gives, if it gives one.
+/// The transfers of a flow in their order, drawn as they are asked for, where their times do not depend on
+/// the network. They end with the number that the experiment gives, if it gives one.
 #[derive(Clone, Debug)]
 pub struct Transfers<'a> {
-    /// Gaps are exponential with this mean.
-    mean_gap_s: f64,
+    gaps: Gaps,
     left: Option<u64>,
     sampler: Sampler<'a>,
-    last: Duration,
-    /// Times and sizes have generators of their own: other sizes come at the same times.
-    gaps: Random,
+    /// The time of the next one if gaps are fixed, else of the last.
+    time: Duration,
     sizes: Random,
 }
 
+#[derive(Clone, Debug)]
+enum Gaps {
+    /// Times and sizes have generators of their own: other sizes come at the same times.
+    Exponential {
+        mean_s: f64,
+        random: Random,
+    },
+    Fixed(Duration),
+}
+
 impl<'a> Transfers<'a> {
-    /// The transfers of the flow called `name` in a run with this seed.
-    pub fn new(arrivals: &'a Arrivals, seed: u64, name: &str) -> Self {
-        Self {
-            mean_gap_s: 1.0 / arrivals.per_second,
+    /// The transfers of the flow called `name` in a run with this seed; nothing for a closed loop, whose
+    /// users each have a [`User`].
+    pub fn new(arrivals: &'a ArrivalsPlan, seed: u64, name: &str) -> Option<Self> {
+        let gaps = match arrivals.begin {
+            Begin::Poisson { per_second } => Gaps::Exponential {
+                mean_s: 1.0 / per_second,
+                random: Random::new(seed, &format!("arrivals {name}")),
+            },
+            Begin::Fixed { every } => Gaps::Fixed(every),
+            Begin::Closed { .. } => return None,
+        };
+        Some(Self {
+            gaps,
             left: arrivals.transfers,
             sampler: Sampler::new(&arrivals.sizes),
-            last: Duration::ZERO,
-            gaps: Random::new(seed, &format!("arrivals {name}")),
+            time: Duration::ZERO,
             sizes: Random::new(seed, &format!("sizes {name}")),
-        }
+        })
     }
 }
 
@@ -49,10 +66,46 @@ impl Iterator for Transfers<'_> {
         if let Some(left) = &mut self.left {
             *left = left.checked_sub(1)?;
         }
-        let gap_s = -libm::log(self.gaps.unit()) * self.mean_gap_s;
-        let picos = Duration::from_secs_f64(gap_s).as_picos();
-        self.last = Duration::from_picos(self.last.as_picos().saturating_add(picos));
-        Some(Transfer { after: self.last, size: self.sampler.draw(&mut self.sizes) })
+        let later = |gap: Duration| {
+            Duration::from_picos(self.time.as_picos().saturating_add(gap.as_picos()))
+        };
+        let after = match &mut self.gaps {
+            Gaps::Exponential { mean_s, random } => {
+                self.time = later(exponential(random, *mean_s));
+                self.time
+            }
+            Gaps::Fixed(every) => {
+                let next = later(*every);
+                std::mem::replace(&mut self.time, next)
+            }
+        };
+        let size = self.sampler.draw(&mut self.sizes);
+        Some(Transfer { after: nearest_nanosecond(after), size })
+    }
+}
+
+/// The sizes of the transfers of one user of a closed loop, drawn as they are asked for. Each user has a
+/// generator of its own: how fast others are changes nothing. They do not end; how many there are in all
+/// is for the backend to count ([`ArrivalsPlan::transfers`]).
+#[derive(Clone, Debug)]
+pub struct User<'a> {
+    sampler: Sampler<'a>,
+    sizes: Random,
+}
+
+impl<'a> User<'a> {
+    /// The user of this number, from 0, of the flow called `name` in a run with this seed.
+    pub fn new(arrivals: &'a ArrivalsPlan, seed: u64, name: &str, user: u64) -> Self {
+        let sizes = Random::new(seed, &format!("sizes {name} user {user}"));
+        Self { sampler: Sampler::new(&arrivals.sizes), sizes }
+    }
+}
+
+impl Iterator for User<'_> {
+    type Item = u64;
+
+    fn next(&mut self) -> Option<u64> {
+        Some(self.sampler.draw(&mut self.sizes))
     }
 }
 
@@ -62,13 +115,18 @@ mod tests {
     use tcplab_model::schema::{Fixed, Sizes, Zipf};
     use tcplab_units::Bytes;
 
-    fn arrivals(per_second: f64, transfers: Option<u64>) -> Arrivals {
+    fn arrivals(per_second: f64, transfers: Option<u64>) -> ArrivalsPlan {
         let sizes = Sizes::Fixed(Fixed { size: Bytes(20_000) });
-        Arrivals { per_second, sizes, transfers }
+        ArrivalsPlan { begin: Begin::Poisson { per_second }, sizes, transfers, offered: None }
     }
 
-    fn times(arrivals: &Arrivals, seed: u64) -> Vec<f64> {
-        Transfers::new(arrivals, seed, "a").take(100_000).map(|it| it.after.as_secs_f64()).collect()
+    fn zipf() -> Sizes {
+        Sizes::Zipf(Zipf { exponent: 1.5, unit: Bytes(1000), max: Bytes(1_000_000) })
+    }
+
+    fn times(arrivals: &ArrivalsPlan, seed: u64) -> Vec<f64> {
+        let transfers = Transfers::new(arrivals, seed, "a").unwrap().take(100_000);
+        transfers.map(|it| it.after.as_secs_f64()).collect()
     }
 
     #[test]
@@ -87,8 +145,24 @@ mod tests {
     }
 
     #[test]
+    fn fixed_gaps_begin_at_once() {
+        let every = Duration::from_millis(10);
+        let fixed = ArrivalsPlan { begin: Begin::Fixed { every }, ..arrivals(1.0, Some(4)) };
+        let transfers = Transfers::new(&fixed, 1, "a").unwrap();
+        let millis: Vec<_> = transfers.map(|it| it.after.as_picos() / 1_000_000_000).collect();
+        assert_eq!(millis, [0, 10, 20, 30]);
+    }
+
+    #[test]
     fn a_number_of_transfers_ends_them() {
         assert_eq!(times(&arrivals(1.0, Some(7)), 1).len(), 7);
+    }
+
+    #[test]
+    fn times_are_in_whole_nanoseconds() {
+        let transfers = arrivals(1e6, Some(1000));
+        let mut transfers = Transfers::new(&transfers, 1, "a").unwrap();
+        assert!(transfers.all(|it| it.after.as_picos().is_multiple_of(1000)));
     }
 
     #[test]
@@ -96,10 +170,22 @@ mod tests {
         let fixed = arrivals(10.0, Some(100));
         assert_eq!(times(&fixed, 1), times(&fixed, 1));
         assert_ne!(times(&fixed, 1), times(&fixed, 2));
-        let zipf = Zipf { exponent: 1.5, unit: Bytes(1000), max: Bytes(1_000_000) };
-        let zipf = Arrivals { sizes: Sizes::Zipf(zipf), ..fixed.clone() };
+        let zipf = ArrivalsPlan { sizes: zipf(), ..fixed.clone() };
         assert_eq!(times(&fixed, 1), times(&zipf, 1));
-        let first = |name| Transfers::new(&fixed, 1, name).next().unwrap().after;
+        let first = |name| Transfers::new(&fixed, 1, name).unwrap().next().unwrap().after;
         assert_ne!(first("a"), first("b"));
+    }
+
+    #[test]
+    fn users_have_sizes_of_their_own() {
+        let begin = Begin::Closed { users: 2, think: Duration::ZERO };
+        let closed = ArrivalsPlan { begin, sizes: zipf(), ..arrivals(1.0, None) };
+        assert!(Transfers::new(&closed, 1, "a").is_none());
+        let sizes =
+            |seed, name, user| User::new(&closed, seed, name, user).take(50).collect::<Vec<_>>();
+        assert_eq!(sizes(1, "a", 0), sizes(1, "a", 0));
+        assert_ne!(sizes(1, "a", 0), sizes(1, "a", 1));
+        assert_ne!(sizes(1, "a", 0), sizes(2, "a", 0));
+        assert_ne!(sizes(1, "a", 0), sizes(1, "b", 0));
     }
 }

@@ -1,6 +1,6 @@
 //! The sessions of a web page, and how many go on at once. Nothing here is left to chance.
 
-use tcplab_model::schema::{Sessions, Web};
+use tcplab_model::schema::WebPlan;
 
 /// One thing that is loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,51 +9,50 @@ pub struct Session<'a> {
     pub class: &'a str,
     /// Its size in bytes.
     pub size: u64,
+    /// The size of the request for it.
+    pub request: u64,
 }
 
 /// All sessions, class by class, in the order of the file: each is begun in this order, as soon as
 /// there is room for it.
-pub fn sessions(web: &Web) -> impl Iterator<Item = Session<'_>> {
+pub fn sessions(web: &WebPlan) -> impl Iterator<Item = Session<'_>> {
     web.classes.iter().flat_map(|class| {
-        let session = Session { class: &class.name, size: class.size.0 };
+        let (size, request) = (class.size.0, class.request.0);
+        let session = Session { class: &class.name, size, request };
         (0..class.count).map(move |_| session)
     })
 }
 
 /// How many sessions there are.
-pub fn count(web: &Web) -> u64 {
-    web.classes.iter().fold(0, |sum, class| sum.saturating_add(class.count))
-}
-
-/// The most sessions that go on at once.
-pub fn at_once(web: &Web) -> u64 {
-    match web.order {
-        Sessions::Parallel => web.connections.min(count(web)),
-        Sessions::Sequential => 1,
-    }
+pub fn count(web: &WebPlan) -> u64 {
+    web.classes.iter().map(|class| class.count).sum()
 }
 
 /// How many connections are opened in all.
-pub fn connections(web: &Web) -> u64 {
-    if web.persistent { at_once(web) } else { count(web) }
+pub fn connections(web: &WebPlan) -> u64 {
+    if web.persistent { web.at_once } else { count(web) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcplab_model::schema::SessionClass;
-    use tcplab_units::Bytes;
+    use tcplab_model::schema::ClassPlan;
+    use tcplab_units::{Bytes, Duration};
 
-    fn web(order: Sessions, connections: u64, persistent: bool) -> Web {
-        let class =
-            |name: &str, count, size| SessionClass { name: name.into(), count, size: Bytes(size) };
+    fn web(at_once: u64, persistent: bool) -> WebPlan {
+        let class = |name: &str, count, size| ClassPlan {
+            name: name.into(),
+            count,
+            size: Bytes(size),
+            request: Bytes(400),
+        };
         let classes = vec![class("large", 2, 100_000), class("small", 3, 4_000)];
-        Web { classes, order, connections, persistent, request: Bytes(400) }
+        WebPlan { classes, at_once, persistent, server_time: Duration::ZERO }
     }
 
     #[test]
     fn sessions_stand_in_the_order_of_the_file() {
-        let web = web(Sessions::Parallel, 6, true);
+        let web = web(5, true);
         let all: Vec<_> = sessions(&web).map(|session| (session.class, session.size)).collect();
         let [large, small] = [("large", 100_000), ("small", 4_000)];
         assert_eq!(all, [large, large, small, small, small]);
@@ -61,20 +60,12 @@ mod tests {
     }
 
     #[test]
-    fn connections_follow_from_order_and_persistence() {
-        for (order, most, persistent, together, opened) in [
-            (Sessions::Parallel, 6, true, 5, 5),
-            (Sessions::Parallel, 2, true, 2, 2),
-            (Sessions::Parallel, 2, false, 2, 5),
-            (Sessions::Sequential, 6, true, 1, 1),
-            (Sessions::Sequential, 6, false, 1, 5),
-        ] {
-            let web = web(order, most, persistent);
-            assert_eq!(
-                (at_once(&web), connections(&web)),
-                (together, opened),
-                "{order:?} {most} {persistent}"
-            );
+    fn connections_follow_from_persistence() {
+        for (at_once, persistent, opened) in
+            [(5, true, 5), (2, true, 2), (2, false, 5), (1, true, 1), (1, false, 5)]
+        {
+            let web = web(at_once, persistent);
+            assert_eq!(connections(&web), opened, "{at_once} {persistent}");
         }
     }
 }

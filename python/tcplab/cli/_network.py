@@ -106,7 +106,7 @@ def flows(plan: Plan) -> str:
         path = " > ".join(plan["nodes"][node] for node in nodes)
         bottleneck = plan["lanes"][flow["bottleneck"]]
         about = [
-            flow["stack"]["cc"]["name"],
+            _transport(flow["transport"]),
             _traffic(flow["traffic"]),
             _start(flow),
             flow["base_rtt"],
@@ -122,7 +122,14 @@ def _traffic(traffic: dict[str, Any]) -> str:
     if traffic["kind"] == "on-off":
         number = len(traffic["periods"])
         return f"on-off, {number} {'period' if number == 1 else 'periods'}"
+    if offered := traffic.get("offered"):
+        return f"{traffic['kind']}, {offered * 100:.3g} % load"
     return str(traffic["kind"])
+
+
+def _transport(transport: dict[str, Any]) -> str:
+    """The congestion control, where there is one."""
+    return str(transport["stack"]["cc"]["name"] if "stack" in transport else transport["kind"])
 
 
 def _start(flow: dict[str, Any]) -> str:

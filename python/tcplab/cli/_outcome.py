@@ -72,7 +72,8 @@ def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measur
         heads.append(Column("flows"))
     cells = []
     for row in rows.iter_rows(named=True):
-        texts = [row[name] or "" for name in [*swept, *keys]]
+        shown = row | {"cc": row["cc"] or row["transport"]}
+        texts = [shown[name] or "" for name in [*swept, *keys]]
         if by != "flow":
             texts.append(str(row["flows"]))
         cells.append(texts + [_value(row, measure) for measure in measures])
@@ -103,7 +104,21 @@ def _more(results: Results, files: str = "") -> str:
 def _rows_are(results: Results) -> str:
     """Single flows if they are few or nothing else makes fewer rows; else classes or algorithms."""
     flows = results.joined("flows")
+    # A flow with transfers is one row, or one for each class of these.
+    has_parts = flows["transfers"].sum() > 0
+    if has_parts:
+        about = flows.select("run", "flow", "cc", *results.swept).lazy()
+        classes = results.scan("transfers").select("run", "flow", "class").unique()
+        parts = about.join(classes, on=["run", "flow"])
+        single = (
+            flows.filter(pl.col("transfers").is_null())
+            .lazy()
+            .select(*about.collect_schema(), "class")
+        )
+        flows = pl.concat([single, parts]).collect(engine="streaming")
     rows = {by: flows.n_unique([*results.swept, *KEYS[by]]) for by in KEYS}
+    if has_parts and rows["flow"] < rows["class"] <= MOST_ROWS:
+        return "class"
     if rows["flow"] <= FEW_ROWS or rows["flow"] == min(rows.values()):
         return "flow"
     if rows["class"] == rows["flow"] <= MOST_ROWS:
@@ -122,12 +137,20 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
         measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_all_mbit_s"))
         measures.append(Measure(Column("Jain's index"), "jain_index", is_optional=is_timed))
     count, share = Column("resent", unit="segments"), Column("resent", unit="%")
-    measures += [
-        Measure(count, "retransmitted_segments", digits=0, is_optional=True),
-        Measure(share, "retransmitted_share", factor=100.0),
-        Measure(Column("RTT mean", unit="ms"), "rtt_mean_ms", with_interval=True),
-        Measure(Column("RTT min", unit="ms"), "rtt_min_ms", is_optional=True),
-    ]
+    if (summary["transport"] != "udp").any():
+        measures += [
+            Measure(count, "retransmitted_segments", digits=0, is_optional=True),
+            Measure(share, "retransmitted_share", factor=100.0),
+            Measure(Column("RTT mean", unit="ms"), "rtt_mean_ms", with_interval=True),
+            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", is_optional=True),
+        ]
+    if summary["lost_share"].count() > 0:
+        measures += [
+            Measure(Column("lost", unit="%"), "lost_share", factor=100.0),
+            Measure(Column("delay", unit="ms"), "delay_mean_ms", with_interval=True),
+            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", is_optional=True),
+            Measure(Column("jitter", unit="ms"), "jitter_ms", is_optional=True),
+        ]
     if is_timed:
         if (summary["unfinished"] > 0).any():
             unit = "" if by == "flow" else "flows"
@@ -135,11 +158,15 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
         if by == "flow":
             completion = Column("completed in", unit="s")
             measures.append(Measure(completion, "completion_s", with_interval=True))
-        else:
-            measures += [
-                Measure(Column(f"{share} % in", unit="s"), f"completion_p{share}_s")
-                for share in (50, 95, 99)
-            ]
+    if (is_timed and by != "flow") or (by == "flow" and (summary["transfers"] > 1).any()):
+        measures += [
+            Measure(
+                Column(f"{share} % in", unit="s"),
+                f"completion_p{share}_s",
+                is_optional=by == "flow",
+            )
+            for share in (50, 95, 99)
+        ]
     return measures
 
 

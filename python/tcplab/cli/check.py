@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import tcplab
+from tcplab._backends import BACKENDS
 from tcplab._core import Plan, printable
 from tcplab._walls import commands_of
 from tcplab._warnings import warn_of
@@ -19,8 +20,6 @@ NAME = "check"
 HELP = "check an experiment file and print what would run"
 
 MOST_RUNS = 24
-
-BACKENDS = ("sim", "linux")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

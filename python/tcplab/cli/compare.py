@@ -25,6 +25,15 @@ MEASURES = {
     "retransmitted_segments": "resent (segments)",
     "loss_episodes": "loss episodes",
     "timeouts": "timeouts",
+    "completion_mean_s": "completed in (s)",
+    "completion_p50_s": "50 % in (s)",
+    "completion_p95_s": "95 % in (s)",
+    "completion_p99_s": "99 % in (s)",
+    "lost_packets": "lost (datagrams)",
+    "reordered_packets": "reordered (datagrams)",
+    "delay_mean_ms": "delay mean (ms)",
+    "delay_p99_ms": "delay 99 % (ms)",
+    "jitter_ms": "jitter (ms)",
 }
 
 MOST_ROWS = 140

@@ -7,18 +7,27 @@ use crate::clock;
 use crate::failure::Failure;
 use std::os::fd::OwnedFd;
 
-pub(super) fn send(flow: Flow, size: Option<u64>) -> Result<(), Failure> {
+pub(super) fn send(flow: Flow, size: Option<u64>, write: Option<u64>) -> Result<(), Failure> {
     flow.client.enter()?;
     let socket = sockets::to_connect(flow, 0)?;
     clock::sleep_until(flow.at(0));
-    send_over(flow, 0, socket, size);
+    send_over(flow, 0, socket, (size, write));
     Ok(())
 }
 
-/// Connects, sends so much or without end, and closes.
-pub(super) fn send_over(flow: Flow, number: usize, socket: (OwnedFd, u16), size: Option<u64>) {
+/// Connects, sends so much or without end, in one call or in pieces, and closes.
+pub(super) fn send_over(
+    flow: Flow,
+    number: usize,
+    socket: (OwnedFd, u16),
+    (size, write): (Option<u64>, Option<u64>),
+) {
     let Some((connection, socket)) = sockets::connect(flow, number, socket) else { return };
-    match Sent::default().send(&socket, size) {
+    let sent = match write {
+        Some(piece) => streams::write_pieces(&socket, size, piece),
+        None => Sent::default().send(&socket, size),
+    };
+    match sent {
         Ok(()) => streams::finish(&connection, socket),
         Err(error) => connection.end(End::broken(error)),
     }

@@ -1,10 +1,12 @@
 //! The connections that have begun and not ended: each is reported once.
 
 use crate::channel;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tcplab_guest::report::{Datagrams, Report};
+use tcplab_tables as tables;
+use tcplab_units::Time;
 
 /// A connection, or a flow of datagrams.
 pub(super) struct Connection {
@@ -15,6 +17,9 @@ pub(super) struct Connection {
     start: u64,
     /// Counted on the way if it is a flow of datagrams.
     datagrams: Option<Counts>,
+    /// Set when it has ended: when all had arrived, in nanoseconds after the start of the experiment, or
+    /// nothing if it broke.
+    over: OnceLock<Option<u64>>,
 }
 
 /// Times are in nanoseconds after the start of the experiment; 0 means not yet.
@@ -24,15 +29,59 @@ pub(super) struct Counts {
     pub finished: AtomicU64,
     pub received_bytes: AtomicU64,
     pub arrived: AtomicU64,
+    /// How long the experiment lasts.
+    duration: u64,
+    /// Nothing if the datagrams have no numbers.
+    numbered: Option<Mutex<Numbered>>,
 }
 
+/// Datagrams that carry their number.
+#[derive(Default)]
+struct Numbered {
+    seen: tables::Datagrams,
+    /// When they were sent, from number `first` on.
+    sent: VecDeque<u64>,
+    first: u64,
+}
+
+/// A datagram that is overtaken by more than so many has no delay.
+const MOST_OVERTAKEN: u64 = 1 << 16;
+
 impl Counts {
+    /// The next datagram is sent at this time.
+    pub fn on_sent(&self, at: u64) {
+        self.sent.fetch_add(1, Ordering::Relaxed);
+        if let Some(numbered) = &self.numbered {
+            let mut numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);
+            numbered.sent.push_back(at);
+            numbered.seen.on_sent(time(at));
+        }
+    }
+
+    /// The datagram of this number has arrived.
+    pub fn on_arrival(&self, number: u64, at: u64, bytes: u64) {
+        let Some(numbered) = &self.numbered else { return };
+        let mut numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = number.checked_sub(numbered.first).map(|place| place as usize);
+        let Some(sent) = place.and_then(|place| numbered.sent.get(place).copied()) else { return };
+        numbered.seen.on_arrival(number, time(sent), time(at), bytes);
+        while numbered.first + MOST_OVERTAKEN < number {
+            numbered.sent.pop_front();
+            numbered.first += 1;
+        }
+    }
+
     fn reported(&self) -> Datagrams {
-        let time = |at: &AtomicU64| Some(at.load(Ordering::Relaxed)).filter(|&at| at > 0);
+        let facts = self.numbered.as_ref().map(|numbered| {
+            let numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);
+            Box::new(numbered.seen.facts(time(self.duration)))
+        });
+        let known = |at: &AtomicU64| Some(at.load(Ordering::Relaxed)).filter(|&at| at > 0);
         Datagrams {
             sent: self.sent.load(Ordering::Relaxed),
-            finished: time(&self.finished),
-            arrived: time(&self.arrived),
+            finished: known(&self.finished),
+            arrived: known(&self.arrived),
+            facts,
         }
     }
 }
@@ -58,12 +107,28 @@ fn begun() -> MutexGuard<'static, Begun> {
 impl Connection {
     /// A connection that begins now.
     pub fn begin(flow: usize, number: usize, port: u16, start: u64) -> Arc<Self> {
-        Self { flow, number, port, start, datagrams: None }.insert()
+        Self::new(flow, number, (port, start), None).insert()
     }
 
-    /// A flow of datagrams that begins now.
-    pub fn begin_datagrams(flow: usize, port: u16, start: u64) -> Arc<Self> {
-        Self { flow, number: 0, port, start, datagrams: Some(Counts::default()) }.insert()
+    /// A flow of datagrams that begins now, in an experiment that lasts so long.
+    pub fn begin_datagrams(
+        flow: usize,
+        port: u16,
+        (start, duration): (u64, u64),
+        are_numbered: bool,
+    ) -> Arc<Self> {
+        let numbered = are_numbered.then(Mutex::default);
+        let counts = Counts { duration, numbered, ..Counts::default() };
+        Self::new(flow, 0, (port, start), Some(counts)).insert()
+    }
+
+    fn new(
+        flow: usize,
+        number: usize,
+        (port, start): (u16, u64),
+        datagrams: Option<Counts>,
+    ) -> Self {
+        Self { flow, number, port, start, datagrams, over: OnceLock::new() }
     }
 
     fn insert(self) -> Arc<Self> {
@@ -77,16 +142,29 @@ impl Connection {
         begun().get(&(flow, number)).cloned()
     }
 
+    /// The last of a flow's connections, sessions or requests that have not ended.
+    pub fn last(flow: usize) -> Option<Arc<Self>> {
+        begun().range((flow, 0)..=(flow, usize::MAX)).next_back().map(|(_, it)| Arc::clone(it))
+    }
+
     /// What is counted of a flow of datagrams.
     pub fn datagrams(&self) -> &Counts {
         self.datagrams.as_ref().expect("only flows of datagrams are asked")
+    }
+
+    /// Waits until it has ended, and says when all had arrived, in nanoseconds after the start of the
+    /// experiment; nothing if it broke.
+    pub fn wait(&self) -> Option<u64> {
+        *self.over.wait()
     }
 
     /// Reports how it ended, unless the other side has done so.
     pub fn end(&self, end: End) {
         // The lock is kept meanwhile, so that nobody reports it a second time.
         if begun().remove(&(self.flow, self.number)).is_some() {
+            let complete = end.complete;
             self.report(end);
+            self.over.get_or_init(|| complete);
         }
     }
 
@@ -104,6 +182,10 @@ impl Connection {
             error: end.error,
         });
     }
+}
+
+fn time(nanos: u64) -> Time {
+    Time::from_picos(nanos.saturating_mul(1000))
 }
 
 /// Reports every connection that the end of the experiment cut short.

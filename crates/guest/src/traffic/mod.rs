@@ -11,6 +11,7 @@ mod sockets;
 mod streams;
 mod transfers;
 mod udp;
+mod users;
 
 pub(crate) use connections::report_unfinished;
 
@@ -57,9 +58,9 @@ pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
             experiment: (start, start + job.duration),
         };
         match &spec.traffic {
-            Traffic::Bulk { size } => {
+            Traffic::Bulk { size, write } => {
                 run(flow, move || bulk::receive(flow, *size));
-                run(flow, move || bulk::send(flow, *size));
+                run(flow, move || bulk::send(flow, *size, *write));
             }
             Traffic::OnOff { periods } => {
                 run(flow, move || on_off::receive(flow));
@@ -69,10 +70,18 @@ pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
                 run(flow, move || transfers::receive(flow, transfers));
                 run(flow, move || transfers::send(flow, transfers));
             }
-            Traffic::Requests { request, response, think, count } => {
+            Traffic::Users(spec) => {
+                let users = users::Users::of(spec);
+                run(flow, move || users::receive(flow, users));
+                for user in 0..spec.sizes.len() {
+                    run(flow, move || users::send(flow, users, user));
+                }
+            }
+            Traffic::Requests { request, response, server_time, think, count } => {
                 let exchange = requests::Exchange {
                     request: *request,
                     response: *response,
+                    server_time: *server_time,
                     think: *think,
                     count: *count,
                 };
@@ -86,12 +95,8 @@ pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
                     run(flow, move || sessions::ask(flow, sessions, number));
                 }
             }
-            Traffic::Udp { interval_ps, payload, packets } => {
-                let stream = udp::Stream {
-                    interval_ps: *interval_ps,
-                    payload: *payload as usize,
-                    packets: *packets,
-                };
+            Traffic::Udp { pace, payload } => {
+                let stream = udp::Stream { pace, payload: *payload as usize };
                 run(flow, move || udp::receive(flow, stream));
                 run(flow, move || udp::send(flow, stream));
             }

@@ -3,7 +3,7 @@
 
 use super::connections::{Connection, End};
 use super::pool::in_thread;
-use super::requests::{ask_once, ensure_audible};
+use super::requests::{ask_once, ensure_audible, work};
 use super::streams::Sent;
 use super::{Flow, sockets, streams};
 use crate::channel;
@@ -42,18 +42,20 @@ impl Sessions {
     /// The next session, if one is left.
     fn take(self) -> Option<usize> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        (number < self.spec.sizes.len()).then_some(number)
+        (number < self.spec.loads.len()).then_some(number)
     }
 
-    /// What the connection is asked for.
-    fn size(self, connection: usize) -> u64 {
-        self.spec.sizes[self.served[connection].load(Ordering::Relaxed)]
+    /// The bytes of the question on a connection, and those of its answer.
+    fn load(self, connection: usize) -> (u64, u64) {
+        self.spec.loads[self.served[connection].load(Ordering::Relaxed)]
     }
 }
 
 /// One of those who ask: for the session of this number, and then for whichever is next.
 pub(super) fn ask(flow: Flow, sessions: Sessions, first: usize) -> Result<(), Failure> {
-    ensure_audible(sessions.spec.request)?;
+    for (request, _) in &sessions.spec.loads {
+        ensure_audible(*request)?;
+    }
     flow.client.enter()?;
     clock::sleep_until(flow.at(0));
     ask_over_one(flow, sessions, first)?;
@@ -93,7 +95,7 @@ fn load(
     (socket, sent): (&OwnedFd, &mut Sent),
     session: &Connection,
 ) -> bool {
-    let (request, size) = (sessions.spec.request, sessions.spec.sizes[number]);
+    let (request, size) = sessions.spec.loads[number];
     let mut received = 0;
     let result = ask_once(socket, sent, request, size, &mut received);
     let complete = result.is_ok().then(|| flow.elapsed());
@@ -121,8 +123,14 @@ pub(super) fn answer(flow: Flow, sessions: Sessions) -> Result<(), Failure> {
 /// Answers until the client closes.
 fn answer_all(sessions: Sessions, connection: usize, socket: &OwnedFd) -> Result<(), Errno> {
     let mut sent = Sent::default();
-    while streams::receive(socket, sessions.spec.request)? == sessions.spec.request {
-        sent.send(socket, Some(sessions.size(connection)))?;
+    loop {
+        // Which question it is stands only when it comes.
+        streams::wait_for_data(socket)?;
+        let (request, size) = sessions.load(connection);
+        if streams::receive(socket, request)? < request {
+            return Ok(());
+        }
+        work(sessions.spec.server_time);
+        sent.send(socket, Some(size))?;
     }
-    Ok(())
 }

@@ -1,8 +1,9 @@
 //! Bytes without content, sent and received without copying them, in as few system calls as possible.
 
 use super::connections::{Connection, End};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create, sendfile};
-use rustix::io::Errno;
+use rustix::io::{Errno, write};
 use rustix::net::{RecvFlags, Shutdown, recv, shutdown};
 use std::cell::RefCell;
 use std::os::fd::OwnedFd;
@@ -49,6 +50,26 @@ impl Sent {
         self.0 += sent;
         Ok(sent)
     }
+}
+
+/// Hands over so many bytes, or without end, by calls of so many each: each waits for room.
+pub(super) fn write_pieces(socket: &OwnedFd, size: Option<u64>, piece: u64) -> Result<(), Errno> {
+    let data = vec![0; piece as usize];
+    let mut left = size.unwrap_or(u64::MAX);
+    while left > 0 {
+        let mut rest = &data[..left.min(piece) as usize];
+        while !rest.is_empty() {
+            let written = write(socket, rest)?;
+            left -= written as u64;
+            rest = &rest[written..];
+        }
+    }
+    Ok(())
+}
+
+/// Waits until something comes, or the other side closes.
+pub(super) fn wait_for_data(socket: &OwnedFd) -> Result<(), Errno> {
+    poll(&mut [PollFd::new(socket, PollFlags::IN)], None).map(|_| ())
 }
 
 /// Receives so many bytes; fewer if no more come.

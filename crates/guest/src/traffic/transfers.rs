@@ -14,7 +14,7 @@ pub(super) fn send(flow: Flow, transfers: &'static [Transfer]) -> Result<(), Fai
     for (number, &(after, size)) in transfers.iter().enumerate() {
         clock::sleep_until(flow.at(after));
         let socket = sockets::to_connect(flow, number)?;
-        in_thread(move || bulk::send_over(flow, number, socket, Some(size)));
+        in_thread(move || bulk::send_over(flow, number, socket, (Some(size), None)));
     }
     Ok(())
 }

@@ -1,30 +1,37 @@
-//! Datagrams at a constant rate.
+//! Datagrams at their own pace.
 
 use super::connections::{Connection, End};
 use super::{Flow, sockets};
 use crate::clock;
 use crate::failure::{Failure, Trying};
+use nix::sys::socket::sockopt::ReceiveTimestampns;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};
-use rustix::net::{RecvFlags, SendFlags, SocketAddrV4, connect, recv, send as send_one};
+use rustix::net::{SendFlags, SocketAddrV4, connect, send as send_one};
+use std::io::IoSliceMut;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
+use tcplab_pace::Pace;
 
 /// Enough for the sender never to wait for its queue, and for the receiver never to lose anything:
 /// the network alone decides.
 const BUFFER: usize = 1 << 29;
 
+/// Datagrams begin with their number, from 0, if they have room for it.
+const NUMBER: usize = 8;
+
 /// What is sent.
 #[derive(Clone, Copy)]
 pub(super) struct Stream {
-    /// The time between two datagrams, in picoseconds.
-    pub interval_ps: u64,
+    /// When each datagram leaves.
+    pub pace: &'static Pace,
     /// The data in each.
     pub payload: usize,
-    /// How many; nothing means until the experiment ends.
-    pub packets: Option<u64>,
 }
 
 pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
-    if stream.interval_ps == 0 && stream.packets.is_none() {
+    let pace = stream.pace;
+    if pace.gap.is_zero() && pace.packets.is_none() {
         return Err(Failure::new("datagrams without an interval", "they would never end"));
     }
     flow.client.enter()?;
@@ -33,21 +40,27 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
     set_socket_send_buffer_size_force(&socket, BUFFER).trying(|| "SO_SNDBUFFORCE".into())?;
     connect(&socket, &SocketAddrV4::new(server.address, server.port))
         .trying(|| format!("connect to {}:{}", server.address, server.port))?;
-    let data = vec![0; stream.payload];
+    let mut data = vec![0; stream.payload];
+    let are_numbered = stream.payload >= NUMBER;
     clock::sleep_until(flow.at(0));
-    let connection = Connection::begin_datagrams(flow.number, client.port, flow.elapsed());
-    for number in 0..stream.packets.unwrap_or(u64::MAX) {
-        let time = flow.at(number.saturating_mul(stream.interval_ps) / 1000);
+    let (begin, end) = flow.experiment;
+    let times = (flow.elapsed(), end - begin);
+    let connection = Connection::begin_datagrams(flow.number, client.port, times, are_numbered);
+    for (number, after) in (0_u64..).zip(pace.times()) {
+        let time = flow.at(after.as_nanos());
         if time >= flow.experiment.1 {
             break;
         }
         clock::sleep_until(time);
+        if are_numbered {
+            data[..NUMBER].copy_from_slice(&number.to_le_bytes());
+        }
+        connection.datagrams().on_sent(time - begin);
         if let Err(error) = send_one(&socket, &data, SendFlags::empty()) {
             connection.end(End::broken(error));
             break;
         }
-        connection.datagrams().sent.fetch_add(1, Ordering::Relaxed);
-        if stream.packets == Some(number + 1) {
+        if pace.packets == Some(number + 1) {
             // At least 1: 0 means not yet.
             connection.datagrams().finished.store(flow.elapsed().max(1), Ordering::Relaxed);
         }
@@ -59,21 +72,51 @@ pub(super) fn receive(flow: Flow, stream: Stream) -> Result<(), Failure> {
     flow.server.enter()?;
     let socket = sockets::datagram_socket(&flow.spec.server)?;
     set_socket_recv_buffer_size_force(&socket, BUFFER).trying(|| "SO_RCVBUFFORCE".into())?;
-    let all = stream.packets.map(|packets| packets * stream.payload as u64);
+    let all = stream.pace.packets.map(|packets| packets * stream.payload as u64);
+    // A look at the clock moves it: the kernel tells when a datagram came.
+    setsockopt(&socket, ReceiveTimestampns, &true).trying(|| "SO_TIMESTAMPNS".into())?;
+    let ahead = clock::real_ahead();
     let mut received = 0;
     loop {
-        // Their length is all that is asked for.
-        let (_, bytes) =
-            recv(&socket, &mut [0; 0], RecvFlags::TRUNC).trying(|| "receive a datagram".into())?;
+        let arrival = arrival(&socket).trying(|| "receive a datagram".into())?;
         let Some(connection) = Connection::find(flow.number, 0) else { continue };
-        received += bytes as u64;
-        connection.datagrams().received_bytes.store(received, Ordering::Relaxed);
-        // A look at the clock moves it: not where the answer does not matter.
-        let Some(all) = all else { continue };
-        let now = flow.elapsed();
-        connection.datagrams().arrived.store(now, Ordering::Relaxed);
-        if all == received {
-            connection.end(End { complete: Some(now), ..End::default() });
+        let counts = connection.datagrams();
+        received += arrival.bytes;
+        counts.received_bytes.store(received, Ordering::Relaxed);
+        let Some(at) = arrival.at.map(|at| at.saturating_sub(ahead + flow.experiment.0)) else {
+            return Err(Failure::new("receive a datagram", "it has no time of arrival"));
+        };
+        counts.on_arrival(arrival.number, at, arrival.bytes);
+        counts.arrived.store(at, Ordering::Relaxed);
+        if all == Some(received) {
+            connection.end(End { complete: Some(at), ..End::default() });
         }
     }
+}
+
+/// A datagram that has come.
+struct Arrival {
+    bytes: u64,
+    /// What it begins with.
+    number: u64,
+    /// When the host took it from the link, by the real-time clock.
+    at: Option<u64>,
+}
+
+/// Waits for a datagram.
+fn arrival(socket: &OwnedFd) -> nix::Result<Arrival> {
+    let mut number = [0; NUMBER];
+    let mut control = nix::cmsg_space!(nix::sys::time::TimeSpec);
+    let mut buffers = [IoSliceMut::new(&mut number)];
+    // The rest of it is not read.
+    let flags = MsgFlags::MSG_TRUNC;
+    let message = recvmsg::<()>(socket.as_raw_fd(), &mut buffers, Some(&mut control), flags)?;
+    let times = message.cmsgs()?.filter_map(|control| match control {
+        ControlMessageOwned::ScmTimestampns(at) => {
+            Some(clock::nanoseconds(at.tv_sec(), at.tv_nsec()))
+        }
+        _ => None,
+    });
+    let (at, bytes) = (times.last(), message.bytes as u64);
+    Ok(Arrival { bytes, number: u64::from_le_bytes(number), at })
 }

@@ -3,6 +3,8 @@
 //! | file | job |
 //! |---|---|
 //! | `lanes` | the links, each direction with its rate, losses and queue |
+//! | `queues` | the kernel's queue disciplines |
+//! | `losses` | losses on the way |
 //! | `attributes` | netlink attributes |
 //! | `addresses` | which address stands for which host, and the ways to it |
 //! | `stacks` | transport options as settings of hosts, routes and sockets |
@@ -11,6 +13,8 @@
 mod addresses;
 mod attributes;
 mod lanes;
+mod losses;
+mod queues;
 mod stacks;
 mod traffic;
 
@@ -21,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tcplab_engine::Random;
 use tcplab_guest::job::{Flow, Host, Job, Record, Side};
-use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples};
+use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples, support};
 use tcplab_units::Duration;
 
 /// Ports of the flows' servers begin here, those of their clients a step further: away from those that
@@ -40,7 +44,10 @@ const MOST_FLOWS: u64 = 12_000;
 /// # Errors
 /// Everything that Linux, or this kernel, cannot do.
 pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake>> {
-    let mut mistakes = Vec::new();
+    let mut mistakes = support::refuse(plan, crate::NAME);
+    if !mistakes.is_empty() {
+        return Err(mistakes);
+    }
     let mut hosts = Hosts::new(plan, kernel);
     let mut addresses = Addresses::new(plan);
     let mut flows = Vec::new();
@@ -48,20 +55,14 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
     for planned in plan.flows.iter() {
         let Some(traffic) = traffic::traffic(plan, planned, &mut mistakes) else { continue };
         lanes::refuse_sizes(plan, planned, &mut mistakes);
-        let sender = hosts.stack(planned.from, &planned.stack, planned, &mut mistakes);
-        let receiver = hosts.stack(planned.to, &planned.peer_stack, planned, &mut mistakes);
-        let cc = stacks::algorithm(planned, kernel.congestion_controls, &mut mistakes);
+        let [sender, receiver] = hosts.ends(planned, &mut mistakes);
         let is_program = matches!(traffic, tcplab_guest::job::Traffic::Command { .. });
         let mut way = |node, lanes: &[usize], route: &stacks::RouteOptions| {
             addresses.way(node, lanes, route, is_program)
         };
         let to = way(planned.to, &planned.forward, &sender.route);
         let from = way(planned.from, &planned.back, &receiver.route);
-        let mut socket = sender.socket;
-        let mut peer_socket = receiver.socket;
-        // Its receiver answers marks in its own way, and listens for that.
-        peer_socket.congestion_control = (cc == "dctcp").then(|| cc.clone());
-        socket.congestion_control = Some(cc);
+        let (socket, peer_socket) = (sender.socket, receiver.socket);
         // With questions and programs, the one that sends the data is the one that is asked.
         let asks = traffic::asks(&planned.traffic);
         let client_port = ports.clients(traffic.connections(), planned, &mut mistakes);
@@ -75,7 +76,12 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         client.port = client_port;
         server.port = ports.server(server.address, planned, &mut mistakes);
         let traffic = traffic::with_addresses(traffic, server.address, client.address);
-        flows.push(Flow { client, server, start: nanos(traffic::start(plan, planned)), traffic });
+        flows.push(Flow {
+            client,
+            server,
+            start: nanos(tcplab_workload::start(planned, plan.seed)),
+            traffic,
+        });
     }
     if flows.len() as u64 > MOST_FLOWS {
         let (what, number, most) = ("flows in one run", flows.len() as u128, MOST_FLOWS);

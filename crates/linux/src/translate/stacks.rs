@@ -6,8 +6,8 @@ use super::not_here;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
-    AckCounting, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan, Problem, Profile,
-    StackPlan,
+    AckCounting, CongestionControl, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan,
+    Problem, Profile, StackPlan,
 };
 use tcplab_units::{Bytes, Duration};
 
@@ -20,6 +20,9 @@ pub(super) struct RouteOptions {
     /// How large packets may be on the way is known from the beginning.
     pub known_mtu: bool,
 }
+
+/// The headers of IPv4 and TCP without options.
+const HEADERS: u64 = 40;
 
 /// What one end of a flow needs.
 pub(super) struct End {
@@ -115,8 +118,25 @@ impl<'a> Hosts<'a> {
         Self { plan, kernel, usual, settings: BTreeMap::new(), common }
     }
 
+    /// What each end of a flow needs, that of the sender first.
+    pub fn ends(&mut self, flow: &FlowPlan, mistakes: &mut Vec<Mistake>) -> [End; 2] {
+        let Some(tcp) = flow.tcp() else {
+            // Datagrams leave in fragments that fit the whole way.
+            let route = RouteOptions { known_mtu: true, ..RouteOptions::default() };
+            return [(); 2]
+                .map(|()| End { route: route.clone(), socket: SocketOptions::default() });
+        };
+        let mut sender = self.stack(flow.from, &tcp.stack, flow, mistakes);
+        let mut receiver = self.stack(flow.to, &tcp.peer_stack, flow, mistakes);
+        let cc = algorithm(&tcp.stack.cc, flow, self.kernel.congestion_controls, mistakes);
+        // Its receiver answers marks in its own way, and listens for that.
+        receiver.socket.congestion_control = (cc == "dctcp").then(|| cc.clone());
+        sender.socket.congestion_control = Some(cc);
+        [sender, receiver]
+    }
+
     /// What the end of a flow at this node needs; notes what its host needs.
-    pub fn stack(
+    fn stack(
         &mut self,
         node: usize,
         stack: &StackPlan,
@@ -166,7 +186,7 @@ impl<'a> Hosts<'a> {
                 congestion_control: None,
                 pacing: stack.pacing,
                 no_delay: !stack.nagle,
-                max_segment: (stack.mss < flow.mss_limit).then_some(stack.mss as u32),
+                max_segment: (stack.mss < flow.mtu - HEADERS).then_some(stack.mss as u32),
                 user_timeout_ms: stack.user_timeout.on().map(millis),
                 keepalive: stack.keepalive.on().map(|keepalive| Keepalive {
                     idle_s: seconds(keepalive.idle),
@@ -387,8 +407,13 @@ fn kernel_name(name: &str) -> &str {
 }
 
 /// The congestion control of a flow, which the kernel must have.
-pub(super) fn algorithm(flow: &FlowPlan, known: &[String], mistakes: &mut Vec<Mistake>) -> String {
-    let name = flow.cc().name.as_str();
+fn algorithm(
+    cc: &CongestionControl,
+    flow: &FlowPlan,
+    known: &[String],
+    mistakes: &mut Vec<Mistake>,
+) -> String {
+    let name = cc.name.as_str();
     if name.contains('/') || name == "westwood" {
         let reason = if name == "westwood" {
             "is the algorithm of 2002, which only `sim` has; the kernel's is `westwood+`"
@@ -400,7 +425,7 @@ pub(super) fn algorithm(flow: &FlowPlan, known: &[String], mistakes: &mut Vec<Mi
             mistakes.push(mistake);
         }
     }
-    let name = kernel_name(flow.cc().algorithm());
+    let name = kernel_name(cc.algorithm());
     if !known.iter().any(|one| one == name) {
         let known = known.iter().map(String::as_str);
         let mistake = Problem::unknown("congestion control of this kernel", name, known)

@@ -1,15 +1,14 @@
 //! What flows send.
 
-use super::nanos;
+use super::{MOST_FLOWS, nanos};
 use std::net::Ipv4Addr;
-use tcplab_engine::Random;
 use tcplab_guest::job;
-use tcplab_model::schema::Web;
-use tcplab_model::{FlowPlan, Mistake, Plan, Problem, Traffic};
+use tcplab_model::schema::{ArrivalsPlan, Begin, WebPlan};
+use tcplab_model::{FlowPlan, Mistake, Plan, Problem, TrafficPlan};
 use tcplab_units::Duration;
-use tcplab_workload::{Transfer, Transfers, web};
+use tcplab_workload::{Transfer, Transfers, User, pace, start, web};
 
-/// More sessions or transfers of one flow than any run could have.
+/// More transfers of one flow than any run could have.
 const MOST_PARTS: u64 = 1_000_000;
 
 /// The traffic of a flow.
@@ -19,56 +18,95 @@ pub(super) fn traffic(
     mistakes: &mut Vec<Mistake>,
 ) -> Option<job::Traffic> {
     Some(match &*flow.traffic {
-        Traffic::Bulk(bulk) => job::Traffic::Bulk { size: bulk.size.map(|size| size.0) },
-        Traffic::OnOff(times) => {
+        TrafficPlan::Bulk(bulk) => job::Traffic::Bulk {
+            size: bulk.size.map(|size| size.0),
+            write: bulk.write.map(|piece| piece.0),
+        },
+        TrafficPlan::OnOff(times) => {
             let periods = times.periods.iter().map(|(from, until)| (nanos(*from), nanos(*until)));
             job::Traffic::OnOff { periods: periods.collect() }
         }
-        Traffic::Udp(udp) => {
-            // Headers of IP and UDP count towards the rate.
-            let interval = udp.interval.or_else(|| Some(udp.rate?.time_for(udp.payload.0 + 28)));
-            job::Traffic::Udp {
-                interval_ps: interval.unwrap_or(plan.duration).as_picos().max(1),
-                payload: udp.payload.0,
-                packets: udp.packets,
-            }
+        TrafficPlan::Udp(udp) => {
+            job::Traffic::Udp { pace: pace(udp, plan.seed, &flow.name), payload: udp.payload.0 }
         }
-        Traffic::Requests(requests) => job::Traffic::Requests {
+        TrafficPlan::Requests(requests) => job::Traffic::Requests {
             request: requests.request.0,
             response: requests.response.0,
+            server_time: nanos(requests.server_time),
             think: nanos(requests.think),
             count: requests.requests,
         },
-        Traffic::Command(command) => {
+        TrafficPlan::Command(command) => {
             job::Traffic::Command { server: command.server.clone(), client: command.client.clone() }
         }
-        Traffic::Web(web) => {
-            let number = web::count(web).into();
-            if number > MOST_PARTS.into() {
-                let problem = Problem::TooMany { what: "sessions", number, most: MOST_PARTS };
+        TrafficPlan::Web(web) => job::Traffic::Sessions(sessions(web)),
+        TrafficPlan::Arrivals(arrivals) => match arrivals_of(plan, flow, arrivals) {
+            Ok(traffic) => traffic,
+            Err(problem) => {
                 mistakes.push(problem.at(format!("{}.traffic", flow.place)));
                 return None;
             }
-            job::Traffic::Sessions(sessions(web))
-        }
-        Traffic::Arrivals(arrivals) => {
-            let room = plan.duration.saturating_sub(start(plan, flow));
-            let begin = |transfer: &Transfer| transfer.after < room;
-            let transfers = Transfers::new(arrivals, plan.seed, &flow.name).take_while(begin);
-            // There are fewer ports than that, so whatever is left out here is refused later.
-            let transfers = transfers.take(MOST_PARTS as usize);
-            job::Traffic::Transfers(transfers.map(|it| (nanos(it.after), it.size)).collect())
-        }
+        },
     })
 }
 
-fn sessions(web: &Web) -> job::Sessions {
+fn sessions(web: &WebPlan) -> job::Sessions {
     job::Sessions {
-        request: web.request.0,
-        sizes: web::sessions(web).map(|session| session.size).collect(),
-        at_once: web::at_once(web) as usize,
+        loads: web::sessions(web).map(|session| (session.request, session.size)).collect(),
+        server_time: nanos(web.server_time),
+        at_once: web.at_once as usize,
         persistent: web.persistent,
     }
+}
+
+fn arrivals_of(
+    plan: &Plan,
+    flow: &FlowPlan,
+    arrivals: &ArrivalsPlan,
+) -> Result<job::Traffic, Problem> {
+    let room = plan.duration.saturating_sub(start(flow, plan.seed));
+    if let Begin::Closed { users, think } = arrivals.begin {
+        return closed_loop(plan, flow, arrivals, (users, think, room));
+    }
+    let begin = |transfer: &Transfer| transfer.after < room;
+    let transfers = Transfers::new(arrivals, plan.seed, &flow.name).into_iter().flatten();
+    // There are fewer ports than that, so whatever is left out here is refused later.
+    let transfers = transfers.take_while(begin).take(MOST_PARTS as usize);
+    Ok(job::Traffic::Transfers(transfers.map(|it| (nanos(it.after), it.size)).collect()))
+}
+
+/// As many sizes as each user could have time for: no transfer is over before its first packet has
+/// arrived.
+fn closed_loop(
+    plan: &Plan,
+    flow: &FlowPlan,
+    arrivals: &ArrivalsPlan,
+    (users, think, room): (u64, Duration, Duration),
+) -> Result<job::Traffic, Problem> {
+    if users > MOST_FLOWS {
+        let (what, number) = ("users of one flow", users.into());
+        return Err(Problem::TooMany { what, number, most: MOST_FLOWS });
+    }
+    let has_handshake = flow.tcp().is_none_or(|tcp| !tcp.stack.fast_open);
+    let one_way = flow.forward.iter().map(|&lane| plan.lanes[lane].delay).sum::<Duration>();
+    let least = if has_handshake { one_way + flow.base_rtt } else { one_way } + think;
+    let possible = room.as_picos().checked_div(least.as_picos()).map(|whole| whole + 1);
+    let each = possible.unwrap_or(u64::MAX).min(arrivals.transfers.unwrap_or(u64::MAX));
+    let all = u128::from(each) * u128::from(users);
+    let most = all.min(arrivals.transfers.map_or(all, u128::from));
+    if all > u128::from(MOST_PARTS) {
+        let what = "possible transfers of users; fewer `users` or `transfers` are fewer";
+        return Err(Problem::TooMany { what, number: all, most: MOST_PARTS });
+    }
+    let sizes = |user| {
+        let sizes = User::new(arrivals, plan.seed, &flow.name, user);
+        sizes.take(each as usize).collect()
+    };
+    Ok(job::Traffic::Users(job::Users {
+        sizes: (0..users).map(sizes).collect(),
+        think: nanos(think),
+        most: most as usize,
+    }))
 }
 
 /// Command lines name the other side's address by `{server}` and `{client}`.
@@ -90,12 +128,6 @@ pub(super) fn with_addresses(
 }
 
 /// Whether the one that receives the data opens the connection, to ask for it.
-pub(super) fn asks(traffic: &Traffic) -> bool {
-    matches!(traffic, Traffic::Requests(_) | Traffic::Web(_) | Traffic::Command(_))
-}
-
-/// When a flow begins, the part left to chance included: the same as on the backend `sim`.
-pub(super) fn start(plan: &Plan, flow: &FlowPlan) -> Duration {
-    let mut random = Random::new(plan.seed, &format!("start {}", flow.name));
-    flow.start + Duration::from_picos(random.up_to(flow.start_jitter.as_picos()))
+pub(super) fn asks(traffic: &TrafficPlan) -> bool {
+    matches!(traffic, TrafficPlan::Requests(_) | TrafficPlan::Web(_) | TrafficPlan::Command(_))
 }

@@ -102,6 +102,18 @@ macro_rules! choice {
             $($(#[doc = $doc])+ #[serde(rename = $word)] $variant($variant),)+
         }
 
+        impl $name {
+            /// The words of all kinds.
+            pub const WORDS: &'static [&'static str] = &[$($word),+];
+
+            /// The word for its kind.
+            pub fn word(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => $word,)+
+                }
+            }
+        }
+
         impl $crate::read::Read for $name {
             fn read(
                 value: &serde_json::Value,

@@ -2,21 +2,23 @@
 
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
-use crate::plan::{FlowPlan, LanePlan};
+use crate::plan::{FlowPlan, LanePlan, TcpPlan, Transport};
 use crate::resolve::names::{self, Ends, ends};
-use crate::resolve::stacks::{Stacks, stack_of};
-use crate::resolve::traffic;
+use crate::resolve::stacks::{Stacks, refuse_stack, stack_of};
 use crate::routes::Routes;
-use crate::schema::{Experiment, Flow, MILLION, Profile, Traffic};
-use std::collections::BTreeMap;
+use crate::schema::{Experiment, Flow, MILLION, Profile, Setting, Traffic, TrafficPlan};
+use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
-use tcplab_units::Duration;
+use tcplab_units::{Duration, Rate};
 
 /// The lanes of all flows together; more would not fit into memory.
 const MOST_HOPS: usize = 50_000_000;
 
-/// The bytes of an ACK without options.
+/// The bytes of an ACK without options: the headers of IPv4 and TCP.
 const LEAST_PACKET: u64 = 40;
+
+/// What timestamps take of every segment (RFC 7323 appendix A).
+const TIMESTAMPS: u64 = 12;
 
 /// All flows, in the order of the file.
 pub(crate) fn resolve(
@@ -36,6 +38,7 @@ pub(crate) fn resolve(
     let stacks = Stacks::new(experiment, profile, topology, mistakes);
     let mut flows =
         Flows { topology, routes, stacks: &stacks, plans: Vec::new(), hops: 0, mistakes };
+    let duration = experiment.duration;
     let entries = flows.entries(experiment);
     let total = entries.iter().fold(0_u64, |total, entry| total.saturating_add(entry.count));
     if total > MILLION {
@@ -44,7 +47,7 @@ pub(crate) fn resolve(
         return Vec::new();
     }
     for entry in &entries {
-        flows.count_out(entry);
+        flows.count_out(entry, duration);
     }
     flows.plans
 }
@@ -56,7 +59,6 @@ struct Entry<'a> {
     place: String,
     ends: Ends,
     count: u64,
-    traffic: Arc<Traffic>,
 }
 
 struct Flows<'a> {
@@ -85,10 +87,28 @@ impl Flows<'_> {
                 let reason = format!("is {start}, when the experiment is over: it lasts {end}");
                 self.mistakes.push(Problem::Invalid(reason).at(format!("{place}.start")));
             }
-            let traffic = traffic::resolve(flow, experiment.duration, &place, self.mistakes);
-            let (Some(ends), Some(traffic)) = (self.ends(flow, &place), traffic) else { continue };
+            if let Traffic::Web(web) = &flow.traffic {
+                for (i, class) in web.classes.iter().enumerate() {
+                    let place = format!("{place}.traffic.classes[{i}].name");
+                    names::check(&class.name, place, self.mistakes);
+                }
+            }
+            // Mistakes that any path would show, also where there is none.
+            let traffic = flow.traffic.plan(&Setting {
+                duration: experiment.duration,
+                class: "",
+                mtu: 1500,
+                segment_data: 1460,
+                segment_bytes: 1500,
+                bottleneck: Rate::from_bits_per_second(1_000_000_000),
+                sharers: 1,
+            });
+            if let Err(problem) = &traffic {
+                self.mistakes.push(problem.clone().at(format!("{place}.traffic")));
+            }
+            let (Some(ends), Ok(_)) = (self.ends(flow, &place), traffic) else { continue };
             let count = flow.count.unwrap_or(ends.len());
-            entries.push(Entry { flow, name, place, ends, count, traffic });
+            entries.push(Entry { flow, name, place, ends, count });
         }
         entries
     }
@@ -124,39 +144,84 @@ impl Flows<'_> {
         }
     }
 
-    fn count_out(&mut self, entry: &Entry<'_>) {
-        let Entry { flow, name, place, ends, count, traffic } = entry;
+    fn count_out(&mut self, entry: &Entry<'_>, duration: Duration) {
+        let Entry { flow, name, place, ends, count } = entry;
         let stack = stack_of(flow, place, self.mistakes);
-        let mut stacks = self.stacks.of(&stack, place);
+        if flow.traffic.is_datagrams() {
+            refuse_stack(flow, place, self.mistakes);
+        }
+        let Some(paths) = self.paths(ends, *count, place) else { return };
+        let mut sharers = BTreeMap::new();
+        for path in &paths {
+            *sharers.entry(path.bottleneck).or_default() += 1;
+        }
+        let class = flow.class.as_ref().unwrap_or(name);
+        let (mut stacks, mut known) = (self.stacks.of(&stack, place), BTreeMap::new());
         let is_numbered = *count > 1;
-        for k in 0..*count {
+        for (k, path) in (0..).zip(paths) {
             let (from, to) = ends.pair(k);
-            let Some(path) = self.path(from, to, place) else { return };
-            self.hops += path.forward.len() + path.back.len();
-            if self.hops > MOST_HOPS {
-                let (number, most) = (self.hops as u128, MOST_HOPS as u64);
-                let problem = Problem::TooMany { what: "hops of flows", number, most };
-                return self.mistakes.push(problem.at(place));
-            }
+            let (transport, mtu) = if flow.traffic.is_datagrams() {
+                (Transport::Udp, path.forward_mtu)
+            } else {
+                let [stack, peer_stack] = [from, to].map(|node| stacks.at(node, self.mistakes));
+                (Transport::Tcp(TcpPlan { stack, peer_stack }), path.mtu)
+            };
+            let (segment_data, segment_bytes) = segment(&transport, mtu);
+            let setting = Setting {
+                duration,
+                class,
+                mtu,
+                segment_data,
+                segment_bytes,
+                bottleneck: self.topology.lanes[path.bottleneck].rate,
+                sharers: sharers[&path.bottleneck],
+            };
+            let key = flow.traffic.depends_on_path().then_some(setting);
+            let traffic: &Arc<TrafficPlan> = match known.entry(key) {
+                btree_map::Entry::Occupied(known) => known.into_mut(),
+                btree_map::Entry::Vacant(new) => match flow.traffic.plan(&setting) {
+                    Ok(traffic) => new.insert(Arc::new(traffic)),
+                    Err(problem) => {
+                        return self.mistakes.push(problem.at(format!("{place}.traffic")));
+                    }
+                },
+            };
             let number = k + 1;
             self.plans.push(FlowPlan {
                 name: if is_numbered { format!("{name}/{number}") } else { name.clone() },
                 place: place.clone(),
                 from,
                 to,
-                class: flow.class.clone().unwrap_or_else(|| name.clone()),
+                class: class.clone(),
                 start: flow.start + flow.stagger.saturating_mul(k),
                 start_jitter: flow.start_jitter,
                 traffic: Arc::clone(traffic),
-                stack: stacks.at(from, self.mistakes),
-                peer_stack: stacks.at(to, self.mistakes),
-                mss_limit: path.mtu - 40,
+                transport,
+                mtu,
                 forward: path.forward,
                 back: path.back,
                 base_rtt: path.base_rtt,
                 bottleneck: path.bottleneck,
             });
         }
+    }
+
+    /// The ways of all flows of an entry.
+    fn paths(&mut self, ends: &Ends, count: u64, place: &str) -> Option<Vec<Path>> {
+        let mut paths = Vec::new();
+        for k in 0..count {
+            let (from, to) = ends.pair(k);
+            let path = self.path(from, to, place)?;
+            self.hops += path.forward.len() + path.back.len();
+            if self.hops > MOST_HOPS {
+                let (number, most) = (self.hops as u128, MOST_HOPS as u64);
+                let problem = Problem::TooMany { what: "hops of flows", number, most };
+                self.mistakes.push(problem.at(place));
+                return None;
+            }
+            paths.push(path);
+        }
+        Some(paths)
     }
 
     fn path(&mut self, from: usize, to: usize, place: &str) -> Option<Path> {
@@ -189,12 +254,22 @@ impl Flows<'_> {
         let both = || forward.iter().chain(&back).map(|&lane| &lanes[lane]);
         Some(Path {
             mtu: both().map(|lane| lane.mtu).min()?,
+            forward_mtu: forward.iter().map(|&lane| lanes[lane].mtu).min()?,
             base_rtt: both().map(|lane| lane.delay).sum(),
             bottleneck: forward.iter().copied().min_by_key(|&lane| lanes[lane].rate)?,
             forward,
             back,
         })
     }
+}
+
+/// A full segment: its data, and with headers.
+fn segment(transport: &Transport, mtu: u64) -> (u64, u64) {
+    let most = mtu - LEAST_PACKET;
+    let Transport::Tcp(TcpPlan { stack, peer_stack }) = transport else { return (most, mtu) };
+    let mss = most.min(stack.mss).min(peer_stack.mss);
+    let options = if stack.timestamps && peer_stack.timestamps { TIMESTAMPS } else { 0 };
+    (mss.saturating_sub(options).max(1), mss + LEAST_PACKET)
 }
 
 /// The least packet passes it in less than half a picosecond, in which time is counted.
@@ -206,7 +281,9 @@ fn takes_no_time(lane: &LanePlan) -> bool {
 struct Path {
     forward: Vec<usize>,
     back: Vec<usize>,
+    /// The largest packet that fits both ways, and that fits there.
     mtu: u64,
+    forward_mtu: u64,
     base_rtt: Duration,
     bottleneck: usize,
 }

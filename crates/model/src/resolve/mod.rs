@@ -5,7 +5,6 @@ mod names;
 mod queues;
 mod stacks;
 mod topology;
-mod traffic;
 mod warnings;
 
 use crate::mistake::{Mistake, Problem};
@@ -82,15 +81,27 @@ fn check_rows(experiment: &Experiment, flows: usize, lanes: usize, mistakes: &mu
 }
 
 fn record(record: &Record, topology: &Topology, mistakes: &mut Vec<Mistake>) -> RecordPlan {
-    let mut captures = Vec::new();
-    for (i, name) in record.captures.iter().enumerate() {
+    let captures = lanes(&record.captures, "captures", topology, mistakes);
+    let packets = lanes(&record.packets, "packets", topology, mistakes);
+    RecordPlan { samples: record.samples, links: record.links, captures, packets }
+}
+
+/// The numbers of lanes that a key of `record` names.
+fn lanes(
+    names: &[String],
+    key: &str,
+    topology: &Topology,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<usize> {
+    let mut found = Vec::new();
+    for (i, name) in names.iter().enumerate() {
         let Some(lane) = topology.lanes.iter().position(|lane| lane.name == *name) else {
             let known = topology.lanes.iter().map(|lane| &lane.name);
             let problem = Problem::unknown("direction of a link", name, known);
-            mistakes.push(problem.at(format!("record.captures[{i}]")));
+            mistakes.push(problem.at(format!("record.{key}[{i}]")));
             continue;
         };
-        captures.push(lane);
+        found.push(lane);
     }
-    RecordPlan { samples: record.samples, links: record.links, captures }
+    found
 }

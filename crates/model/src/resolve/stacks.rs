@@ -72,6 +72,17 @@ pub(crate) fn stack_of(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) ->
     stack
 }
 
+/// What only TCP has is not said of a flow of datagrams.
+pub(crate) fn refuse_stack(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) {
+    for (key, is_given) in [("cc", flow.cc.is_some()), ("stack", flow.stack != Stack::default())] {
+        if is_given {
+            let reason =
+                "is of TCP, and this traffic is carried by UDP, which has no such settings";
+            mistakes.push(Problem::Invalid(reason.into()).at(format!("{place}.{key}")));
+        }
+    }
+}
+
 /// The transport of the flows of one entry, by node. Most hosts have the same.
 pub(crate) struct FlowStacks<'a, 'b> {
     stacks: &'b Stacks<'a>,

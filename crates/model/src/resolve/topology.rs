@@ -2,8 +2,8 @@
 
 use super::names;
 use crate::mistake::{Mistake, Problem};
-use crate::plan::{Discipline, LanePlan, QueueLimit, QueuePlan};
-use crate::schema::{Lane, Network, Queue};
+use crate::plan::{LanePlan, QueueLimit, QueuePlan};
+use crate::schema::{Discipline, DropTailPlan, Lane, Network, Queue};
 use crate::shapes::{LinkSpec, expand};
 use std::collections::BTreeMap;
 use tcplab_units::Bytes;
@@ -120,7 +120,10 @@ fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) 
         jitter: lane.jitter,
         mtu: lane.mtu,
         icmp: lane.icmp,
-        queue: QueuePlan { discipline: Discipline::DropTail, limit: QueueLimit::Packets(1) },
+        queue: QueuePlan {
+            discipline: Discipline::DropTail(DropTailPlan {}),
+            limit: QueueLimit::Packets(1),
+        },
         loss: lane.loss.clone(),
         reordering: lane.reordering.clone(),
         rate_changes: lane.rate_changes.clone(),

@@ -3,11 +3,10 @@
 //! A setting that cannot be meant is a mistake. What stands here has a meaning that somebody may want,
 //! so the experiment runs.
 
-use super::queues;
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
-use crate::plan::{Discipline, FlowPlan, LanePlan, QueueLimit};
-use crate::schema::{Limit, Queue};
+use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
+use crate::schema::{Discipline, Limit, Queue};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Bytes, Duration};
 
@@ -91,10 +90,10 @@ fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
 /// was written, and what it comes to.
 fn short(queue: &Queue, lane: &LanePlan) -> Option<(&'static str, Limit, u64)> {
     let max = match (queue, &lane.queue.discipline) {
-        (Queue::Red(red), Discipline::Red { max, .. }) => Some(("queue.max", red.max, *max)),
+        (Queue::Red(red), Discipline::Red(plan)) => Some(("queue.max", red.max, plan.max)),
         _ => None,
     };
-    let limit = ("queue", queues::limit(queue), lane.queue.limit);
+    let limit = ("queue", queue.limit(), lane.queue.limit);
     std::iter::once(limit).chain(max).find_map(|(key, written, size)| match (written, size) {
         (Limit::Bdp(_), QueueLimit::Packets(size)) => {
             (size < FEW_PACKETS).then_some((key, written, size))
@@ -103,14 +102,18 @@ fn short(queue: &Queue, lane: &LanePlan) -> Option<(&'static str, Limit, u64)> {
     })
 }
 
+/// The bytes of the headers of IPv4 and TCP without options.
+const HEADERS: u64 = 40;
+
 /// Buffers that do not hold one segment of the data.
 fn small_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     for flow in flows {
-        let segment = Bytes(flow.mss_limit.min(flow.stack.mss).min(flow.peer_stack.mss));
+        let Some(TcpPlan { stack, peer_stack }) = flow.tcp() else { continue };
+        let segment = Bytes((flow.mtu - HEADERS).min(stack.mss).min(peer_stack.mss));
         let buffers = [
-            ("wmem", flow.stack.wmem, "Linux keeps a packet in spite of it, others send pieces"),
-            ("rmem", flow.peer_stack.rmem, "no full segment ever fits into the window"),
+            ("wmem", stack.wmem, "Linux keeps a packet in spite of it, others send pieces"),
+            ("rmem", peer_stack.rmem, "no full segment ever fits into the window"),
         ];
         for (option, size, effect) in buffers {
             if size < segment && places.insert((&flow.place, option)) {

@@ -5,6 +5,7 @@ mod experiment;
 mod host;
 mod limit;
 mod link;
+mod load;
 mod loss;
 mod network;
 mod probability;
@@ -19,24 +20,23 @@ pub use host::{Flow, Host};
 pub use limit::{Limit, OrOff};
 pub(crate) use link::Lane;
 pub use link::{Link, LinkSettings, RateChanges, Reordering};
+pub use load::Load;
 pub use loss::{Gilbert, GilbertTime, Holding, Independent, Listed, Loss};
 pub use network::{Antiparallel, Chain, Dumbbell, Lan, Network, ParkingLot, Route};
 pub use probability::Probability;
-pub use queue::{CoDel, DropTail, Fq, FqCoDel, Pie, Queue, Red};
+pub use queue::*;
 pub use record::{Record, Samples};
 pub use stack::{
     AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, Memory, MtuProbing, PathMtu,
     Profile, Recovery, Reduction, Stack, StackPlan,
 };
-pub use traffic::{
-    Arrivals, Bulk, Command, Empirical, Fixed, LogNormal, OnOff, Pareto, Requests, SessionClass,
-    Sessions, Sizes, Traffic, Udp, Web, Zipf,
-};
+pub(crate) use traffic::Setting;
+pub use traffic::*;
 
 use crate::read::{Definitions, Fields};
 use serde_json::Value;
 use std::ops::RangeInclusive;
-use tcplab_units::Duration;
+use tcplab_units::{Bytes, Duration};
 
 /// The JSON Schema of an experiment, for editors and for documentation.
 pub fn schema() -> Value {
@@ -53,6 +53,9 @@ pub(crate) const MILLION: u64 = 1_000_000;
 
 /// Any time but none.
 pub(crate) const SOME_TIME: RangeInclusive<Duration> = Duration::from_picos(1)..=Duration::MAX;
+
+/// Any amount but none.
+pub(crate) const SOME_BYTES: RangeInclusive<Bytes> = Bytes(1)..=Bytes(u64::MAX);
 
 /// Any number but zero.
 pub(crate) const AT_LEAST_ONE: RangeInclusive<u64> = 1..=u64::MAX;

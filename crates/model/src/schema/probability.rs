@@ -11,7 +11,7 @@ pub struct Probability(pub f64);
 
 impl Probability {
     /// Reads `"1 %"` exactly as it reads `0.01`.
-    fn parse(text: &str) -> Option<f64> {
+    pub(super) fn parse(text: &str) -> Option<f64> {
         let number = text.trim().strip_suffix('%')?.trim_end();
         let is_plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'));
         if is_plain { format!("{number}e-2").parse().ok() } else { None }

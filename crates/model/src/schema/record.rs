@@ -17,6 +17,9 @@ table! {
         pub links: OrOff<Duration> [SOME_TIME] = OrOff::On(Duration::from_millis(100)),
         /// Where to capture packets, by direction of a link: `["left>right"]`.
         pub captures: Vec<String> = Vec::new(),
+        /// Where to write down each packet as rows of the table `packets`, by direction of a link:
+        /// `["left>right"]`.
+        pub packets: Vec<String> = Vec::new(),
     }
 }
 
@@ -24,7 +27,7 @@ impl Default for Record {
     fn default() -> Self {
         let interval = Duration::from_millis(100);
         let (samples, links) = (Samples::Every(interval), OrOff::On(interval));
-        Self { samples, links, captures: Vec::new() }
+        Self { samples, links, captures: Vec::new(), packets: Vec::new() }
     }
 }
 

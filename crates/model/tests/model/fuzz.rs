@@ -67,6 +67,21 @@ from = "b"
 to = "right2"
 traffic = { kind = "on-off", on = "1 s", off = "2 s" }
 
+[[flows]]
+from = "client"
+to = "a"
+traffic = { kind = "udp", rate = "1 Mbit/s", gaps = "poisson", payload = "2 kB", periods = [["1 s", "2 s"]] }
+
+[[flows]]
+from = "client"
+to = "a"
+traffic = { kind = "arrivals", load = "50 %", sizes = { kind = "lognormal", median = "9 kB", sigma = 1.5, max = "1 MB" } }
+
+[[flows]]
+from = "client"
+to = "a"
+traffic = { kind = "arrivals", users = 3, think = "1 s", sizes = { kind = "zipf", exponent = 1.2, max = "1 MB" } }
+
 [record]
 samples = "ack"
 captures = ["left>right"]

@@ -18,3 +18,4 @@ mod schema;
 mod spellings;
 #[cfg(test)]
 mod studies;
+mod traffic;

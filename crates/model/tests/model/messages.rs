@@ -381,10 +381,10 @@ fn a_backend_refuses_by_place() {
     let refuse = |plan: &Plan| -> Vec<Mistake> {
         let flow = &plan.flows[0];
         let known = ["cubic", "newreno"];
-        if known.contains(&flow.cc().name.as_str()) {
+        if known.contains(&flow.cc().unwrap().name.as_str()) {
             return Vec::new();
         }
-        let problem = Problem::unknown("congestion control", &flow.cc().name, known);
+        let problem = Problem::unknown("congestion control", &flow.cc().unwrap().name, known);
         let what = "the option `ecn`".into();
         vec![
             problem.at(format!("{}.cc", flow.place)),
@@ -447,8 +447,8 @@ fn words_in_braces_of_a_command_line_are_addresses() {
     };
     assert_eq!(
         message(&lines("iperf3 -s -1", "iperf3 -c {srv} -B {client}")),
-        "line 10: flows[0].traffic.client: nothing stands for {srv}; there are {server} and {client}, \
-         the addresses of the two sides (braces of the program's own need a space: { srv })"
+        "line 10: flows[0].traffic: has a `client` in which nothing stands for {srv}; there are {server} \
+         and {client}, the addresses of the two sides (braces of the program's own need a space: { srv })"
     );
     // Those of a shell and of other programs stay as they are.
     let own = "ping ${HOME} {1} {a,b} {} { x } {server";

@@ -1,8 +1,8 @@
 //! What is resolved: nodes, lanes, queues, flows and their transport.
 
 use crate::common::{SMALL, plan, small_with};
-use tcplab_model::schema::{Independent, Probability};
-use tcplab_model::{Discipline, LanePlan, Loss, Plan, QueueLimit, QueuePlan, Traffic};
+use tcplab_model::schema::{Independent, Probability, RedPlan};
+use tcplab_model::{Discipline, LanePlan, Loss, Plan, QueueLimit, QueuePlan, TrafficPlan};
 use tcplab_units::{Bytes, Duration, Rate};
 
 fn lane<'a>(plan: &'a Plan, name: &str) -> &'a LanePlan {
@@ -21,7 +21,7 @@ fn a_dumbbell_has_its_bottleneck_in_the_middle() {
     assert_eq!(way(&plan, &flow.back), ["right1>right", "right>left", "left>left1"]);
     assert_eq!(flow.base_rtt, Duration::from_millis(44));
     assert_eq!(plan.lanes[flow.bottleneck].name, "left>right");
-    assert_eq!(flow.mss_limit, 1460);
+    assert_eq!(flow.mtu, 1500);
 }
 
 #[test]
@@ -126,8 +126,12 @@ flows = [
 "#,
     );
     let [down, up] = &plan.flows[..] else { panic!() };
-    assert_eq!((down.cc().name.as_str(), up.cc().name.as_str()), ("cubic", "newreno"));
-    assert_eq!(down.cc().params["beta"], 0.5);
+    assert_eq!(
+        (down.cc().unwrap().name.as_str(), up.cc().unwrap().name.as_str()),
+        ("cubic", "newreno")
+    );
+    assert_eq!(down.cc().unwrap().params["beta"], 0.5);
+    let [down, up] = [down, up].map(|flow| flow.tcp().unwrap());
     assert_eq!((down.stack.sack, down.peer_stack.sack, up.stack.sack), (true, true, false));
     assert_eq!((down.stack.initial_window, down.peer_stack.initial_window), (4, 5));
     assert_eq!((up.stack.rmem, up.peer_stack.rmem), (Bytes(1_000_000_000), Bytes(64_000)));
@@ -194,7 +198,7 @@ fn flows_that_would_begin_after_the_end_are_told() {
 fn on_and_off_times_are_written_out() {
     let text = |traffic: &str| format!("{SMALL}traffic = {{ kind = \"on-off\", {traffic} }}\n");
     let periods = |traffic| match &*plan(&text(traffic)).flows[0].traffic {
-        Traffic::OnOff(on_off) => {
+        TrafficPlan::OnOff(on_off) => {
             on_off.periods.iter().map(|(from, to)| format!("{from} to {to}")).collect::<Vec<_>>()
         }
         other => panic!("{other:?}"),
@@ -210,7 +214,7 @@ fn on_and_off_times_are_written_out() {
 fn relative_sizes_inside_a_discipline_are_resolved() {
     let red = "queue = { kind = \"red\", min = \"0.1 BDP\", max = \"0.5 BDP\", ecn = true }";
     let plan = plan(&small_with("[network.dumbbell]", &format!("[network.dumbbell]\n{red}")));
-    let QueuePlan { discipline: Discipline::Red { min, max, ecn, .. }, limit } =
+    let QueuePlan { discipline: Discipline::Red(RedPlan { min, max, ecn, .. }), limit } =
         lane(&plan, "left>right").queue.clone()
     else {
         panic!()
@@ -255,6 +259,6 @@ fn a_plan_can_be_printed_as_json_with_its_units() {
     assert_eq!(json["duration"], "60 s");
     assert_eq!(json["lanes"][0]["rate"], "10 Mbit/s");
     assert_eq!(json["lanes"][0]["queue"]["limit"]["packets"], 37);
-    assert_eq!(json["flows"][0]["stack"]["delayed_ack"], "200 ms");
+    assert_eq!(json["flows"][0]["transport"]["stack"]["delayed_ack"], "200 ms");
     assert_eq!(json["flows"][0]["traffic"]["kind"], "bulk");
 }

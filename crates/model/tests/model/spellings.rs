@@ -1,6 +1,7 @@
 //! Values that can be written in more than one way.
 
 use crate::common::{SMALL, message, plan, small_with};
+use tcplab_model::schema::CoDelPlan;
 use tcplab_model::{AckCounting, Discipline, Loss, RateChanges, Samples};
 use tcplab_units::Duration;
 
@@ -39,13 +40,15 @@ fn a_discipline_can_be_a_word() {
     let plan = plan(&small_with("delay", "queue = \"codel\"\ndelay"));
     let five = Duration::from_millis(5);
     assert!(
-        matches!(plan.lanes[0].queue.discipline, Discipline::CoDel { target, .. } if target == five)
+        matches!(&plan.lanes[0].queue.discipline, &Discipline::CoDel(CoDelPlan { target, .. }) if target == five)
     );
 }
 
 #[test]
 fn acks_count_by_one_option() {
-    let abc = |text: &str| plan(&format!("{SMALL}stack.abc = {text}\n")).flows[0].stack.abc;
+    let abc = |text: &str| {
+        plan(&format!("{SMALL}stack.abc = {text}\n")).flows[0].tcp().unwrap().stack.abc
+    };
     assert_eq!(abc("\"off\""), AckCounting::Ack);
     assert_eq!(abc("\"segment\""), AckCounting::Segment);
     assert_eq!(abc("2"), AckCounting::Byte { limit: 2 });

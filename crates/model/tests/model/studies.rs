@@ -120,7 +120,7 @@ traffic = { kind = "on-off", periods = [["250 s", "500 s"], ["750 s", "1000 s"]]
 "#,
     );
     assert_eq!(plan.flows[0].base_rtt.to_string(), "250 ms");
-    assert_eq!(plan.flows[0].peer_stack.delayed_ack.on(), None);
+    assert_eq!(plan.flows[0].tcp().unwrap().peer_stack.delayed_ack.on(), None);
     assert_eq!(plan.flows.len(), 11);
 }
 
@@ -169,7 +169,7 @@ stack = [
 "#,
     )
     .unwrap();
-    assert_eq!(plans[1].flows[0].stack.wmem.0, 131_072);
+    assert_eq!(plans[1].flows[0].tcp().unwrap().stack.wmem.0, 131_072);
     assert_eq!(plans[0].lanes[0].bdp.0, 550_000);
 }
 

@@ -12,6 +12,7 @@ mod goodput;
 mod loss_law;
 mod marking;
 mod memory;
+mod packets;
 mod path_mtu;
 mod prague;
 mod refusals;

@@ -34,8 +34,9 @@ pub(super) struct LinuxAcks {
     quick: u32,
     /// What full segments carry.
     full: u64,
-    /// The answer will carry the ACK: the peer has sent its last.
-    awaits_answer: bool,
+    /// The answer is to carry the ACK: both ends talk in turn, or the peer has sent its last (pingpong
+    /// mode).
+    is_interactive: bool,
     /// An ACK is owed.
     scheduled: bool,
     /// When the delay of that is over, in milliseconds of the clock.
@@ -158,10 +159,11 @@ impl LinuxAcks {
         }
         if arrived.said.marked {
             self.quicken(arrived.window, MARK_QUICKENS);
+            self.is_interactive = false;
             self.ato = ATO_MIN;
         }
         self.quick |= u32::from(arrived.opened);
-        self.awaits_answer |= arrived.finished;
+        self.is_interactive |= arrived.finished;
         if arrived.told {
             self.scheduled = false;
             return Time::NEVER;
@@ -171,7 +173,7 @@ impl LinuxAcks {
             self.quick = 0;
         }
         let is_much = is_much && arrived.holds;
-        let is_quick = self.quick > 0 && !self.awaits_answer;
+        let is_quick = self.quick > 0 && !self.is_interactive;
         let is_told_at_once = arrived.said.reduced || arrived.said.changed;
         if is_much || is_quick || arrived.filled || is_told_at_once {
             return Time::ZERO;
@@ -194,6 +196,7 @@ impl LinuxAcks {
     /// (`tcp_data_queue`, and `tcp_send_dupack` for what is older).
     pub fn on_old(&mut self, recent: bool, window: u64, settings: &Settings) {
         self.quicken(window, settings.quick_ack);
+        self.is_interactive = false;
         self.ato = ATO_MIN;
         self.scheduled |= recent;
     }
@@ -225,7 +228,8 @@ impl LinuxAcks {
     fn delay(&mut self, now: Time, arrived: Arrived, settings: &Settings) -> Time {
         let mut ato = self.ato;
         if ato > ATO_MIN {
-            let mut most = if self.pushed > 0 { DELAY_MAX } else { ATO_MAX };
+            let is_short = self.pushed > 0 || self.is_interactive;
+            let mut most = if is_short { DELAY_MAX } else { ATO_MAX };
             if !arrived.srtt.is_zero() {
                 most = most.min(arrived.srtt.as_picos().div_ceil(1_000_000_000).max(ATO_MIN));
             }
@@ -269,7 +273,7 @@ impl LinuxAcks {
 
     /// The application has read all there is to read. Says whether an ACK is due for it.
     pub fn on_read(&self, next: u64, acked: u64, holds_nothing: bool) -> bool {
-        let is_pushed = self.pushed > u8::from(self.awaits_answer);
+        let is_pushed = self.pushed > u8::from(self.is_interactive);
         self.scheduled && (next - acked > self.full || (is_pushed && holds_nothing))
     }
 
@@ -282,8 +286,19 @@ impl LinuxAcks {
     /// The delay is over.
     pub fn on_timer(&mut self, now: Time, rto: Duration) {
         if self.timeout.take_if(|timeout| *timeout <= clock(now)).is_some() {
-            self.ato = (self.ato << 1).min(rto.as_millis()).min(DELAY_MAX);
+            if self.is_interactive && self.scheduled {
+                // No answer came in time to carry it.
+                self.is_interactive = false;
+                self.ato = ATO_MIN;
+            } else {
+                self.ato = (self.ato << 1).min(rto.as_millis()).min(DELAY_MAX);
+            }
         }
+    }
+
+    /// Data left. Soon after some arrived, it is an answer (`tcp_event_data_sent`).
+    pub fn on_data_sent(&mut self, now: Time) {
+        self.is_interactive |= clock(now) - self.last_arrival < self.ato;
     }
 
     /// An ACK left, alone or with data.

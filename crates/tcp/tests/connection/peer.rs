@@ -248,7 +248,7 @@ impl Peer {
         self.run(at);
         self.expect_nothing();
         let seq = SeqNumber(OURS.wrapping_add(offset as u32));
-        let notice = Segment::new(Flags::ACK, seq, SeqNumber(THEIRS)).notice(mtu, u16::MAX);
+        let notice = Segment::new(Flags::ACK, seq, SeqNumber(THEIRS)).too_large(mtu, u16::MAX);
         let taken = self.end.on_too_large(self.now, &notice);
         self.serve();
         taken

@@ -107,3 +107,26 @@ fn measured_sizes_are_equally_likely() {
 fn nothing_is_smaller_than_a_byte() {
     assert!(drawn(&Sizes::Fixed(Fixed { size: Bytes(0) })).iter().all(|&value| value == 1));
 }
+
+#[test]
+fn means_are_those_that_loads_are_computed_from() {
+    let max = Some(Bytes(100_000));
+    for sizes in [
+        Sizes::Zipf(Zipf { exponent: 0.7, unit: Bytes(10), max: Bytes(50_000) }),
+        Sizes::Zipf(Zipf { exponent: 1.2, unit: Bytes(10), max: Bytes(5_000) }),
+        Sizes::Pareto(Pareto { shape: 0.9, min: Bytes(1_000), max }),
+        Sizes::Pareto(Pareto { shape: 3.5, min: Bytes(1_000), max: None }),
+        Sizes::LogNormal(LogNormal { median: Bytes(5_000), sigma: 1.3, max }),
+        Sizes::LogNormal(LogNormal { median: Bytes(5_000), sigma: 0.5, max: None }),
+    ] {
+        let (sampler, mut random) = (Sampler::new(&sizes), Random::new(1, "test"));
+        let drawn: Vec<f64> = (0..200_000).map(|_| sampler.draw(&mut random) as f64).collect();
+        let count = drawn.len() as f64;
+        let mean = drawn.iter().sum::<f64>() / count;
+        let variance = drawn.iter().map(|size| (size - mean) * (size - mean)).sum::<f64>() / count;
+        // Five standard deviations of the mean, and half a byte for sizes being whole.
+        let bound = 5.0 * (variance / count).sqrt() + 0.5;
+        let expected = sizes.mean().unwrap();
+        assert!((mean - expected).abs() < bound, "{sizes:?}: {mean} and {expected}");
+    }
+}

@@ -1,8 +1,9 @@
 //! Controlled Delay (RFC 8289), in the integers of Linux (`codel_impl.h`): a clock of 1024 ns, and the
 //! reciprocal of the square root in 16 bits, improved by one step of Newton's method at a time.
 
-use crate::managed::{Queued, Waiting};
-use crate::network::Packet;
+use super::{Drops, Fifo, Next, Queue, Queued};
+use crate::observer::Reason;
+use crate::packet::Packet;
 use tcplab_units::{Duration, Time};
 
 /// Bits that the reciprocal of the square root lacks to 32.
@@ -64,7 +65,13 @@ impl CoDel {
     }
 
     /// The packet to be transmitted from now on, if any is left (RFC 8289 §5.6).
-    pub fn next<P: Packet>(&mut self, now: Time, waiting: &mut Waiting<P>) -> Option<Queued<P>> {
+    pub fn next<P: Packet>(
+        &mut self,
+        now: Time,
+        waiting: &mut Fifo<P>,
+        drops: &mut Drops<P>,
+    ) -> Option<Queued<P>> {
+        let drop = |queued: Option<Queued<P>>| queued.map(|queued| (queued, Reason::Discipline));
         let (mut next, mut is_late) = self.take(now, waiting);
         if next.is_none() {
             self.is_dropping = false;
@@ -74,7 +81,7 @@ impl CoDel {
         if !self.is_dropping {
             if is_late {
                 if !self.mark(&mut next) {
-                    waiting.dropped.extend(next);
+                    drops.extend(drop(next));
                     (next, _) = self.take(now, waiting);
                 }
                 self.begin(now_units);
@@ -90,7 +97,7 @@ impl CoDel {
                 self.drop_next = self.after(self.drop_next);
                 break;
             }
-            waiting.dropped.extend(next);
+            drops.extend(drop(next));
             (next, is_late) = self.take(now, waiting);
             if is_late {
                 self.drop_next = self.after(self.drop_next);
@@ -107,11 +114,7 @@ impl CoDel {
     }
 
     /// The first packet, and whether packets have waited too long for too long (§5.5).
-    fn take<P: Packet>(
-        &mut self,
-        now: Time,
-        waiting: &mut Waiting<P>,
-    ) -> (Option<Queued<P>>, bool) {
+    fn take<P: Packet>(&mut self, now: Time, waiting: &mut Fifo<P>) -> (Option<Queued<P>>, bool) {
         let Some(first) = waiting.pop() else {
             self.first_above = None;
             return (None, false);
@@ -157,10 +160,43 @@ impl CoDel {
     }
 }
 
+/// A queue with `CoDel` behind it.
+#[derive(Debug)]
+pub(crate) struct CoDelQueue<P> {
+    codel: CoDel,
+    fifo: Fifo<P>,
+}
+
+impl<P: Packet> CoDelQueue<P> {
+    pub fn new(config: &CoDelConfig, fifo: Fifo<P>) -> Self {
+        Self { codel: CoDel::new(config), fifo }
+    }
+}
+
+impl<P: Packet> Queue<P> for CoDelQueue<P> {
+    fn enqueue(
+        &mut self,
+        _now: Time,
+        queued: Queued<P>,
+        _drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        self.fifo.push(queued)
+    }
+
+    fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P> {
+        self.codel.next(now.in_nanos(), &mut self.fifo, drops).map_or(Next::Empty, Next::Packet)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        self.fifo.waiting()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::managed::tests::{Parcel, queued};
+    use crate::queue::QueueLimit;
+    use crate::queue::tests::{Parcel, queued};
 
     const MTU: u64 = 1500;
 
@@ -185,13 +221,14 @@ mod tests {
         let mut signals = Vec::new();
         for now in wait..wait + millis {
             let at = |millis| Time::ZERO + Duration::from_millis(millis);
-            let mut waiting = Waiting::default();
+            let mut waiting = Fifo::new(QueueLimit::Packets(100));
             while waiting.bytes() < 4 * MTU {
                 let packet = Parcel { ect, ..Parcel::default() };
-                waiting.push(queued(at(now - wait), packet));
+                waiting.push(queued(at(now - wait), packet)).unwrap();
             }
-            let next = codel.next(at(now), &mut waiting).unwrap();
-            let is_dropped = !waiting.dropped.is_empty();
+            let mut drops = Vec::new();
+            let next = codel.next(at(now), &mut waiting, &mut drops).unwrap();
+            let is_dropped = !drops.is_empty();
             if is_dropped || next.packet.ce {
                 signals.push(now - wait);
             }
@@ -219,15 +256,16 @@ mod tests {
     fn short_waits_and_short_queues_are_never_signalled() {
         assert!(signals(&mut codel(false), 4, 1000, false).is_empty());
         // §5.5: no more than a packet is left behind it.
-        let (mut codel, mut waiting) = (codel(false), Waiting::default());
+        let (mut codel, mut waiting) = (codel(false), Fifo::new(QueueLimit::Packets(100)));
+        let mut drops = Vec::new();
         for millis in 0..1000 {
             let at = |millis| Time::ZERO + Duration::from_millis(millis);
-            waiting.push(queued(at(millis), Parcel::default()));
-            waiting.push(queued(at(millis), Parcel::default()));
-            codel.next(at(millis + 50), &mut waiting).unwrap();
+            waiting.push(queued(at(millis), Parcel::default())).unwrap();
+            waiting.push(queued(at(millis), Parcel::default())).unwrap();
+            codel.next(at(millis + 50), &mut waiting, &mut drops).unwrap();
             waiting.pop();
         }
-        assert!(waiting.dropped.is_empty());
+        assert!(drops.is_empty());
     }
 
     #[test]

@@ -3,28 +3,22 @@
 //! With a drop-tail queue, all that happens to a packet on a lane is known when it is offered: whether
 //! the queue has room, when its transmission begins and ends, whether it is lost, when it arrives. The
 //! queue keeps only the times at which its packets leave it; they are taken out when the next packet
-//! looks. Other queues are `managed`.
+//! looks. Lanes with other queues are `managed`, and those where someone looks at all packets.
 //!
 //! Transmission takes picoseconds; packets arrive at whole nanoseconds, rounded up, because the kernel's
 //! clock has no finer ones and both backends go by the same times. So a transmitter that is kept busy
 //! loses nothing to rounding, and one that was idle begins at a whole nanosecond.
 
+pub(crate) mod managed;
+
 use crate::loss::{Loss, LossState};
-use crate::managed::{Discipline, Managed};
-use crate::network::Packet;
 use crate::occupancy::Occupancy;
+use crate::packet::Packet;
+use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
+use managed::Managed;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
-
-/// How much may wait on a lane. The packet in transmission does not count: it has left the queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QueueLimit {
-    /// Whole packets.
-    Packets(u64),
-    /// Bytes on the wire; a packet that does not fit whole is dropped.
-    Bytes(u64),
-}
 
 /// What a lane is.
 #[derive(Clone, Debug)]
@@ -43,6 +37,8 @@ pub struct LaneConfig {
     pub discipline: Option<Discipline>,
     /// What else is lost.
     pub loss: Option<Loss>,
+    /// Whether the observer is told of all packets. It is told of drops in any case.
+    pub observed: bool,
 }
 
 /// What a lane has done since the start.
@@ -85,8 +81,8 @@ pub struct LaneState {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Transit<P> {
     pub arrives: Time,
-    /// Its place in the table of hops.
-    pub hop: u32,
+    /// Its place on its route.
+    pub place: u32,
     pub packet: P,
 }
 
@@ -118,7 +114,7 @@ struct Waiting {
 pub struct Lane<P> {
     rate: Rate,
     delay: Duration,
-    pub(crate) queue: QueueLimit,
+    queue: QueueLimit,
     // Boxed, because few lanes have them and all are walked through.
     jitter: Option<Box<Jitter>>,
     loss: Option<Box<LossState>>,
@@ -126,15 +122,15 @@ pub struct Lane<P> {
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
     /// When all that was accepted will have been transmitted; of a managed queue, all that has left it.
-    pub(crate) free_at: Time,
+    free_at: Time,
     /// Time spent transmitting, up to `free_at`.
     busy: Duration,
     /// The size last transmitted and how long that takes: nearly always the next one's too.
     last_size: (u32, Duration),
     in_transit: VecDeque<Transit<P>>,
-    pub(crate) counters: LaneCounters,
+    counters: LaneCounters,
     /// Of a drop-tail queue all that a packet will wait is counted when it is accepted.
-    pub(crate) occupancy: Occupancy,
+    occupancy: Occupancy,
 }
 
 /// Delays that vary.
@@ -157,9 +153,14 @@ impl<P: Packet> Lane<P> {
                 Box::new(Jitter { most: config.jitter, last: Time::ZERO, random: random("jitter") })
             }),
             loss: config.loss.map(|loss| Box::new(LossState::new(loss, random("loss")))),
-            managed: config
-                .discipline
-                .map(|discipline| Box::new(Managed::new(&discipline, random))),
+            managed: match config.discipline {
+                Some(discipline) => {
+                    let queue = discipline.queue(config.queue, random);
+                    Some(Box::new(Managed::new(queue, config.observed)))
+                }
+                None if config.observed => Some(Box::new(Managed::drop_tail(config.queue))),
+                None => None,
+            },
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             free_at: Time::ZERO,
@@ -212,7 +213,7 @@ impl<P: Packet> Lane<P> {
     /// Transmits a packet. Says when it arrives, if it does.
     #[expect(clippy::inline_always, reason = "every packet passes here, from two places")]
     #[inline(always)]
-    pub(crate) fn transmit(
+    fn transmit(
         &mut self,
         begins: Time,
         bytes: u32,
@@ -255,14 +256,19 @@ impl<P: Packet> Lane<P> {
         Some((arrived, next))
     }
 
+    /// Whether its queue stands behind the seam.
+    pub(crate) fn is_managed(&self) -> bool {
+        self.managed.is_some()
+    }
+
     /// How many packets are in the queue and on the wire.
     pub(crate) fn packets(&self) -> usize {
         let managed = self.managed.as_ref().map_or(0, |managed| managed.packets());
         self.in_transit.len() + managed
     }
 
-    /// The lane as it is now.
-    pub fn state(&mut self, now: Time) -> LaneState {
+    /// The lane as it is now, if it has been caught up with.
+    pub(crate) fn state(&mut self, now: Time) -> LaneState {
         if self.managed.is_some() {
             return self.managed_state(now);
         }
@@ -285,19 +291,19 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Time spent transmitting from the start until now.
-    pub(crate) fn busy(&self, now: Time) -> Duration {
+    fn busy(&self, now: Time) -> Duration {
         self.busy.saturating_sub(self.free_at.since(now))
     }
 
     /// The lane as it is now; a new interval begins for the most that waits.
-    pub fn sample(&mut self, now: Time) -> LaneState {
+    pub(crate) fn sample(&mut self, now: Time) -> LaneState {
         let state = self.state(now);
         self.occupancy.begin_interval(state.queue_packets, state.queue_bytes);
         state
     }
 
     /// What the lane has done, and what is decided already of what it will do.
-    pub fn counters(&self) -> LaneCounters {
+    pub(crate) fn counters(&self) -> LaneCounters {
         self.counters
     }
 

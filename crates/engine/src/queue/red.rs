@@ -4,8 +4,11 @@
 //! With a weight of 1 and `min` equal to `max` it is a step: a packet that finds so many bytes waiting
 //! is marked, and others are not (Alizadeh et al. 2010, §3.1).
 
+use super::{Drops, Fifo, Next, Queue, Queued};
+use crate::observer::Reason;
+use crate::packet::Packet;
 use crate::random::Random;
-use tcplab_units::Duration;
+use tcplab_units::{Duration, Time};
 
 /// A probability of one.
 const ONE: u64 = 1 << 32;
@@ -149,6 +152,52 @@ impl Red {
 
     fn draw(&mut self) {
         self.drawn = self.random.bits() >> 32;
+    }
+}
+
+/// A queue with RED before it.
+#[derive(Debug)]
+pub(crate) struct RedQueue<P> {
+    red: Box<Red>,
+    /// Packets that can be are marked, not dropped.
+    ecn: bool,
+    fifo: Fifo<P>,
+    /// When the transmitter first found nothing, if it has found nothing since.
+    idle_since: Option<Time>,
+}
+
+impl<P: Packet> RedQueue<P> {
+    pub fn new(red: Red, ecn: bool, fifo: Fifo<P>) -> Self {
+        Self { red: Box::new(red), ecn, fifo, idle_since: None }
+    }
+}
+
+impl<P: Packet> Queue<P> for RedQueue<P> {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        mut queued: Queued<P>,
+        _drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        let idle = self.idle_since.map(|since| now.since(since));
+        if self.red.signals(self.fifo.bytes(), idle) && !(self.ecn && queued.packet.mark()) {
+            return Err(Reason::Discipline);
+        }
+        self.fifo.push(queued)?;
+        self.idle_since = None;
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Time, _drops: &mut Drops<P>) -> Next<P> {
+        let Some(first) = self.fifo.pop() else {
+            self.idle_since.get_or_insert(now);
+            return Next::Empty;
+        };
+        Next::Packet(first)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        self.fifo.waiting()
     }
 }
 

@@ -1,0 +1,422 @@
+//! A lane whose queue is not drop-tail, or at which someone looks at all packets: then a drop-tail queue
+//! stands behind the seam as well, and all that is counted is the same.
+//!
+//! When a packet leaves such a queue depends on what becomes of those before it, so that is found out
+//! no sooner than it happens: whenever a packet comes to the lane or arrives at its end, the lane
+//! catches up with its transmitter. That is early enough, as a packet arrives after the next one has
+//! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
+//! them back, the agenda has the times at which the transmitter asks the queue.
+
+use super::{Lane, LaneState, Transit};
+use crate::observer::{Observer, Point, Reason};
+use crate::packet::Packet;
+use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
+use crate::route::Routes;
+use std::collections::VecDeque;
+use tcplab_units::{Duration, Time};
+
+/// What a lane with a discipline has in place of a drop-tail queue.
+#[derive(Debug)]
+pub(crate) struct Managed<P> {
+    queue: Box<dyn Queue<P>>,
+    /// What waits counts as sent, because no discipline drops it.
+    is_drop_tail: bool,
+    /// The observer is told of all packets.
+    is_observed: bool,
+    drops: Drops<P>,
+    in_transit: VecDeque<Transit<P>>,
+    /// When the transmitter asks the queue for a packet; never, until one comes.
+    asks_at: Time,
+    /// The earliest entry of the lane on the agenda; later ones are left over and mean nothing.
+    looks_at: Time,
+    /// Until when the queue's occupancy is counted.
+    counted_until: Time,
+}
+
+impl<P: Packet> Managed<P> {
+    pub fn drop_tail(limit: QueueLimit) -> Self {
+        Self { is_drop_tail: true, ..Self::new(Box::new(DropTail::new(limit)), true) }
+    }
+
+    pub fn new(queue: Box<dyn Queue<P>>, is_observed: bool) -> Self {
+        Self {
+            queue,
+            is_drop_tail: false,
+            is_observed,
+            drops: Vec::new(),
+            in_transit: VecDeque::new(),
+            asks_at: Time::ZERO,
+            looks_at: Time::NEVER,
+            counted_until: Time::ZERO,
+        }
+    }
+
+    /// Packets that wait or are on the wire.
+    pub fn packets(&self) -> usize {
+        self.queue.waiting().0 as usize + self.in_transit.len()
+    }
+}
+
+/// To whom a lane tells what becomes of packets.
+pub(crate) struct Teller<'a, O> {
+    pub observer: &'a mut O,
+    pub routes: &'a Routes,
+}
+
+impl<O> Teller<'_, O> {
+    fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
+    where
+        O: Observer<P>,
+    {
+        self.observer.drop(Point { at, place, routes: self.routes }, packet, reason);
+    }
+}
+
+impl<P: Packet> Lane<P> {
+    /// Takes a packet into a managed queue.
+    pub(crate) fn enter<O: Observer<P>>(
+        &mut self,
+        now: Time,
+        place: u32,
+        packet: P,
+        teller: &mut Teller<'_, O>,
+    ) {
+        self.catch_up(now, teller);
+        self.count_occupancy(now);
+        let Some(managed) = &mut self.managed else { return };
+        if managed.is_observed {
+            teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
+        }
+        let flow = packet.flow(teller.routes.end(place).0);
+        let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
+        let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
+        if accepted.is_ok() {
+            managed.asks_at = self.free_at.max(now);
+        }
+        self.tell_drops(now, teller);
+        if let Err(reason) = accepted {
+            self.counters.dropped_packets += 1;
+            teller.drop(now, place, &packet, reason);
+            return;
+        }
+        self.catch_up(now, teller);
+        // A packet that finds the transmitter free has not waited.
+        if let Some(managed) = &self.managed {
+            let (packets, bytes) = managed.queue.waiting();
+            self.occupancy.reach(packets, bytes);
+        }
+    }
+
+    /// Counts the time that the queue, which is about to change, has been as it is.
+    fn count_occupancy(&mut self, until: Time) {
+        let Some(managed) = &mut self.managed else { return };
+        let (packets, bytes) = managed.queue.waiting();
+        self.occupancy.wait(until.since(managed.counted_until), packets, bytes);
+        managed.counted_until = until.max(managed.counted_until);
+    }
+
+    /// Tells what the queue has dropped.
+    fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
+        let Some(managed) = &mut self.managed else { return };
+        for (dropped, reason) in managed.drops.drain(..) {
+            self.counters.dropped_packets += 1;
+            teller.drop(at, dropped.place, &dropped.packet, reason);
+        }
+    }
+
+    /// A lane with a managed queue as it was when it was last caught up with.
+    #[cold]
+    pub(crate) fn managed_state(&mut self, now: Time) -> LaneState {
+        self.count_occupancy(now);
+        let managed = self.managed.as_ref().expect("only lanes with a managed queue are asked");
+        let (queue_packets, queue_bytes) = managed.queue.waiting();
+        let mut counters = self.counters;
+        if managed.is_drop_tail {
+            counters.sent_packets += queue_packets;
+            counters.sent_bytes += queue_bytes;
+        }
+        LaneState {
+            counters,
+            queue_packets,
+            queue_bytes,
+            transit_packets: managed.in_transit.len() as u64,
+            occupancy: self.occupancy,
+            busy: self.busy(now),
+        }
+    }
+
+    /// The lane is due on the agenda: the packet that has arrived at the end, if one has.
+    pub(crate) fn look<O: Observer<P>>(
+        &mut self,
+        now: Time,
+        teller: &mut Teller<'_, O>,
+    ) -> Option<Transit<P>> {
+        let managed = self.managed.as_mut().filter(|managed| managed.looks_at == now)?;
+        managed.looks_at = Time::NEVER;
+        self.catch_up(now, teller);
+        let managed = self.managed.as_mut()?;
+        let has_arrived = managed.in_transit.front().is_some_and(|first| first.arrives <= now);
+        let arrived = has_arrived.then(|| managed.in_transit.pop_front()).flatten();
+        let arrived = arrived?;
+        self.counters.arrived_packets += 1;
+        if managed.is_observed {
+            let point = Point { at: now, place: arrived.place, routes: teller.routes };
+            teller.observer.arrive(point, &arrived.packet);
+        }
+        Some(arrived)
+    }
+
+    /// When the lane is to be looked at next, if that is not on the agenda yet.
+    pub(crate) fn next_look(&mut self) -> Option<Time> {
+        let managed = self.managed.as_mut()?;
+        let waits = managed.queue.waiting().0 > 0;
+        let arrives = managed.in_transit.front().map(|first| first.arrives);
+        let next = arrives.or(waits.then(|| managed.asks_at.in_nanos()))?;
+        if next >= managed.looks_at {
+            return None;
+        }
+        managed.looks_at = next;
+        Some(next)
+    }
+
+    /// Transmits what has left a managed queue until now.
+    pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
+        while let Some(managed) = self.managed.as_ref().filter(|managed| managed.asks_at <= now) {
+            let at = managed.asks_at;
+            self.count_occupancy(at);
+            let Some(Managed { queue, drops, .. }) = self.managed.as_deref_mut() else { return };
+            let next = queue.dequeue(at, drops);
+            self.tell_drops(at, teller);
+            let asks_at = match next {
+                Next::Packet(queued) => {
+                    self.transmit_queued(at, queued, teller);
+                    self.free_at
+                }
+                // A queue that names no later time would be asked for ever.
+                Next::NotBefore(then) => then.max(at + Duration::from_nanos(1)),
+                Next::Empty => Time::NEVER,
+            };
+            if let Some(managed) = &mut self.managed {
+                managed.asks_at = asks_at;
+            }
+        }
+    }
+
+    /// A packet leaves the queue.
+    fn transmit_queued<O: Observer<P>>(
+        &mut self,
+        begins: Time,
+        Queued { was_marked, place, packet, .. }: Queued<P>,
+        teller: &mut Teller<'_, O>,
+    ) {
+        let is_marked = packet.is_marked() && !was_marked;
+        self.counters.marked_packets += u64::from(is_marked);
+        if self.managed.as_ref().is_some_and(|managed| managed.is_observed) {
+            let point = Point { at: begins, place, routes: teller.routes };
+            if is_marked {
+                teller.observer.mark(point, &packet);
+            }
+            teller.observer.leave(point, &packet);
+        }
+        let arrives = self.transmit(begins, packet.wire_bytes(), || packet.has_payload());
+        let Some(arrives) = arrives else {
+            teller.drop(begins, place, &packet, Reason::Lost);
+            return;
+        };
+        if let Some(managed) = &mut self.managed {
+            managed.in_transit.push_back(Transit { arrives, place, packet });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lane::LaneConfig;
+    use crate::queue::Fifo;
+    use crate::route::{EndpointId, LaneId};
+    use crate::{Event, Loss, Network};
+
+    impl<P: Packet> Lane<P> {
+        pub(crate) fn set_queue(&mut self, queue: Box<dyn Queue<P>>) {
+            self.managed = Some(Box::new(Managed::new(queue, false)));
+        }
+    }
+
+    /// A numbered packet of 1500 bytes: a millisecond at 12 Mbit/s.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    struct Parcel(u32);
+
+    impl Packet for Parcel {
+        fn wire_bytes(&self) -> u32 {
+            1500
+        }
+        fn has_payload(&self) -> bool {
+            true
+        }
+    }
+
+    #[derive(Default)]
+    struct Drops(Vec<(u64, u32, Reason)>);
+
+    impl Observer<Parcel> for Drops {
+        fn drop(&mut self, point: Point<'_>, packet: &Parcel, reason: Reason) {
+            self.0.push((point.at.since(Time::ZERO).as_millis(), packet.0, reason));
+        }
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn network(queue: impl Queue<Parcel> + 'static, loss: Option<Loss>) -> Network<Parcel, Drops> {
+        let lane = LaneConfig {
+            name: "a>b".into(),
+            rate: "12 Mbit/s".parse().unwrap(),
+            delay: Duration::from_millis(10),
+            jitter: Duration::ZERO,
+            queue: QueueLimit::Packets(1),
+            discipline: None,
+            loss,
+            observed: false,
+        };
+        let mut network = Network::observed([lane], 1, Drops::default());
+        network.set_queue(LaneId(0), Box::new(queue));
+        network
+    }
+
+    /// What arrives until then, in milliseconds.
+    fn arrivals(network: &mut Network<Parcel, Drops>, until: u64) -> Vec<(u64, u32)> {
+        let mut seen = Vec::new();
+        while let Some(event) = network.next(at(until)) {
+            let Event::Delivered { packet, .. } = event else { panic!("{event:?}") };
+            seen.push((network.now().since(Time::ZERO).as_millis(), packet.0));
+        }
+        seen
+    }
+
+    /// Lets one packet pass every `period`, however fast the wire is.
+    #[derive(Debug)]
+    struct TokenBucket {
+        fifo: Fifo<Parcel>,
+        period: Duration,
+        ready_at: Time,
+    }
+
+    impl Queue<Parcel> for TokenBucket {
+        fn enqueue(
+            &mut self,
+            _now: Time,
+            packet: Queued<Parcel>,
+            _drops: &mut crate::queue::Drops<Parcel>,
+        ) -> Result<(), Reason> {
+            self.fifo.push(packet)
+        }
+
+        fn dequeue(&mut self, now: Time, _drops: &mut crate::queue::Drops<Parcel>) -> Next<Parcel> {
+            if self.fifo.waiting().0 == 0 {
+                return Next::Empty;
+            }
+            if now < self.ready_at {
+                return Next::NotBefore(self.ready_at);
+            }
+            self.ready_at = now + self.period;
+            self.fifo.pop().map_or(Next::Empty, Next::Packet)
+        }
+
+        fn waiting(&self) -> (u64, u64) {
+            self.fifo.waiting()
+        }
+    }
+
+    fn token_bucket(loss: Option<Loss>) -> Network<Parcel, Drops> {
+        let fifo = Fifo::new(QueueLimit::Packets(3));
+        let period = Duration::from_millis(3);
+        let mut network = network(TokenBucket { fifo, period, ready_at: Time::ZERO }, loss);
+        let route = network.add_route(&[LaneId(0)], EndpointId(0));
+        for number in 1..=5 {
+            network.send(route, Parcel(number));
+        }
+        network
+    }
+
+    #[test]
+    fn packets_wait_although_the_transmitter_is_free() {
+        // They leave at 0, 3, 6 and 9 ms, and take 1 ms and 10 ms. Three wait, so the fifth has no room.
+        let mut network = token_bucket(None);
+        assert!(arrivals(&mut network, 4).is_empty());
+        let state = network.state(LaneId(0));
+        assert_eq!((state.queue_packets, state.transit_packets), (2, 2));
+        assert_eq!(state.busy, Duration::from_millis(2));
+        // Until 4 ms, three have waited for 3 ms and two for one.
+        assert_eq!(state.occupancy.packet_ps, 11 * 1_000_000_000);
+        assert_eq!(arrivals(&mut network, 100), [(11, 1), (14, 2), (17, 3), (20, 4)]);
+        assert_eq!(network.observer().0, [(0, 5, Reason::Full)]);
+    }
+
+    #[test]
+    fn packets_leave_in_time_when_nothing_is_on_the_wire() {
+        let mut network = token_bucket(Some(Loss::Listed { packets: vec![1, 2, 3] }));
+        assert_eq!(arrivals(&mut network, 100), [(20, 4)]);
+        let lost = [(0, 5, Reason::Full), (0, 1, Reason::Lost), (3, 2, Reason::Lost)];
+        let mut seen = network.observer().0.clone();
+        seen.sort_by_key(|drop| drop.0);
+        assert_eq!(seen.len(), 4);
+        assert!(lost.iter().all(|lost| seen.contains(lost)), "{seen:?}");
+        assert_eq!(seen[3], (6, 3, Reason::Lost));
+    }
+
+    /// Each flow has a queue, and its packets wait for ten milliseconds times the number of the flow. Two
+    /// packets have room: for another the one goes that would leave last.
+    #[derive(Debug, Default)]
+    struct Held(Vec<(Time, Queued<Parcel>)>);
+
+    impl Queue<Parcel> for Held {
+        fn enqueue(
+            &mut self,
+            now: Time,
+            packet: Queued<Parcel>,
+            drops: &mut crate::queue::Drops<Parcel>,
+        ) -> Result<(), Reason> {
+            if self.0.len() == 2
+                && let Some((_, last)) = self.0.pop()
+            {
+                drops.push((last, Reason::Discipline));
+            }
+            self.0.push((now + Duration::from_millis(10 * packet.flow), packet));
+            self.0.sort_by_key(|held| held.0);
+            Ok(())
+        }
+
+        fn dequeue(&mut self, now: Time, _drops: &mut crate::queue::Drops<Parcel>) -> Next<Parcel> {
+            match self.0.first() {
+                None => Next::Empty,
+                Some(&(then, _)) if then > now => Next::NotBefore(then),
+                Some(_) => Next::Packet(self.0.remove(0).1),
+            }
+        }
+
+        fn waiting(&self) -> (u64, u64) {
+            (self.0.len() as u64, 1500 * self.0.len() as u64)
+        }
+    }
+
+    #[test]
+    fn a_packet_that_may_leave_at_once_overtakes_those_that_are_held_back() {
+        let mut network = network(Held::default(), None);
+        let [now, later, last] =
+            [0, 1, 2].map(|end| network.add_route(&[LaneId(0)], EndpointId(end)));
+        network.send(later, Parcel(1));
+        network.send(last, Parcel(2));
+        assert!(arrivals(&mut network, 2).is_empty());
+        // This drops the second, and leaves at 2 ms.
+        network.send(now, Parcel(3));
+        assert!(arrivals(&mut network, 5).is_empty());
+        network.send(now, Parcel(4));
+        // 2 + 11 ms, 5 + 11 ms, 10 + 11 ms.
+        assert_eq!(arrivals(&mut network, 100), [(13, 3), (16, 4), (21, 1)]);
+        assert_eq!(network.observer().0, [(2, 2, Reason::Discipline)]);
+        let counters = network.counters(LaneId(0));
+        assert_eq!((counters.dropped_packets, counters.arrived_packets), (1, 3));
+    }
+}

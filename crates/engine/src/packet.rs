@@ -1,0 +1,27 @@
+//! What the engine may ask of a packet.
+
+use std::fmt::Debug;
+
+/// What the engine must know of a packet. Packets are small values, copied from lane to lane.
+pub trait Packet: Copy + Debug + 'static {
+    /// Its size on the wire, headers included.
+    fn wire_bytes(&self) -> u32;
+    /// Whether it carries data of an application: such packets are numbered by [`Loss::Listed`].
+    ///
+    /// [`Loss::Listed`]: crate::Loss::Listed
+    fn has_payload(&self) -> bool;
+    /// The key by which a discipline with many queues hashes: equal for the packets of one direction of
+    /// a connection. `end` is the number of the endpoint where the packet's route ends, which is a key
+    /// already where each connection has routes of its own.
+    fn flow(&self, end: u32) -> u64 {
+        end.into()
+    }
+    /// Whether it carries a mark of congestion.
+    fn is_marked(&self) -> bool {
+        false
+    }
+    /// Marks it, if it can be marked. Says whether it carries a mark then.
+    fn mark(&mut self) -> bool {
+        false
+    }
+}

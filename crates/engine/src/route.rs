@@ -1,0 +1,77 @@
+//! The lanes that packets take, one after the other, and where they end.
+
+use std::collections::BTreeMap;
+
+/// A lane, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LaneId(pub u32);
+
+/// Where a route ends: a number whose meaning is the caller's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct EndpointId(pub u32);
+
+/// A list of lanes that ends at an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RouteId(pub(crate) u32);
+
+/// One step of a route: the number of a lane, or with the top bit set that of an endpoint.
+#[derive(Clone, Copy, Debug)]
+struct Hop(u32);
+
+const TOP: u32 = 1 << 31;
+
+/// All routes, one behind the other. A packet carries its place in here.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    hops: Vec<Hop>,
+    /// The places of routes that were removed, by their number of lanes.
+    free: BTreeMap<usize, Vec<u32>>,
+}
+
+impl Routes {
+    pub fn add(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
+        let hops = lanes.iter().map(|lane| Hop(lane.0)).chain([Hop(end.0 | TOP)]);
+        if let Some(start) = self.free.get_mut(&lanes.len()).and_then(Vec::pop) {
+            for (place, hop) in self.hops[start as usize..].iter_mut().zip(hops) {
+                *place = hop;
+            }
+            return RouteId(start);
+        }
+        let start = self.hops.len() as u32;
+        self.hops.extend(hops);
+        RouteId(start)
+    }
+
+    pub fn redirect(&mut self, route: RouteId, end: EndpointId) {
+        let last = self.last(route.0);
+        self.hops[last] = Hop(end.0 | TOP);
+    }
+
+    pub fn remove(&mut self, route: RouteId) {
+        let lanes = self.last(route.0) - route.0 as usize;
+        self.free.entry(lanes).or_default().push(route.0);
+    }
+
+    /// The lane at a place where a packet is, or comes to.
+    #[inline]
+    pub fn lane(&self, place: u32) -> u32 {
+        self.hops[place as usize].0
+    }
+
+    /// Where the route ends, if it does so behind this place.
+    #[inline]
+    pub fn ends_behind(&self, place: u32) -> Option<EndpointId> {
+        let Hop(next) = self.hops[place as usize + 1];
+        (next & TOP != 0).then_some(EndpointId(next & !TOP))
+    }
+
+    /// Where the route that goes through a place ends.
+    pub fn end(&self, place: u32) -> EndpointId {
+        EndpointId(self.hops[self.last(place)].0 & !TOP)
+    }
+
+    fn last(&self, place: u32) -> usize {
+        let end = self.hops[place as usize..].iter().position(|hop| hop.0 & TOP != 0);
+        place as usize + end.expect("a route ends at an endpoint")
+    }
+}

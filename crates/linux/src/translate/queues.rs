@@ -1,0 +1,97 @@
+//! Queue disciplines of the kernel.
+
+use super::attributes::Attributes;
+use tcplab_engine::Averaging;
+use tcplab_guest::job;
+use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit, schema::RedPlan};
+use tcplab_units::Duration;
+
+/// The discipline of the kernel that is the queue of a lane, if it is not drop-tail. The numbers of
+/// attributes are those of `linux/pkt_sched.h`.
+pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem> {
+    let limit = lane.queue.limit;
+    let packets = || match limit {
+        QueueLimit::Packets(packets) => Ok(packets),
+        QueueLimit::Bytes(_) => {
+            Err(Problem::Invalid("Linux limits this discipline in packets, not in bytes".into()))
+        }
+    };
+    let micros = |time: Duration| time.as_picos() / 1_000_000;
+    let (kind, options) = match &lane.queue.discipline {
+        Discipline::DropTail(_) => return Ok(None),
+        Discipline::Red(red) => ("red", red_options(red, lane)?),
+        Discipline::CoDel(codel) => (
+            "codel",
+            Attributes::default()
+                .u32(1, micros(codel.target))
+                .u32(2, packets()?)
+                .u32(3, micros(codel.interval))
+                .u32(4, u64::from(codel.ecn)),
+        ),
+        Discipline::FqCoDel(queue) => (
+            "fq_codel",
+            Attributes::default()
+                .u32(1, micros(queue.target))
+                .u32(2, packets()?)
+                .u32(3, micros(queue.interval))
+                .u32(4, u64::from(queue.ecn))
+                .u32(5, queue.flows)
+                .u32(6, queue.quantum),
+        ),
+        Discipline::Pie(pie) => (
+            "pie",
+            Attributes::default()
+                .u32(1, micros(pie.target))
+                .u32(2, packets()?)
+                .u32(3, micros(pie.update))
+                .u32(6, u64::from(pie.ecn)),
+        ),
+        Discipline::Fq(fq) => (
+            "fq",
+            Attributes::default().u32(1, packets()?).u32(2, fq.flow_limit).u32(3, fq.quantum),
+        ),
+        Discipline::Cake(cake) => (
+            "cake",
+            // As `tc` does: the target is a twentieth of the interval.
+            Attributes::default()
+                .u32(7, micros(cake.rtt).max(1))
+                .u32(8, (micros(cake.rtt) / 20).max(1))
+                .u32(10, in_bytes(limit, lane)),
+        ),
+    };
+    Ok(Some(job::Discipline { kind: kind.into(), options: options.finish() }))
+}
+
+/// A packet counts as one of full size.
+fn in_bytes(limit: QueueLimit, lane: &LanePlan) -> u64 {
+    match limit {
+        QueueLimit::Packets(packets) => packets.saturating_mul(lane.mtu),
+        QueueLimit::Bytes(bytes) => bytes,
+    }
+}
+
+/// RED as Linux has it: in bytes, with the weight as a power of two.
+fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
+    if red.gentle {
+        let reason = "Linux RED has no gentle mode; set gentle = false";
+        return Err(Problem::Invalid(reason.into()));
+    }
+    let [limit, min, max] = [lane.queue.limit, red.min, red.max].map(|limit| in_bytes(limit, lane));
+    // How long a packet of full size takes.
+    let packet_time = lane.rate.time_for(lane.mtu);
+    let Averaging { weight_log, cell_log, table } = Averaging::new(red.weight, packet_time);
+    if max >= 1 << 32 || min << weight_log >= 1 << 32 {
+        return Err(Problem::Invalid("is larger than RED of Linux can count".into()));
+    }
+    if min > max {
+        return Err(Problem::Invalid("has a `min` that is above its `max`".into()));
+    }
+    let mut parameters = Vec::new();
+    for value in [limit, min, max] {
+        parameters.extend((value.min(u64::from(u32::MAX)) as u32).to_le_bytes());
+    }
+    // The weight, the slope (given exactly below), the cell, ECN.
+    parameters.extend([weight_log as u8, 0, cell_log as u8, u8::from(red.ecn)]);
+    let probability = (red.probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
+    Ok(Attributes::default().bytes(1, &parameters).bytes(2, &table).u32(3, probability))
+}

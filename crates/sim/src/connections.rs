@@ -1,0 +1,222 @@
+//! Connections: two ends each, in a slab. They are opened and closed while a run goes on; the place of
+//! one that is over is taken by the next of the same flow.
+
+use crate::application::Program;
+use crate::gates::Gates;
+use crate::stack::{Stacks, marks, mss_limit};
+use crate::watcher::Network;
+use std::ops::Range;
+use std::sync::Arc;
+use tcplab_engine::{ConnectionTimer, EndpointId, LaneId, Random, RouteId, TimerId};
+use tcplab_model::{FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
+use tcplab_tables::Label;
+use tcplab_tcp::{Cookie, Endpoint, Identity, SenderCounters};
+use tcplab_units::Time;
+
+/// Ends of routes: from here on gates, flows of datagrams, and what nobody waits for any more. Those
+/// below are ends of connections.
+pub(crate) const GATES: u32 = 1 << 28;
+pub(crate) const DATAGRAMS: u32 = 2 << 28;
+const NOBODY: u32 = 3 << 28;
+
+/// Where packets of a flow go whose connection is over.
+pub(crate) fn nobody(flow: usize) -> EndpointId {
+    EndpointId(NOBODY | flow as u32)
+}
+
+/// The flow of an end of a route that belongs to no connection.
+pub(crate) fn flow_of(to: EndpointId) -> usize {
+    (to.0 & (GATES - 1)) as usize
+}
+
+/// One end of a connection and its way onto the network.
+pub(crate) struct End {
+    pub endpoint: Endpoint,
+    pub route: RouteId,
+    pub timer: ConnectionTimer,
+    /// When its connection opened or a timer of it ran out last, by the count of `World::turns`.
+    pub last: u32,
+    pub program: Program,
+    /// Its connection may be over before the run is.
+    pub is_passing: bool,
+}
+
+/// What both ends of a connection have in common, and the present transfer.
+pub(crate) struct Pair {
+    pub flow: usize,
+    /// Which of the flow's connections, from 0.
+    pub number: u32,
+    pub way: Way,
+    /// Which of the flow's transfers it carries, from 0, if one has begun and not ended.
+    pub transfer: Option<u64>,
+    /// When that was over, if it is.
+    pub ended: Option<Time>,
+    /// Bytes of that, and when it began.
+    pub size: u64,
+    pub began: Time,
+    /// What the sender had counted then.
+    pub before: SenderCounters,
+    /// What its samples are called.
+    pub label: Option<Label>,
+    /// The timers of its programs: of the one that sends the data, and of the other.
+    pub alarms: [Option<TimerId>; 2],
+    /// The program that opened it has nothing more to do.
+    pub is_done: bool,
+    /// Of a closed loop: the user whose transfer it carries.
+    pub user: usize,
+    /// Its place is free.
+    pub is_free: bool,
+}
+
+/// A connection that is to be made.
+pub(crate) struct Wanted {
+    pub flow: usize,
+    /// Which of the flow's connections, from 0.
+    pub number: u32,
+    /// The program of the end that sends the data, and that of the other one.
+    pub programs: [Program; 2],
+    /// The end that receives the data opens it.
+    pub asks: bool,
+    /// It may be over before the run is.
+    pub is_passing: bool,
+    /// The place and the way of one that is over.
+    pub place: Option<usize>,
+    pub way: Option<Way>,
+}
+
+/// Both routes of a connection, and the gates on them.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub routes: [RouteId; 2],
+    pub gates: Range<usize>,
+}
+
+/// The ends of connections: the one that sends the data of connection n is 2n, the other 2n + 1.
+#[derive(Default)]
+pub(crate) struct Connections {
+    pub ends: Vec<End>,
+    pub pairs: Vec<Pair>,
+    stacks: Stacks,
+}
+
+impl Connections {
+    /// Makes a new connection. One end listens, and the other one is closed.
+    pub fn add(
+        &mut self,
+        plan: &Plan,
+        wanted: Wanted,
+        (network, gates): (&mut Network, &mut Gates),
+    ) -> usize {
+        let Wanted { flow, number, programs, asks, is_passing, place, way } = wanted;
+        let pair = place.unwrap_or(self.pairs.len());
+        let way = if let Some(way) = way {
+            for (side, &route) in way.routes.iter().enumerate() {
+                network.redirect(route, EndpointId((2 * pair + 1 - side) as u32));
+            }
+            gates.hand_over(way.gates.clone(), pair);
+            way
+        } else {
+            way_of(plan, flow, pair, (network, gates))
+        };
+        let endpoints = self.endpoints(plan, (flow, number), asks);
+        for ((side, endpoint), program) in endpoints.into_iter().enumerate().zip(programs) {
+            let (route, end) = (way.routes[side], 2 * pair + side);
+            let known = self.ends.get(end).map(|before| (before.timer, before.last));
+            let (timer, last) = known.unwrap_or_else(|| (network.add_connection_timer(), 0));
+            let new = End { endpoint, route, timer, last, program, is_passing };
+            if known.is_some() {
+                self.ends[end] = new;
+            } else {
+                self.ends.push(new);
+            }
+        }
+        let alarms = self.pairs.get(pair).map_or([None; 2], |before| before.alarms);
+        let new = Pair {
+            flow,
+            number,
+            way,
+            transfer: None,
+            ended: None,
+            size: 0,
+            began: Time::ZERO,
+            before: SenderCounters::default(),
+            label: None,
+            alarms,
+            is_done: false,
+            user: 0,
+            is_free: false,
+        };
+        if pair == self.pairs.len() {
+            self.pairs.push(new);
+        } else {
+            self.pairs[pair] = new;
+        }
+        pair
+    }
+
+    /// Both ends of a connection: the sender of data and its receiver. One of them listens.
+    fn endpoints(
+        &mut self,
+        plan: &Plan,
+        (flow, number): (usize, u32),
+        asks: bool,
+    ) -> [Endpoint; 2] {
+        let planned = &plan.flows[flow];
+        let mut sends = true;
+        let mut endpoints = sides(planned).map(|(stack, lanes)| {
+            let (initial_sequence, seed) = Random::of_end(plan.seed, sends, &planned.name);
+            sends = false;
+            // Other connections of a flow begin one number further each.
+            let seed = seed.wrapping_add(number.into());
+            let identity = Identity { initial_sequence, seed };
+            let limit = mss_limit(plan, planned, stack, lanes);
+            let (settings, control) = self.stacks.get(stack, limit, marks(&tcp(planned).stack));
+            Endpoint::new(settings, control, identity)
+        });
+        let server = usize::from(!asks);
+        if tcp(planned).stacks()[server].fast_open {
+            let nodes = if asks { (planned.to, planned.from) } else { (planned.from, planned.to) };
+            // Of the client's address and the server's key (RFC 7413 §4.1.2): the same for all connections.
+            let mut random = Random::new(plan.seed, &format!("cookie {} {}", nodes.0, nodes.1));
+            endpoints[server].listen_fast(Cookie(random.bits()));
+        } else {
+            endpoints[server].listen();
+        }
+        endpoints
+    }
+}
+
+/// The TCP of a flow that has connections.
+pub(crate) fn tcp(flow: &FlowPlan) -> &TcpPlan {
+    flow.tcp().expect("flows of datagrams have no connections")
+}
+
+/// The stack and the lanes of the end that sends the data, and of the other one.
+fn sides(flow: &FlowPlan) -> [(&Arc<StackPlan>, &[usize]); 2] {
+    let [sender, receiver] = tcp(flow).stacks();
+    [(sender, &flow.forward), (receiver, &flow.back)]
+}
+
+/// The routes of a connection that nobody has used before.
+fn way_of(
+    plan: &Plan,
+    flow: usize,
+    pair: usize,
+    (network, gates): (&mut Network, &mut Gates),
+) -> Way {
+    let planned = &plan.flows[flow];
+    let first = gates.len();
+    let mut ends = [2 * pair, 2 * pair + 1].into_iter();
+    let routes = sides(planned).map(|(stack, lanes)| {
+        let own = ends.next().unwrap_or(2 * pair);
+        let peer = EndpointId(own as u32 ^ 1);
+        match stack.path_mtu {
+            PathMtu::Known => {
+                let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
+                network.add_route(&lanes, peer)
+            }
+            PathMtu::Discovered => gates.add_route(network, &plan.lanes, lanes, (own, peer)),
+        }
+    });
+    Way { routes, gates: first..gates.len() }
+}

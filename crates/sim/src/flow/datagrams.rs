@@ -1,0 +1,73 @@
+//! Flows of datagrams.
+
+use super::Kind;
+use crate::packet::Packet;
+use crate::udp::{Fragment, Reassembly};
+use crate::world::World;
+use tcplab_engine::{Order, RouteId};
+use tcplab_model::schema::UdpPlan;
+use tcplab_tables as tables;
+use tcplab_units::Duration;
+use tcplab_workload::{Times, datagrams};
+
+/// Datagrams of one flow.
+pub(crate) struct Datagrams<'a> {
+    route: RouteId,
+    /// When they leave, counted from the flow's start: the next one, and those after it.
+    next: Option<Duration>,
+    times: Times<'a>,
+    /// How many there are, if that is said.
+    pub most: Option<u64>,
+    payload: u32,
+    mtu: u32,
+    reassembly: Reassembly,
+    pub seen: tables::Datagrams,
+}
+
+impl<'a> World<'a> {
+    pub fn prepare_datagrams(&mut self, number: usize, udp: &'a UdpPlan) -> Kind<'a> {
+        let planned = &self.plan.flows[number];
+        let route = self.route_of_datagrams(number);
+        let mut times = datagrams::times(udp, self.plan.seed, &planned.name);
+        Kind::Datagrams(Box::new(Datagrams {
+            route,
+            next: times.next(),
+            times,
+            most: udp.packets,
+            payload: udp.payload.0 as u32,
+            mtu: planned.mtu as u32,
+            reassembly: Reassembly::default(),
+            seen: tables::Datagrams::default(),
+        }))
+    }
+
+    /// The time of the next datagram has come.
+    pub fn send_datagrams(&mut self, number: usize) {
+        let (now, end) = (self.network.now(), self.end());
+        let flow = &mut self.flows[number];
+        let Kind::Datagrams(datagrams) = &mut flow.kind else { return };
+        while let Some(after) = datagrams.next.filter(|_| now < end) {
+            if flow.start + after > now {
+                self.network.set_timer(flow.timer, flow.start + after, Order::Last);
+                return;
+            }
+            let Datagrams { route, payload, mtu, .. } = **datagrams;
+            let which = datagrams.seen.sent() as u32;
+            datagrams.next = datagrams.times.next();
+            datagrams.seen.on_sent(now);
+            for fragment in Fragment::all_of(which, now, payload, mtu) {
+                self.network.send(route, Packet::Udp(fragment));
+            }
+        }
+    }
+
+    /// A datagram, or a part of one, has arrived.
+    pub fn take_datagram(&mut self, number: usize, fragment: &Fragment) {
+        let now = self.network.now();
+        let Kind::Datagrams(datagrams) = &mut self.flows[number].kind else { return };
+        if let Some(whole) = datagrams.reassembly.take(now, fragment) {
+            let (number, bytes) = (whole.number.into(), whole.payload.into());
+            datagrams.seen.on_arrival(number, whole.sent_at, now, bytes);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Flows in which one end asks and the other one answers: requests, and the sessions of web pages.
+
+use super::{Dialogue, Kind, Page};
+use crate::application::{Answer, Ask, Program};
+use crate::world::World;
+use tcplab_model::schema::{Requests, WebPlan};
+use tcplab_units::Duration;
+use tcplab_workload::web;
+
+impl<'a> Page<'a> {
+    pub fn new(spec: &'a WebPlan) -> Self {
+        Self { spec, sessions: web::sessions(spec).collect(), begun: 0 }
+    }
+}
+
+impl<'a> World<'a> {
+    /// The connection of requests, before it is opened.
+    pub fn prepare_requests(&mut self, number: usize, spec: &'a Requests) -> Kind<'a> {
+        let answer = Answer::to(spec.request.0, spec.response.0, !spec.server_time.is_zero());
+        let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
+        let pair = self.add_connection(number, programs, false);
+        Kind::Requests(Dialogue { pair, spec, asked: 0 })
+    }
+
+    /// The first question.
+    pub fn begin_requests(&mut self, number: usize) {
+        let Kind::Requests(Dialogue { pair, .. }) = self.flows[number].kind else { return };
+        self.ask(pair);
+        self.open(2 * pair + 1);
+        self.tell_memory(2 * pair + 1);
+        self.serve(2 * pair + 1);
+    }
+
+    /// The next question of requests is put to the connection.
+    fn ask(&mut self, pair: usize) {
+        let flow = self.connections.pairs[pair].flow;
+        let Kind::Requests(dialogue) = &mut self.flows[flow].kind else { return };
+        let (request, response) = (dialogue.spec.request.0, dialogue.spec.response.0);
+        let which = dialogue.asked;
+        dialogue.asked += 1;
+        self.note_begin(pair, which, response);
+        if let Program::Ask(ask) = &mut self.connections.ends[2 * pair + 1].program {
+            ask.begin(request, response);
+        }
+    }
+
+    /// A page begins to load: over as many connections as there may be.
+    pub fn begin_page(&mut self, number: usize) {
+        let Kind::Web(page) = &self.flows[number].kind else { return };
+        for _ in 0..page.spec.at_once {
+            self.begin_session_over_new(number);
+        }
+    }
+
+    /// The next session, if one is left: its number, the question and the answer.
+    fn take_session(&mut self, number: usize) -> Option<(u64, u64, u64)> {
+        let Kind::Web(page) = &mut self.flows[number].kind else { return None };
+        let session = page.sessions.get(page.begun)?;
+        page.begun += 1;
+        Some((page.begun as u64 - 1, session.request, session.size))
+    }
+
+    fn begin_session_over_new(&mut self, number: usize) {
+        let Some((which, request, response)) = self.take_session(number) else { return };
+        let is_slow = self.server_time(number).is_some();
+        let answer = Answer::to(request, response, is_slow);
+        let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
+        let pair = self.add_connection(number, programs, true);
+        self.begin_session(pair, (which, request, response));
+        self.open(2 * pair + 1);
+        self.tell_memory(2 * pair + 1);
+        self.serve(2 * pair + 1);
+    }
+
+    fn begin_session(&mut self, pair: usize, (which, request, response): (u64, u64, u64)) {
+        self.note_begin(pair, which, response);
+        if let Program::Answer(answer) = &mut self.connections.ends[2 * pair].program {
+            answer.expect(request, response);
+        }
+        if let Program::Ask(ask) = &mut self.connections.ends[2 * pair + 1].program {
+            ask.begin(request, response);
+        }
+    }
+
+    /// All of an answer has arrived at this end.
+    pub fn on_answered(&mut self, end: usize) {
+        let (pair, now) = (end / 2, self.network.now());
+        self.note_end(pair);
+        let number = self.connections.pairs[pair].flow;
+        match &self.flows[number].kind {
+            Kind::Requests(dialogue) if dialogue.goes_on() => {
+                let think = dialogue.spec.think;
+                if think.is_zero() {
+                    self.ask(pair);
+                } else {
+                    self.set_alarm(end, now + think);
+                }
+            }
+            Kind::Web(page) if page.spec.persistent => match self.take_session(number) {
+                Some(session) => self.begin_session(pair, session),
+                None => self.finish(end),
+            },
+            Kind::Web(_) => {
+                self.finish(end);
+                // The FIN leaves before the next SYN.
+                self.serve(end);
+                self.begin_session_over_new(number);
+            }
+            _ => self.finish(end),
+        }
+    }
+
+    /// This end asks no more.
+    fn finish(&mut self, end: usize) {
+        let end = &mut self.connections.ends[end];
+        if let Program::Ask(ask) = &mut end.program {
+            ask.finish();
+        }
+        end.endpoint.close();
+    }
+
+    /// A question has arrived at this end, which takes its time to answer.
+    pub fn on_asked(&mut self, end: usize) {
+        let time = self.server_time(self.connections.pairs[end / 2].flow);
+        self.set_alarm(end, self.network.now() + time.unwrap_or(Duration::ZERO));
+    }
+
+    /// How long the server of a flow takes for an answer, if it takes any time.
+    fn server_time(&self, number: usize) -> Option<Duration> {
+        let time = match &self.flows[number].kind {
+            Kind::Requests(dialogue) => dialogue.spec.server_time,
+            Kind::Web(page) => page.spec.server_time,
+            _ => Duration::ZERO,
+        };
+        Some(time).filter(|time| !time.is_zero())
+    }
+
+    /// The time of a program at this end has come: it asks again, or answers.
+    pub fn on_alarm(&mut self, end: usize) {
+        match &mut self.connections.ends[end].program {
+            Program::Ask(_) => self.ask(end / 2),
+            Program::Answer(answer) => answer.begin(),
+            Program::Send(_) | Program::Receive(_) => return,
+        }
+        self.tell_memory(end);
+        self.act(end);
+    }
+
+    /// The connection of this end broke.
+    pub fn on_broken(&mut self, end: usize) {
+        let pair = end / 2;
+        if std::mem::replace(&mut self.connections.pairs[pair].is_done, true) {
+            return;
+        }
+        self.note_end(pair);
+        let number = self.connections.pairs[pair].flow;
+        match &self.flows[number].kind {
+            // Others ask for the rest.
+            Kind::Web(page) if !page.spec.persistent => self.begin_session_over_new(number),
+            _ => self.on_done(pair),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! What became of flows and their transfers, for the tables.
+
+use super::{Flow, Kind};
+use crate::application::Program;
+use crate::world::World;
+use tcplab_model::TrafficPlan as Traffic;
+use tcplab_model::memory::ROW;
+use tcplab_tables::{
+    Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts, Transport,
+};
+use tcplab_tcp::{Ended, Endpoint, RttSummary, SenderCounters};
+use tcplab_units::Time;
+
+impl World<'_> {
+    /// A transfer of this number, from 0, begins on a connection.
+    pub fn note_begin(&mut self, pair: usize, transfer: u64, size: u64) {
+        self.write_transfer(pair);
+        let now = self.network.now();
+        let connection = &mut self.connections.pairs[pair];
+        let sender = &mut self.connections.ends[2 * pair].endpoint;
+        connection.transfer = Some(transfer);
+        (connection.size, connection.began) = (size, now);
+        connection.before = sender.counters();
+        sender.begin_rtts();
+        let flow = &self.flows[connection.flow];
+        if !matches!(flow.kind, Kind::Requests(_)) {
+            connection.label = self.recorder.label_of(&flow.plan.name, transfer + 1);
+        }
+    }
+
+    /// The present transfer of a connection is over. Its row is written when the next one begins, or the
+    /// connection is no more: until then its sender counts what it still hears.
+    pub fn note_end(&mut self, pair: usize) {
+        let now = self.network.now();
+        let connection = &mut self.connections.pairs[pair];
+        if connection.transfer.is_some() && connection.ended.is_none() {
+            connection.ended = Some(now);
+        }
+    }
+
+    /// Writes the row of the present transfer of a connection, which is over or cut short.
+    pub fn write_transfer(&mut self, pair: usize) {
+        let connection = &mut self.connections.pairs[pair];
+        let Some(transfer) = connection.transfer.take() else { return };
+        let ended = connection.ended.take();
+        let [sender, receiver] = [2 * pair, 2 * pair + 1].map(|end| &self.connections.ends[end]);
+        let (bytes, last_arrival) = match &receiver.program {
+            Program::Receive(receive) => (receive.received, receive.last_arrival),
+            Program::Ask(ask) => (ask.received, ask.last_arrival),
+            Program::Send(_) | Program::Answer(_) => (0, connection.began),
+        };
+        let is_complete = bytes >= connection.size;
+        let mut why = sender.endpoint.ended().into_iter().chain(receiver.endpoint.ended());
+        let outcome = match why.find_map(broken) {
+            _ if is_complete => Outcome::Completed,
+            Some(broken) => broken,
+            // The other end has closed before its time.
+            None if ended.is_some() => Outcome::Reset,
+            None => Outcome::Unfinished,
+        };
+        let flow = &mut self.flows[connection.flow];
+        let class = match &flow.kind {
+            Kind::Web(page) => page.sessions[transfer as usize].class,
+            _ => &flow.plan.class,
+        };
+        let endpoint = &sender.endpoint;
+        let facts = TransferFacts {
+            flow: &flow.plan.name,
+            class,
+            number: transfer + 1,
+            connection: u64::from(connection.number) + 1,
+            start: connection.began,
+            end: if is_complete { last_arrival } else { ended.unwrap_or(self.network.now()) },
+            has_connected: endpoint.has_connected() || bytes > 0,
+            bytes,
+            outcome,
+            counters: Some(counters(endpoint.counters(), connection.before)),
+            rtt: endpoint.rtt().map(round_trips),
+        };
+        self.recorder.add_transfer(&facts, &mut flow.transfers);
+    }
+
+    /// What flows take in memory: connections that are there, and rows of transfers that were.
+    pub fn held_by_flows(&self) -> u64 {
+        let connections = self.connections.pairs.len() as u64 * crate::FLOW_BYTES;
+        connections + self.recorder.transfers() as u64 * ROW
+    }
+
+    /// The experiment is over: the rows of all flows.
+    pub fn end_flows(&mut self) {
+        for pair in 0..self.connections.pairs.len() {
+            self.write_transfer(pair);
+        }
+        self.recorder.make_room_for(self.flows.len());
+        for flow in &self.flows {
+            let facts = match &flow.kind {
+                Kind::One(pair) => self.facts_of_one(flow, *pair),
+                Kind::Requests(_) | Kind::Web(_) | Kind::Arrivals(_) => self.facts_of_many(flow),
+                Kind::Datagrams(datagrams) => self.facts_of_datagrams(flow, datagrams),
+            };
+            self.recorder.add_flow(&facts);
+        }
+    }
+
+    fn facts_of_one<'b>(&self, flow: &'b Flow<'_>, pair: usize) -> FlowFacts<'b>
+    where
+        Self: 'b,
+    {
+        let sender = &self.connections.ends[2 * pair].endpoint;
+        let Program::Receive(receive) = &self.connections.ends[2 * pair + 1].program else {
+            unreachable!("one end sends, the other receives")
+        };
+        let size = match &*flow.plan.traffic {
+            Traffic::Bulk(bulk) => bulk.size.map(|size| size.0),
+            _ => None,
+        };
+        let is_complete = size.is_some_and(|size| receive.received >= size);
+        let outcome = match sender.ended().and_then(broken) {
+            _ if is_complete => Outcome::Completed,
+            Some(outcome) => outcome,
+            None if !flow.has_started => Outcome::NotStarted,
+            None if size.is_some() => Outcome::Unfinished,
+            None => Outcome::Running,
+        };
+        FlowFacts {
+            end: if is_complete { receive.last_arrival } else { self.end() },
+            // With Fast Open data arrives before the answer to the SYN does.
+            has_connected: sender.has_connected() || receive.received > 0,
+            bytes: receive.received,
+            outcome,
+            counters: counters(sender.counters(), SenderCounters::default()),
+            rtt: sender.rtt().map(round_trips),
+            totals: Some(totals(sender)),
+            ..self.facts(flow, Transport::Tcp)
+        }
+    }
+
+    fn facts_of_many<'b>(&self, flow: &'b Flow<'_>) -> FlowFacts<'b>
+    where
+        Self: 'b,
+    {
+        let transfers = &flow.transfers;
+        let all = match &flow.kind {
+            Kind::Requests(dialogue) => dialogue.spec.requests,
+            Kind::Web(page) => Some(page.sessions.len() as u64),
+            Kind::Arrivals(arriving) => arriving.spec.transfers,
+            _ => None,
+        };
+        let is_complete = all == Some(transfers.completed);
+        let outcome = match all {
+            _ if is_complete => Outcome::Completed,
+            _ if !flow.has_started => Outcome::NotStarted,
+            Some(_) => Outcome::Unfinished,
+            None => Outcome::Running,
+        };
+        FlowFacts {
+            end: transfers.last_end.filter(|_| is_complete).unwrap_or(self.end()),
+            has_connected: transfers.bytes > 0 || transfers.rtt.is_some(),
+            bytes: transfers.bytes,
+            outcome,
+            counters: transfers.counters,
+            rtt: transfers.rtt,
+            transfers: Some(transfers),
+            ..self.facts(flow, Transport::Tcp)
+        }
+    }
+
+    fn facts_of_datagrams<'b>(
+        &self,
+        flow: &'b Flow<'_>,
+        datagrams: &super::Datagrams<'_>,
+    ) -> FlowFacts<'b>
+    where
+        Self: 'b,
+    {
+        let seen = &datagrams.seen;
+        let facts = seen.facts(self.end());
+        let is_sent = datagrams.most == Some(seen.sent());
+        let is_complete = is_sent && seen.arrived() == seen.sent();
+        let has_lost_the_rest = is_sent && facts.lost == Some(seen.sent() - seen.arrived());
+        let outcome = match datagrams.most {
+            _ if is_complete => Outcome::Completed,
+            _ if !flow.has_started => Outcome::NotStarted,
+            Some(_) if has_lost_the_rest => Outcome::Partial,
+            Some(_) => Outcome::Unfinished,
+            None => Outcome::Running,
+        };
+        let has_ended = matches!(outcome, Outcome::Completed | Outcome::Partial);
+        FlowFacts {
+            end: seen.last_arrival().filter(|_| has_ended).unwrap_or(self.end()),
+            has_connected: true,
+            bytes: seen.bytes(),
+            outcome,
+            counters: Counters { sent_segments: seen.sent(), ..Counters::default() },
+            datagrams: Some(facts),
+            ..self.facts(flow, Transport::Udp)
+        }
+    }
+
+    /// What holds of any flow.
+    fn facts<'b>(&self, flow: &'b Flow<'_>, transport: Transport) -> FlowFacts<'b>
+    where
+        Self: 'b,
+    {
+        let (plan, planned) = (self.plan, flow.plan);
+        let bottleneck = &plan.lanes[planned.bottleneck];
+        FlowFacts {
+            name: &planned.name,
+            class: &planned.class,
+            from: &plan.nodes[planned.from],
+            to: &plan.nodes[planned.to],
+            transport,
+            cc: planned.cc().map(|cc| cc.name.as_str()),
+            bottleneck: (&bottleneck.name, bottleneck.rate),
+            start: flow.start,
+            end: self.end(),
+            has_connected: false,
+            bytes: 0,
+            outcome: Outcome::NotStarted,
+            counters: Counters::default(),
+            rtt: None,
+            datagrams: None,
+            transfers: None,
+            totals: None,
+        }
+    }
+
+    /// When the experiment is over.
+    pub fn end(&self) -> Time {
+        Time::ZERO + self.plan.duration
+    }
+}
+
+/// Why a connection broke, if it did.
+fn broken(ended: Ended) -> Option<Outcome<'static>> {
+    match ended {
+        Ended::Reset => Some(Outcome::Reset),
+        Ended::TimedOut => Some(Outcome::TimedOut),
+        Ended::Normally => None,
+    }
+}
+
+fn counters(now: SenderCounters, before: SenderCounters) -> Counters {
+    Counters {
+        sent_segments: now.sent_segments - before.sent_segments,
+        retransmitted_segments: now.retransmitted_segments - before.retransmitted_segments,
+        timeouts: now.timeouts - before.timeouts,
+        loss_episodes: now.episodes - before.episodes,
+    }
+}
+
+fn round_trips(rtt: RttSummary) -> RoundTrips {
+    RoundTrips { count: rtt.count, sum_nanos: rtt.sum_nanos, min: rtt.min, max: rtt.max }
+}
+
+fn totals(sender: &Endpoint) -> FlowTotals {
+    FlowTotals { written_bytes: sender.written_bytes(), sent_bytes: sender.sent_bytes() }
+}

@@ -1,0 +1,242 @@
+//! Flows whose connections carry data one way: one of them, or one for each transfer.
+
+use super::{Arriving, Beginning, Flow, Kind, Page};
+use crate::application::{Program, Receive, Send};
+use crate::connections::{Pair, Wanted};
+use crate::world::{Owner, World};
+use tcplab_engine::Order;
+use tcplab_model::TrafficPlan;
+use tcplab_model::schema::Begin;
+use tcplab_tcp::{Ended, State};
+use tcplab_units::{Duration, Time};
+use tcplab_workload::Transfer;
+
+/// How long nobody takes the way of a connection that is over: twice the longest life of a segment, as
+/// Linux counts it (`TCP_TIMEWAIT_LEN`).
+const FORSAKEN: Duration = Duration::from_secs(60);
+
+impl World<'_> {
+    /// Makes what a flow needs before it begins.
+    pub fn prepare(&mut self, number: usize) {
+        let planned = &self.plan.flows[number];
+        let kind = match &*planned.traffic {
+            TrafficPlan::Bulk(bulk) => {
+                let size = bulk.size.map(|size| size.0);
+                let send = bulk
+                    .write
+                    .map_or_else(|| Send::bulk(size), |piece| Send::in_pieces(size, piece.0));
+                Kind::One(self.add_one(number, send))
+            }
+            TrafficPlan::OnOff(times) => {
+                Kind::One(self.add_one(number, Send::on_off(&times.periods)))
+            }
+            TrafficPlan::Requests(requests) => self.prepare_requests(number, requests),
+            TrafficPlan::Web(web) => Kind::Web(Page::new(web)),
+            TrafficPlan::Arrivals(arrivals) => {
+                Kind::Arrivals(Arriving::new(arrivals, self.plan.seed, &planned.name))
+            }
+            TrafficPlan::Udp(udp) => self.prepare_datagrams(number, udp),
+            TrafficPlan::Command(_) => unreachable!("a plan with programs is refused"),
+        };
+        self.flows[number].kind = kind;
+    }
+
+    fn add_one(&mut self, number: usize, send: Send) -> usize {
+        let programs = [Program::Send(send), Program::Receive(Receive::default())];
+        self.add_connection(number, programs, false)
+    }
+
+    /// A new connection of a flow; `is_passing`: it may be over before the run is.
+    pub fn add_connection(
+        &mut self,
+        number: usize,
+        programs: [Program; 2],
+        is_passing: bool,
+    ) -> usize {
+        let now = self.network.now();
+        let flow = &mut self.flows[number];
+        let is_free = flow.left.front().is_some_and(|(since, _)| *since + FORSAKEN <= now);
+        let way = if is_free { flow.left.pop_front() } else { None };
+        let wanted = Wanted {
+            flow: number,
+            number: flow.opened,
+            programs,
+            asks: flow.asks(),
+            is_passing,
+            place: flow.free.pop(),
+            way: way.map(|(_, way)| way),
+        };
+        flow.opened += 1;
+        let onto = (&mut self.network, &mut self.gates);
+        let pair = self.connections.add(self.plan, wanted, onto);
+        self.make_room_for(pair);
+        pair
+    }
+
+    /// The time of a flow's program has come.
+    pub fn on_flow_timer(&mut self, number: usize) {
+        let Flow { kind, has_started, .. } = &mut self.flows[number];
+        let begins = !std::mem::replace(has_started, true);
+        match kind {
+            Kind::One(pair) => {
+                let pair = *pair;
+                self.turn_on_or_off(number, pair, begins);
+            }
+            Kind::Requests(_) => self.begin_requests(number),
+            Kind::Web(_) => self.begin_page(number),
+            Kind::Arrivals(_) => self.begin_transfers(number),
+            Kind::Datagrams(_) => self.send_datagrams(number),
+        }
+    }
+
+    /// A flow with one connection begins, pauses or goes on.
+    fn turn_on_or_off(&mut self, number: usize, pair: usize, begins: bool) {
+        let (now, sender) = (self.network.now(), 2 * pair);
+        if begins {
+            self.open(sender);
+        }
+        let flow = &self.flows[number];
+        let end = &mut self.connections.ends[sender];
+        let Program::Send(send) = &mut end.program else { return };
+        let next = send.switch(now, flow.start);
+        if send.is_on() && !begins {
+            end.endpoint.try_to_write();
+        }
+        self.network.set_timer(flow.timer, next, Order::Last);
+        self.tell_memory(sender);
+        if begins {
+            self.serve(sender);
+        } else {
+            self.act(sender);
+        }
+    }
+
+    /// Transfers begin whose time has come; of a closed loop, the first of all users.
+    fn begin_transfers(&mut self, number: usize) {
+        let now = self.network.now();
+        let flow = &mut self.flows[number];
+        let Kind::Arrivals(Arriving { begin, .. }) = &mut flow.kind else { return };
+        if let Beginning::Closed(users) = begin {
+            for user in 0..users.len() {
+                self.begin_transfer_of(number, user);
+            }
+            return;
+        }
+        // What would begin with the end of the experiment does not.
+        while now < self.end() {
+            let flow = &mut self.flows[number];
+            let Kind::Arrivals(arriving) = &mut flow.kind else { return };
+            let Beginning::Timed { next, rest } = &mut arriving.begin else { return };
+            let Some(Transfer { after, size }) = *next else { return };
+            if flow.start + after > now {
+                self.network.set_timer(flow.timer, flow.start + after, Order::Last);
+                return;
+            }
+            *next = rest.next();
+            arriving.begun += 1;
+            self.begin_transfer(number, size);
+        }
+    }
+
+    /// The next transfer of a user of a closed loop begins, if there is to be another one.
+    pub fn begin_transfer_of(&mut self, number: usize, user: usize) {
+        let is_over = self.network.now() >= self.end();
+        let Kind::Arrivals(arriving) = &mut self.flows[number].kind else { return };
+        if is_over || !arriving.goes_on() {
+            return;
+        }
+        let Beginning::Closed(users) = &mut arriving.begin else { return };
+        let Some(size) = users[user].sizes.next() else { return };
+        arriving.begun += 1;
+        let pair = self.begin_transfer(number, size);
+        self.connections.pairs[pair].user = user;
+    }
+
+    fn begin_transfer(&mut self, number: usize, size: u64) -> usize {
+        let now = self.network.now();
+        let mut send = Send::bulk(Some(size));
+        send.switch(now, now);
+        let programs = [Program::Send(send), Program::Receive(Receive::default())];
+        let pair = self.add_connection(number, programs, true);
+        let which = self.connections.pairs[pair].number.into();
+        self.note_begin(pair, which, size);
+        self.open(2 * pair);
+        self.tell_memory(2 * pair);
+        self.serve(2 * pair);
+        pair
+    }
+
+    /// All of a transfer has arrived, or its connection broke: its user goes on.
+    pub fn on_done(&mut self, pair: usize) {
+        let connection = &self.connections.pairs[pair];
+        let (number, user) = (connection.flow, connection.user);
+        let Kind::Arrivals(arriving) = &self.flows[number].kind else { return };
+        let Begin::Closed { think, .. } = arriving.spec.begin else { return };
+        // Without a pause, too: to see that a transfer is complete takes a program a nanosecond.
+        self.think(number, user, think.max(Duration::from_nanos(1)));
+    }
+
+    /// A user begins its next transfer after a while.
+    fn think(&mut self, number: usize, user: usize, time: Duration) {
+        let Kind::Arrivals(arriving) = &self.flows[number].kind else { return };
+        let Beginning::Closed(users) = &arriving.begin else { return };
+        let known = users[user].timer;
+        let timer = known.unwrap_or_else(|| self.add_timer(Owner::User { flow: number, user }));
+        if let Kind::Arrivals(Arriving { begin: Beginning::Closed(users), .. }) =
+            &mut self.flows[number].kind
+        {
+            users[user].timer = Some(timer);
+        }
+        self.network.set_timer(timer, self.network.now() + time, Order::Last);
+    }
+
+    /// Something has happened at an end of a connection that does not last.
+    #[inline(never)]
+    pub fn look_whether_over(&mut self, end: usize) {
+        let pair = end / 2;
+        if let Program::Receive(receive) = &self.connections.ends[end].program
+            && receive.received >= self.connections.pairs[pair].size
+            && !self.connections.pairs[pair].is_done
+        {
+            self.connections.pairs[pair].is_done = true;
+            self.on_done(pair);
+        }
+        let near = &self.connections.ends[end].endpoint;
+        let is_over = |state| matches!(state, State::Closed | State::TimeWait);
+        if !is_over(near.state()) {
+            return;
+        }
+        // Whom the SYN never reached, or who never heard of the end, goes on alone.
+        let is_broken = near.ended().is_some_and(|ended| ended != Ended::Normally);
+        if is_broken {
+            self.on_broken(end);
+        }
+        let far = &self.connections.ends[end ^ 1].endpoint;
+        if is_over(far.state()) || (far.state() == State::Listen && is_broken) {
+            self.release(pair);
+        }
+    }
+
+    /// Both ends of a connection are done with it.
+    fn release(&mut self, pair: usize) {
+        if self.connections.pairs[pair].is_free {
+            return;
+        }
+        self.write_transfer(pair);
+        self.forsake(pair);
+        let now = self.network.now();
+        for end in [2 * pair, 2 * pair + 1] {
+            let end = &mut self.connections.ends[end];
+            self.network.set_connection_timer(end.timer, Time::NEVER);
+            end.is_passing = false;
+        }
+        let Pair { flow, alarms, way, .. } = &self.connections.pairs[pair];
+        for alarm in alarms.iter().flatten() {
+            self.network.set_timer(*alarm, Time::NEVER, Order::Last);
+        }
+        let flow = &mut self.flows[*flow];
+        flow.left.push_back((now, way.clone()));
+        flow.free.push(pair);
+        self.connections.pairs[pair].is_free = true;
+    }
+}

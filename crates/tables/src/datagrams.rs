@@ -1,0 +1,253 @@
+//! The datagrams of one flow on their way: loss, order, delay and its variation.
+
+use crate::quantiles::Quantiles;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use tcplab_units::{Duration, Time};
+
+/// The most datagrams after the last one that arrived whose times are kept. Older ones are lost.
+const MOST_OUTSTANDING: usize = 1 << 20;
+
+/// Follows the datagrams of one flow, numbered from 0 in the order in which they are sent. Memory does
+/// not grow with their number.
+#[derive(Clone, Debug, Default)]
+pub struct Datagrams {
+    sent: u64,
+    arrived: u64,
+    bytes: u64,
+    last_sent: Option<Time>,
+    last_arrival: Option<Time>,
+    reordered: u64,
+    /// The number after the highest that arrived.
+    next: u64,
+    /// When those from `next` on were sent, but for `forgotten` of them.
+    outstanding: VecDeque<Time>,
+    forgotten: u64,
+    delays: Quantiles,
+    least: Option<Duration>,
+    greatest: Duration,
+    /// The datagram that arrived last: its number and its delay.
+    last: Option<(u64, Duration)>,
+    /// RFC 3550 §6.4.1, in picoseconds.
+    jitter: f64,
+    /// Pairs of RFC 3393, and the sum of their variations in picoseconds.
+    pairs: u64,
+    variation: u128,
+}
+
+/// What became of the datagrams of a flow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramFacts {
+    /// Datagrams sent.
+    pub sent: u64,
+    /// Those that arrived.
+    pub arrived: u64,
+    /// The data in those.
+    pub bytes: u64,
+    /// Those lost; nothing if they have no numbers.
+    pub lost: Option<u64>,
+    /// Those that arrived after one with a higher number; nothing if they have no numbers.
+    pub reordered: Option<u64>,
+    /// Their delays; nothing if none arrived or they do not tell when they were sent.
+    pub delays: Option<Delays>,
+}
+
+/// One-way delays: from the call that sends to the arrival at the receiving host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delays {
+    /// The least.
+    pub min: Duration,
+    /// The mean.
+    pub mean: Duration,
+    /// The median.
+    pub p50: Duration,
+    /// What 95 % do not exceed.
+    pub p95: Duration,
+    /// What 99 % do not exceed.
+    pub p99: Duration,
+    /// The interarrival jitter of RFC 3550 at the end.
+    pub jitter: Duration,
+    /// The mean absolute variation of RFC 3393; nothing without two in a row.
+    pub ipdv: Option<Duration>,
+}
+
+impl Datagrams {
+    /// The next datagram is sent.
+    pub fn on_sent(&mut self, now: Time) {
+        self.sent += 1;
+        self.last_sent = Some(now);
+        self.outstanding.push_back(now);
+        if self.outstanding.len() > MOST_OUTSTANDING {
+            self.outstanding.pop_front();
+            self.forgotten += 1;
+        }
+    }
+
+    /// A datagram arrives with all its data.
+    pub fn on_arrival(&mut self, number: u64, sent_at: Time, arrived_at: Time, bytes: u64) {
+        self.arrived += 1;
+        self.bytes += bytes;
+        self.last_arrival = Some(arrived_at);
+        if number < self.next {
+            self.reordered += 1;
+        } else {
+            let passed = number + 1 - self.next;
+            self.next = number + 1;
+            let forgotten = passed.min(self.forgotten);
+            self.forgotten -= forgotten;
+            for _ in forgotten..passed {
+                self.outstanding.pop_front();
+            }
+        }
+        let delay = arrived_at.since(sent_at);
+        self.delays.add(delay.as_picos());
+        self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
+        self.greatest = self.greatest.max(delay);
+        if let Some((before, earlier)) = self.last.replace((number, delay)) {
+            let difference = delay.as_picos().abs_diff(earlier.as_picos());
+            self.jitter += (difference as f64 - self.jitter) / 16.0;
+            if number == before + 1 {
+                self.pairs += 1;
+                self.variation += u128::from(difference);
+            }
+        }
+    }
+
+    /// Datagrams sent so far.
+    pub fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    /// Datagrams that arrived so far.
+    pub fn arrived(&self) -> u64 {
+        self.arrived
+    }
+
+    /// Bytes that arrived so far.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// When one was sent last.
+    pub fn last_sent(&self) -> Option<Time> {
+        self.last_sent
+    }
+
+    /// When one arrived last.
+    pub fn last_arrival(&self) -> Option<Time> {
+        self.last_arrival
+    }
+
+    /// What became of them, where nothing is seen after `end`.
+    pub fn facts(&self, end: Time) -> DatagramFacts {
+        // After the last that arrived, those had their time that had as long as the slowest.
+        let is_over = |sent: &&Time| **sent + self.greatest < end;
+        let late = self.forgotten + self.outstanding.iter().take_while(is_over).count() as u64;
+        let before = self.next.saturating_sub(self.arrived);
+        DatagramFacts {
+            sent: self.sent,
+            arrived: self.arrived,
+            bytes: self.bytes,
+            lost: Some(before + late),
+            reordered: Some(self.reordered),
+            delays: self.delays(),
+        }
+    }
+
+    fn delays(&self) -> Option<Delays> {
+        let of = |percent| self.delays.percentile(percent, 0).map(Duration::from_picos);
+        // A bucket's middle may lie beyond all values.
+        let within = |value: Duration| value.min(self.greatest);
+        let least = self.least?;
+        Some(Delays {
+            min: least,
+            mean: Duration::from_picos(self.delays.mean()?),
+            p50: within(of(50)?).max(least),
+            p95: within(of(95)?).max(least),
+            p99: within(of(99)?).max(least),
+            jitter: Duration::from_picos(self.jitter as u64),
+            ipdv: (self.pairs > 0)
+                .then(|| Duration::from_picos((self.variation / u128::from(self.pairs)) as u64)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn ms(millis: u64) -> Duration {
+        Duration::from_millis(millis)
+    }
+
+    /// One datagram every 10 ms from 0 on, with these delays in milliseconds; nothing is lost. They arrive
+    /// in the order of their arrival times.
+    fn stream(delays: &[Option<u64>]) -> Datagrams {
+        let mut datagrams = Datagrams::default();
+        let mut arrivals = Vec::new();
+        for (number, delay) in delays.iter().enumerate() {
+            let sent = 10 * number as u64;
+            datagrams.on_sent(at(sent));
+            arrivals.extend(delay.map(|delay| (sent + delay, number as u64, sent)));
+        }
+        arrivals.sort_unstable();
+        for (arrived, number, sent) in arrivals {
+            datagrams.on_arrival(number, at(sent), at(arrived), 100);
+        }
+        datagrams
+    }
+
+    #[test]
+    fn a_periodic_pattern_gives_what_arithmetic_says() {
+        // Delays of 20 and 24 ms in turn: 5 of each.
+        let pattern: Vec<_> = (0..10).map(|k| Some(20 + 4 * (k % 2))).collect();
+        let facts = stream(&pattern).facts(at(1000));
+        assert_eq!((facts.sent, facts.arrived, facts.bytes), (10, 10, 1000));
+        assert_eq!((facts.lost, facts.reordered), (Some(0), Some(0)));
+        let delays = facts.delays.unwrap();
+        assert_eq!((delays.min, delays.mean), (ms(20), ms(22)));
+        assert_eq!((delays.p50, delays.p95, delays.p99), (ms(20), ms(24), ms(24)));
+        // |D| is 4 ms nine times: 4 (1 - (15/16)^9) = 1.7622 ms, and every variation is 4 ms.
+        let expected = 4.0 * (1.0 - libm::pow(15.0 / 16.0, 9.0));
+        assert!((delays.jitter.as_millis_f64() - expected).abs() < 1e-9);
+        assert_eq!(delays.ipdv, Some(ms(4)));
+    }
+
+    #[test]
+    fn what_a_later_one_overtook_is_reordered_and_not_lost() {
+        // Number 1 arrives at 45, after numbers 2 at 40 and before 3 at 50.
+        let facts = stream(&[Some(20), Some(35), Some(20), Some(20)]).facts(at(1000));
+        assert_eq!((facts.lost, facts.reordered), (Some(0), Some(1)));
+        // None follows its predecessor but 3 its 2nd, after number 1: no pair arrived in a row.
+        assert_eq!(facts.delays.unwrap().ipdv, None);
+    }
+
+    #[test]
+    fn what_had_time_to_arrive_and_did_not_is_lost() {
+        let pattern = [Some(20), None, Some(25), None, None];
+        // Sent at 30 and 40; the slowest took 25 ms, so that the first had its time at 60.
+        assert_eq!(stream(&pattern).facts(at(60)).lost, Some(2));
+        assert_eq!(stream(&pattern).facts(at(55)).lost, Some(1));
+        assert_eq!(stream(&pattern).facts(at(70)).lost, Some(3));
+        // Where none arrives, all that were sent before the end are lost.
+        let none = stream(&[None, None]).facts(at(10));
+        assert_eq!((none.lost, none.delays), (Some(1), None));
+    }
+
+    #[test]
+    fn memory_does_not_grow_with_an_outage() {
+        let mut datagrams = Datagrams::default();
+        for number in 0..(MOST_OUTSTANDING as u64 + 1000) {
+            datagrams.on_sent(Time::from_picos(number));
+        }
+        assert_eq!(datagrams.outstanding.len(), MOST_OUTSTANDING);
+        assert_eq!(datagrams.facts(at(1)).lost, Some(MOST_OUTSTANDING as u64 + 1000));
+        // One of the forgotten arrives after all: the others before it are lost, and those after it.
+        datagrams.on_arrival(10, Time::from_picos(10), Time::from_picos(20), 1);
+        assert_eq!(datagrams.facts(at(1)).lost, Some(MOST_OUTSTANDING as u64 + 999));
+    }
+}

@@ -1,0 +1,186 @@
+//! What backends know of flows and transfers. All that follows from it, `derived` computes. Sums stop at
+//! the greatest number: what a kernel says may be wrong, and `laws` finds that.
+
+use crate::datagrams::DatagramFacts;
+use crate::totals::FlowTotals;
+use crate::transfers::Transfers;
+use tcplab_units::{Duration, Rate, Time};
+
+/// What carries a flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Transport {
+    /// As tables say it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// How a flow or a transfer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'a> {
+    /// All that was to be sent has arrived.
+    Completed,
+    /// It has a size or a number of objects, and the experiment ended first.
+    Unfinished,
+    /// It has no end of its own, and went on until the experiment ended.
+    Running,
+    /// It did not begin.
+    NotStarted,
+    /// All datagrams were sent, and not all arrived.
+    Partial,
+    /// The peer reset the connection.
+    Reset,
+    /// The connection gave up.
+    TimedOut,
+    /// Another error, in lower case.
+    Failed(&'a str),
+}
+
+impl<'a> Outcome<'a> {
+    /// As tables say it.
+    pub fn word(self) -> &'a str {
+        match self {
+            Self::Completed => "completed",
+            Self::Unfinished => "unfinished",
+            Self::Running => "running",
+            Self::NotStarted => "not started",
+            Self::Partial => "partial",
+            Self::Reset => "reset",
+            Self::TimedOut => "timed out",
+            Self::Failed(why) => why,
+        }
+    }
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Segments with data, or datagrams; repeated ones included.
+    pub sent_segments: u64,
+    /// Segments with data that were sent again.
+    pub retransmitted_segments: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Times the window was made smaller for congestion.
+    pub loss_episodes: u64,
+}
+
+impl Counters {
+    /// Adds those of another connection.
+    pub fn add(&mut self, other: &Self) {
+        self.sent_segments = self.sent_segments.saturating_add(other.sent_segments);
+        self.retransmitted_segments =
+            self.retransmitted_segments.saturating_add(other.retransmitted_segments);
+        self.timeouts = self.timeouts.saturating_add(other.timeouts);
+        self.loss_episodes = self.loss_episodes.saturating_add(other.loss_episodes);
+    }
+}
+
+/// RTT samples, at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// How many.
+    pub count: u64,
+    /// Their sum in nanoseconds.
+    pub sum_nanos: u64,
+    /// The least.
+    pub min: Duration,
+    /// The greatest.
+    pub max: Duration,
+}
+
+impl RoundTrips {
+    /// The mean, in whole nanoseconds.
+    pub fn mean(&self) -> Duration {
+        Duration::from_picos((self.sum_nanos / self.count).saturating_mul(1000))
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn and(self, other: Option<Self>) -> Self {
+        let Some(other) = other else { return self };
+        Self {
+            count: self.count.saturating_add(other.count),
+            sum_nanos: self.sum_nanos.saturating_add(other.sum_nanos),
+            min: self.min.min(other.min),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
+/// One object of a flow whose traffic consists of many: a session, a transfer, a request and its
+/// response, a connection of programs. Only those that have begun are told of.
+#[derive(Clone, Copy, Debug)]
+pub struct TransferFacts<'a> {
+    /// The flow's name.
+    pub flow: &'a str,
+    /// The label to group by.
+    pub class: &'a str,
+    /// Which of the flow's transfers, from 1.
+    pub number: u64,
+    /// Which of the flow's connections carries it, from 1.
+    pub connection: u64,
+    /// When it began.
+    pub start: Time,
+    /// When its last byte arrived, when it broke, or the end of the experiment.
+    pub end: Time,
+    /// Whether its connection was ever there.
+    pub has_connected: bool,
+    /// Bytes that reached the application.
+    pub bytes: u64,
+    /// How it ended.
+    pub outcome: Outcome<'a>,
+    /// What its sender counted; nothing if that cannot be told for one transfer of a connection.
+    pub counters: Option<Counters>,
+    /// RTTs of its sender, if it took any.
+    pub rtt: Option<RoundTrips>,
+}
+
+/// A flow: an entry of the experiment, or one instance of its `count`.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowFacts<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The label to group by.
+    pub class: &'a str,
+    /// The host that sends the data.
+    pub from: &'a str,
+    /// The host that receives it.
+    pub to: &'a str,
+    /// What carries it.
+    pub transport: Transport,
+    /// The congestion control of the sender; nothing for UDP.
+    pub cc: Option<&'a str>,
+    /// The slowest link on the way of the data, and its rate at first.
+    pub bottleneck: (&'a str, Rate),
+    /// When it began, or was to begin.
+    pub start: Time,
+    /// When its last byte arrived if it had an end of its own, else the end of the experiment.
+    pub end: Time,
+    /// Whether a connection was ever there; UDP needs none.
+    pub has_connected: bool,
+    /// Bytes that reached the application.
+    pub bytes: u64,
+    /// How it ended.
+    pub outcome: Outcome<'a>,
+    /// What all its senders counted.
+    pub counters: Counters,
+    /// The RTTs of all its senders, if they took any.
+    pub rtt: Option<RoundTrips>,
+    /// What became of its datagrams, if it sends any.
+    pub datagrams: Option<DatagramFacts>,
+    /// Its transfers, if its traffic consists of many.
+    pub transfers: Option<&'a Transfers>,
+    /// What its sender wrote and sent, if the backend counts that.
+    pub totals: Option<FlowTotals>,
+}

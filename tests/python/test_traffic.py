@@ -1,0 +1,183 @@
+"""Traffic on the backend `linux`: what each kind does, and when.
+
+Expected values are arithmetic: sizes are those of IP packets, times are those of the file.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from test_linux import captured, flow, link, on_linux
+
+import tcplab as lab
+
+pytestmark = pytest.mark.usefixtures("kernel")
+
+
+def way_ms(size: int) -> float:
+    """What a packet of so many bytes takes: at 10 Mbit/s, and 20 ms on the way."""
+    return 20 + size * 8 / 10e6 * 1e3
+
+
+# A SYN and its answer have 60 bytes; the ACK goes with the first question, or just before it.
+OPENING_MS = 2 * way_ms(60)
+ACK_MS = 52 * 8 / 10e6 * 1e3
+
+
+def test_a_server_takes_its_time_for_each_answer() -> None:
+    traffic = lab.RequestsTraffic(
+        request="100 B", response="100 B", requests=4, server_time="30 ms", think="100 ms"
+    )
+    row = on_linux(duration="3 s", network=link(), flows=[flow(traffic=traffic)]).flows.row(
+        0, named=True
+    )
+    # After a pause the question goes with an ACK of the answer before, which left long ago.
+    expected_ms = OPENING_MS + 4 * (2 * way_ms(152) + 30) + 3 * 100
+    assert row["outcome"] == "completed"
+    assert row["completion_s"] * 1e3 == pytest.approx(expected_ms, abs=4 * ACK_MS)
+
+
+def test_sessions_ask_with_questions_of_their_own_and_wait_for_the_server() -> None:
+    classes = [
+        lab.SessionClass(name="large question", count=1, size="100 B", request="1448 B"),
+        lab.SessionClass(name="small question", count=2, size="100 B"),
+    ]
+    page = lab.WebTraffic(
+        classes=classes, connections=1, request="400 B", server_time="50 ms", order="sequential"
+    )
+    flows = on_linux(duration="3 s", network=link(), flows=[flow(traffic=page)]).transfers
+    assert flows["class"].to_list() == ["large question", "small question", "small question"]
+    exchanges = [way_ms(size) + 50 + way_ms(152) for size in (1500, 452, 452)]
+    expected = [OPENING_MS + exchanges[0], *exchanges[1:]]
+    assert (flows["completion_s"] * 1e3).to_list() == pytest.approx(expected, abs=4 * ACK_MS)
+
+
+def test_the_objects_of_a_page_are_loaded_in_their_order() -> None:
+    page = lab.WebTraffic(sizes=["12 kB", "3 kB", "80 kB", "1 kB"], connections=2)
+    flows = on_linux(duration="5 s", network=link(), flows=[flow(traffic=page)]).transfers
+    flows = flows.sort("transfer")
+    assert flows["bytes"].to_list() == [12_000, 3_000, 80_000, 1_000]
+    assert set(flows["class"]) == {"flow1"}
+    starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
+    assert starts[2:] == pytest.approx(sorted(ends[:2]), abs=1e-6)
+
+
+def test_transfers_begin_at_fixed_times() -> None:
+    traffic = lab.ArrivalsTraffic(every="250 ms", sizes="5 kB")
+    flows = on_linux(duration="1 s", network=link(), flows=[flow(traffic=traffic)]).transfers
+    assert flows["start_s"].to_list() == pytest.approx([0, 0.25, 0.5, 0.75], abs=1e-6)
+
+
+def test_users_think_after_their_transfers() -> None:
+    sizes = lab.LognormalSizes(median="8 kB", sigma=1, max="100 kB")
+    traffic = lab.ArrivalsTraffic(users=3, think="300 ms", sizes=sizes, transfers=20)
+    results = on_linux(duration="10 s", network=link(), flows=[flow(traffic=traffic)])
+    flows = results.transfers.sort("transfer")
+    assert len(flows) == 20
+    assert set(flows["outcome"]) == {"completed"}
+    starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
+    assert starts[:3] == pytest.approx([0, 0, 0], abs=1e-6)
+    # Each of the others begins when a user has thought: at one of the earliest ends.
+    assert starts[3:] == pytest.approx([end + 0.3 for end in sorted(ends)[:17]], abs=1e-6)
+    again = on_linux(duration="10 s", network=link(), flows=[flow(traffic=traffic)])
+    assert again.digests == results.digests
+
+
+def test_users_go_on_until_the_experiment_ends() -> None:
+    traffic = lab.ArrivalsTraffic(users=2, think="1 s", sizes="1 kB")
+    flows = on_linux(duration="5 s", network=link(), flows=[flow(traffic=traffic)]).transfers
+    # A connection and one segment of 1052 bytes: each user begins every 1.061 s.
+    each_s = 1 + (OPENING_MS + way_ms(1052)) / 1e3
+    assert len(flows) == 2 * 5
+    assert max(flows["start_s"]) == pytest.approx(4 * each_s, abs=5e-3)
+
+
+def test_a_load_makes_as_many_transfers_as_it_takes() -> None:
+    traffic = lab.ArrivalsTraffic(load="50 %", sizes="20 kB")
+    experiment = lab.Experiment(duration="20 s", network=link(), flows=[flow(traffic=traffic)])
+    plan = experiment.plans("linux")[0]
+    assert json.loads(plan.to_json())["flows"][0]["traffic"]["offered"] == 0.5
+    flows = lab.run(experiment, backend="linux").transfers
+    # 1448 of 1500 bytes are data: 30.17 a second, 603 in 20 s; four standard deviations.
+    expected = 20 * 0.5 * 10e6 / (20_000 * 8 * 1500 / 1448)
+    assert abs(len(flows) - expected) < 4 * expected**0.5
+
+
+def test_random_gaps_have_their_mean_and_follow_the_seed() -> None:
+    def times(seed: int) -> list[float]:
+        traffic = lab.UdpTraffic(rate="2 Mbit/s", gaps="poisson", payload="222 B")
+        results = on_linux(
+            duration="4 s",
+            seed=seed,
+            network=link(rate="1 Gbit/s"),
+            flows=[flow(traffic=traffic)],
+            record=lab.Record(captures=["a>b"]),
+        )
+        return [time for time, _ in captured(results)]
+
+    first = times(1)
+    # A datagram of 250 bytes every ms: 4000 in 4 s; four standard deviations.
+    assert abs(len(first) - 4000) < 4 * 4000**0.5
+    gaps = [after - before for before, after in itertools.pairwise(first)]
+    # Exponential: the share of gaps above the mean is 1/e; four standard deviations.
+    share = sum(gap > 1e-3 for gap in gaps) / len(gaps)
+    assert abs(share - 0.3679) < 4 * (0.3679 * 0.6321 / len(gaps)) ** 0.5
+    assert times(1) == first
+    assert times(2) != first
+
+
+def test_datagrams_pause() -> None:
+    traffic = lab.UdpTraffic(interval="10 ms", payload="972 B", on="25 ms", off="75 ms")
+    results = on_linux(
+        duration="250 ms",
+        network=link(),
+        flows=[flow(traffic=traffic)],
+        record=lab.Record(captures=["a>b"]),
+    )
+    # Each period begins anew: three datagrams, at 0, 10 and 20 ms.
+    expected = [period + k * 0.01 for period in (0, 0.1, 0.2) for k in range(3)]
+    times = [time for time, _ in captured(results)]
+    offset = times[0]
+    assert [time - offset for time in times] == pytest.approx(expected, abs=1e-6)
+
+
+def test_large_datagrams_travel_in_fragments() -> None:
+    traffic = lab.UdpTraffic(interval="100 ms", payload="60 kB", packets=3)
+    results = on_linux(
+        duration="2 s",
+        network=link(queue="100 packets"),
+        flows=[flow(traffic=traffic)],
+        record=lab.Record(links="1 s"),
+    )
+    row = results.flows.row(0, named=True)
+    assert (row["bytes"], row["outcome"], row["sent_segments"]) == (180_000, "completed", 3)
+    # 60,008 bytes behind the IP header, in fragments of 1480 at most: 41 of them.
+    way = results.links.filter(link="a>b").row(-1, named=True)
+    assert (way["sent_packets"], way["sent_bytes"]) == (3 * 41, 3 * (60_008 + 41 * 20))
+
+
+def test_a_lost_fragment_costs_the_datagram() -> None:
+    traffic = lab.UdpTraffic(interval="100 ms", payload="60 kB", packets=3)
+    listed = lab.ListedLoss(packets=[50])
+    row = on_linux(
+        duration="2 s",
+        network=link(loss=listed, queue="100 packets"),
+        flows=[flow(traffic=traffic)],
+    ).flows.row(0, named=True)
+    assert (row["bytes"], row["outcome"]) == (120_000, "partial")
+
+
+def test_an_application_writes_in_pieces() -> None:
+    def segments(**settings: str) -> int:
+        traffic = lab.BulkTraffic(size="5120 B", **settings)
+        stack = lab.Stack(nagle=False)
+        flows = [flow(traffic=traffic, stack=stack)]
+        row = on_linux(duration="2 s", network=link(), flows=flows).flows.row(0, named=True)
+        assert (row["bytes"], row["outcome"]) == (5120, "completed")
+        return int(row["sent_segments"])
+
+    # Without Nagle's algorithm each of ten pieces leaves at once; else segments have 1448 bytes.
+    assert segments(write="512 B") == 10
+    assert segments() == 4
