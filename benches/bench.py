@@ -36,6 +36,9 @@ REPETITIONS = 3
 DEFAULT, PEER = "linux-6.12", "rfc"
 """The profile of experiments that name none, and the one that is compared with ns-3."""
 IDLE_CONNECTIONS = 100_000
+SHORT_TRANSFERS = 1_000_000
+SHORT_BESIDE = 100
+"""Short transfers stand beside so many long flows, on the same network."""
 MEGA = 1e-6
 
 
@@ -255,6 +258,19 @@ def measure(scenario: Scenario, *, with_ns3: bool) -> Measurement:
     return Measurement(scenario, median(default), median(ours), shortly, ns3)
 
 
+def measure_short() -> tuple[dict[str, Any], float]:
+    """Run many short transfers, and in turns with them as many packets of 100 long flows."""
+    scenario = next(one for one in SCENARIOS if one.flows == SHORT_BESIDE)
+    runs: list[dict[str, Any]] = []
+    shares = []
+    for _ in range(REPETITIONS):
+        long = run_ours(scenario, scenario.seconds, DEFAULT)
+        runs.append(run([str(OURS), "--short", str(SHORT_TRANSFERS)]))
+        shares.append(runs[-1]["packet_hops_per_second"] / long.packet_hops_per_second)
+    runs.sort(key=lambda one: float(one["packet_hops_per_second"]))
+    return runs[len(runs) // 2], statistics.median(shares)
+
+
 def share_of_control() -> float | None:
     """Count the share of instructions in the calls of congestion controllers, all below included.
 
@@ -341,6 +357,7 @@ def bench(scenarios: list[Scenario]) -> None:
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     measurements = [measure(scenario, with_ns3=with_ns3) for scenario in scenarios]
     idle = run([str(OURS), "--idle", str(IDLE_CONNECTIONS)])
+    short, share_of_long = measure_short()
 
     print(table(measurements))
     print()
@@ -349,6 +366,12 @@ def bench(scenarios: list[Scenario]) -> None:
     if with_ns3:
         print("short: rfc over the simulated time that ns-3 was given; ratio: short to ns-3")
     print(f"bytes per idle connection, {DEFAULT}: {idle.get('bytes_per_connection')}")
+    print(
+        f"{short['transfers']} transfers of 20 kB at 60 % of 1 Gbit/s, {DEFAULT}: "
+        f"{number(short['packet_hops_per_second'] * MEGA, 2)} Mhops/s, "
+        f"{share_of_long:.0%} of 100 long flows, "
+        f"{number(short['peak_memory_bytes'] * MEGA, 0)} MB"
+    )
     print("checking the laws, as a share of a run of four flows over 10 Mbit/s:")
     for record, laws in run([str(OURS), "--laws"]).items():
         print(f"  {record}: {laws['share']:.1%}, {laws['rows']} rows of samples and links")

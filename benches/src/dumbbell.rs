@@ -1,8 +1,8 @@
 //! One dumbbell for `benches/bench.py`: runs it and prints one line of JSON.
 //!
 //! `bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S` simulates N flows; `--idle N`
-//! tells what a connection costs that stands and carries nothing; `--laws` tells what checking the
-//! tables of a run takes, as a share of the run.
+//! tells what a connection costs that stands and carries nothing; `--short N` simulates N short
+//! transfers; `--laws` tells what checking the tables of a run takes, as a share of the run.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -59,6 +59,35 @@ fn idle(connections: u64) -> Result<Plan, String> {
     }))
 }
 
+/// So many transfers of 20 kB, which arrive as a Poisson process at 60 % of the bottleneck's rate, on the
+/// network of 100 long flows.
+fn short(transfers: u64) -> Result<Plan, String> {
+    // 14 segments with 52 bytes of headers each carry 20,000 bytes.
+    let per_second = 0.6 * 1e9 / 8.0 / f64::from(20_000 + 14 * 52);
+    plan(&serde_json::json!({
+        "name": format!("{transfers} transfers of 20 kB"),
+        // The last of them have time to end.
+        "duration": format!("{} s", (1.01 * transfers as f64 / per_second).ceil() + 5.0),
+        "network": { "dumbbell": {
+            "rate": "1 Gbit/s",
+            "delay": "23 ms",
+            "queue": "1 BDP",
+            "access": { "rate": "10 Gbit/s", "delay": "1 ms", "queue": "1 BDP" },
+        }},
+        "flows": [{
+            "from": "left1",
+            "to": "right1",
+            "traffic": {
+                "kind": "arrivals",
+                "load": "60 %",
+                "sizes": "20 kB",
+                "transfers": transfers,
+            },
+        }],
+        "record": { "samples": "off", "links": "1 s" },
+    }))
+}
+
 /// Four pairs over a bottleneck of 10 Mbit/s, which have 18 directions of links, and what is recorded.
 fn recorded(record: &serde_json::Value) -> Result<Plan, String> {
     plan(&serde_json::json!({
@@ -93,10 +122,8 @@ fn measure(
     seconds: f64,
 ) -> Result<serde_json::Value, String> {
     let plan = dumbbell(profile, flows, rate, seconds)?;
-    #[expect(clippy::disallowed_methods, reason = "this program measures elapsed time")]
-    let started = Instant::now();
-    let tables = tcplab_sim::run(&plan, &Watch::default()).map_err(|_| "stopped")?;
-    let wall = started.elapsed().as_secs_f64();
+    let (tables, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
+    let tables = tables.map_err(|_| "stopped")?;
     let hops = tables.runs.integers("packet_hops").and_then(|column| column[0]).unwrap_or(0);
     let sum = |column: Option<Vec<Option<i64>>>| -> i64 {
         column.unwrap_or_default().iter().flatten().sum()
@@ -123,6 +150,23 @@ fn measure_idle(connections: u64) -> Result<serde_json::Value, String> {
     Ok(serde_json::json!({
         "idle_connections": connections,
         "bytes_per_connection": used / connections.max(1),
+    }))
+}
+
+fn measure_short(transfers: u64) -> Result<serde_json::Value, String> {
+    let plan = short(transfers)?;
+    let (tables, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
+    let tables = tables.map_err(|_| "stopped")?;
+    let first = |column| tables.flows.integers(column).and_then(|column| column[0]).unwrap_or(0);
+    let hops = tables.runs.integers("packet_hops").and_then(|column| column[0]).unwrap_or(0);
+    Ok(serde_json::json!({
+        "scenario": plan.experiment,
+        "transfers": first("transfers"),
+        "completed": first("completed_transfers"),
+        "packet_hops": hops,
+        "wall_seconds": wall,
+        "packet_hops_per_second": hops as f64 / wall,
+        "peak_memory_bytes": memory("VmHWM:"),
     }))
 }
 
@@ -185,10 +229,13 @@ fn main() -> ExitCode {
         ["--idle", connections] => {
             connections.parse().map_err(|_| "N is a number".into()).and_then(measure_idle)
         }
+        ["--short", transfers] => {
+            transfers.parse().map_err(|_| "N is a number".into()).and_then(measure_short)
+        }
         ["--laws"] => measure_laws(),
         _ => Err(
             "usage: bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S | --idle N \
-             | --laws"
+             | --short N | --laws"
                 .into(),
         ),
     };

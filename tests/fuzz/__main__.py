@@ -4,6 +4,9 @@ Each experiment is drawn from the seed and its number, all kinds in turn. What d
 is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
 first difference; with `--shrink` it first looks for the smallest experiment that still differs.
 
+With `--applications`, these are of web pages, arrivals, requests, UDP and writes, and each transfer
+is compared instead.
+
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
 
@@ -22,10 +25,10 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import tcplab as lab
-from fuzz import alone, whole
+from fuzz import alone, transfers, whole
 from fuzz.compare import Flow, Outcome, compare
-from fuzz.draw import KINDS, Plain, draw
-from fuzz.page import table, write
+from fuzz.draw import APPLICATIONS, KINDS, Plain, draw
+from fuzz.page import table, table_of_transfers, write, write_transfers
 from fuzz.shrink import prune, shrink
 from parity.traces import report
 
@@ -42,7 +45,7 @@ def main() -> None:
         "--count", type=int, default=120, help="how many experiments, those of other kinds included"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", action="append", choices=KINDS, help="only this kind")
+    parser.add_argument("--kind", action="append", choices=[*KINDS, *APPLICATIONS])
     parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
     parser.add_argument("--case", type=int, help="only the experiment of this number, in detail")
@@ -53,6 +56,7 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="of sim's stack only"
     )
+    parser.add_argument("--applications", action="store_true", help="the kinds with transfers")
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
@@ -60,7 +64,9 @@ def main() -> None:
         sys.exit(only_the_reader(args))
     if args.sim:
         sys.exit(only_sim(args))
-    if args.case is None:
+    if args.applications:
+        survey_transfers(args) if args.case is None else detail_of_transfers(args)
+    elif args.case is None:
         survey(args)
     else:
         detail(args)
@@ -108,6 +114,68 @@ def survey(args: argparse.Namespace) -> None:
     print(table(by_kind))
     if args.write:
         write(outcomes, args.seed)
+
+
+def survey_transfers(args: argparse.Namespace) -> None:
+    """Compares the transfers of many experiments and prints the table."""
+    kinds = list(APPLICATIONS)
+    wanted = args.kind or kinds
+    numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
+    outcomes: dict[int, tuple[str, transfers.Transfers]] = {}
+
+    def compared(number: int) -> transfers.Transfers | str:
+        try:
+            return transfers.compare(draw(args.seed, number, APPLICATIONS).experiment)
+        except ERRORS as error:
+            return str(error)
+
+    with ThreadPoolExecutor(args.workers) as pool:
+        jobs = {pool.submit(compared, number): number for number in numbers}
+        for job in as_completed(jobs):
+            number, outcome = jobs[job], job.result()
+            kind = kinds[number % len(kinds)]
+            if isinstance(outcome, str):
+                print(f"{number:5} {kind:10} error: {outcome}", flush=True)
+                continue
+            outcomes[number] = kind, outcome
+            if outcome.first:
+                differing = sum(bool(row.differs) for row in outcome.rows)
+                print(
+                    f"{number:5} {kind:10} {differing} of {len(outcome.rows)} rows, "
+                    f"means up to {outcome.apart:.2%}; first {outcome.first}",
+                    flush=True,
+                )
+    by_kind: dict[str, list[transfers.Transfers]] = {}
+    for _, (kind, outcome) in sorted(outcomes.items()):
+        by_kind.setdefault(kind, []).append(outcome)
+    print(table_of_transfers(by_kind))
+    if args.write:
+        write_transfers(outcomes, args.seed)
+
+
+def detail_of_transfers(args: argparse.Namespace) -> None:
+    """Shows one experiment, as small as wanted, and all rows that differ."""
+    experiment = draw(args.seed, args.case, APPLICATIONS).experiment
+    overrides = dict(map(_option, args.set))
+    if args.shrink:
+
+        def differs_at(candidate: Plain) -> float | None:
+            try:
+                first = transfers.compare(candidate, overrides).first
+            except ERRORS:
+                return None
+            if first is None:
+                return None
+            print(f"still differs: {first}", flush=True)
+            return first.at_s
+
+        experiment = shrink(experiment, differs_at, args.tries)
+    print(json.dumps(experiment, indent=2))
+    outcome = transfers.compare(experiment, overrides)
+    for row in outcome.rows:
+        if row.differs:
+            print(row)
+    print(f"{sum(not row.differs for row in outcome.rows)} of {len(outcome.rows)} are identical")
 
 
 def only_sim(args: argparse.Namespace) -> int:

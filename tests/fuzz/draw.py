@@ -347,8 +347,179 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
 
 
-def draw(seed: int, number: int) -> Case:
+def amount(random: Random, path: Bottleneck, parts: float) -> int:
+    """Bytes of a transfer, of which the path carries so many while an experiment lasts."""
+    carried = path.rate_mbit_s * 1e6 / 8 * path.duration_s
+    return round(log_uniform(random, 100, max(min(1e6, carried / parts), 200)))
+
+
+def milliseconds(random: Random, most: float) -> str:
+    """A time that may be none; every other one in whole milliseconds."""
+    if random.random() < 0.25:
+        return "0 ms"
+    drawn = log_uniform(random, 0.5, most)
+    return f"{max(round(drawn), 1)} ms" if random.random() < 0.5 else f"{drawn:.3f} ms"
+
+
+def web(random: Random, path: Bottleneck) -> Plain:
+    """Pages whose objects go over one to six connections, at once or one after another."""
+    number = random.randint(2, 20)
+    traffic: Plain = {
+        "kind": "web",
+        "sizes": [f"{amount(random, path, number)} B" for _ in range(number)],
+        "connections": random.randint(1, 6),
+        "persistent": random.random() < 0.6,
+    }
+    if random.random() < 0.25:
+        traffic["order"] = "sequential"
+    if random.random() < 0.5:
+        traffic["server_time"] = milliseconds(random, 300)
+    if random.random() < 0.3:
+        traffic["request"] = f"{round(log_uniform(random, 50, 5000))} B"
+    return traffic
+
+
+def sizes(random: Random, path: Bottleneck, parts: float) -> Any:
+    """All transfers as large, or as a distribution has it."""
+    most = f"{amount(random, path, parts / 10)} B"
+    middle = amount(random, path, parts)
+    kinds: list[Any] = [
+        f"{middle} B",
+        {
+            "kind": "zipf",
+            "exponent": rounded(random.uniform(1.2, 2.5)),
+            "unit": "100 B",
+            "max": most,
+        },
+        {
+            "kind": "pareto",
+            "shape": rounded(random.uniform(1.1, 2.5)),
+            "min": f"{middle} B",
+            "max": f"{20 * middle} B",
+        },
+        {"kind": "lognormal", "median": f"{middle} B", "sigma": rounded(random.uniform(0.2, 2))},
+        {"kind": "empirical", "sizes": [f"{amount(random, path, parts)} B" for _ in range(4)]},
+    ]
+    return random.choice(kinds)
+
+
+def arrivals(random: Random, path: Bottleneck) -> Plain:
+    """Transfers that begin by chance, at fixed times, as a load has it, or one after another."""
+    number = round(log_uniform(random, 4, 60))
+    traffic: Plain = {"kind": "arrivals", "sizes": sizes(random, path, number)}
+    gap_s = path.duration_s / number
+    kind = random.randint(1, 4)
+    if kind == 1:
+        traffic["per_second"] = rounded(1 / gap_s)
+    elif kind == 2:
+        traffic["every"] = f"{1e3 * gap_s:.3f} ms"
+    elif kind == 3:
+        traffic["load"] = rounded(random.uniform(0.05, 0.9), 2)
+    else:
+        traffic["users"] = random.randint(1, 4)
+        traffic["think"] = milliseconds(random, 1e3 * gap_s + 1)
+    if kind > 2 or random.random() < 0.3:
+        traffic["transfers"] = number
+    return traffic
+
+
+def requests(random: Random, path: Bottleneck) -> Plain:
+    """Questions and answers over one connection."""
+    number = random.randint(2, 30)
+    traffic: Plain = {"kind": "requests", "response": f"{amount(random, path, number)} B"}
+    if random.random() < 0.8:
+        traffic["think"] = milliseconds(random, 2000)
+    if random.random() < 0.5:
+        traffic["server_time"] = milliseconds(random, 300)
+    if random.random() < 0.3:
+        traffic["request"] = f"{round(log_uniform(random, 50, 5000))} B"
+    if random.random() < 0.7:
+        traffic["requests"] = number
+    return traffic
+
+
+def udp(random: Random, path: Bottleneck) -> Plain:
+    """Datagrams at a rate or an interval, all the time or at times, some in fragments."""
+    payload = random.choice((100, 500, 1000, 1472, 1473, 5000, random.randint(20, 9000)))
+    bits = rounded(path.rate_mbit_s * 1e6 * log_uniform(random, 0.05, 1.3))
+    bits = min(bits, 2e4 * 8 * payload / path.duration_s)
+    traffic: Plain = {"kind": "udp", "payload": f"{payload} B"}
+    if random.random() < 0.7:
+        traffic["rate"] = f"{round(bits)} bit/s"
+    else:
+        traffic["interval"] = f"{round(8e9 * payload / bits)} ns"
+    if random.random() < 0.5:
+        traffic["gaps"] = "poisson"
+    when = random.random()
+    if when < 0.25:
+        on, off = (log_uniform(random, 0.05, path.duration_s / 3) for _ in range(2))
+        traffic |= {"on": f"{on:.3f} s", "off": f"{off:.3f} s"}
+    elif when < 0.4:
+        times = sorted(random.uniform(0, path.duration_s) for _ in range(4))
+        texts = [f"{time:.3f} s" for time in times]
+        traffic["periods"] = [texts[:2], texts[2:]]
+    if random.random() < 0.4:
+        traffic["packets"] = round(log_uniform(random, 10, 5000))
+    return traffic
+
+
+def writes(random: Random, path: Bottleneck) -> Plain:
+    """Data that are handed over in writes of a given size."""
+    write = random.choice((512, 1000, 1460, 3000, 4096, 65536, random.randint(200, 20_000)))
+    size = amount(random, path, 1)
+    return {"kind": "bulk", "size": f"{size} B", "write": f"{write} B"}
+
+
+def applied(traffic: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random], Plain]:
+    """One to three flows of an application, and maybe a long one beside them, or against them."""
+
+    def make(random: Random) -> Plain:
+        path = Bottleneck.draw(random)
+        number = random.choice((1, 1, 2, 3))
+        one_host = random.random() < 0.3
+        pairs = 2 if one_host else number + 1
+        flows = []
+        for place in range(1, number + 1):
+            pair = 1 if one_host else place
+            flow: Plain = {"from": f"left{pair}", "to": f"right{pair}"}
+            flow["start"] = start(random, path)
+            flow["traffic"] = traffic(random, path)
+            if flow["traffic"]["kind"] != "udp":
+                flow["cc"] = random.choice(ALGORITHMS)
+            flows.append(flow)
+        if random.random() < 0.5:
+            ends = [f"left{pairs}", f"right{pairs}"]
+            if random.random() < 0.3:
+                ends.reverse()
+            beside = {"from": ends[0], "to": ends[1], "start": start(random, path)}
+            flows.append(beside | {"cc": random.choice(ALGORITHMS)})
+        network = {"dumbbell": {"pairs": pairs, **path.settings()}}
+        if random.random() < 0.3:
+            hops = random.randint(1, 2)
+            for flow in flows:
+                way = flow["from"].startswith("left")
+                flow["from"], flow["to"] = ("client", "server") if way else ("server", "client")
+            settings = path.settings() | {"delay": f"{path.rtt_ms / 2 / hops:.6g} ms"}
+            network = {"chain": {"hops": hops, **settings}}
+        seeded = {"seed": random.randint(0, 10**6)}
+        quiet = {"record": {"samples": "off", "links": "off"}}
+        return path.experiment(network, flows) | seeded | quiet
+
+    return make
+
+
+APPLICATIONS: dict[str, Callable[[Random], Plain]] = {
+    "web": applied(web),
+    "arrivals": applied(arrivals),
+    "requests": applied(requests),
+    "udp": applied(udp),
+    "writes": applied(writes),
+}
+"""Kinds whose transfers are compared one by one, numbered for themselves."""
+
+
+def draw(seed: int, number: int, kinds: dict[str, Callable[[Random], Plain]] = KINDS) -> Case:
     """The experiment of this number. Equal seeds and numbers give equal ones, on any machine."""
-    kind = list(KINDS)[number % len(KINDS)]
-    random = Random(f"{seed}/{number}")
-    return Case(kind, number, KINDS[kind](random))
+    kind = list(kinds)[number % len(kinds)]
+    random = Random(f"{seed}/{number}" if kinds is KINDS else f"{kind} {seed}/{number}")
+    return Case(kind, number, kinds[kind](random))

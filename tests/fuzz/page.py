@@ -7,10 +7,13 @@ from pathlib import Path
 
 import tcplab as lab
 from fuzz.compare import Flow
-from fuzz.draw import KINDS
+from fuzz.draw import APPLICATIONS, KINDS
+from fuzz.transfers import Transfers
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "parity.md"
 BEGIN, END = "<!-- begin: make fuzz -->", "<!-- end: make fuzz -->"
+BEGIN_TRANSFERS = "<!-- begin: make fuzz --applications -->"
+END_TRANSFERS = "<!-- end: make fuzz --applications -->"
 BOUNDS = (0.001, 0.01, 0.1)
 NAMED = 0.01
 
@@ -44,19 +47,57 @@ def write(outcomes: Mapping[int, tuple[str, Sequence[Flow]]], seed: int) -> None
             for flow in flows
             if flow.apart > NAMED
         ]
-    page = PAGE.read_text()
-    before, rest = page.split(BEGIN)
-    _, after = rest.split(END)
     count = 1 + max(outcomes, default=0)
-    command = f'`make fuzz ARGS="--seed {seed} --count {count}"`'
     parts = [
-        f"{before}{BEGIN}\n\nVersion {lab.__version__}, {command}:\n",
+        f'Version {lab.__version__}, `make fuzz ARGS="--seed {seed} --count {count}"`:\n',
         table({kind: flows for kind, flows in by_kind.items() if flows}),
         f"\nThose whose goodput is more than {NAMED:.0%} apart:\n",
         _lines(far),
-        f"\n{END}{after}",
     ]
-    PAGE.write_text("\n".join(parts))
+    _put("\n".join(parts), BEGIN, END)
+
+
+def table_of_transfers(by_kind: Mapping[str, Sequence[Transfers]]) -> str:
+    """Transfers that complete in the same nanosecond, and how far means are apart, by kind."""
+    heads = ["kind", "experiments", "all the same", "transfers", "same completion"]
+    rows = [[*heads, "means apart by at most"], ["---", *["---:"] * len(heads)]]
+    for kind, outcomes in by_kind.items():
+        counted = [transfer for outcome in outcomes for transfer in outcome.counted]
+        same = sum(transfer.same for transfer in counted)
+        whole = sum(outcome.first is None for outcome in outcomes)
+        share = f"{same} ({same / len(counted):.1%})" if counted else "0"
+        apart = max(outcome.apart for outcome in outcomes)
+        cells = (len(outcomes), whole, len(counted), share, f"{apart:.2%}")
+        rows.append([kind, *map(str, cells)])
+    return _lines(rows)
+
+
+def write_transfers(outcomes: Mapping[int, tuple[str, Transfers]], seed: int) -> None:
+    """Puts the table of applications into the page of parity, and what differs."""
+    by_kind: dict[str, list[Transfers]] = {kind: [] for kind in APPLICATIONS}
+    heads = ["number", "kind", "rows that differ", "means apart", "first difference"]
+    differing = [heads, ["---"] * len(heads)]
+    for number, (kind, outcome) in sorted(outcomes.items()):
+        by_kind[kind].append(outcome)
+        if outcome.first:
+            rows = sum(bool(row.differs) for row in outcome.rows)
+            cells = (number, kind, f"{rows} of {len(outcome.rows)}", f"{outcome.apart:.2%}")
+            differing.append([*map(str, cells), str(outcome.first)])
+    count = 1 + max(outcomes, default=0)
+    parts = [
+        f'Version {lab.__version__}, `make fuzz ARGS="--applications --seed {seed} '
+        f'--count {count}"`:\n',
+        table_of_transfers({kind: some for kind, some in by_kind.items() if some}),
+    ]
+    if len(differing) > 2:
+        parts += ["\nThose with a difference:\n", _lines(differing)]
+    _put("\n".join(parts), BEGIN_TRANSFERS, END_TRANSFERS)
+
+
+def _put(text: str, begin: str, end: str) -> None:
+    before, rest = PAGE.read_text().split(begin)
+    _, after = rest.split(end)
+    PAGE.write_text(f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def _lines(rows: Sequence[Sequence[str]]) -> str:

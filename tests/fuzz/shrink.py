@@ -11,6 +11,11 @@ from typing import Any
 from fuzz.draw import Plain, rounded
 
 PLAIN_CC = "newreno"
+FEWER = ("connections", "transfers", "requests", "packets", "users")
+NEEDLESS = ("think", "server_time", "request", "order", "gaps")
+ROUNDED = ("on", "off", "size", "sizes", "response", "think", "server_time", "payload", "rate")
+"""Of traffic: what may be fewer, may be left out, and may be a rounder number."""
+
 NUMBER = re.compile(r"^([\d.]+) (.+)$")
 
 
@@ -104,21 +109,37 @@ def _plainer_flows(experiment: Plain) -> Iterator[Plain]:
         simpler = [_without(flow, "traffic")] if "traffic" in flow else []
         if flow["start"] != "0 s":
             simpler += [flow | {"start": "0 s"}, flow | {"start": _rounder(flow["start"])}]
-        if flow["cc"] != PLAIN_CC:
+        if flow.get("cc", PLAIN_CC) != PLAIN_CC:
             simpler.append(flow | {"cc": PLAIN_CC})
         periods = flow.get("traffic", {}).get("periods", [])
         if len(periods) > 1:
             for gone in range(len(periods)):
                 fewer = periods[:gone] + periods[gone + 1 :]
                 simpler.append(flow | {"traffic": flow["traffic"] | {"periods": fewer}})
-        for name in ("on", "off", "size"):
-            if name in flow.get("traffic", {}):
-                shorter = _rounder(flow["traffic"][name])
-                simpler.append(flow | {"traffic": flow["traffic"] | {name: shorter}})
+        for traffic in _simpler_traffic(flow.get("traffic", {})):
+            simpler.append(flow | {"traffic": traffic})
         for changed in simpler:
             flows = [*experiment["flows"]]
             flows[place] = changed
             yield experiment | {"flows": flows}
+
+
+def _simpler_traffic(traffic: Plain) -> Iterator[Plain]:
+    sizes = traffic.get("sizes")
+    if isinstance(sizes, list) and len(sizes) > 1:
+        yield traffic | {"sizes": sizes[: len(sizes) // 2]}
+        for gone in range(len(sizes)):
+            yield traffic | {"sizes": sizes[:gone] + sizes[gone + 1 :]}
+    for name in FEWER:
+        if traffic.get(name, 1) > 1:
+            yield traffic | {name: traffic[name] // 2}
+            yield traffic | {name: traffic[name] - 1}
+    for name in NEEDLESS:
+        if name in traffic:
+            yield _without(traffic, name)
+    for name in ROUNDED:
+        if isinstance(traffic.get(name), str):
+            yield traffic | {name: _rounder(traffic[name])}
 
 
 def _simpler_network(experiment: Plain) -> Iterator[Plain]:

@@ -403,11 +403,16 @@ class Draw:
             flow["cc"] = self.congestion_control()
         if self.chance(0.7):
             flow["traffic"] = self.traffic()
+        traffic = flow.get("traffic")
+        is_udp = isinstance(traffic, dict) and traffic["kind"] == "udp"
+        if is_udp and self.chance(0.95):
+            # The others say what UDP has not, and are refused.
+            flow.pop("cc", None)
         if self.chance(0.1):
             flow["class"] = self.random.choice(["large", "x/y", "ä b"])
         if self.chance(0.1):
             flow["name"] = f"flow of {self.random.random()}"
-        if self.chance(0.2):
+        if self.chance(0.2) and not is_udp:
             flow["stack"] = self.stack()
             if "cc" in flow:
                 flow["stack"].pop("cc", None)
@@ -422,14 +427,28 @@ class Draw:
         return time(self.seconds * self.random.random() * 0.9)
 
     def traffic(self) -> Any:
-        """Bulk or on-off."""
-        kind = self.random.random()
-        if kind < 0.1:
+        """Of any kind that `sim` has."""
+        kinds = [self.bulk, self.bulk, self.bulk, self.on_off, self.on_off]
+        kinds += [self.web, self.arrivals, self.requests, self.udp]
+        return self.random.choice(kinds)()
+
+    def bulk(self) -> Any:
+        """As fast as it goes, with a size or without, in writes of a size."""
+        if self.chance(0.2):
             return "bulk"
-        if kind < 0.6:
-            return {"kind": "bulk", "size": self.size()}
-        if kind < 0.8:
-            return {"kind": "on-off", "on": self.part(), "off": self.part()}
+        traffic: Plain = {"kind": "bulk", "size": self.size()}
+        if self.chance(0.2):
+            traffic["write"] = f"{self.whole(self.least, 10**6)} B"
+        return traffic
+
+    def on_off(self) -> Plain:
+        """Some time on and some time off."""
+        return {"kind": "on-off", **self.times()}
+
+    def times(self) -> Plain:
+        """When it is on: in turn with pauses, or in periods."""
+        if self.chance(0.5):
+            return {"on": self.part(), "off": self.part()}
         number = 2 * self.whole(1, 20)
         ends = {time(self.seconds * self.random.uniform(0, 1.5)) for _ in range(number)}
         texts = sorted(ends, key=seconds)
@@ -441,7 +460,99 @@ class Draw:
             # One begins where the other ends.
             texts[2] = texts[1]
         periods = [list(period) for period in zip(texts[::2], texts[1::2], strict=True)]
-        return {"kind": "on-off", "periods": periods}
+        return {"periods": periods}
+
+    def asking(self) -> Plain:
+        """How one asks, and how long an answer takes."""
+        asking: Plain = {}
+        if self.chance(0.3):
+            asking["request"] = self.size()
+        if self.chance(0.5):
+            asking["server_time"] = self.time()
+        return asking
+
+    def web(self) -> Plain:
+        """A page: some classes of sessions, or a list of sizes."""
+        traffic: Plain = {"kind": "web", **self.asking()}
+        if self.chance(0.5):
+            traffic["sizes"] = [self.size() for _ in range(self.whole(1, 30))]
+        else:
+            traffic["classes"] = []
+            for number in range(self.whole(1, 4)):
+                loads = {"name": f"class {number}", "count": self.whole(1, 10), "size": self.size()}
+                if self.chance(0.2):
+                    loads["request"] = self.size()
+                traffic["classes"].append(loads)
+        if self.chance(0.5):
+            traffic["order"] = self.random.choice(["parallel", "sequential"])
+        if self.chance(0.7):
+            traffic["connections"] = self.whole(1, 30)
+        if self.chance(0.5):
+            traffic["persistent"] = self.chance(0.5)
+        return traffic
+
+    def arrivals(self) -> Plain:
+        """Transfers that begin in one of the four ways."""
+        begin = self.random.choice(["per_second", "every", "load", "users"])
+        traffic: Plain = {"kind": "arrivals", "sizes": self.sizes()}
+        if begin == "per_second":
+            traffic[begin] = self.whole(1, 50) / self.seconds
+        elif begin == "every":
+            traffic[begin] = self.part()
+        elif begin == "load":
+            traffic[begin] = self.random.choice([0.01, 0.5, "90 %", 1.5])
+        else:
+            traffic |= {begin: self.whole(1, 30), "think": self.part()}
+        # With many small ones there would be no end.
+        traffic["transfers"] = self.whole(1, 100)
+        if begin in ("every", "users") and self.chance(0.3):
+            del traffic["transfers"]
+        return traffic
+
+    def sizes(self) -> Any:
+        """All the same, or a distribution."""
+        least, most = sorted((self.size(), self.size()), key=bytes_of)
+        kinds: list[Any] = [
+            least,
+            {"kind": "fixed", "size": least},
+            {"kind": "zipf", "exponent": self.random.choice([0.1, 1, 1.7, 30]), "max": most},
+            {"kind": "pareto", "shape": self.random.choice([0.1, 1, 1.2, 30]), "min": least},
+            {"kind": "lognormal", "median": least, "sigma": self.random.choice([0, 1e-9, 1.5, 30])},
+            {"kind": "empirical", "sizes": [self.size() for _ in range(self.whole(1, 9))]},
+        ]
+        sizes = self.random.choice(kinds)
+        if isinstance(sizes, dict):
+            if sizes["kind"] == "zipf" and self.chance(0.5):
+                sizes["unit"] = least
+            if sizes["kind"] in ("pareto", "lognormal") and self.chance(0.5):
+                sizes["max"] = most
+        return sizes
+
+    def requests(self) -> Plain:
+        """Questions and answers."""
+        traffic: Plain = {"kind": "requests", "response": self.size(), **self.asking()}
+        if self.chance(0.7):
+            traffic["think"] = self.part()
+        if self.chance(0.7) or "think" not in traffic:
+            traffic["requests"] = self.whole(1, 100)
+        return traffic
+
+    def udp(self) -> Plain:
+        """Datagrams, not so many that they take long."""
+        payload = self.whole(1, 65_507)
+        traffic: Plain = {"kind": "udp", "payload": f"{payload} B"}
+        if self.chance(0.5):
+            traffic["interval"] = self.part()
+        else:
+            number = log_uniform(self.random, 1, SAMPLES)
+            traffic["rate"] = rate((payload + 28) * 8 * number / self.seconds)
+        if self.chance(0.5):
+            traffic["gaps"] = self.random.choice(["constant", "poisson"])
+        if self.chance(0.4):
+            traffic["packets"] = self.whole(1, 1000)
+        if self.chance(0.3):
+            traffic |= self.times()
+        return traffic
 
     def record(self) -> Plain:
         """What is written down."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz.compare import Flow, as_experiment, compare
-from fuzz.draw import KINDS, Plain, draw
-from fuzz.page import table
+from fuzz import transfers
+from fuzz.compare import Flow, as_experiment, compare, run
+from fuzz.draw import APPLICATIONS, KINDS, Plain, draw
+from fuzz.page import table, table_of_transfers
 from fuzz.shrink import shrink
 
 SEED = 1
 FIXED = 60
+APPLIED = 10
 
 
 def test_a_number_stands_for_one_experiment() -> None:
@@ -21,6 +23,15 @@ def test_a_number_stands_for_one_experiment() -> None:
     assert cases == [draw(SEED, number) for number in range(2 * len(KINDS))]
     assert cases != [draw(SEED + 1, number) for number in range(2 * len(KINDS))]
     assert [case.kind for case in cases] == [*KINDS, *KINDS]
+
+
+def test_applications_have_numbers_of_their_own() -> None:
+    cases = [draw(SEED, number, APPLICATIONS) for number in range(2 * len(APPLICATIONS))]
+    assert [case.kind for case in cases] == [*APPLICATIONS, *APPLICATIONS]
+    assert cases == [draw(SEED, number, APPLICATIONS) for number in range(2 * len(APPLICATIONS))]
+    for number in range(20 * len(APPLICATIONS)):
+        experiment = as_experiment(draw(SEED, number, APPLICATIONS).experiment)
+        assert len(experiment.plans("sim")) == len(experiment.plans("linux")) == 1
 
 
 def test_both_backends_have_all_that_is_drawn() -> None:
@@ -83,3 +94,66 @@ def test_the_simulator_does_what_the_kernel_does_where_nobody_has_looked() -> No
     # These kinds have no known difference.
     for kind in ("one flow", "short transfers", "listed loss"):
         assert all(flow.difference is None for flow in by_kind[kind]), shown
+
+
+@pytest.mark.usefixtures("kernel")
+def test_transfers_complete_when_they_do_in_the_kernel() -> None:
+    by_kind: dict[str, list[transfers.Transfers]] = {}
+    for number in range(APPLIED):
+        case = draw(SEED, number, APPLICATIONS)
+        by_kind.setdefault(case.kind, []).append(transfers.compare(case.experiment))
+    shown = table_of_transfers(by_kind)
+    for outcomes in by_kind.values():
+        counted = [transfer for outcome in outcomes for transfer in outcome.counted]
+        assert sum(transfer.same for transfer in counted) >= 0.9 * len(counted), shown
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("cc", ["dctcp", "westwood+"])
+def test_a_request_is_an_ack_that_brings_nothing(cc: str) -> None:
+    # tcp_rcv_established: a connection that holds no memory takes the slow path, tcp_in_ack_event.
+    # So the alpha of DCTCP falls, and Westwood+ counts the first window, on which its ssthresh
+    # depends.
+    path = {"pairs": 1, "rate": "20 Mbit/s", "delay": "24.35 ms", "queue": "10 packets"}
+    traffic = {"kind": "web", "sizes": ["261059 B", "40000 B"], "connections": 1}
+    flow = {"from": "left1", "to": "right1", "cc": cc, "traffic": traffic}
+    plain = {"duration": "2 s", "network": {"dumbbell": path}, "flows": [flow]}
+    plain["record"] = {"samples": "ack", "links": "off"}
+    results = run(plain)
+    wanted = ["time_s", "ssthresh_segments", *(["dctcp_alpha"] if cc == "dctcp" else [])]
+    sim, linux = (result.samples.select(wanted) for result in results.values())
+    assert linux.height > 100
+    assert sim.equals(linux)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_who_asks_has_the_congestion_control_of_the_flow() -> None:
+    # hybla_init: with 32 ms the window begins at one segment, so that three take three round trips.
+    path = {"hops": 1, "rate": "17.5 Mbit/s", "delay": "16 ms", "queue": "19 packets"}
+    traffic = {"kind": "requests", "response": "586 B", "request": "4021 B", "requests": 1}
+    flow = {"from": "client", "to": "server", "cc": "hybla", "traffic": traffic}
+    results = run({"duration": "1 s", "network": {"chain": path}, "flows": [flow]})
+    sim, linux = (result.transfers["end_s"][0] for result in results.values())
+    assert sim == linux > 0.096
+
+
+@pytest.mark.usefixtures("kernel")
+def test_arrivals_that_the_experiment_cuts_short_are_unfinished() -> None:
+    traffic = {"kind": "arrivals", "every": "300 ms", "transfers": 5, "sizes": "10 kB"}
+    path = {"pairs": 1, "rate": "20 Mbit/s", "delay": "5 ms", "queue": "50 packets"}
+    flow = {"from": "left1", "to": "right1", "traffic": traffic}
+    results = run({"duration": "1 s", "network": {"dumbbell": path}, "flows": [flow]})
+    for result in results.values():
+        row = result.flows.row(0, named=True)
+        assert (row["transfers"], row["completed_transfers"]) == (4, 4)
+        assert (row["outcome"], row["end_s"]) == ("unfinished", 1.0)
+
+
+@pytest.mark.usefixtures("kernel")
+def test_the_first_datagram_leaves_at_once() -> None:
+    # 128 bytes at 8 Mbit/s take 128 us, and 10 ms the way.
+    path = {"hops": 1, "rate": "8 Mbit/s", "delay": "10 ms", "queue": "10 packets"}
+    traffic = {"kind": "udp", "rate": "1 Mbit/s", "payload": "100 B", "packets": 1}
+    flow = {"from": "client", "to": "server", "traffic": traffic}
+    results = run({"duration": "1 s", "network": {"chain": path}, "flows": [flow]})
+    assert [result.flows["end_s"][0] for result in results.values()] == [0.010128, 0.010128]

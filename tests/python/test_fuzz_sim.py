@@ -85,7 +85,10 @@ def test_the_whole_schema_is_drawn() -> None:
     kinds = {place for place in drawn if " " in place}
     queues = {"Queue droptail", "Queue red", "Queue codel"}
     losses = {"Loss independent", "Loss listed"}
-    assert kinds == queues | losses | {"Traffic bulk", "Traffic on-off"}
+    traffic = {"bulk", "on-off", "web", "arrivals", "requests", "udp"}
+    sizes = {"fixed", "zipf", "pareto", "lognormal", "empirical"}
+    others = {f"Traffic {kind}" for kind in traffic} | {f"Sizes {kind}" for kind in sizes}
+    assert kinds == queues | losses | others
 
 
 def test_some_hundred_experiments_run_or_are_refused() -> None:
@@ -132,6 +135,19 @@ FINDS: dict[str, Plain] = {
         "stack": {"initial_rto": "1000 s", "max_rto": "1000 s"},
         "flows": [{"from": "client", "to": "server"}],
         "record": {"samples": "ack"},
+    },
+    "datagrams from the last picosecond on": {
+        # They would leave at the end, to the nanosecond, and do not begin.
+        "duration": "999518 ps",
+        "network": {"chain": {"rate": "1 Gbit/s", "delay": "1 ns"}},
+        "flows": [
+            {
+                "from": "client",
+                "to": "server",
+                "start": "999517 ps",
+                "traffic": {"kind": "udp", "interval": "1 us"},
+            }
+        ],
     },
     "an interval of CoDel beyond 64 bits": {
         "duration": "1 s",

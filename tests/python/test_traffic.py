@@ -1,4 +1,4 @@
-"""Traffic on the backend `linux`: what each kind does, and when.
+"""Traffic on both backends: what each kind does, and when.
 
 Expected values are arithmetic: sizes are those of IP packets, times are those of the file.
 """
@@ -7,13 +7,36 @@ from __future__ import annotations
 
 import itertools
 import json
+from pathlib import Path
 
 import pytest
 from test_linux import captured, flow, link, on_linux
 
 import tcplab as lab
 
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+
 pytestmark = pytest.mark.usefixtures("kernel")
+
+
+def on_both(**settings: object) -> lab.Results:
+    """Run an experiment on both backends, which agree on every transfer and datagram."""
+    results = on_linux(**settings)
+    ours = lab.run(lab.Experiment(**settings), backend="sim")  # type: ignore[arg-type]
+    assert_equal(results, ours)
+    return results
+
+
+def assert_equal(one: lab.Results, other: lab.Results) -> None:
+    """Hold transfer against transfer, and flow against flow: to a microsecond."""
+    exact = ["transfer", "class", "connection", "bytes", "outcome", "sent_segments"]
+    for name, columns in [("transfers", exact), ("flows", ["bytes", "outcome", "sent_segments"])]:
+        first, second = (getattr(run, name).sort("flow", *columns[:1]) for run in (one, other))
+        for column in columns:
+            assert first[column].to_list() == second[column].to_list(), (name, column)
+        for column in ("start_s", "end_s", "completion_s"):
+            expected = pytest.approx(first[column].to_list(), abs=1e-6, nan_ok=True)
+            assert second[column].to_list() == expected, (name, column)
 
 
 def way_ms(size: int) -> float:
@@ -30,7 +53,7 @@ def test_a_server_takes_its_time_for_each_answer() -> None:
     traffic = lab.RequestsTraffic(
         request="100 B", response="100 B", requests=4, server_time="30 ms", think="100 ms"
     )
-    row = on_linux(duration="3 s", network=link(), flows=[flow(traffic=traffic)]).flows.row(
+    row = on_both(duration="3 s", network=link(), flows=[flow(traffic=traffic)]).flows.row(
         0, named=True
     )
     # After a pause the question goes with an ACK of the answer before, which left long ago.
@@ -47,7 +70,9 @@ def test_sessions_ask_with_questions_of_their_own_and_wait_for_the_server() -> N
     page = lab.WebTraffic(
         classes=classes, connections=1, request="400 B", server_time="50 ms", order="sequential"
     )
-    flows = on_linux(duration="3 s", network=link(), flows=[flow(traffic=page)]).transfers
+    flows = on_both(duration="3 s", network=link(), flows=[flow(traffic=page)]).transfers.sort(
+        "transfer"
+    )
     assert flows["class"].to_list() == ["large question", "small question", "small question"]
     exchanges = [way_ms(size) + 50 + way_ms(152) for size in (1500, 452, 452)]
     expected = [OPENING_MS + exchanges[0], *exchanges[1:]]
@@ -56,8 +81,9 @@ def test_sessions_ask_with_questions_of_their_own_and_wait_for_the_server() -> N
 
 def test_the_objects_of_a_page_are_loaded_in_their_order() -> None:
     page = lab.WebTraffic(sizes=["12 kB", "3 kB", "80 kB", "1 kB"], connections=2)
-    flows = on_linux(duration="5 s", network=link(), flows=[flow(traffic=page)]).transfers
-    flows = flows.sort("transfer")
+    flows = on_both(duration="5 s", network=link(), flows=[flow(traffic=page)]).transfers.sort(
+        "transfer"
+    )
     assert flows["bytes"].to_list() == [12_000, 3_000, 80_000, 1_000]
     assert set(flows["class"]) == {"flow1"}
     starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
@@ -66,32 +92,36 @@ def test_the_objects_of_a_page_are_loaded_in_their_order() -> None:
 
 def test_transfers_begin_at_fixed_times() -> None:
     traffic = lab.ArrivalsTraffic(every="250 ms", sizes="5 kB")
-    flows = on_linux(duration="1 s", network=link(), flows=[flow(traffic=traffic)]).transfers
+    flows = on_both(duration="1 s", network=link(), flows=[flow(traffic=traffic)]).transfers.sort(
+        "transfer"
+    )
     assert flows["start_s"].to_list() == pytest.approx([0, 0.25, 0.5, 0.75], abs=1e-6)
 
 
 def test_users_think_after_their_transfers() -> None:
     sizes = lab.LognormalSizes(median="8 kB", sigma=1, max="100 kB")
     traffic = lab.ArrivalsTraffic(users=3, think="300 ms", sizes=sizes, transfers=20)
-    results = on_linux(duration="10 s", network=link(), flows=[flow(traffic=traffic)])
+    results = on_both(duration="10 s", network=link(), flows=[flow(traffic=traffic)])
     flows = results.transfers.sort("transfer")
     assert len(flows) == 20
     assert set(flows["outcome"]) == {"completed"}
     starts, ends = flows["start_s"].to_list(), flows["end_s"].to_list()
     assert starts[:3] == pytest.approx([0, 0, 0], abs=1e-6)
     # Each of the others begins when a user has thought: at one of the earliest ends.
-    assert starts[3:] == pytest.approx([end + 0.3 for end in sorted(ends)[:17]], abs=1e-6)
+    assert sorted(starts[3:]) == pytest.approx([end + 0.3 for end in sorted(ends)[:17]], abs=1e-6)
     again = on_linux(duration="10 s", network=link(), flows=[flow(traffic=traffic)])
     assert again.digests == results.digests
 
 
 def test_users_go_on_until_the_experiment_ends() -> None:
     traffic = lab.ArrivalsTraffic(users=2, think="1 s", sizes="1 kB")
-    flows = on_linux(duration="5 s", network=link(), flows=[flow(traffic=traffic)]).transfers
+    flows = on_both(duration="5 s", network=link(), flows=[flow(traffic=traffic)]).transfers.sort(
+        "transfer"
+    )
     # A connection and one segment of 1052 bytes: each user begins every 1.061 s.
     each_s = 1 + (OPENING_MS + way_ms(1052)) / 1e3
     assert len(flows) == 2 * 5
-    assert max(flows["start_s"]) == pytest.approx(4 * each_s, abs=5e-3)
+    assert flows["start_s"].to_list()[-1] == pytest.approx(4 * each_s, abs=5e-3)
 
 
 def test_a_load_makes_as_many_transfers_as_it_takes() -> None:
@@ -99,7 +129,9 @@ def test_a_load_makes_as_many_transfers_as_it_takes() -> None:
     experiment = lab.Experiment(duration="20 s", network=link(), flows=[flow(traffic=traffic)])
     plan = experiment.plans("linux")[0]
     assert json.loads(plan.to_json())["flows"][0]["traffic"]["offered"] == 0.5
-    flows = lab.run(experiment, backend="linux").transfers
+    results = lab.run(experiment, backend="linux")
+    assert_equal(results, lab.run(experiment, backend="sim"))
+    flows = results.transfers.sort("transfer")
     # 1448 of 1500 bytes are data: 30.17 a second, 603 in 20 s; four standard deviations.
     expected = 20 * 0.5 * 10e6 / (20_000 * 8 * 1500 / 1448)
     assert abs(len(flows) - expected) < 4 * expected**0.5
@@ -145,7 +177,7 @@ def test_datagrams_pause() -> None:
 
 def test_large_datagrams_travel_in_fragments() -> None:
     traffic = lab.UdpTraffic(interval="100 ms", payload="60 kB", packets=3)
-    results = on_linux(
+    results = on_both(
         duration="2 s",
         network=link(queue="100 packets"),
         flows=[flow(traffic=traffic)],
@@ -161,7 +193,7 @@ def test_large_datagrams_travel_in_fragments() -> None:
 def test_a_lost_fragment_costs_the_datagram() -> None:
     traffic = lab.UdpTraffic(interval="100 ms", payload="60 kB", packets=3)
     listed = lab.ListedLoss(packets=[50])
-    row = on_linux(
+    row = on_both(
         duration="2 s",
         network=link(loss=listed, queue="100 packets"),
         flows=[flow(traffic=traffic)],
@@ -174,10 +206,19 @@ def test_an_application_writes_in_pieces() -> None:
         traffic = lab.BulkTraffic(size="5120 B", **settings)
         stack = lab.Stack(nagle=False)
         flows = [flow(traffic=traffic, stack=stack)]
-        row = on_linux(duration="2 s", network=link(), flows=flows).flows.row(0, named=True)
+        row = on_both(duration="2 s", network=link(), flows=flows).flows.row(0, named=True)
         assert (row["bytes"], row["outcome"]) == (5120, "completed")
         return int(row["sent_segments"])
 
     # Without Nagle's algorithm each of ten pieces leaves at once; else segments have 1448 bytes.
     assert segments(write="512 B") == 10
     assert segments() == 4
+
+
+@pytest.mark.parametrize("example", ["datagrams", "load", "server_time"])
+def test_the_examples_give_the_same_on_both_backends(example: str) -> None:
+    file = EXAMPLES / f"{example}.toml"
+    one, other = (lab.run(file, backend=backend) for backend in ("linux", "sim"))
+    assert_equal(one, other)
+    delays = one.flows["delay_mean_ms"].to_list()
+    assert other.flows["delay_mean_ms"].to_list() == pytest.approx(delays, abs=1e-6)

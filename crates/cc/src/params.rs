@@ -94,6 +94,10 @@ impl Params {
             Value::Object(given) => given,
             other => return Err(BuildError::NotATable { found: other.to_string() }),
         };
+        // Once for each connection, and mostly right.
+        if let Ok(read) = T::deserialize(&self.0) {
+            return Ok(read);
+        }
         let known = defaults::<T>();
         for (name, value) in given {
             if known.get(name).is_none() {

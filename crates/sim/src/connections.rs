@@ -56,7 +56,8 @@ pub(crate) struct Pair {
     pub began: Time,
     /// What the sender had counted then.
     pub before: SenderCounters,
-    /// What its samples are called.
+    /// The number of the transfer, from 1, until a sample of it is to have a name, and then that.
+    pub name: Option<u64>,
     pub label: Option<Label>,
     /// The timers of its programs: of the one that sends the data, and of the other.
     pub alarms: [Option<TimerId>; 2],
@@ -140,6 +141,7 @@ impl Connections {
             size: 0,
             began: Time::ZERO,
             before: SenderCounters::default(),
+            name: None,
             label: None,
             alarms,
             is_done: false,

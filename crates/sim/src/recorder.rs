@@ -113,10 +113,9 @@ impl<'a> Recorder<'a> {
         self.tables.transfers.len()
     }
 
-    /// What samples of this transfer of a flow are called, if there are to be any.
-    pub fn label_of(&mut self, flow: &str, transfer: u64) -> Option<Label> {
-        let is_wanted = self.plan.record.samples != Samples::Off;
-        is_wanted.then(|| self.tables.samples.label(&format!("{flow}#{transfer}")))
+    /// What samples of this transfer of a flow are called.
+    pub fn label_of(&mut self, flow: &str, transfer: u64) -> Label {
+        self.tables.samples.label(&format!("{flow}#{transfer}"))
     }
 
     /// A transfer is over, or cut short by the end of the experiment.

@@ -131,18 +131,21 @@ impl<'a> World<'a> {
 
     /// All that happens.
     #[inline(never)]
-    fn pass_time(&mut self, watch: &Watch) -> Result<(), Stopped> {
+    pub fn pass_time(&mut self, watch: &Watch) -> Result<(), Stopped> {
         let end = Time::ZERO + self.plan.duration;
         let mut events = 0;
         // By reference: a packet need not be moved to be read.
         while let Some(event) = &self.next(end) {
-            match event {
-                Event::Delivered { to, packet: Packet::Tcp(segment) } if to.0 < GATES => {
-                    self.deliver(to.0 as usize, segment);
+            if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
+                && to.0 < GATES
+            {
+                self.deliver(to.0 as usize, segment);
+            } else {
+                match event {
+                    Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
+                    Event::Connection(timer) => self.on_connection_timer(*timer),
+                    Event::Timer(timer) => self.on_timer(*timer),
                 }
-                Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
-                Event::Connection(timer) => self.on_connection_timer(*timer),
-                Event::Timer(timer) => self.on_timer(*timer),
             }
             events += 1;
             if events == EVENTS_UNWATCHED {
@@ -249,7 +252,9 @@ impl<'a> World<'a> {
         let endpoint = &mut self.connections.ends[end].endpoint;
         // What answers the handshake says nothing of data, and what comes when both sides have closed
         // (a FIN again) finds no connection.
-        let has_sent = endpoint.counters().sent_segments > 0
+        let is_sampled = self.samples_every_ack
+            && end.is_multiple_of(2)
+            && endpoint.counters().sent_segments > 0
             && !matches!(endpoint.state(), State::TimeWait | State::Closed);
         endpoint.on_segment(self.network.now(), segment);
         if self.known.is_some() {
@@ -257,14 +262,14 @@ impl<'a> World<'a> {
         }
         // A kernel is done with an ACK when it has sent what that lets go, before its application has more
         // to send.
-        let is_sampled = self.samples_every_ack && has_sent && end.is_multiple_of(2);
         let is_answered = is_sampled && self.answer(end);
         if is_answered {
             self.sample(end / 2);
         }
         // A kernel receives all packets of a nanosecond before any application runs.
-        let others_wait = !self.woken.is_empty() || self.network.may_have_more_now();
-        if others_wait && self.answer(end) {
+        let answers_first = self.connections.ends[end].endpoint.answers_first();
+        if answers_first && (!self.woken.is_empty() || self.network.may_have_more_now()) {
+            self.answer(end);
             self.put_off(end);
             return;
         }
@@ -552,8 +557,18 @@ impl<'a> World<'a> {
         self.network.add_timer()
     }
 
+    /// How many timers there are that are not connections'.
+    #[cfg(test)]
+    pub fn timers(&self) -> usize {
+        self.owners.len()
+    }
+
     fn sample(&mut self, pair: usize) {
-        let Pair { flow, label, .. } = self.connections.pairs[pair];
+        let Pair { flow, name, label, .. } = &mut self.connections.pairs[pair];
+        if let Some(transfer) = name.take() {
+            *label = Some(self.recorder.label_of(&self.plan.flows[*flow].name, transfer));
+        }
+        let (flow, label) = (*flow, *label);
         let endpoint = &self.connections.ends[2 * pair].endpoint;
         self.recorder.sample_flow(self.network.now(), (flow, label), endpoint);
     }

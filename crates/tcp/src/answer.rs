@@ -88,6 +88,10 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         let (echoed, in_flight_before) = (answer.echoed, self.in_flight());
+        // Data for a connection that holds nothing: it has no memory, and so Linux looks at all that the
+        // segment brings (`tcp_rcv_established`, `sk_forward_alloc`).
+        let has_data = segment.payload > 0;
+        let is_first_in_memory = has_data && !self.has_outstanding();
         let mut progress =
             Progress { arrival: self.arrival(now, echoed, settings), ..Progress::default() };
         let dsack = if self.sack && has_blocks {
@@ -108,6 +112,7 @@ impl Sender {
             };
         let (marked, counted) = answer.newly_marked(progress.delivered);
         let timestamps = echoed.and(segment.timestamps()).map(said);
+        let is_predicted = !has_blocks && !window_changed && !marked && !is_first_in_memory;
         let in_words = |progress: &Progress, rtt| Ack {
             acked: progress.acked,
             delivered: progress.delivered,
@@ -115,14 +120,17 @@ impl Sender {
             rtt,
             one_way_delay: timestamps.map(Timestamps::one_way_delay),
             timestamps,
-            is_predicted: !has_blocks && !window_changed && !marked,
+            is_predicted,
             in_flight_before,
             ..Ack::default()
         };
         let is_news =
             acked_bytes > 0 || progress.delivered > 0 || duplicate || dsack.found || marked;
         if !is_news && self.is_calm() {
-            self.announce(now, || in_words(&progress, None));
+            // Of other data Linux takes nothing but the data, unless they acknowledge some.
+            if !(has_data && is_predicted) {
+                self.announce(now, || in_words(&progress, None));
+            }
             self.pass_on_nothing(now, in_flight_before, settings);
             return false;
         }
@@ -258,6 +266,14 @@ impl Sender {
         if self.steering.as_ref().is_some_and(|steering| steering.hears_arrivals) {
             self.tell_arrival(now, &brought());
         }
+    }
+
+    /// Data came before there was a controller. For Linux there was one: the first data that a connection
+    /// takes finds it without memory, so that its ACK is looked at, which brings nothing
+    /// (`tcp_rcv_established`, `tcp_in_ack_event`).
+    #[cold]
+    pub(crate) fn tell_of_request(&mut self, now: Time) {
+        self.announce(now, Ack::default);
     }
 
     #[inline(never)]

@@ -255,6 +255,8 @@ impl Sender {
 
     /// So many bytes leave the send buffer as a packet. Says whether they end with what the application
     /// pushed.
+    #[expect(clippy::inline_always, reason = "every packet passes here")]
+    #[inline(always)]
     fn take_packet(&mut self, now: Time, in_flight: u64, bytes: u64) -> bool {
         let (cwnd, mss) = (self.cwnd(), u64::from(self.mss));
         if !bytes.is_multiple_of(mss) {
@@ -272,6 +274,7 @@ impl Sender {
     /// The packet of a tail loss probe with new data: as many segments as the window has room for, and one
     /// where it has none (`tcp_write_xmit` with `push_one`). Returns the number of segments, and whether
     /// the last of them is marked: several leave together, or what the application pushed ends there.
+    #[cold]
     pub(crate) fn take_probe_packet(
         &mut self,
         now: Time,

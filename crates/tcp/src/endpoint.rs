@@ -218,6 +218,7 @@ impl Endpoint {
     }
 
     /// The application writes from its own memory: a call for so many bytes, or for the rest of them.
+    #[cold]
     pub fn write_copied(&mut self, bytes: u64) -> u64 {
         self.send.copies = true;
         self.write_ahead(bytes, None)
@@ -238,7 +239,8 @@ impl Endpoint {
     }
 
     /// The application reads; returns how many bytes it got.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment with data passes here")]
+    #[inline(always)]
     pub fn read(&mut self, now: Time, most: u64) -> u64 {
         let bytes = self.receive.read(most);
         if bytes > 0 {
@@ -422,6 +424,11 @@ impl Endpoint {
         self.attempts += 1;
         if is_opening {
             self.owes_syn = true;
+            if self.state == State::SynSent && self.settings.is_linux() {
+                // Nothing takes this back but a timeout of data: a notice of a packet that is too large
+                // begins with new data then (`tcp_enter_loss`, `tcp_simple_retransmit`).
+                self.send.flight.recovery.doubt_timeout(self.settings.frto);
+            }
             let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
             if self.state == State::SynReceived || !is_linear {
                 self.send.rtt.back_off();
@@ -538,6 +545,9 @@ impl Endpoint {
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
             self.send.begin(since, (self.build_control)(start), &self.settings);
+            if self.settings.is_linux() && self.receive.next > 1 {
+                self.send.tell_of_request(now);
+            }
             // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`).
             let cwnd = if self.settings.is_linux() { INIT_CWND } else { initial_window };
             self.send.set_rate_for(cwnd, &self.settings);

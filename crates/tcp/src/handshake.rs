@@ -149,10 +149,8 @@ impl Endpoint {
         if rtt.is_none() && (self.attempts > 0 || self.settings.is_linux()) {
             self.send.rtt.after_syn_timeout(&self.settings);
         }
-        // RFC 5681 §3.1: after a lost SYN the first window is one segment. Linux lets one pass: its
-        // timeout may have been too short (`tcp_init_transfer`). And it lets all pass if the answer is
-        // one to the first: then that was only late.
-        if self.attempts > u32::from(self.settings.is_linux()) && !self.is_syn_late(now, segment) {
+        // RFC 5681 §3.1: after a lost SYN the first window is one segment.
+        if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
             self.send.control.cwnd = 1;
         }
         self.attempts = 0;
@@ -162,11 +160,17 @@ impl Endpoint {
         }
     }
 
+    /// Whether a timeout of the handshake leaves the window as it is. Linux lets one repetition pass: the
+    /// timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when a SYN comes again,
+    /// too (`inet_rtx_syn_ack`).
+    fn is_syn_forgiven(&self, now: Time, segment: &Segment) -> bool {
+        self.settings.is_linux() && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
+    }
+
     /// What is answered is the SYN that was sent first, so those after it were not needed
     /// (`tcp_try_undo_spurious_syn`).
     fn is_syn_late(&self, now: Time, segment: &Segment) -> bool {
-        let can_tell = self.settings.is_linux() && self.settings.undo;
-        can_tell && self.echoed(now, segment) == Some(self.first_syn)
+        self.settings.undo && self.echoed(now, segment) == Some(self.first_syn)
     }
 
     /// The RTT of the handshake. If a SYN was repeated, Linux asks the timestamp which one was answered

@@ -145,6 +145,13 @@ impl Endpoint {
                 }
             }
         }
+        if segment.flags.has(Flags::FIN)
+            && start < self.receive.next
+            && matches!(self.state, State::CloseWait | State::Closing | State::LastAck)
+        {
+            // The FIN has a number, and came twice (`tcp_data_queue`).
+            self.receive.note_duplicate(start..(end + 1).min(self.receive.next));
+        }
         if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
             self.time_wait_until = now + self.settings.time_wait;
         }
@@ -214,7 +221,8 @@ impl Endpoint {
     }
 
     /// Takes data and FIN.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     fn take_data(&mut self, now: Time, segment: &Segment, start: u64) {
         let expects_data =
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);

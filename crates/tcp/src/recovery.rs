@@ -132,6 +132,12 @@ impl Recovery {
         self.repair = Repair::Lost;
     }
 
+    /// The timer ran out for a SYN; whether that was needed is looked at by F-RTO, if it is on.
+    #[cold]
+    pub fn doubt_timeout(&mut self, frto: bool) {
+        self.frto = frto;
+    }
+
     /// New data was sent first; what arrives will tell more.
     #[inline]
     pub fn on_new_data(&mut self) {

@@ -25,7 +25,7 @@ MEASURES = {
     "retransmitted_segments": "resent (segments)",
     "loss_episodes": "loss episodes",
     "timeouts": "timeouts",
-    "completion_mean_s": "completed in (s)",
+    "completion_mean_s": "transfer completed in (s)",
     "completion_p50_s": "50 % in (s)",
     "completion_p95_s": "95 % in (s)",
     "completion_p99_s": "99 % in (s)",

@@ -43,15 +43,19 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
     let mut data = vec![0; stream.payload];
     let are_numbered = stream.payload >= NUMBER;
     clock::sleep_until(flow.at(0));
+    // A look at the clock would move it, and the first datagram would leave a nanosecond late.
     let (begin, end) = flow.experiment;
-    let times = (flow.elapsed(), end - begin);
+    let times = (flow.at(0) - begin, end - begin);
     let connection = Connection::begin_datagrams(flow.number, client.port, times, are_numbered);
     for (number, after) in (0_u64..).zip(pace.times()) {
         let time = flow.at(after.as_nanos());
         if time >= flow.experiment.1 {
             break;
         }
-        clock::sleep_until(time);
+        // To sleep until now costs a nanosecond.
+        if !after.is_zero() {
+            clock::sleep_until(time);
+        }
         if are_numbered {
             data[..NUMBER].copy_from_slice(&number.to_le_bytes());
         }
@@ -62,7 +66,7 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
         }
         if pace.packets == Some(number + 1) {
             // At least 1: 0 means not yet.
-            connection.datagrams().finished.store(flow.elapsed().max(1), Ordering::Relaxed);
+            connection.datagrams().finished.store((time - begin).max(1), Ordering::Relaxed);
         }
     }
     Ok(())

@@ -5,7 +5,7 @@ use crate::records::Summary;
 use std::collections::BTreeMap;
 use tcplab_guest::job::Traffic;
 use tcplab_guest::report::Datagrams;
-use tcplab_model::{self as model, FlowPlan};
+use tcplab_model::{self as model, FlowPlan, TrafficPlan};
 use tcplab_tables::{
     Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts, Transfers, Transport,
 };
@@ -193,7 +193,12 @@ impl<'a> Recorder<'a> {
         let transfers = &sums.transfers;
         let is_of_programs = self.is_of_programs(number);
         let is_shared = matches!(job.traffic, Traffic::Sessions(_) | Traffic::Requests { .. });
-        let all = job.traffic.parts().map_or(transfers.begun, |parts| parts as u64);
+        let all = match &*planned.traffic {
+            // The guest is told of those alone that begin before the experiment ends.
+            TrafficPlan::Arrivals(arrivals) => arrivals.transfers,
+            _ => job.traffic.parts().map(|parts| parts as u64),
+        };
+        let all = all.unwrap_or(transfers.begun);
         let has_end = planned.traffic.has_end();
         // Programs end when they like.
         let has_end = has_end || (is_of_programs && all > 0);

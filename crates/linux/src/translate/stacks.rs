@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
     AckCounting, CongestionControl, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan,
-    Problem, Profile, StackPlan,
+    Problem, Profile, StackPlan, TrafficPlan,
 };
 use tcplab_units::{Bytes, Duration};
 
@@ -130,7 +130,10 @@ impl<'a> Hosts<'a> {
         let mut receiver = self.stack(flow.to, &tcp.peer_stack, flow, mistakes);
         let cc = algorithm(&tcp.stack.cc, flow, self.kernel.congestion_controls, mistakes);
         // Its receiver answers marks in its own way, and listens for that.
-        receiver.socket.congestion_control = (cc == "dctcp").then(|| cc.clone());
+        // One that asks sends too.
+        let both = cc == "dctcp"
+            || matches!(&*flow.traffic, TrafficPlan::Requests(_) | TrafficPlan::Web(_));
+        receiver.socket.congestion_control = both.then(|| cc.clone());
         sender.socket.congestion_control = Some(cc);
         [sender, receiver]
     }

@@ -31,6 +31,8 @@ pub(crate) struct Flow<'a> {
     /// When it begins.
     pub start: Time,
     pub has_started: bool,
+    /// A connection of one of its transfers was there.
+    pub has_connected: bool,
     /// Fires when it begins, and whenever its program is to do something of its own accord.
     pub timer: TimerId,
     pub kind: Kind<'a>,
@@ -105,6 +107,7 @@ impl<'a> Flow<'a> {
             plan: flow,
             start: Time::ZERO + tcplab_workload::start(flow, plan.seed),
             has_started: false,
+            has_connected: false,
             timer,
             kind: Kind::One(0),
             opened: 0,

@@ -24,7 +24,7 @@ impl World<'_> {
         sender.begin_rtts();
         let flow = &self.flows[connection.flow];
         if !matches!(flow.kind, Kind::Requests(_)) {
-            connection.label = self.recorder.label_of(&flow.plan.name, transfer + 1);
+            (connection.name, connection.label) = (Some(transfer + 1), None);
         }
     }
 
@@ -64,6 +64,10 @@ impl World<'_> {
             _ => &flow.plan.class,
         };
         let endpoint = &sender.endpoint;
+        // The one that asks has connected before the one that answers knows of it.
+        let has_connected =
+            endpoint.has_connected() || receiver.endpoint.has_connected() || bytes > 0;
+        flow.has_connected |= has_connected;
         let facts = TransferFacts {
             flow: &flow.plan.name,
             class,
@@ -71,7 +75,7 @@ impl World<'_> {
             connection: u64::from(connection.number) + 1,
             start: connection.began,
             end: if is_complete { last_arrival } else { ended.unwrap_or(self.network.now()) },
-            has_connected: endpoint.has_connected() || bytes > 0,
+            has_connected,
             bytes,
             outcome,
             counters: Some(counters(endpoint.counters(), connection.before)),
@@ -155,7 +159,7 @@ impl World<'_> {
         };
         FlowFacts {
             end: transfers.last_end.filter(|_| is_complete).unwrap_or(self.end()),
-            has_connected: transfers.bytes > 0 || transfers.rtt.is_some(),
+            has_connected: flow.has_connected,
             bytes: transfers.bytes,
             outcome,
             counters: transfers.counters,
@@ -188,7 +192,7 @@ impl World<'_> {
         let has_ended = matches!(outcome, Outcome::Completed | Outcome::Partial);
         FlowFacts {
             end: seen.last_arrival().filter(|_| has_ended).unwrap_or(self.end()),
-            has_connected: true,
+            has_connected: flow.has_started,
             bytes: seen.bytes(),
             outcome,
             counters: Counters { sent_segments: seen.sent(), ..Counters::default() },

@@ -240,3 +240,73 @@ impl World<'_> {
         self.connections.pairs[pair].is_free = true;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::world::World;
+    use tcplab_model::{Plan, Watch};
+
+    /// Transfers of 1 kB, of which so many begin in a second.
+    fn plan(settings: &str, per_second: u32, transfers: u32) -> Plan {
+        let seconds = transfers / per_second * 11 / 10 + 30;
+        let text = format!(
+            r#"
+            duration = "{seconds} s"
+            record = {{ samples = "off", links = "off" }}
+            {settings}
+            [[flows]]
+            from = "a"
+            to = "b"
+            [flows.traffic]
+            kind = "arrivals"
+            per_second = {per_second}
+            sizes = "1 kB"
+            transfers = {transfers}
+            "#
+        );
+        let document =
+            tcplab_model::from_toml(&text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        document.plans(&crate::backend()).unwrap_or_else(|mistakes| panic!("{mistakes}")).remove(0)
+    }
+
+    /// How many places connections took, how many ways, and how many timers there are besides theirs.
+    fn places(plan: &Plan) -> (usize, usize, usize) {
+        let mut world = World::new(plan);
+        assert!(world.pass_time(&Watch::default()).is_ok());
+        let pairs = &world.connections.pairs;
+        assert!(pairs.iter().all(|pair| pair.is_free), "a connection is not over");
+        (pairs.len(), world.flows[0].left.len(), world.timers())
+    }
+
+    #[test]
+    fn connections_and_their_ways_are_used_again() {
+        // A transfer and its end take some 60 ms: at 1000 a second, 60 at once, and with Poisson's law at
+        // most 110. Their ways are left alone for 60 s, in which 60,000 begin, and at most 61,000.
+        let plan = plan(
+            r#"network.links = [{ between = ["a", "b"], rate = "1 Gbit/s", delay = "10 ms" }]"#,
+            1000,
+            200_000,
+        );
+        let (pairs, ways, timers) = places(&plan);
+        assert!((40..110).contains(&pairs), "{pairs} places");
+        assert!((59_000..61_500).contains(&ways), "{ways} ways");
+        assert_eq!(timers, 3, "of the flow, of samples and of links");
+    }
+
+    #[test]
+    fn connections_that_never_open_are_used_again() {
+        // SYNs at 0 and 1 s, and the end at 3 s: at 10 a second, 30 at once.
+        let plan = plan(
+            r#"
+            stack = { syn_retries = 1, syn_linear_timeouts = 0 }
+            network.links = [{ between = ["a", "b"], rate = "1 Gbit/s", delay = "10 ms", loss = "100 %" }]
+            "#,
+            10,
+            3000,
+        );
+        let (pairs, ways, timers) = places(&plan);
+        assert!((20..65).contains(&pairs), "{pairs} places");
+        assert!((500..720).contains(&ways), "{ways} ways");
+        assert_eq!(timers, 3, "of the flow, of samples and of links");
+    }
+}

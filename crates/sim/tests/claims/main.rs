@@ -4,6 +4,7 @@
 
 mod bbr;
 mod compound;
+mod datagrams;
 mod dctcp;
 mod delay_based;
 mod digests;
@@ -19,6 +20,7 @@ mod refusals;
 mod same_time;
 mod sawtooth;
 mod traffic;
+mod transfers;
 mod westwood;
 
 use tcplab_model::{Backend, Profile, Watch};

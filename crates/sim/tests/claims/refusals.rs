@@ -88,10 +88,10 @@ fn what_is_not_there_yet() {
         ),
         (
             "",
-            "traffic = { kind = \"udp\", rate = \"1 Mbit/s\" }",
+            "traffic = { kind = \"command\", server = \"true\", client = \"true\" }",
             "",
             "flows[0].traffic",
-            "traffic `udp`",
+            "traffic `command`",
         ),
         ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "a packet capture"),
     ] {

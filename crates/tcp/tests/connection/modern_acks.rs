@@ -367,6 +367,18 @@ fn nothing_is_reported_twice_unless_it_is_asked_for() {
 }
 
 #[test]
+fn a_fin_that_comes_twice_is_reported_twice() {
+    // tcp_rcv_state_process lets it pass in LAST-ACK, and tcp_data_queue reports the number of the FIN.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.sends(ms(1), ack(1).with(Flags::FIN));
+    peer.end.close();
+    peer.writes(ms(1), 0);
+    peer.gets(ms(1), ack(2).with(Flags::FIN));
+    peer.sends(ms(2), ack(1).from(1).with(Flags::FIN));
+    peer.gets(ms(2), ack(2).sack(1..2));
+}
+
+#[test]
 fn linux_acknowledges_at_once_the_fin_that_is_the_last() {
     // tcp_fin: in FIN-WAIT-2 tcp_send_ack, and not the delay that there is while it could send itself.
     let mut peer = Peer::connected(linux(), RTT);

@@ -127,6 +127,28 @@ fn linux_takes_a_syn_ack_that_was_repeated_without_need_for_none() {
 }
 
 #[test]
+fn linux_counts_a_syn_ack_that_answered_a_repeated_syn() {
+    // inet_rtx_syn_ack: of two repetitions one was for a timeout, the other for the client's SYN, which
+    // had timed out too. tcp_init_transfer: more than one, so the window is one segment. Without a timeout
+    // there is no undo_marker (tcp_create_openreq_child), and the window is the initial one.
+    for (times_out, cwnd) in [(true, 1), (false, 10)] {
+        let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
+        let mut peer = Peer::listening(settings, syn());
+        peer.gets(0, syn().with(Flags::ACK).acking(1));
+        let times = if times_out { [wheel(0, 1_000), ms(1_200)] } else { [ms(300), ms(600)] };
+        for (time, is_timeout) in times.into_iter().zip([times_out, false]) {
+            if !is_timeout {
+                peer.sends(time, syn().from(0));
+            }
+            peer.gets(time, syn().with(Flags::ACK).acking(1));
+        }
+        peer.sends(ms(1_250), ack(1).echoing(times[1]));
+        peer.writes(ms(1_250), 30 * MSS);
+        peer.gets(ms(1_250), data(1..cwnd * MSS + 1));
+    }
+}
+
+#[test]
 fn after_a_lost_syn_linux_knows_the_rtt_from_timestamps_or_waits_three_seconds() {
     // tcp_ack_update_rtt: the echo says which SYN was answered: RTO = 100 + 200 ms. tcp_init_metrics:
     // without one, TCP_TIMEOUT_FALLBACK.

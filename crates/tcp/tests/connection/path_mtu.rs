@@ -44,6 +44,40 @@ fn what_was_too_large_leaves_again_in_smaller_segments() {
 }
 
 #[test]
+fn after_a_repeated_syn_new_data_answers_the_first_ack_of_what_was_too_large() {
+    // tcp_enter_loss sets `frto` when the SYN's timer runs out, and nothing clears it. tcp_simple_retransmit
+    // begins CA_Loss, in which tcp_process_loss takes step 2b of F-RTO for the first ACK.
+    for syns in [1, 2] {
+        let mut peer = Peer::connecting(Settings { frto: true, initial_window: 10, ..linux() });
+        peer.gets(0, syn());
+        let mut at = RTT;
+        if syns == 2 {
+            at += ms(1000);
+            peer.gets_near(ms(1024), syn());
+        }
+        peer.sends(at, syn().acking(1));
+        peer.gets(at, ack(1));
+        peer.writes(at, 14 * MSS);
+        peer.gets(at, data(1..1 + 10 * MSS));
+        peer.tells(at + ms(20), 1, 600 + HEADERS);
+        peer.mss = 600;
+        // The window is ten segments. Packets of the send buffer are cut by themselves: the first two into
+        // 600, 600, 600 and 200 bytes. Without an RTT from the handshake there is no pace: a packet is half of
+        // the window (`tcp_cwnd_test`).
+        let ends: &[u64] = if syns == 2 { &[5_001, 5_601] } else { &[2_001, 4_001, 5_201] };
+        let mut start = 1;
+        for &end in ends {
+            peer.gets(at + ms(20), data(start..end));
+            start = end;
+        }
+        peer.sends(at + ms(120), ack(601));
+        // One has arrived, and the window has grown by one.
+        let next = if syns == 2 { 10_001..11_201 } else { 5_201..6_001 };
+        peer.gets(at + ms(120), data(next));
+    }
+}
+
+#[test]
 fn what_fits_is_not_sent_again() {
     let mut peer = Peer::connected(rfc(), RTT);
     peer.writes(0, 400);
