@@ -20,6 +20,7 @@ pub(crate) fn all(topology: &Topology, flows: &[FlowPlan], duration: Duration) -
     warnings.extend(late_flows(flows, duration));
     warnings.extend(short_queues(topology, flows));
     warnings.extend(small_buffers(flows));
+    warnings.extend(overloads(topology, flows));
     warnings
 }
 
@@ -100,6 +101,27 @@ fn short(queue: &Queue, lane: &LanePlan) -> Option<(&'static str, Limit, u64)> {
         }
         _ => None,
     })
+}
+
+/// Transfers that begin faster than their bottleneck can carry them.
+fn overloads(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
+    let mut loads: BTreeMap<usize, (f64, &str)> = BTreeMap::new();
+    for flow in flows.iter().filter(|flow| flow.tcp().is_some()) {
+        if let Some(offered) = flow.traffic.offered() {
+            loads.entry(flow.bottleneck).or_insert((0.0, &flow.place)).0 += offered;
+        }
+    }
+    let over = loads.into_iter().filter(|(_, (load, _))| *load > 1.0);
+    let warnings = over.map(|(lane, (load, place))| {
+        let reason = format!(
+            "transfers ask for {:.0} % of the rate of {}: they pile up for as long as the experiment \
+             lasts (0.6 is 60 %, and so is \"60 %\")",
+            load * 100.0,
+            topology.lanes[lane].name
+        );
+        Problem::Invalid(reason).at(format!("{place}.traffic"))
+    });
+    warnings.collect()
 }
 
 /// The bytes of the headers of IPv4 and TCP without options.

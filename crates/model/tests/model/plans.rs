@@ -195,6 +195,31 @@ fn flows_that_would_begin_after_the_end_are_told() {
 }
 
 #[test]
+fn loads_of_more_than_the_link_are_told() {
+    let warned = |loads: &[&str]| {
+        let flow = |load| {
+            format!(
+                "{{ from = \"a\", to = \"b\", traffic = {{ kind = \"arrivals\", sizes = \"20 kB\", \
+                 load = {load} }} }}"
+            )
+        };
+        let flows: Vec<_> = loads.iter().map(flow).collect();
+        let plan = plan(&format!(
+            "duration = \"10 s\"\nflows = [{}]\nnetwork.links = [{{ between = [\"a\", \"b\"], \
+             rate = \"10 Mbit/s\", delay = \"9 ms\" }}]",
+            flows.join(", ")
+        ));
+        plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    // Sixty times the rate, where 60 % was meant; and 60 % twice.
+    assert!(
+        warned(&["60"]).contains("flows[0].traffic: transfers ask for 6000 % of the rate of a>b")
+    );
+    assert!(warned(&["0.6", "\"60 %\""]).contains("transfers ask for 120 % of the rate of a>b"));
+    assert_eq!(warned(&["0.6", "0.3"]), "");
+}
+
+#[test]
 fn on_and_off_times_are_written_out() {
     let text = |traffic: &str| format!("{SMALL}traffic = {{ kind = \"on-off\", {traffic} }}\n");
     let periods = |traffic| match &*plan(&text(traffic)).flows[0].traffic {
