@@ -126,7 +126,7 @@ impl TrafficPlan {
             Self::Arrivals(arrivals) => arrivals.transfers.is_some(),
             Self::Udp(udp) => udp.packets.is_some(),
             Self::Requests(requests) => requests.requests.is_some(),
-            Self::OnOff(_) | Self::Command(_) => false,
+            _ => false,
         }
     }
 
