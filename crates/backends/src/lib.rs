@@ -52,7 +52,7 @@ pub struct Options {
 /// Why there are no plans.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// What is wrong with the experiment.
+    /// The experiment has mistakes.
     #[error(transparent)]
     Refused(#[from] Mistakes),
     /// What is wrong with the options, whatever the experiment is.

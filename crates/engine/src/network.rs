@@ -84,8 +84,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         }
     }
 
-    /// A route over `lanes`, in order, to `end`. It takes the memory of a removed one of the same
-    /// length, if there is one.
+    /// A route over `lanes`, in order, to `end`.
     pub fn add_route(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
         self.routes.add(lanes, end)
     }
@@ -93,15 +92,6 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// From now on a route ends there, also for the packets that are under way on it.
     pub fn redirect(&mut self, route: RouteId, end: EndpointId) {
         self.routes.redirect(route, end);
-    }
-
-    /// Gives back the memory of a route, for the next one of the same length.
-    ///
-    /// A packet knows its route by a place in that memory: one that is still under way follows the next
-    /// route from there on, and arrives where that ends. So a route is removed when no packet is on it,
-    /// or its packets say themselves whom they are for.
-    pub fn remove_route(&mut self, route: RouteId) {
-        self.routes.remove(route);
     }
 
     /// A new timer of a connection, not armed.

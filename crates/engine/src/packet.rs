@@ -1,4 +1,4 @@
-//! What the engine may ask of a packet.
+//! The seam to packets: size, payload, flow key and marks.
 
 use std::fmt::Debug;
 

@@ -1,7 +1,5 @@
 //! The lanes that packets take, one after the other, and where they end.
 
-use std::collections::BTreeMap;
-
 /// A lane, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneId(pub u32);
@@ -24,19 +22,11 @@ const TOP: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     hops: Vec<Hop>,
-    /// The places of routes that were removed, by their number of lanes.
-    free: BTreeMap<usize, Vec<u32>>,
 }
 
 impl Routes {
     pub fn add(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
         let hops = lanes.iter().map(|lane| Hop(lane.0)).chain([Hop(end.0 | TOP)]);
-        if let Some(start) = self.free.get_mut(&lanes.len()).and_then(Vec::pop) {
-            for (place, hop) in self.hops[start as usize..].iter_mut().zip(hops) {
-                *place = hop;
-            }
-            return RouteId(start);
-        }
         let start = self.hops.len() as u32;
         self.hops.extend(hops);
         RouteId(start)
@@ -45,11 +35,6 @@ impl Routes {
     pub fn redirect(&mut self, route: RouteId, end: EndpointId) {
         let last = self.last(route.0);
         self.hops[last] = Hop(end.0 | TOP);
-    }
-
-    pub fn remove(&mut self, route: RouteId) {
-        let lanes = self.last(route.0) - route.0 as usize;
-        self.free.entry(lanes).or_default().push(route.0);
     }
 
     /// The lane at a place where a packet is, or comes to.

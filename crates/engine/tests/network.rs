@@ -225,31 +225,6 @@ fn a_redirected_route_ends_elsewhere_for_packets_under_way() {
     assert_eq!(ends, [3, 2]);
 }
 
-#[test]
-fn a_removed_route_leaves_its_memory_to_one_of_the_same_length() {
-    let lanes = ["a>b", "b>c"].map(|name| lane(name, "12 Mbit/s", "0 ms", QueueLimit::Packets(9)));
-    let mut network = Network::new(lanes, 1);
-    let both = [LaneId(0), LaneId(1)];
-    let (long, short) =
-        (network.add_route(&both, EndpointId(1)), network.add_route(&both[..1], EndpointId(2)));
-    network.remove_route(long);
-    let other_length = network.add_route(&both[1..], EndpointId(3));
-    let same_length = network.add_route(&[LaneId(1), LaneId(0)], EndpointId(4));
-    assert_ne!(other_length, long);
-    assert_eq!(same_length, long);
-    for route in [short, other_length, same_length] {
-        network.send(route, Parcel { number: 1, bytes: 1500 });
-    }
-    let mut seen = Vec::new();
-    while let Some(Event::Delivered { to, .. }) = network.next(Time::ZERO + Duration::from_secs(1))
-    {
-        seen.push((network.now().since(Time::ZERO).as_nanos() / 1_000_000, to.0));
-    }
-    // Each packet takes 1 ms on each lane. On the second lane the packet for 4 waits for that for 3;
-    // then the first is free again.
-    assert_eq!(seen, [(1, 2), (1, 3), (3, 4)]);
-}
-
 /// Why packets were dropped.
 #[derive(Default)]
 struct Reasons(Vec<Reason>);

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 /// An address and a port.
 pub(crate) type Side = (Ipv4Addr, u16);
 
-/// What the headers of a packet say.
+/// The headers of a packet, as far as tables show them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub from: Side,

@@ -88,7 +88,10 @@ pub(crate) struct Wanted {
 /// Both routes of a connection, and the gates on them.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
+    /// The route on which each direction begins.
     pub routes: [RouteId; 2],
+    /// The route on which it ends.
+    pub last: [RouteId; 2],
     pub gates: Range<usize>,
 }
 
@@ -111,7 +114,7 @@ impl Connections {
         let Wanted { flow, number, programs, asks, is_passing, place, way } = wanted;
         let pair = place.unwrap_or(self.pairs.len());
         let way = if let Some(way) = way {
-            for (side, &route) in way.routes.iter().enumerate() {
+            for (side, &route) in way.last.iter().enumerate() {
                 network.redirect(route, EndpointId((2 * pair + 1 - side) as u32));
             }
             gates.hand_over(way.gates.clone(), pair);
@@ -209,16 +212,21 @@ fn way_of(
     let planned = &plan.flows[flow];
     let first = gates.len();
     let mut ends = [2 * pair, 2 * pair + 1].into_iter();
-    let routes = sides(planned).map(|(stack, lanes)| {
+    let ways = sides(planned).map(|(stack, lanes)| {
         let own = ends.next().unwrap_or(2 * pair);
         let peer = EndpointId(own as u32 ^ 1);
         match stack.path_mtu {
             PathMtu::Known => {
                 let lanes: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
-                network.add_route(&lanes, peer)
+                let route = network.add_route(&lanes, peer);
+                (route, route)
             }
             PathMtu::Discovered => gates.add_route(network, &plan.lanes, lanes, (own, peer)),
         }
     });
-    Way { routes, gates: first..gates.len() }
+    Way {
+        routes: ways.map(|(first, _)| first),
+        last: ways.map(|(_, last)| last),
+        gates: first..gates.len(),
+    }
 }

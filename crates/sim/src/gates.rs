@@ -45,14 +45,15 @@ impl Gates {
         }
     }
 
-    /// A route by these lanes, with the gates that it needs.
+    /// A way by these lanes, with the gates that it needs: the route on which it begins, and the one on which
+    /// it ends, which is the same without gates.
     pub fn add_route(
         &mut self,
         network: &mut Network,
         plan: &[LanePlan],
         lanes: &[usize],
         (end, to): (usize, EndpointId),
-    ) -> RouteId {
+    ) -> (RouteId, RouteId) {
         let ids: Vec<LaneId> = lanes.iter().map(|&lane| LaneId(lane as u32)).collect();
         let mut least = u64::MAX;
         let mut narrows = Vec::new();
@@ -62,11 +63,12 @@ impl Gates {
             }
             least = least.min(plan[lane].mtu);
         }
-        let (mut to, mut until) = (to, lanes.len());
+        let (mut to, mut until, mut end_route) = (to, lanes.len(), None);
         for &place in narrows.iter().rev() {
             let lane = &plan[lanes[place]];
             let number = EndpointId(GATES + 2 * self.list.len() as u32);
             let on = network.add_route(&ids[place..until], to);
+            end_route.get_or_insert(on);
             // Lanes of the same link have numbers that differ in the last bit.
             let back: Vec<LaneId> = ids[..place].iter().rev().map(|id| LaneId(id.0 ^ 1)).collect();
             let room = back.iter().map(|id| plan[id.0 as usize].mtu as u16).min();
@@ -76,7 +78,8 @@ impl Gates {
             self.list.push(Gate { mtu, lane: ids[place], on, back, end });
             (to, until) = (number, place);
         }
-        network.add_route(&ids[..until], to)
+        let first = network.add_route(&ids[..until], to);
+        (first, end_route.unwrap_or(first))
     }
 
     /// The end of a connection that a gate belongs to.

@@ -604,7 +604,7 @@ impl<'a> World<'a> {
     /// Nobody waits for packets of this connection any more.
     pub fn forsake(&mut self, pair: usize) {
         let Pair { flow, ref way, .. } = self.connections.pairs[pair];
-        for route in way.routes {
+        for route in way.last {
             self.network.redirect(route, nobody(flow));
         }
     }

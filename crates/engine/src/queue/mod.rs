@@ -83,7 +83,7 @@ impl<P: Packet> Queued<P> {
 /// Packets that a queue has dropped since they were last taken from here: the one way to say so.
 pub(crate) type Drops<P> = Vec<(Queued<P>, Reason)>;
 
-/// What the transmitter gets when it asks for a packet.
+/// The answer to a transmitter that asks for a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Next<P> {
     /// This one is transmitted from now on.

@@ -248,6 +248,7 @@ impl World<'_> {
 #[cfg(test)]
 mod tests {
     use crate::world::World;
+    use tcplab_engine::LaneId;
     use tcplab_model::{Plan, Watch};
 
     /// Transfers of 1 kB, of which so many begin in a second.
@@ -295,6 +296,37 @@ mod tests {
         assert!((40..110).contains(&pairs), "{pairs} places");
         assert!((59_000..61_500).contains(&ways), "{ways} ways");
         assert_eq!(timers, 3, "of the flow, of samples and of links");
+    }
+
+    #[test]
+    fn a_way_that_is_used_again_leads_by_the_routers_on_it() {
+        // The second link takes smaller packets, so that a router looks at them. A way is free again after a
+        // minute: all that leaves the first link has to enter the second one, whoever sends it.
+        let plan = plan(
+            r#"
+            [[network.links]]
+            between = ["a", "r"]
+            rate = "1 Gbit/s"
+            delay = "10 ms"
+            [[network.links]]
+            between = ["r", "s"]
+            rate = "1 Gbit/s"
+            delay = "10 ms"
+            mtu = 800
+            [[network.links]]
+            between = ["s", "b"]
+            rate = "1 Gbit/s"
+            delay = "10 ms"
+            "#,
+            1,
+            200,
+        );
+        let mut world = World::new(&plan);
+        assert!(world.pass_time(&Watch::default()).is_ok());
+        assert!(world.flows[0].left.len() < 100, "ways were used again");
+        let lane = |number| world.network.counters(LaneId(number));
+        // One segment of 1 kB is too large; its host remembers the path for the others.
+        assert_eq!(lane(2).entered_packets + 1, lane(0).arrived_packets);
     }
 
     #[test]
