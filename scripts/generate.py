@@ -25,7 +25,7 @@ from tcplab import plot
 
 ROOT = Path(__file__).parent.parent
 # The examples whose results are on record: no randomness, some, and a sweep.
-ON_RECORD = ["first", "loss", "on_off", "datagrams", "load", "server_time"]
+ON_RECORD = ["first", "loss", "on_off", "datagrams", "load", "server_time", "measure"]
 
 
 def digests() -> str:

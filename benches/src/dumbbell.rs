@@ -6,7 +6,9 @@
 
 use std::process::ExitCode;
 use std::time::Instant;
+use tcplab_laws::Laws;
 use tcplab_model::{Plan, Watch};
+use tcplab_tables::Tables;
 
 /// The scenario of `make bench`: 1500-byte packets, access links of 10 Gbit/s and 1 ms, a bottleneck
 /// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs.
@@ -170,11 +172,10 @@ fn measure_short(transfers: u64) -> Result<serde_json::Value, String> {
     }))
 }
 
-/// What checking takes of the whole, for each of the ways to record: the least of several times of each,
-/// as both wait for memory where other programs use it.
+/// The laws' share of a simulation, for each of the ways to record: while the run goes on and at its end.
+/// Of several runs the least, as all wait for memory where other programs use it.
 fn measure_laws() -> Result<serde_json::Value, String> {
-    const RUNS: usize = 5;
-    const CHECKS: usize = 9;
+    const RUNS: usize = 15;
     let records = [
         ("default", serde_json::json!({})),
         ("samples = \"ack\"", serde_json::json!({ "samples": "ack" })),
@@ -185,15 +186,17 @@ fn measure_laws() -> Result<serde_json::Value, String> {
         let plan = recorded(&record)?;
         let (mut run, mut check, mut rows) = (f64::INFINITY, f64::INFINITY, 0);
         for _ in 0..RUNS {
-            let (tables, seconds) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
+            let mut laws = Laws::new(&plan);
+            let mut seconds = 0.0;
+            let mut look = |tables: &Tables| seconds += timed(|| laws.look(tables)).1;
+            let watch = Watch::default();
+            let (tables, all) = timed(|| tcplab_sim::run_shown(&plan, &watch, &mut look));
             let tables = tables.map_err(|_| "stopped")?;
-            run = run.min(seconds);
             rows = tables.links.len() + tables.samples.len();
-            for _ in 0..CHECKS {
-                let (checked, seconds) = timed(|| tcplab_laws::check_stored(&plan, &tables));
-                checked.map_err(|broken| broken.to_string())?;
-                check = check.min(seconds);
-            }
+            let (checked, rest) = timed(|| laws.finish(tables));
+            checked.map_err(|broken| broken.to_string())?;
+            run = run.min(all - seconds);
+            check = check.min(seconds + rest);
         }
         shares.insert(
             name.into(),

@@ -40,3 +40,14 @@ def prepared(
     if prepare is not None and prepare(plans, progress):
         plans = experiment.plans(name, kernel=kernel)
     return plans
+
+
+def first_plan(experiment: Experiment) -> _core.Plan:
+    """The first run of an experiment, on the first backend that can run it."""
+    refusals: list[_core.ConfigError | _core.KernelError] = []
+    for name in BACKENDS:
+        try:
+            return experiment.plans(name)[0]
+        except (_core.ConfigError, _core.KernelError) as error:
+            refusals.append(error)
+    raise refusals[0]

@@ -12,6 +12,7 @@ import polars as pl
 from tcplab._backends import has_kernels
 from tcplab._results import Results
 from tcplab._run import run
+from tcplab._summary import MEASURED
 from tcplab.experiment import Experiment
 
 MEASURES = (
@@ -80,8 +81,11 @@ class Comparison:
     def _numbers(self, backend: str) -> pl.DataFrame:
         """A row for each measure of each flow; the number's column is named like the backend."""
         results = self.results[backend]
+        measured = results.runs.select("run", *MEASURED).unique("run")
         windows = (
             results.scan("samples")
+            .join(measured.lazy(), on="run", maintain_order="left")
+            .filter(pl.col("time_s").is_between("measured_from_s", "measured_to_s"))
             .group_by("run", "flow", maintain_order=True)
             .agg(pl.col("cwnd_segments").mean().alias("cwnd_mean_segments"))
         )

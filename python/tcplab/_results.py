@@ -10,7 +10,7 @@ import polars as pl
 from tcplab import _core
 from tcplab._restored import TABLES
 from tcplab._store import RunTables
-from tcplab._summary import summary
+from tcplab._summary import MEASURED, summary
 
 
 class Results:
@@ -52,6 +52,11 @@ class Results:
     def transfers(self) -> pl.DataFrame:
         """A row for each object of a flow whose traffic consists of many."""
         return self.scan("transfers").collect()
+
+    @property
+    def intervals(self) -> pl.DataFrame:
+        """A row for each flow and interval, where the experiment says `every`."""
+        return self.scan("intervals").collect()
 
     @property
     def samples(self) -> pl.DataFrame:
@@ -126,6 +131,10 @@ class Results:
         Of UDP there are the measures of the table of flows, like `delay_p99_ms` and `jitter_ms`,
         and `lost_share`, the share of the datagrams sent that were lost.
 
+        With a measuring window, rows are about that part of the runs, as the table of flows is: a
+        flow that ran at another time has no goodput and no part in `jain_index`, and transfers are
+        those that began in it.
+
         `unfinished` is the number of flows that did not complete, with a size or because they
         broke. Where it is not 0, there is no mean `completion_s`: it would be too short.
 
@@ -133,8 +142,9 @@ class Results:
             by: "flow" for a row per flow, "class" for one per class and congestion control, "cc"
                 for one per congestion control; UDP, which has none, has a row of its own.
         """
-        transfers = self.scan("transfers")
-        return summary(self.joined("flows"), transfers, variant=self.swept, by=by)
+        measured = self.runs.select("run", "simulated_s", *MEASURED).unique("run")
+        flows = self.joined("flows").join(measured, on="run", maintain_order="left")
+        return summary(flows, self.scan("transfers"), variant=self.swept, by=by)
 
     def __repr__(self) -> str:
         """How much there is."""

@@ -32,7 +32,7 @@ from tcplab import _core
 from tcplab._agreed import Agreed
 from tcplab._checksums import LIST, PLAN, checksum, damage, listed, write_list
 from tcplab._long import LongTable
-from tcplab._restored import TABLES, check, frames_of
+from tcplab._restored import TABLES, check
 
 DIGEST = "digest.txt"
 
@@ -98,11 +98,11 @@ class OnDisk:
     def _disagreement(self, plan: _core.Plan) -> str | None:
         """Why tables that are whole are not those of the plan and the digest."""
         found: list[str] = []
-        frames = frames_of(self.folder, lambda where, what: found.append(f"{where} {what}"))
-        if frames is None:
-            return found[0]
         try:
-            digest, broken = check(plan, frames)
+            checked = check(plan, self.folder, lambda where, what: found.append(f"{where} {what}"))
+            if checked is None:
+                return found[0]
+            digest, broken = checked
             if digest != self.digest:
                 return f"its tables do not have the digest of {DIGEST}"
         except (OSError, TypeError, ValueError) as error:

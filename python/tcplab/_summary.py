@@ -12,6 +12,9 @@ BY = {
     "cc": ["transport", "cc"],
 }
 
+MEASURED = ["measured_from_s", "measured_to_s"]
+"""The columns of runs that say which part of it results are of."""
+
 OF_DATAGRAMS = [
     "lost_packets",
     "lost_share",
@@ -69,13 +72,15 @@ IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
 def summary(
     flows: pl.DataFrame, transfers: pl.LazyFrame, *, variant: list[str], by: str
 ) -> pl.DataFrame:
-    """Means over repetitions, from flows with what was swept beside them, and their transfers.
+    """Means over repetitions, from flows with what was swept and measured beside them, and their
+    transfers.
 
     See `Results.summary`, which says what the columns are.
     """
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
     kind = [*variant, *BY[by]]
+    flows = _measured(flows)
     if by != "flow":
         flows = _with_transfers(flows, transfers)
     flows = flows.with_columns(
@@ -105,6 +110,16 @@ def summary(
     )
 
 
+def _measured(flows: pl.DataFrame) -> pl.DataFrame:
+    """The flows, each with the time for which it ran while it was measured."""
+    start, end, from_, to = map(pl.col, ["start_s", "end_s", *MEASURED])
+    return flows.with_columns(
+        pl.max_horizontal(start, from_),
+        pl.min_horizontal(end, to),
+        is_there=(start < to) & (end > from_),
+    )
+
+
 def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame:
     """The flows, but each transfer in the place of a flow that has some."""
     has_transfers = pl.col("transfers").fill_null(0) > 0
@@ -112,6 +127,9 @@ def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFram
     if parents.is_empty():
         return flows
     own = transfers.collect_schema().names()
+    start, from_, to = map(pl.col, ["start_s", *MEASURED])
+    # What begins at the end of the run is of its last part.
+    is_measured = (start >= from_) & ((start < to) | (to == pl.col("simulated_s")))
     # What only a flow has: names, the bottleneck.
     kept = [name for name in flows.columns if name not in own or name in ("run", "flow")]
     share = pl.col("goodput_mbit_s") * pl.col("of_rate")
@@ -123,6 +141,7 @@ def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFram
         .join(of_rate.lazy(), on=["run", "flow"], maintain_order="left")
         # Kinds of rows in the order in which the experiment has them, not that of their ends.
         .join(transfers.sort("transfer"), on=["run", "flow"], maintain_order="left_right")
+        .filter(is_measured)
         .with_columns(share.alias("bottleneck_share"))
         .select(flows.columns)
         .collect()
@@ -145,8 +164,10 @@ def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
 
 def _grouped(flows: pl.DataFrame, kind: list[str], run: list[str]) -> pl.DataFrame:
     """A row for all flows of a kind in a run."""
-    # A flow that never connected has nothing of the bottleneck, one that never began no part in it.
-    rate = pl.when(OUTCOME != "not started").then(RATE.fill_null(0.0))
+    # A flow that never connected has nothing of the bottleneck; one that never began, or ran at
+    # another time than what is measured, has no part in it.
+    has_part = (OUTCOME != "not started") & pl.col("is_there")
+    rate = pl.when(has_part).then(RATE.fill_null(0.0))
     shared = flows.with_columns(rate.alias("rate")).with_columns(
         jain("rate").over([*run, "bottleneck"]).alias("jain_index")
     )

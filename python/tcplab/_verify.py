@@ -8,14 +8,16 @@ import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 
 import polars as pl
 
 from tcplab import _core
+from tcplab._long import ROWS
 from tcplab._memory import Budget
-from tcplab._restored import TABLES, Find, check, frames_of, reason
+from tcplab._restored import TABLES, Find, check, parts, reason
 from tcplab._store import READABLE, OnDisk
 from tcplab._walls import Access, named
 
@@ -161,30 +163,30 @@ class _Checks:
             findings.append(Finding(folder, where, str(what)))
 
         plan = _plan(folder, find)
-        frames = frames_of(folder, find)
-        if plan is None or frames is None:
+        if plan is None:
             return findings
-        digest = self._check_tables(folder, plan, frames, find)
+        digest = self._check_tables(folder, plan, find)
         if not findings and (damage := OnDisk(folder).damage(plan)):
             find(*damage)
         if self.again and not findings:
             try:
-                self._run_again(folder, plan, frames, digest, find)
+                self._run_again(folder, plan, digest, find)
             except _UnrepeatableError as error:
                 what = f"it cannot be run again: {error}"
                 findings.append(Finding(folder, PLAN, what, is_unrepeated=True))
         return findings
 
     @staticmethod
-    def _check_tables(
-        folder: Path, plan: _core.Plan, frames: dict[str, pl.DataFrame], find: Find
-    ) -> str:
+    def _check_tables(folder: Path, plan: _core.Plan, find: Find) -> str:
         """Compares the digest and checks the laws; gives the digest that the tables have."""
         try:
-            digest, broken = check(plan, frames)
+            checked = check(plan, folder, find)
         except (TypeError, ValueError) as error:
             find("tables", error)
             return ""
+        if checked is None:
+            return ""
+        digest, broken = checked
         try:
             stored = (folder / DIGEST).read_text(encoding="ascii").strip()
         except (OSError, ValueError) as error:
@@ -196,14 +198,7 @@ class _Checks:
             find("tables", broken)
         return digest
 
-    def _run_again(
-        self,
-        folder: Path,
-        plan: _core.Plan,
-        frames: dict[str, pl.DataFrame],
-        digest: str,
-        find: Find,
-    ) -> None:
+    def _run_again(self, folder: Path, plan: _core.Plan, digest: str, find: Find) -> None:
         own = plan.version.split("+")[0]
         if plan.backend == "sim" and own != _core.__version__:
             what = f"version {own} made it, and this is {_core.__version__}"
@@ -230,8 +225,8 @@ class _Checks:
         finally:
             self._watches.remove(watch)
         if computed != digest:
-            new = {name: pl.DataFrame(frame) for name, frame in tables}
-            find("tables", f"run again, it has other results: {_difference(frames, new)}")
+            found = _difference(folder, dict(tables), find)
+            find("tables", f"run again, it has other results: {found}")
         stored = OnDisk(folder).files()
         for name, content in files:
             if stored.get(name) != content:
@@ -272,18 +267,35 @@ def _plan(folder: Path, find: Find) -> _core.Plan | None:
     return None
 
 
-def _difference(stored: dict[str, pl.DataFrame], computed: dict[str, pl.DataFrame]) -> str:
+def _difference(folder: Path, computed: dict[str, _core.Frame], find: Find) -> str:
     """Where two runs first differ."""
     for name in TABLES:
-        old, new = (frames[name].drop("wall_s", strict=False) for frames in (stored, computed))
-        if old.columns != new.columns:
-            return f"the columns of {name}"
-        if len(old) != len(new):
-            return f"{name} has {len(new)} rows, stored are {len(old)}"
-        for column in old.columns:
-            differ = old[column].ne_missing(new[column])
-            if differ.any():
-                row = differ.arg_max() or 0
-                values = f"{new[column][row]!r}, stored is {old[column][row]!r}"
-                return f"{name}, row {row}: `{column}` is {values}"
+        frame = computed[name]
+        numbers = range(frame.parts)
+        both = zip_longest(parts(folder, name, find), map(frame.part, numbers))
+        lengths = [0, 0]
+        difference = None
+        for number, (stored, other) in enumerate(both):
+            old = pl.DataFrame() if stored is None else stored.drop("wall_s", strict=False)
+            new = pl.DataFrame(other or ()).drop("wall_s", strict=False)
+            lengths = [lengths[0] + len(old), lengths[1] + len(new)]
+            if stored is not None and other is not None and old.columns != new.columns:
+                return f"the columns of {name}"
+            if difference is None and len(old) == len(new):
+                difference = _difference_of_rows(name, number * ROWS, old, new)
+        if lengths[0] != lengths[1]:
+            return f"{name} has {lengths[1]} rows, stored are {lengths[0]}"
+        if difference is not None:
+            return difference
     return "in the order of texts"
+
+
+def _difference_of_rows(name: str, first: int, old: pl.DataFrame, new: pl.DataFrame) -> str | None:
+    """Where rows of a table, from this number on, first differ."""
+    for column in old.columns:
+        differ = old[column].ne_missing(new[column])
+        if differ.any():
+            row = differ.arg_max() or 0
+            values = f"{new[column][row]!r}, stored is {old[column][row]!r}"
+            return f"{name}, row {first + row}: `{column}` is {values}"
+    return None

@@ -22,16 +22,23 @@ __all__ = [
     "Chain",
     "CodelQueue",
     "CommandTraffic",
+    "Contention",
+    "DelayRule",
+    "DropheadQueue",
     "DroptailQueue",
     "Dumbbell",
     "EmpiricalSizes",
+    "EmpiricalSpread",
     "Experiment",
+    "ExponentialSpread",
     "FixedSizes",
     "Flow",
     "FqCodelQueue",
+    "FqPieQueue",
     "FqQueue",
     "GilbertLoss",
     "GilbertTimeLoss",
+    "HandoverDelayRule",
     "Host",
     "IndependentLoss",
     "Keepalive",
@@ -41,23 +48,37 @@ __all__ = [
     "ListedLoss",
     "LognormalSizes",
     "Loss",
+    "Measure",
     "Memory",
     "Network",
+    "NormalSpread",
     "OnOffTraffic",
+    "OutageRule",
     "ParetoSizes",
+    "ParetoSpread",
     "ParkingLot",
+    "PeriodicOutageRule",
     "PieQueue",
     "Queue",
+    "RandomOutageRule",
+    "RandomWalkRateRule",
+    "RateRule",
     "Record",
     "RedQueue",
     "Reordering",
     "RequestsTraffic",
     "Route",
     "SessionClass",
+    "SfqQueue",
+    "SineRateRule",
     "Sizes",
+    "Spread",
     "Stack",
+    "TbfQueue",
+    "Trace",
     "Traffic",
     "UdpTraffic",
+    "UniformSpread",
     "WebTraffic",
     "ZipfSizes",
 ]
@@ -106,6 +127,17 @@ class Experiment(Runnable):
     has one.
     """
 
+    measure: Measure | Mapping[str, Any] | None = None
+    """The part of the experiment that results are of: `measure = { from = "200 s", to = "800 s" }`.
+    By default all of it.
+    """
+
+    every: str | None = None
+    """How long the intervals of the table `intervals` are, in which each flow has a row: "1 s".
+    They follow each other from the beginning of the measured part to its end, where the last one
+    may be shorter. By default there are none.
+    """
+
     record: Record | Mapping[str, Any] | None = None
     """What to write down."""
 
@@ -123,6 +155,18 @@ class DroptailQueue(Value):
     """How much it holds: "1 BDP". By default "1 BDP"."""
 
     KIND: ClassVar[str] = "droptail"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class DropheadQueue(Value):
+    """Drops the packets that have waited longest for one that does not fit: senders hear of it
+    sooner.
+    """
+
+    limit: str | None = None
+    """How much it holds: "1 BDP". By default "1 BDP"."""
+
+    KIND: ClassVar[str] = "drophead"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -214,10 +258,103 @@ class PieQueue(Value):
     update: str | None = None
     """How often the probability is set anew: "15 ms". By default "15 ms"."""
 
+    alpha: int | None = None
+    """The weight of how far the waiting time is from its target, in sixteenths per second: 2. By
+    default `2`.
+    """
+
+    beta: int | None = None
+    """The weight of how far the waiting time has moved, in sixteenths per second: 20. By default
+    `20`.
+    """
+
+    bytemode: bool | None = None
+    """Whether small packets are dropped less often than large ones. By default `false`."""
+
     ecn: bool | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
 
     KIND: ClassVar[str] = "pie"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FqPieQueue(Value):
+    """Serves flows in turn, each from a `PIE` queue of its own."""
+
+    limit: str | None = None
+    """How much all queues hold together: "10240 packets". By default "10240 packets"."""
+
+    flows: int | None = None
+    """The number of queues that flows are spread over: 1024. By default `1024`."""
+
+    quantum: int | None = None
+    """The bytes a flow may send in its turn: 1514. By default `1514`."""
+
+    target: str | None = None
+    """The waiting time to aim for: "15 ms". By default "15 ms"."""
+
+    update: str | None = None
+    """How often the probabilities are set anew: "15 ms". By default "15 ms"."""
+
+    alpha: int | None = None
+    """The weight of how far the waiting time is from its target, in sixteenths per second: 2. By
+    default `2`.
+    """
+
+    beta: int | None = None
+    """The weight of how far the waiting time has moved, in sixteenths per second: 20. By default
+    `20`.
+    """
+
+    bytemode: bool | None = None
+    """Whether small packets are dropped less often than large ones. By default `false`."""
+
+    ecn: bool | None = None
+    """Whether packets that can be are marked, not dropped. By default `false`."""
+
+    ecn_prob: int | None = None
+    """Up to which probability, in percent, packets are marked and not dropped: 10. By default
+    `10`.
+    """
+
+    KIND: ClassVar[str] = "fq-pie"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SfqQueue(Value):
+    """Serves flows in turn. For a packet that does not fit, the longest queue loses its last."""
+
+    limit: str | None = None
+    """How much all queues hold together: "127 packets". By default "127 packets"."""
+
+    depth: int | None = None
+    """How many packets of one flow it holds: 127. By default `127`."""
+
+    flows: int | None = None
+    """How many flows can have packets in it at once: 128. By default `128`."""
+
+    quantum: int | None = None
+    """The bytes a flow may send in its turn: 1514. By default `1514`."""
+
+    KIND: ClassVar[str] = "sfq"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TbfQueue(Value):
+    """Lets packets out at a rate below that of the link, but for bursts after a pause."""
+
+    limit: str
+    """How much waits for tokens: "50 ms" of the rate below, or "64 kB"."""
+
+    rate: str
+    """The rate at which tokens come: "10 Mbit/s"."""
+
+    burst: str
+    """How many bytes may leave at once after a pause, at the rate of the link: "32 kB". Larger
+    packets are dropped.
+    """
+
+    KIND: ClassVar[str] = "tbf"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -232,6 +369,9 @@ class FqQueue(Value):
 
     quantum: int | None = None
     """The bytes a flow may send in its turn: 3028. By default `3028`."""
+
+    initial_quantum: int | None = None
+    """The bytes a flow may send at first: 15140. By default `15140`."""
 
     KIND: ClassVar[str] = "fq"
 
@@ -255,6 +395,9 @@ class IndependentLoss(Value):
 
     probability: float | str
     """The probability: "1 %" or 0.01."""
+
+    on: str | None = None
+    """Which packets it looks at: "data", "acks" or "both". By default "both"."""
 
     KIND: ClassVar[str] = "independent"
 
@@ -285,6 +428,9 @@ class GilbertLoss(Value):
     loss_bad: float | str | None = None
     """The probability of a loss in the bad state: 1. By default `1.0`."""
 
+    on: str | None = None
+    """Which packets it looks at: "data", "acks" or "both". The others pass. By default "both"."""
+
     KIND: ClassVar[str] = "gilbert"
 
 
@@ -303,6 +449,11 @@ class GilbertTimeLoss(Value):
     "exponential".
     """
 
+    reading: str | None = None
+    """Whether states change with "time", so that a short bad state may hit no packet, or at
+    "packets", so that every state hits one at least, as in ns-2. By default "time".
+    """
+
     change: float | str | None = None
     """The probability that the state changes when its time is over; otherwise it lasts once more.
     By default `1.0`.
@@ -314,7 +465,85 @@ class GilbertTimeLoss(Value):
     loss_bad: float | str | None = None
     """The probability of a loss in the bad state: 0.1. By default `1.0`."""
 
+    on: str | None = None
+    """Which packets it looks at: "data", "acks" or "both". The others pass. By default "both"."""
+
     KIND: ClassVar[str] = "gilbert-time"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class UniformSpread(Value):
+    """Any time between two, all as likely."""
+
+    least: str | None = None
+    """The least: "0 ms". By default "0 ms"."""
+
+    most: str
+    """The greatest: "5 ms"."""
+
+    KIND: ClassVar[str] = "uniform"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class NormalSpread(Value):
+    """The normal distribution."""
+
+    mean: str
+    """The mean: "10 ms"."""
+
+    deviation: str
+    """The standard deviation: "2 ms"."""
+
+    KIND: ClassVar[str] = "normal"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ParetoSpread(Value):
+    """The Pareto distribution."""
+
+    shape: float
+    """The shape: 2.5. The smaller it is, the more often times are very long. More than 1."""
+
+    least: str
+    """The least time: "1 ms"."""
+
+    KIND: ClassVar[str] = "pareto"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class ExponentialSpread(Value):
+    """The exponential distribution."""
+
+    mean: str
+    """The mean: "2 ms"."""
+
+    KIND: ClassVar[str] = "exponential"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EmpiricalSpread(Value):
+    """Times measured elsewhere."""
+
+    times: Sequence[str]
+    """Times, any of which is as likely as the others: `["1 ms", "1.3 ms", "9 ms"]`."""
+
+    KIND: ClassVar[str] = "empirical"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class HandoverDelayRule(Value):
+    """A new delay is drawn now and then."""
+
+    every: str | None = None
+    """From one handover to the next: "15 s". By default "15 s"."""
+
+    least: str
+    """The least delay: "20 ms"."""
+
+    most: str
+    """The greatest delay, any between the two being as likely: "45 ms"."""
+
+    KIND: ClassVar[str] = "handover"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -326,6 +555,90 @@ class Reordering(Value):
 
     delay: str
     """For how long: "5 ms"."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Trace(Value):
+    """Delivery opportunities, as the files of Mahimahi have them."""
+
+    opportunities: Sequence[Sequence[int]]
+    """The milliseconds with opportunities, ascending, each with how many there are: `[[1, 1], [3,
+    2]]`. The last millisecond ends the trace, which then begins again.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SineRateRule(Value):
+    """A rate that swings around the rate of the link."""
+
+    amplitude: str
+    """How far it swings up and down: "4 Mbit/s". Less than the rate of the link."""
+
+    period: str
+    """How long a swing takes: "10 s"."""
+
+    every: str | None = None
+    """How long the rate stays the same: "100 ms". By default "100 ms"."""
+
+    KIND: ClassVar[str] = "sine"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RandomWalkRateRule(Value):
+    """A rate that begins as that of the link and goes up and down by chance."""
+
+    step: str
+    """The most by which it changes at once: any change up to this is as likely, up or down."""
+
+    every: str | None = None
+    """How long the rate stays the same: "100 ms". By default "100 ms"."""
+
+    least: str
+    """The least rate, at which the walk turns round: "1 Mbit/s"."""
+
+    most: str
+    """The highest rate, at which the walk turns round: "20 Mbit/s"."""
+
+    KIND: ClassVar[str] = "random-walk"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PeriodicOutageRule(Value):
+    """Outages as long as each other and as far apart."""
+
+    every: str
+    """From the beginning of one outage to that of the next, and until the first: "15 s"."""
+
+    lasts: str
+    """How long each lasts: "200 ms"."""
+
+    KIND: ClassVar[str] = "periodic"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RandomOutageRule(Value):
+    """Outages by chance."""
+
+    up: str
+    """The mean time from the end of one outage, or the start, to the next: "30 s"."""
+
+    down: str
+    """How long they last in the mean: "500 ms"."""
+
+    KIND: ClassVar[str] = "random"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Contention(Value):
+    """A channel for which stations contend, as in Wi-Fi: before it sends, a station waits until the
+    channel is its own, and then sends several packets at once.
+    """
+
+    access: Spread
+    """How long it takes to win the channel: a table like `jitter` has."""
+
+    aggregate: int | None = None
+    """How many packets that wait are sent at once then: 32. By default `32`."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -346,11 +659,30 @@ class LinkSettings(Value):
     loss: Loss | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
-    jitter: str | None = None
-    """The most that is added to the delay of a packet, by chance: "1 ms". Packets stay in order."""
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
 
     reordering: Reordering | Mapping[str, Any] | None = None
     """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
@@ -360,10 +692,18 @@ class LinkSettings(Value):
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
-    "lte.txt" }`.
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
     """
+
+    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -403,11 +743,30 @@ class Dumbbell(Value):
     loss: Loss | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
-    jitter: str | None = None
-    """The most that is added to the delay of a packet, by chance: "1 ms". Packets stay in order."""
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
 
     reordering: Reordering | Mapping[str, Any] | None = None
     """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
@@ -417,10 +776,18 @@ class Dumbbell(Value):
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
-    "lte.txt" }`.
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
     """
+
+    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -455,11 +822,30 @@ class ParkingLot(Value):
     loss: Loss | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
-    jitter: str | None = None
-    """The most that is added to the delay of a packet, by chance: "1 ms". Packets stay in order."""
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
 
     reordering: Reordering | Mapping[str, Any] | None = None
     """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
@@ -469,10 +855,18 @@ class ParkingLot(Value):
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
-    "lte.txt" }`.
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
     """
+
+    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -499,11 +893,30 @@ class Chain(Value):
     loss: Loss | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
-    jitter: str | None = None
-    """The most that is added to the delay of a packet, by chance: "1 ms". Packets stay in order."""
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
 
     reordering: Reordering | Mapping[str, Any] | None = None
     """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
@@ -513,10 +926,18 @@ class Chain(Value):
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
-    "lte.txt" }`.
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
     """
+
+    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -566,11 +987,30 @@ class Link(Value):
     loss: Loss | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
-    jitter: str | None = None
-    """The most that is added to the delay of a packet, by chance: "1 ms". Packets stay in order."""
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
 
     reordering: Reordering | Mapping[str, Any] | None = None
     """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
@@ -580,10 +1020,18 @@ class Link(Value):
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
-    "lte.txt" }`.
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
     """
+
+    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -615,11 +1063,30 @@ class Lan(Value):
     loss: Loss | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
-    jitter: str | None = None
-    """The most that is added to the delay of a packet, by chance: "1 ms". Packets stay in order."""
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
 
     reordering: Reordering | Mapping[str, Any] | None = None
     """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
 
     mtu: int | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
@@ -629,10 +1096,18 @@ class Lan(Value):
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or `{ trace =
-    "lte.txt" }`.
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
     """
+
+    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1203,6 +1678,21 @@ class Flow(Value):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Measure(Value):
+    """The part of an experiment that results are of. It begins with what happens at `from`, and
+    ends before what happens at `to`. What is written down over time is of the whole experiment.
+    """
+
+    from_: str | None = None
+    """When it begins, after the start of the experiment: "200 s". By default with the
+    experiment.
+    """
+
+    to: str | None = None
+    """When it ends, after the start of the experiment: "800 s". By default with the experiment."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Record(Value):
     """What to write down."""
 
@@ -1227,18 +1717,22 @@ class Record(Value):
 
 Queue: TypeAlias = (
     DroptailQueue
+    | DropheadQueue
     | RedQueue
     | CodelQueue
     | FqCodelQueue
     | PieQueue
+    | FqPieQueue
+    | SfqQueue
+    | TbfQueue
     | FqQueue
     | CakeQueue
     | Mapping[str, Any]
     | str
     | float
 )
-"""The queue in front of a link: its size alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`) for
-drop-tail, or a table with the `kind` of discipline and its settings.
+"""The queue in front of a link: its size alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`, `"50 ms"`)
+for drop-tail, or a table with the `kind` of discipline and its settings.
 """
 
 Loss: TypeAlias = (
@@ -1247,6 +1741,26 @@ Loss: TypeAlias = (
 """Packets lost on the way: a probability alone (`"1 %"` or 0.01) for independent losses, or a table
 with the `kind` of loss and its settings.
 """
+
+Spread: TypeAlias = (
+    UniformSpread
+    | NormalSpread
+    | ParetoSpread
+    | ExponentialSpread
+    | EmpiricalSpread
+    | Mapping[str, Any]
+    | str
+)
+"""A distribution of times."""
+
+DelayRule: TypeAlias = HandoverDelayRule | Mapping[str, Any] | str
+"""A rule by which the delay changes."""
+
+RateRule: TypeAlias = SineRateRule | RandomWalkRateRule | Mapping[str, Any] | str
+"""A rule by which the rate changes."""
+
+OutageRule: TypeAlias = PeriodicOutageRule | RandomOutageRule | Mapping[str, Any] | str
+"""A rule for outages."""
 
 Sizes: TypeAlias = (
     FixedSizes

@@ -1,8 +1,8 @@
 """Charts of results.
 
-Each function takes results and returns an Altair chart, to be shown in a notebook, changed, or
-saved with `save`. A chart over time shows one run: the first, unless another one is given by its
-id.
+Each function takes results, and `network` an experiment, and returns an Altair chart, to be shown
+in a notebook, changed, or saved with `save`. A chart over time shows one run: the first, unless
+another one is given by its id.
 """
 
 from __future__ import annotations
@@ -20,12 +20,25 @@ from typing import Any, TypeVar
 import altair as alt
 import polars as pl
 
+from tcplab import _drawing
+from tcplab._backends import first_plan
 from tcplab._compare import Comparison
 from tcplab._core import printable
 from tcplab._results import Results
 from tcplab._series import thin
+from tcplab.experiment import Experiment
 
-__all__ = ["FORMATS", "compare", "cwnd", "overview", "queue", "samples", "save"]
+__all__ = [
+    "FORMATS",
+    "compare",
+    "cwnd",
+    "goodput",
+    "network",
+    "overview",
+    "queue",
+    "samples",
+    "save",
+]
 
 FORMATS = (".svg", ".png", ".html", ".json")
 """What charts are saved as."""
@@ -49,11 +62,13 @@ WIDTH = 640
 
 
 def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
-    """The windows of the flows, above the queues of the busiest links, over time."""
+    """The windows of the flows, above the queues of the busiest links, over time; between them the
+    goodput of the flows, where there are intervals.
+    """
     run = _chosen(results, run)
     windows, note = _cwnd(results, run)
-    queues = _queue(results, run)
-    chart = alt.vconcat(windows, queues, title=_title(results, run, note))
+    middle = [_goodput(results, run)[0]] if _has_intervals(results, run) else []
+    chart = alt.vconcat(windows, *middle, _queue(results, run), title=_title(results, run, note))
     apart: alt.VConcatChart = chart.resolve_scale(color="independent", strokeDash="independent")
     return _styled(apart)
 
@@ -62,6 +77,30 @@ def cwnd(results: Results, *, run: str | None = None) -> alt.Chart:
     """The congestion window of each flow over time."""
     run = _chosen(results, run)
     chart, note = _cwnd(results, run)
+    return _styled(chart.properties(title=_title(results, run, note)))
+
+
+def network(experiment: Experiment) -> alt.LayerChart:
+    """The hosts, links and flows of an experiment, of its first variant: which way packets go, and
+    what they meet there. Of many that are alike a few are drawn.
+
+    Raises:
+        ConfigError: The experiment cannot be run on any backend.
+    """
+    plan: dict[str, Any] = json.loads(first_plan(experiment).to_json())
+    return _styled(_drawing.chart(plan, [*COLOURS]))
+
+
+def goodput(results: Results, *, run: str | None = None) -> alt.Chart:
+    """The goodput of each flow over time: a point in the middle of each interval.
+
+    Raises:
+        ValueError: The experiment has no intervals.
+    """
+    run = _chosen(results, run)
+    if not _has_intervals(results, run):
+        raise ValueError('there are no intervals: say how long they are, like `every = "1 s"`')
+    chart, note = _goodput(results, run)
     return _styled(chart.properties(title=_title(results, run, note)))
 
 
@@ -213,6 +252,24 @@ def _of_flows(results: Results, run: str, column: str, title: str) -> tuple[alt.
     return _over_time(lines, results, run, y=column, title=title, height=220), note
 
 
+def _has_intervals(results: Results, run: str) -> bool:
+    return not results.scan("intervals", run).head(1).collect().is_empty()
+
+
+def _goodput(results: Results, run: str) -> tuple[alt.Chart, str]:
+    """The chart of the goodput in intervals, and what it leaves out."""
+    middle = ((pl.col("start_s") + pl.col("end_s")) / 2).alias("time_s")
+    y, title = "goodput_mbit_s", "goodput (Mbit/s)"
+    flows = results.scan("flows", run).select("flow", pl.coalesce("cc", "transport")).collect()
+    drawn = flows.head(MOST_FLOWS).select("flow", pl.format("{} ({})", "flow", "cc").alias("label"))
+    intervals = results.scan("intervals", run).select("flow", middle, y)
+    points = intervals.join(drawn.lazy(), on="flow", maintain_order="left").collect()
+    note = f"the first {MOST_FLOWS} of {len(flows)} flows" if len(flows) > MOST_FLOWS else ""
+    labels = drawn["label"].to_list()
+    lines = _lines(points, y=y, by="label", labels=labels, legend="flow (cc)")
+    return _over_time(lines, results, run, y=y, title=title, height=220), note
+
+
 def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
     """What samples are of, and its congestion control: flows, or `NAME#1`, ... of those with many
     connections."""
@@ -293,7 +350,7 @@ def _over_time(
     return chart
 
 
-Styled = TypeVar("Styled", alt.Chart, alt.VConcatChart)
+Styled = TypeVar("Styled", alt.Chart, alt.LayerChart, alt.VConcatChart)
 
 
 def _styled(chart: Styled) -> Styled:

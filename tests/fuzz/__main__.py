@@ -4,8 +4,8 @@ Each experiment is drawn from the seed and its number, all kinds in turn. What d
 is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
 first difference; with `--shrink` it first looks for the smallest experiment that still differs.
 
-With `--applications`, these are of web pages, arrivals, requests, UDP and writes, and each transfer
-is compared instead.
+With `--links`, links lose, delay, reorder and change. With `--applications`, these are of web
+pages, arrivals, requests, UDP and writes, and each transfer is compared instead.
 
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
@@ -27,8 +27,9 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 import tcplab as lab
 from fuzz import alone, transfers, whole
 from fuzz.compare import Flow, Outcome, compare
-from fuzz.draw import APPLICATIONS, KINDS, Plain, draw
-from fuzz.page import table, table_of_transfers, write, write_transfers
+from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw
+from fuzz.links import LINKS
+from fuzz.page import table, table_of_transfers, write, write_links, write_transfers
 from fuzz.shrink import prune, shrink
 from parity.traces import report
 
@@ -45,7 +46,7 @@ def main() -> None:
         "--count", type=int, default=120, help="how many experiments, those of other kinds included"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", action="append", choices=[*KINDS, *APPLICATIONS])
+    parser.add_argument("--kind", action="append", choices=[*KINDS, *APPLICATIONS, *LINKS])
     parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
     parser.add_argument("--case", type=int, help="only the experiment of this number, in detail")
@@ -57,6 +58,7 @@ def main() -> None:
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="of sim's stack only"
     )
     parser.add_argument("--applications", action="store_true", help="the kinds with transfers")
+    parser.add_argument("--links", action="store_true", help="the kinds with links that change")
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
@@ -86,12 +88,13 @@ def only_the_reader(args: argparse.Namespace) -> int:
 
 def survey(args: argparse.Namespace) -> None:
     """Compares many experiments and prints the table."""
-    kinds = list(KINDS)
+    drawn = LINKS if args.links else KINDS
+    kinds = list(drawn)
     wanted = args.kind or kinds
     numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
     outcomes: dict[int, tuple[str, Sequence[Flow]]] = {}
     with ThreadPoolExecutor(args.workers) as pool:
-        jobs = {pool.submit(_compared, args.seed, number): number for number in numbers}
+        jobs = {pool.submit(_compared, args.seed, number, drawn): number for number in numbers}
         for job in as_completed(jobs):
             number, outcome = jobs[job], job.result()
             kind = kinds[number % len(kinds)]
@@ -99,6 +102,9 @@ def survey(args: argparse.Namespace) -> None:
                 print(f"{number:5} {kind:16} error: {outcome}", flush=True)
                 continue
             outcomes[number] = kind, outcome.flows
+            for flow in outcome.flows:
+                if flow.parts:
+                    print(f"{number:5} {kind:16} {flow.name}: {flow.parts}", flush=True)
             if outcome.first:
                 differing = sum(flow.difference is not None for flow in outcome.flows)
                 worst = max(flow.apart for flow in outcome.flows)
@@ -112,7 +118,9 @@ def survey(args: argparse.Namespace) -> None:
     for kind, flows in (outcomes[number] for number in sorted(outcomes)):
         by_kind.setdefault(kind, []).extend(flows)
     print(table(by_kind))
-    if args.write:
+    if args.write and args.links:
+        write_links(by_kind, args.seed, args.count)
+    elif args.write:
         write(outcomes, args.seed)
 
 
@@ -138,6 +146,8 @@ def survey_transfers(args: argparse.Namespace) -> None:
                 print(f"{number:5} {kind:10} error: {outcome}", flush=True)
                 continue
             outcomes[number] = kind, outcome
+            for part in outcome.parts:
+                print(f"{number:5} {kind:10} {part}", flush=True)
             if outcome.first:
                 differing = sum(bool(row.differs) for row in outcome.rows)
                 print(
@@ -196,16 +206,16 @@ def only_sim(args: argparse.Namespace) -> int:
     return 1 if kind == alone.FOUND else 0
 
 
-def _compared(seed: int, number: int) -> Outcome | str:
+def _compared(seed: int, number: int, kinds: Kinds) -> Outcome | str:
     try:
-        return compare(draw(seed, number).experiment)
+        return compare(draw(seed, number, kinds).experiment)
     except ERRORS as error:
         return str(error)
 
 
 def detail(args: argparse.Namespace) -> None:
     """Shows one experiment, as small as wanted, and where it differs."""
-    experiment = draw(args.seed, args.case).experiment
+    experiment = draw(args.seed, args.case, LINKS if args.links else KINDS).experiment
     overrides = dict(map(_option, args.set))
     if args.shrink:
 
@@ -223,7 +233,8 @@ def detail(args: argparse.Namespace) -> None:
     print(json.dumps(experiment, indent=2))
     outcome = compare(experiment, overrides)
     for flow in outcome.flows:
-        print(f"{flow.name}, {flow.cc}: {flow.difference or 'identical'}, goodput {flow.goodput}")
+        says = flow.difference or flow.parts or "identical"
+        print(f"{flow.name}, {flow.cc}: {says}, goodput {flow.goodput}")
     shown = args.flow or (outcome.first and outcome.first.name)
     if shown:
         sim, linux = outcome.traces[shown]

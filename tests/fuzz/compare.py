@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -41,6 +42,8 @@ class Flow:
     acks: int
     difference: Difference | None
     goodput: tuple[float | None, float | None]
+    parts: str | None = None
+    """What the window or an interval has of it that differs, if all its ACKs are the same."""
 
     @property
     def apart(self) -> float:
@@ -102,8 +105,30 @@ def compare(plain: Plain, overrides: Plain | None = None) -> Outcome:
         pair = trace(sim, sim_run, name), trace(linux, linux_run, name)
         traces[name] = pair
         goodput = ours["goodput_mbit_s"], theirs["goodput_mbit_s"]
-        flows.append(Flow(name, ours["cc"], len(pair[1].acks), first_difference(*pair), goodput))
+        difference = first_difference(*pair)
+        parts = None if difference else first_part(sim, linux, name)
+        flows.append(Flow(name, ours["cc"], len(pair[1].acks), difference, goodput, parts))
     return Outcome(flows, traces)
+
+
+def first_part(sim: lab.Results, linux: lab.Results, flow: str) -> str | None:
+    """The first interval of a flow that is not the same, or its row in the table of flows."""
+    for table in ("intervals", "flows"):
+        ours, theirs = (
+            results.scan(table).filter(pl.col("flow") == flow).drop("run").collect()
+            for results in (sim, linux)
+        )
+        if table == "flows":
+            ours, theirs = (rows.drop("end_s", "completion_s") for rows in (ours, theirs))
+        nothing: dict[str, object] = {}
+        for one, other in itertools.zip_longest(
+            ours.to_dicts(), theirs.to_dicts(), fillvalue=nothing
+        ):
+            names = [name for name in one | other if one.get(name) != other.get(name)]
+            if names:
+                told = [f"{name} sim {one.get(name)}, linux {other.get(name)}" for name in names]
+                return f"{table} at {(other or one)['start_s']} s: {', '.join(told)}"
+    return None
 
 
 def first_difference(sim: Trace, linux: Trace) -> Difference | None:

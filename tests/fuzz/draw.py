@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
 Plain = dict[str, Any]
+
+Kinds = dict[str, Callable[[Random], Plain]]
 
 ALGORITHMS = (
     *("newreno", "cubic", "bic", "vegas", "westwood+", "htcp", "highspeed", "hybla"),
@@ -287,6 +289,109 @@ def codel(random: Random) -> Plain:
     return path.experiment(network, long_flows(random, path, number), stack)
 
 
+def managed(random: Random, queue: Plain, *, marks: bool) -> Plain:
+    """One to four flows over a queue of this discipline, at times two of one pair."""
+    path = Bottleneck.draw(random)
+    number = random.randint(1, 4)
+    network = {"dumbbell": {"pairs": number, **path.settings(), "queue": queue}}
+    flows = long_flows(random, path, number)
+    if number > 1 and random.random() < 0.3:
+        flows[1] |= {"from": "left1", "to": "right1"}
+    return path.experiment(network, flows, {"ecn": True} if marks else {})
+
+
+def red(random: Random) -> Plain:
+    """RED, with marks or without: the drops are those of the same random numbers."""
+    marks = random.random() < 0.5
+    least = round(log_uniform(random, 3, 60))
+    most = round(least * log_uniform(random, 1.5, 5))
+    queue: Plain = {"kind": "red", "gentle": False, "ecn": marks, "limit": f"{4 * most} packets"}
+    queue |= {"min": f"{least} packets", "max": f"{most} packets"}
+    queue["probability"] = rounded(log_uniform(random, 0.01, 0.5))
+    queue["weight"] = rounded(log_uniform(random, 0.001, 0.5))
+    return managed(random, queue, marks=marks)
+
+
+def fq_codel(random: Random) -> Plain:
+    """FQ-CoDel, at times with so few queues that flows share one, or with little room."""
+    marks = random.random() < 0.5
+    queue: Plain = {"kind": "fq-codel", "ecn": marks}
+    if random.random() < 0.3:
+        queue["flows"] = random.randint(1, 4)
+    if random.random() < 0.3:
+        queue["quantum"] = round(log_uniform(random, 256, 20_000))
+    if random.random() < 0.3:
+        queue["limit"] = f"{round(log_uniform(random, 5, 200))} packets"
+    if random.random() < 0.5:
+        queue["target"] = f"{rounded(log_uniform(random, 1, 30), 2):g} ms"
+    return managed(random, queue, marks=marks)
+
+
+def pie(random: Random) -> Plain:
+    """PIE, with marks or without: the drops are those of the same random numbers."""
+    marks = random.random() < 0.5
+    queue: Plain = {"kind": "pie", "ecn": marks, "bytemode": random.random() < 0.2}
+    if random.random() < 0.3:
+        queue["limit"] = f"{round(log_uniform(random, 5, 200))} packets"
+    if random.random() < 0.5:
+        queue["target"] = f"{rounded(log_uniform(random, 3, 60), 2):g} ms"
+    return managed(random, queue, marks=marks)
+
+
+def fq_pie(random: Random) -> Plain:
+    """FQ-PIE, at times with so few queues that flows share one."""
+    marks = random.random() < 0.5
+    queue: Plain = {"kind": "fq-pie", "ecn": marks}
+    if random.random() < 0.3:
+        queue["flows"] = random.randint(1, 4)
+    if random.random() < 0.3:
+        queue["limit"] = f"{round(log_uniform(random, 5, 200))} packets"
+    if random.random() < 0.5:
+        queue["target"] = f"{rounded(log_uniform(random, 3, 60), 2):g} ms"
+    return managed(random, queue, marks=marks)
+
+
+def sfq(random: Random) -> Plain:
+    """SFQ, at times with little room, or for fewer flows than there are."""
+    queue: Plain = {"kind": "sfq"}
+    if random.random() < 0.5:
+        queue["limit"] = f"{round(log_uniform(random, 5, 200))} packets"
+    if random.random() < 0.3:
+        queue["depth"] = round(log_uniform(random, 2, 127))
+    if random.random() < 0.2:
+        queue["flows"] = random.randint(1, 4)
+    if random.random() < 0.3:
+        queue["quantum"] = round(log_uniform(random, 256, 20_000))
+    return managed(random, queue, marks=False)
+
+
+def fq(random: Random) -> Plain:
+    """FQ, which does not pace on a router, at times with little room for a flow."""
+    queue: Plain = {"kind": "fq"}
+    if random.random() < 0.5:
+        queue["flow_limit"] = round(log_uniform(random, 5, 200))
+    if random.random() < 0.3:
+        queue["limit"] = f"{round(log_uniform(random, 5, 200))} packets"
+    if random.random() < 0.3:
+        queue["quantum"] = round(log_uniform(random, 256, 20_000))
+    return managed(random, queue, marks=False)
+
+
+def tbf(random: Random) -> Plain:
+    """A token bucket that is slower than the link, or does not hold it back."""
+    rate = rounded(log_uniform(random, RATE_MBIT_S[0] / 2, RATE_MBIT_S[1]))
+    burst = round(log_uniform(random, 1500, 200_000))
+    time = rounded(log_uniform(random, 5, 500))
+    queue = {"kind": "tbf", "rate": f"{rate:g} Mbit/s", "burst": f"{burst} B"}
+    return managed(random, queue | {"limit": f"{time:g} ms"}, marks=False)
+
+
+def drop_head(random: Random) -> Plain:
+    """A queue that drops its oldest packets."""
+    bdps = rounded(log_uniform(random, 0.1, 3))
+    return managed(random, {"kind": "drophead", "limit": f"{bdps:g} BDP"}, marks=False)
+
+
 def path_mtu(random: Random) -> Plain:
     """One or two flows over a bottleneck whose packets are smaller than usual."""
     path = Bottleneck.draw(random)
@@ -343,6 +448,14 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "antiparallel": antiparallel,
     "drawn numbers": drawing,
     "jitter": jitter,
+    "red": red,
+    "fq-codel": fq_codel,
+    "pie": pie,
+    "fq-pie": fq_pie,
+    "sfq": sfq,
+    "fq": fq,
+    "tbf": tbf,
+    "drop-head": drop_head,
 }
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
 
@@ -508,18 +621,117 @@ def applied(traffic: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random]
     return make
 
 
+FAR_RTT_MS = (300.0, 1200.0)
+"""Round trips over satellites."""
+LEAST_SHORT_QUEUE = 2
+
+
+def crowd(random: Random, path: Bottleneck) -> Plain:
+    """Many connections at once: a page with up to 40, or as many users, without pauses or with."""
+    number = random.randint(10, 40)
+    if random.random() < 0.5:
+        sizes = [f"{amount(random, path, number)} B" for _ in range(random.randint(number, 60))]
+        persistent = random.random() < 0.5
+        return {"kind": "web", "sizes": sizes, "connections": number, "persistent": persistent}
+    transfers = random.randint(number, 120)
+    size = amount(random, path, transfers)
+    think = milliseconds(random, 500)
+    users = {"users": number, "think": think, "transfers": transfers}
+    return {"kind": "arrivals", "sizes": f"{size} B", **users}
+
+
+def large(random: Random, path: Bottleneck) -> Plain:
+    """A few answers that the path carries for seconds, without thought between them."""
+    carried = path.rate_mbit_s * 1e6 / 8 * path.duration_s
+    response = round(log_uniform(random, 1e5, max(carried / 3, 2e5)))
+    return {"kind": "requests", "response": f"{response} B", "requests": random.randint(2, 6)}
+
+
+def discipline(random: Random, path: Bottleneck, stack: Plain) -> Any:
+    """A queue: as drawn, of a few packets, CoDel, or RED, with marks in every other experiment."""
+    when = random.random()
+    if when < 0.4:
+        return f"{path.queue_packets} packets"
+    if when < 0.6:
+        return f"{random.randint(LEAST_SHORT_QUEUE, LEAST_QUEUE_PACKETS)} packets"
+    marks = random.random() < 0.5
+    if marks:
+        stack["ecn"] = True
+    if when < 0.85:
+        target = f"{rounded(log_uniform(random, 1, 30), 2):g} ms"
+        return {"kind": "codel", "ecn": marks, "target": target}
+    least = random.randint(5, 20)
+    most = least * random.randint(2, 4)
+    limits = {"min": f"{least} packets", "max": f"{most} packets", "limit": f"{2 * most} packets"}
+    return {"kind": "red", **limits, "gentle": False, "ecn": marks}
+
+
+def mixed(random: Random) -> Plain:
+    """Two to five flows of any kind, both ways, over paths of any kind, with options."""
+    path = Bottleneck.draw(random)
+    if random.random() < 0.2:
+        path = replace(path, rtt_ms=rounded(log_uniform(random, *FAR_RTT_MS)), duration_s=30)
+    chosen = random.sample(sorted(OPTIONS), random.choice((0, 0, 1, 2)))
+    stack = {name: OPTIONS[name](random) for name in chosen}
+    settings = path.settings() | {"queue": discipline(random, path, stack)}
+    if random.random() < 0.25:
+        settings["mtu"] = random.choice((576, 1280, 9000, random.randint(552, 1499)))
+    if random.random() < 0.25:
+        share = rounded(log_uniform(random, 0.0005, 0.05))
+        settings["loss"] = {"kind": "independent", "probability": share}
+    hosts = random.randint(1, 3)
+    flows: list[Plain] = []
+    for place in range(random.randint(2, 5)):
+        pair = 1 + place % hosts
+        ends = [f"left{pair}", f"right{pair}"]
+        if random.random() < 0.3:
+            ends.reverse()
+        flow: Plain = {"from": ends[0], "to": ends[1], "start": start(random, path)}
+        kind = random.choice((web, arrivals, requests, udp, writes, crowd, large, None))
+        if kind:
+            flow["traffic"] = kind(random, path)
+        if kind is not udp:
+            flow["cc"] = random.choice(ALGORITHMS)
+        flows.append(flow)
+    network = {"dumbbell": {"pairs": hosts, **settings}}
+    seeded = {"seed": random.randint(0, 10**6)}
+    quiet = {"record": {"samples": "off", "links": "off"}}
+    return path.experiment(network, flows, stack) | seeded | quiet
+
+
 APPLICATIONS: dict[str, Callable[[Random], Plain]] = {
     "web": applied(web),
     "arrivals": applied(arrivals),
     "requests": applied(requests),
     "udp": applied(udp),
     "writes": applied(writes),
+    "crowd": applied(crowd),
+    "mixed": mixed,
 }
 """Kinds whose transfers are compared one by one, numbered for themselves."""
 
 
-def draw(seed: int, number: int, kinds: dict[str, Callable[[Random], Plain]] = KINDS) -> Case:
+def draw(seed: int, number: int, kinds: Kinds = KINDS) -> Case:
     """The experiment of this number. Equal seeds and numbers give equal ones, on any machine."""
     kind = list(kinds)[number % len(kinds)]
     random = Random(f"{seed}/{number}" if kinds is KINDS else f"{kind} {seed}/{number}")
-    return Case(kind, number, kinds[kind](random))
+    measuring = Random(f"measure {kind} {seed}/{number}")
+    return Case(kind, number, kinds[kind](random) | measure(measuring))
+
+
+def measure(random: Random) -> Plain:
+    """Of every other experiment, what is measured: a window, intervals, or both.
+
+    They change nothing else, and have a generator of their own.
+    """
+    measured: Plain = {}
+    if random.random() < 0.5:
+        return measured
+    if random.random() < 0.7:
+        # No experiment is shorter than 3 s.
+        edges = sorted(random.uniform(0, 3) for _ in range(2))
+        names = random.choice([["from"], ["to"], ["from", "to"]])
+        measured["measure"] = {name: f"{edges[name == 'to']:.9f} s" for name in names}
+    if not measured or random.random() < 0.7:
+        measured["every"] = f"{log_uniform(random, 0.01, 5):.6f} s"
+    return measured

@@ -14,6 +14,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "parity.md"
 BEGIN, END = "<!-- begin: make fuzz -->", "<!-- end: make fuzz -->"
 BEGIN_TRANSFERS = "<!-- begin: make fuzz --applications -->"
 END_TRANSFERS = "<!-- end: make fuzz --applications -->"
+BEGIN_LINKS = "<!-- begin: make fuzz --links -->"
+END_LINKS = "<!-- end: make fuzz --links -->"
 BOUNDS = (0.001, 0.01, 0.1)
 NAMED = 0.01
 
@@ -92,6 +94,14 @@ def write_transfers(outcomes: Mapping[int, tuple[str, Transfers]], seed: int) ->
     if len(differing) > 2:
         parts += ["\nThose with a difference:\n", _lines(differing)]
     _put("\n".join(parts), BEGIN_TRANSFERS, END_TRANSFERS)
+
+
+def write_links(by_kind: Mapping[str, Sequence[Flow]], seed: int, count: int) -> None:
+    """Puts the table of links that change into the page of parity."""
+    command = (
+        f'Version {lab.__version__}, `make fuzz ARGS="--links --seed {seed} --count {count}"`:'
+    )
+    _put(f"{command}\n\n{table(by_kind)}", BEGIN_LINKS, END_LINKS)
 
 
 def _put(text: str, begin: str, end: str) -> None:

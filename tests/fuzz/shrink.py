@@ -144,6 +144,12 @@ def _simpler_traffic(traffic: Plain) -> Iterator[Plain]:
 
 def _simpler_network(experiment: Plain) -> Iterator[Plain]:
     for topology, settings in experiment["network"].items():
+        if isinstance(settings, list):
+            for place, link in enumerate(settings):
+                for changed in _simpler_links(link):
+                    links = [*settings[:place], changed, *settings[place + 1 :]]
+                    yield experiment | {"network": {topology: links}}
+            continue
         for changed in _simpler_links(settings):
             yield experiment | {"network": {topology: changed}}
 

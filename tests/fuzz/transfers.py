@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import tcplab as lab
-from fuzz.compare import LINUX, SIM, run
+from fuzz.compare import LINUX, SIM, first_part, run
 from fuzz.draw import Plain
 
 WHEN = ("start_s", "end_s", "outcome")
@@ -48,6 +48,8 @@ class Transfers:
     """An experiment on both sides."""
 
     rows: Sequence[Transfer]
+    parts: Sequence[str]
+    """Of flows of which nothing differs, the first interval that does."""
     apart: float
     """How far a flow's mean completion time, or mean delay, is from the kernel's, at the most."""
 
@@ -70,7 +72,11 @@ def compare(plain: Plain, overrides: Plain | None = None) -> Transfers:
     rows = [_transfer(key, ours.get(key), theirs.get(key)) for key in {**theirs, **ours}]
     means = [_means(results[side]) for side in (SIM, LINUX)]
     apart = [_apart(*(some.get(key) for some in means)) for key in {**means[0], **means[1]}]
-    return Transfers(rows, max(apart, default=0.0))
+    differing = {row.flow for row in rows if row.differs}
+    alike = [flow for flow in results[SIM].flows["flow"] if flow not in differing]
+    parts = [(flow, first_part(results[SIM], results[LINUX], flow)) for flow in alike]
+    told = [f"{flow}: {part}" for flow, part in parts if part]
+    return Transfers(rows, told, max(apart, default=0.0))
 
 
 def _rows(results: lab.Results) -> dict[Key, Row]:

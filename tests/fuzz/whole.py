@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -28,6 +29,24 @@ PACKETS = (4, 1500)
 """How many full packets the link carries while an experiment lasts, from the least to the most."""
 SAMPLES = 300
 """How many samples of a flow or link are taken, at most."""
+
+DISCIPLINES = {
+    "droptail": (),
+    "drophead": (),
+    "red": ("ecn",),
+    "codel": ("target", "interval", "ecn"),
+    "fq-codel": ("target", "interval", "ecn", "flows", "quantum"),
+    "pie": ("target", "update", "alpha", "beta", "bytemode", "ecn"),
+    "fq-pie": (
+        *("target", "update", "alpha", "beta", "bytemode", "ecn", "ecn_prob", "flows", "quantum"),
+    ),
+    "sfq": ("depth", "flows", "quantum"),
+    "tbf": (),
+    "fq": ("flow_limit", "quantum", "initial_quantum"),
+}
+"""The queue disciplines of `sim`, with those of their settings that may be left out."""
+
+MOST_PIE_S = 1e4
 
 TOO_LONG = "99999999999999999999 s"
 WRONG: tuple[Any, ...] = (
@@ -69,6 +88,10 @@ class Draw:
             experiment["stack"] = self.stack()
         if self.chance(0.1):
             experiment.setdefault("stack", {})["mem"] = self.memory()
+        if self.chance(0.3):
+            experiment["measure"] = self.measure()
+        if self.chance(0.2):
+            experiment["every"] = self.part()
         if self.chance(0.5):
             experiment["seed"] = self.random.choice([0, 2, 77, 2**32, 2**63 - 1])
         if self.chance(0.1):
@@ -79,6 +102,12 @@ class Draw:
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment
+
+    def measure(self) -> Plain:
+        """A part of the experiment."""
+        edges = sorted(self.seconds * self.random.random() for _ in range(2))
+        names = self.random.choice([["from"], ["to"], ["from", "to"]])
+        return {name: time(edges[name == "to"]) for name in names}
 
     # Quantities.
 
@@ -226,19 +255,76 @@ class Draw:
             settings["mtu"] = self.mtu if self.chance(0.7) else max(other, self.least)
         if self.chance(0.1):
             settings["icmp"] = self.chance(0.5)
+        if self.chance(0.3):
+            settings |= self.changes()
         return settings
+
+    def changes(self) -> Plain:
+        """A link that damages, copies, reorders or changes."""
+        on = self.random.choice(["data", "acks", "both"])
+        gilbert: Plain = {"to_bad": self.probability(), "to_good": self.probability()}
+        gilbert |= {"loss_good": self.probability(), "loss_bad": self.probability(), "on": on}
+        timed: Plain = {"good": self.some_time(), "bad": self.some_time(), "on": on}
+        timed |= {"loss_good": self.probability(), "loss_bad": self.probability()}
+        timed |= {
+            "holding": self.random.choice(["fixed", "exponential"]),
+            "reading": self.random.choice(["time", "packets"]),
+            "change": self.probability(),
+        }
+        sine = {"kind": "sine", "amplitude": "50 bit/s", "period": "3 ms", "every": "1 ms"}
+        handover = {"kind": "handover", "every": "3 ms", "least": "0 s", "most": "1 s"}
+        trace = [[0, 1], [self.whole(1, 5000), self.whole(1, 99)]]
+        kinds: list[Plain] = [
+            {"loss": {"kind": "independent", "probability": self.probability(), "on": on}},
+            {"loss": {"kind": "gilbert", **gilbert}},
+            {"loss": {"kind": "gilbert-time", **timed}},
+            {"corruption": self.probability()},
+            {"duplication": self.probability()},
+            {"reordering": {"probability": self.probability(), "delay": self.some_time()}},
+            {"jitter": self.spread(), "overtaking": self.chance(0.5)},
+            {"rate_changes": [["1 us", self.link_rate()], ["100 ms", self.link_rate()]]},
+            {"rate_changes": sine, "rate": "1 Mbit/s"},
+            {"rate_changes": {"opportunities": trace}},
+            {"outages": [["1 ms", self.some_time()]]},
+            {"outages": {"kind": "periodic", "every": "100 ms", "lasts": "99 ms"}},
+            {"outages": {"kind": "random", "up": "100 ms", "down": "1 s"}},
+            {"delay_changes": [["5 ms", self.delay()], ["6 ms", "0 s"]]},
+            {"delay_changes": handover, "overtaking": self.chance(0.5)},
+            {"contention": {"access": self.spread(), "aggregate": self.whole(1, 64)}},
+        ]
+        walk = {"kind": "random-walk", "step": "1 Mbit/s", "every": "10 ms"}
+        walk |= {"least": "1 Mbit/s", "most": "9 Mbit/s"}
+        kinds.append({"rate_changes": walk, "rate": "5 Mbit/s"})
+        return self.random.choice(kinds)
+
+    def spread(self) -> Plain:
+        """A distribution of times."""
+        kinds: list[Plain] = [
+            {"kind": "uniform", "least": "0 s", "most": self.some_time()},
+            {"kind": "normal", "mean": self.delay(), "deviation": self.some_time()},
+            {"kind": "pareto", "shape": 1.5, "least": self.some_time()},
+            {"kind": "exponential", "mean": self.some_time()},
+            {"kind": "empirical", "times": [self.some_time(), "0 s"]},
+        ]
+        return self.random.choice(kinds)
+
+    def some_time(self) -> str:
+        """A time that is not none."""
+        return f"{log_uniform(self.random, 1e-6, 1e3):.6f} ms"
 
     def limit(self) -> str:
         """How much a queue holds."""
         multiple = f"{log_uniform(self.random, 1e-3, 10):.3f} BDP"
         packets = f"{self.whole(1, 500)} packets"
         few = ["1 packet", "2 packets", "1 BDP", "0.0001 BDP", "1 B", "100 B", "1000000 TB"]
+        few += ["1 ps", "10 us", "50 ms", "5000 h"]
         return self.random.choice([multiple, packets, packets, self.random.choice(few), "20 kB"])
 
     def queue(self) -> Any:
-        """A drop-tail queue, RED or CoDel."""
-        kind = self.random.choice(["size", "size", "droptail", "red", "codel"])
-        if kind == "size":
+        """A queue of any discipline that `sim` has."""
+        kind = self.random.choice(["size", "size", "size", *DISCIPLINES])
+        # PIE works 67 times a second as long as anything waits: in years of that, for hours.
+        if kind == "size" or ("pie" in kind and self.seconds > MOST_PIE_S):
             return self.limit()
         queue: Plain = {"kind": kind}
         if self.chance(0.8):
@@ -251,13 +337,31 @@ class Draw:
                 queue["weight"] = self.random.choice([1e-9, 0.002, 0.1, 1.0])
             if self.chance(0.5):
                 queue["gentle"] = self.chance(0.5)
-        if kind == "codel":
+        settings: dict[str, Callable[[], Any]] = {
+            "target": self.time,
+            "interval": self.time,
+            "update": lambda: self.random.choice(["1 ps", "15 ms", "100 ms", "5000 h"]),
+            "alpha": lambda: self.whole(0, 32),
+            "beta": lambda: self.whole(0, 32),
+            "bytemode": lambda: self.chance(0.5),
+            "ecn": lambda: self.chance(0.5),
+            "ecn_prob": lambda: self.whole(0, 100),
+            "flows": lambda: self.random.choice([1, 2, 128, 1024, 65_408]),
+            "depth": lambda: self.whole(1, 127),
+            "flow_limit": lambda: self.random.choice([1, 2, 100, 1 << 40]),
+            "quantum": lambda: self.random.choice([256, 1514, 3028, 1 << 20]),
+            "initial_quantum": lambda: self.random.choice([1, 15_140, 1 << 30]),
+        }
+        for name in DISCIPLINES[kind]:
             if self.chance(0.5):
-                queue["target"] = self.time()
-            if self.chance(0.5):
-                queue["interval"] = self.time()
-        if kind != "droptail":
-            queue["ecn"] = self.chance(0.5)
+                queue[name] = settings[name]()
+        if kind == "tbf":
+            burst = self.random.choice(["1 B", "1500 B", "100 kB", "4 GB"])
+            queue |= {
+                "rate": rate(self.rate * self.random.choice(FACTORS)),
+                "burst": burst,
+                "limit": self.limit(),
+            }
         return queue
 
     def probability(self) -> float | str:

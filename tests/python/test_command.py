@@ -149,25 +149,26 @@ def test_why_a_chart_cannot_be_written_is_said(
 
 
 def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> None:
-    (tmp_path / "pie.toml").write_text(bad('"20 packets"', '"fq-codel"'))
+    (tmp_path / "cake.toml").write_text(bad('"20 packets"', '"cake"'))
     refusal = (
-        "pie.toml: line 5: network.chain.queue: the queue discipline `fq-codel` is not available "
-        "on `sim`; there are droptail, red, codel; `linux` runs the experiment: "
+        "cake.toml: line 5: network.chain.queue: the queue discipline `cake` is not available "
+        "on `sim`; there are droptail, drophead, red, codel, fq-codel, pie, fq-pie, sfq, tbf, fq; "
+        "`linux` runs the experiment: "
         "tcplab run --on linux\n"
     )
-    done = tcplab("run", "pie.toml")
+    done = tcplab("run", "cake.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
-    checked = tcplab("check", "pie.toml")
+    checked = tcplab("check", "cake.toml")
     assert checked.returncode == 0
     assert checked.stdout.splitlines()[1:4] == ["runs on linux", "", refusal.strip()]
-    assert tcplab("check", "pie.toml", "--on", "sim").returncode == 2
-    assert tcplab("check", "pie.toml", "--on", "linux").returncode == 0
+    assert tcplab("check", "cake.toml", "--on", "sim").returncode == 2
+    assert tcplab("check", "cake.toml", "--on", "linux").returncode == 0
     # Here `--on` takes two backends.
-    assert tcplab("compare", "pie.toml").stderr == f"error: {refusal}"
+    assert tcplab("compare", "cake.toml").stderr == f"error: {refusal}"
     # What neither runs as a whole is not sent elsewhere.
-    (tmp_path / "both.toml").write_text(bad('"20 packets"', '"pie"').replace("cubic", "compound"))
+    (tmp_path / "both.toml").write_text(bad('"20 packets"', '"cake"').replace("cubic", "compound"))
     done = tcplab("run", "both.toml")
-    assert "`pie` is not available on `sim`" in done.stderr
+    assert "`cake` is not available on `sim`" in done.stderr
     assert "--on" not in done.stderr
     (tmp_path / "sim.toml").write_text(bad("cubic", "compound"))
     done = tcplab("run", "sim.toml", "--on", "linux")
@@ -217,6 +218,7 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
         "experiment.json",
         "files.sha256",
         "flows.parquet",
+        "intervals.parquet",
         "links.parquet",
         "packets.parquet",
         "runs.parquet",

@@ -97,8 +97,8 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
     for out in ("a", "b"):
         lab.run(small, out=tmp_path / out)
     files = [file.relative_to(tmp_path / "a") for file in tmp_path.glob("a/*/*")]
-    # The plan, the digest, the list of checksums and seven tables.
-    assert len(files) == 4 * 10
+    # The plan, the digest, the list of checksums and eight tables.
+    assert len(files) == 4 * 11
     for file in files:
         # The elapsed time differs, and with it a checksum.
         if file.name not in ("runs.parquet", "files.sha256"):

@@ -68,6 +68,7 @@ def flows(**columns: list[object]) -> pl.DataFrame:
         "bottleneck": "a>b", "bottleneck_share": 0.1, "completion_s": None,
         "outcome": "running", "sent_segments": 10,
         "retransmitted_segments": 0, "rtt_mean_ms": 1.0, "rtt_min_ms": 1.0,
+        "simulated_s": 10.0, "measured_from_s": 0.0, "measured_to_s": 10.0,
     }  # fmt: skip
     frame = pl.DataFrame({name: [value] * number for name, value in usual.items()} | columns)
     missing = [
@@ -95,6 +96,21 @@ def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -
     )
     row = summary(one_after_another, by="cc").row(0, named=True)
     assert row["goodput_all_mbit_s"] == pytest.approx(10.0)
+
+
+def test_groups_are_of_the_time_that_is_measured() -> None:
+    # From 2 to 6 s: 5 MB in all of it are 10 Mbit/s. The others ran before and after.
+    part = {"measured_from_s": [2.0] * 3, "measured_to_s": [6.0] * 3}
+    some = flows(
+        start_s=[0.0, 0.0, 7.0],
+        end_s=[10.0, 1.0, 10.0],
+        bytes=[5_000_000, 0, 0],
+        goodput_mbit_s=[10.0, None, None],
+        **part,  # type: ignore[arg-type]
+    )
+    row = summary(some, by="cc").row(0, named=True)
+    assert row["goodput_all_mbit_s"] == pytest.approx(10.0)
+    assert (row["goodput_mbit_s"], row["jain_index"]) == (10.0, 1.0)
 
 
 def test_jains_index_is_over_all_that_share_a_bottleneck() -> None:
@@ -169,6 +185,21 @@ def test_transfers_take_the_place_of_their_flow_in_groups() -> None:
     assert large["retransmitted_share"] == 0.5
     # The flow has half of its bottleneck at 1 Mbit/s, so that has 2 Mbit/s.
     assert large["bottleneck_share"] == pytest.approx(0.016 / 2)
+
+
+def test_transfers_of_a_group_began_while_it_was_measured() -> None:
+    page = flows(flow=["page"], transfers=[1], measured_from_s=[1.0], measured_to_s=[2.0])
+    parts = pl.DataFrame(
+        {
+            "run": "r", "flow": "page", "transfer": [1, 2, 3], "class": "s", "connection": [1] * 3,
+            "start_s": [0.0, 1.0, 2.0], "end_s": [1.5, 4.0, 3.0], "bytes": [1000] * 3,
+            "goodput_mbit_s": 1.0, "completion_s": [1.5, 3.0, 1.0], "outcome": "completed",
+            "sent_segments": [1] * 3, "retransmitted_segments": [0] * 3, "timeouts": [0] * 3,
+            "loss_episodes": [0] * 3, "rtt_min_ms": 1.0, "rtt_mean_ms": 1.0, "rtt_max_ms": 1.0,
+        }
+    )  # fmt: skip
+    row = summary(page, parts, by="class").row(0, named=True)
+    assert (row["flows"], row["completion_s"]) == (1, 3.0)
 
 
 def test_datagrams_that_are_lost_are_a_share_of_those_sent() -> None:

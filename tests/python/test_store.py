@@ -401,9 +401,11 @@ def test_tables_are_read_for_their_digest_once(
     shutil.copytree(tmp_path / "ours", tmp_path / "copied")
     read = []
 
-    def check(plan: _core.Plan, frames: dict[str, pl.DataFrame]) -> tuple[str, str | None]:
+    def check(
+        plan: _core.Plan, folder: Path, find: _restored.Find
+    ) -> tuple[str, str | None] | None:
         read.append(plan.id)
-        return _restored.check(plan, frames)
+        return _restored.check(plan, folder, find)
 
     monkeypatch.setattr("tcplab._store.check", check)
     assert not lab.run(small, out=tmp_path / "ours").computed

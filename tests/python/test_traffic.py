@@ -222,3 +222,53 @@ def test_the_examples_give_the_same_on_both_backends(example: str) -> None:
     assert_equal(one, other)
     delays = one.flows["delay_mean_ms"].to_list()
     assert other.flows["delay_mean_ms"].to_list() == pytest.approx(delays, abs=1e-6)
+
+
+def test_a_server_that_waits_for_a_question_is_told_of_room() -> None:
+    # tcp_poll: with 66 kB just written less than half as much is free. The next ACK fits the buffer
+    # to the window (tcp_new_space), so that the last answer fills it later.
+    sizes = ["30 kB", "66 kB", "66 kB", "600 kB"]
+    web = lab.WebTraffic(sizes=sizes, connections=1, persistent=True, order="sequential")
+    network = link(rate="20 Mbit/s", delay="22 ms", queue="20 packets")
+    on_both(duration="3 s", network=network, flows=[flow(cc="newreno", traffic=web)])
+
+
+def test_written_data_comes_in_larger_fragments_than_a_file() -> None:
+    # skb_page_frag_refill: the kernel copies to 32 kB at a time. Received segments are a fragment
+    # each, and 17 become one packet (tcp_try_coalesce): what is read first depends on that.
+    traffic = lab.BulkTraffic(size="300 kB", write="4096 B")
+    network = link(
+        rate="20 Mbit/s",
+        delay="62 ms",
+        queue="100 packets",
+        loss=lab.ListedLoss(packets=[20, 60, 100]),
+    )
+    on_both(duration="4 s", network=network, flows=[flow(cc="newreno", traffic=traffic)])
+
+
+@pytest.mark.parametrize(("broken", "whole"), [(1600, 400), (1700, 0)])
+def test_a_host_holds_so_many_fragments(broken: int, whole: int) -> None:
+    # ipfrag_high_thresh: 4 MiB. A datagram whose second fragment is lost holds 2,504 bytes of that
+    # for 30 s; with 1,676 of them no fragment is taken any more, and nothing behind them is whole.
+    lost = lab.ListedLoss(packets=[2 * number for number in range(1, broken + 1)])
+    network = link(rate="100 Mbit/s", loss=lost, queue="5000 packets")
+    traffic = lab.UdpTraffic(payload="2000 B", interval="400 us", packets=2000)
+    row = on_both(duration="2 s", network=network, flows=[flow(traffic=traffic)]).flows.row(
+        0, named=True
+    )
+    assert row["bytes"] == whole * 2000
+
+
+def test_connections_to_a_host_share_what_routers_said() -> None:
+    # update_or_create_fnhe, ip_queue_xmit: those that are open find it with the next packet, and
+    # send nothing again for it; servers find it with the SYN.
+    links = [
+        lab.Link(between=("a", "r"), rate="10 Mbit/s", delay="5 ms"),
+        lab.Link(between=("r", "s"), rate="10 Mbit/s", delay="5 ms", mtu=900),
+        lab.Link(between=("s", "b"), rate="10 Mbit/s", delay="5 ms"),
+    ]
+    # Two full segments, so that nothing arrives before both are repeated.
+    first = lab.WebTraffic(sizes=["2896 B"], connections=1)
+    second = lab.WebTraffic(sizes=["20 kB"], connections=1)
+    pages = [flow(traffic=first), flow(traffic=second, start="25 ms")]
+    on_both(duration="2 s", network=lab.Network(links=links), flows=pages)

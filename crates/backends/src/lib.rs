@@ -11,6 +11,7 @@ use tcplab_model::{Document, Mistakes, Plan, Problem, Watch};
 
 pub use tcplab_linux::Access;
 pub use tcplab_tables::Produced;
+use tcplab_tables::Tables;
 
 /// All backends: those that need least come first.
 pub const BACKENDS: &[&dyn Backend] = &[&sim::Sim, &linux::Linux];
@@ -35,11 +36,19 @@ pub trait Backend: Sync {
         Vec::new()
     }
 
-    /// Runs one of its plans. Programs of the plan, if it has any, may read what `access` says.
+    /// Runs one of its plans. Programs of the plan, if it has any, may read what `access` says. A backend
+    /// that is fast shows its tables to `show` when rows were added, which then are in a cache; rows that
+    /// were shown stay as they are.
     ///
     /// # Errors
     /// The run was stopped or failed, or what runs it is not what it was when the plan was made.
-    fn run(&self, plan: &Plan, access: &Access, watch: &Watch) -> Result<Produced, Error>;
+    fn run(
+        &self,
+        plan: &Plan,
+        access: &Access,
+        watch: &Watch,
+        show: &mut dyn FnMut(&Tables),
+    ) -> Result<Produced, Error>;
 }
 
 /// What is chosen for a backend beside the experiment.
@@ -66,7 +75,7 @@ pub enum PlanError {
 /// Why a backend did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It was told to stop.
+    /// Somebody told the run to stop.
     #[error("{0}")]
     Stopped(String),
     /// Something that it needs is not there, or is not what it was.

@@ -4,6 +4,7 @@ use crate::{Access, Backend, Error, Options, PlanError, Produced};
 use tcplab_linux::{Error as RunError, Kernels, kernel};
 use tcplab_model::memory::Held;
 use tcplab_model::{Backend as Planner, Document, Plan, Profile, Watch};
+use tcplab_tables::Tables;
 
 pub(crate) struct Linux;
 
@@ -35,7 +36,13 @@ impl Backend for Linux {
         tcplab_linux::files::names(plan)
     }
 
-    fn run(&self, plan: &Plan, access: &Access, watch: &Watch) -> Result<Produced, Error> {
+    fn run(
+        &self,
+        plan: &Plan,
+        access: &Access,
+        watch: &Watch,
+        _show: &mut dyn FnMut(&Tables),
+    ) -> Result<Produced, Error> {
         let kernels = Kernels::open(None).map_err(|error| Error::from(&error))?;
         let kernel = kernels.kernel_for(plan).filter(|_| kernels.version(plan) == plan.version);
         let kernel = kernel.ok_or_else(|| {

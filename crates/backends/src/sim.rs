@@ -3,6 +3,7 @@
 use crate::{Access, Backend, Error, Options, PlanError, Produced};
 use tcplab_model::memory::Held;
 use tcplab_model::{Document, Plan, Problem, Watch};
+use tcplab_tables::Tables;
 
 pub(crate) struct Sim;
 
@@ -25,13 +26,19 @@ impl Backend for Sim {
         tcplab_sim::least_memory(plan)
     }
 
-    fn run(&self, plan: &Plan, _access: &Access, watch: &Watch) -> Result<Produced, Error> {
+    fn run(
+        &self,
+        plan: &Plan,
+        _access: &Access,
+        watch: &Watch,
+        show: &mut dyn FnMut(&Tables),
+    ) -> Result<Produced, Error> {
         if tcplab_sim::version(plan) != plan.version {
             let reason = "a congestion control was registered anew since this run was planned; plan it \
                           again";
             return Err(Error::Failed(reason.into()));
         }
-        let ran = tcplab_sim::run(plan, watch);
+        let ran = tcplab_sim::run_shown(plan, watch, show);
         let tables = ran.map_err(|_| Error::Stopped("the run was stopped".into()))?;
         Ok(Produced { tables, files: Vec::new() })
     }

@@ -228,7 +228,7 @@ impl CongestionControl for Bic {
     }
 
     fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
-        if flow.phase == Phase::Open {
+        if flow.phase == Phase::Open && !ack.is_idle {
             let ratio = &mut self.search.delayed_ack;
             *ratio = (*ratio - (*ratio >> ACK_RATIO_SHIFT)).saturating_add(ack.acked);
         }

@@ -279,6 +279,9 @@ impl CongestionControl for HTcp {
     }
 
     fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        if ack.is_idle {
+            return;
+        }
         if flow.phase == Phase::Open {
             self.pkts_acked = ack.acked as u16;
         }

@@ -244,6 +244,9 @@ impl CongestionControl for Illinois {
     }
 
     fn on_arrival(&mut self, _flow: &FlowState, ack: &Ack) {
+        if ack.is_idle {
+            return;
+        }
         self.acked = ack.acked;
         if let Some(rtt) = ack.rtt {
             self.take(rtt);

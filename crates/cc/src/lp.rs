@@ -223,7 +223,7 @@ impl LowPriority {
 
 impl CongestionControl for LowPriority {
     fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
-        if let Some(timestamps) = ack.timestamps {
+        if let Some(timestamps) = ack.timestamps.filter(|_| !ack.is_idle) {
             self.look(flow, ack, timestamps);
         }
     }

@@ -286,6 +286,9 @@ pub struct Ack {
     pub one_way_delay: Option<Duration>,
     /// What the timestamps of the ACK say (RFC 7323).
     pub timestamps: Option<Timestamps>,
+    /// Nothing was outstanding when it came: Linux does not look at what it might acknowledge, and tells
+    /// nobody (`tcp_ack`, `pkts_acked`).
+    pub is_idle: bool,
     /// It has no block, no mark and no new window: Linux predicts such, and takes a shorter way.
     pub is_predicted: bool,
     /// Segments that were in flight before it.

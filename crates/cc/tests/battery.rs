@@ -294,6 +294,7 @@ fn ack() -> impl Strategy<Value = Ack> {
                 rtt,
                 one_way_delay,
                 timestamps,
+                is_idle: false,
                 is_predicted,
                 in_flight_before,
                 delivered_at_send,

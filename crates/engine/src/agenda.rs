@@ -1,120 +1,111 @@
-//! What happens next: a priority queue of times, in which ties go to the subject with the lower number.
+//! What happens next: which of many subjects is due first. Each is due at one time; ties go to the lower
+//! number.
 //!
 //! Ties by number, not by order of entry: the order of events at one instant then follows from the
 //! network alone, and the `linux` backend, which has other data structures, can follow the same rule
 //! (`crates/linux/kernel/net/lane.c`).
 //!
-//! A heap with four children a node: half as deep as a binary one, and the children share a cache
-//! line. An entry is one integer (time, subject), so one comparison orders two.
-//! What is done leaves its place open for what it causes, which nearly always comes at once: taking
-//! one entry out and putting another in is then one walk down the heap.
+//! A tournament: subjects stand in groups of four, the firsts of four groups in a group above them, and so on
+//! up to one group. A subject whose time has changed plays its way up again, against neighbours whose places
+//! are known beforehand, so the processor need not wait for one comparison to begin the next one. It stops
+//! where nothing changes. A group is a cache line.
 
+use std::hint::select_unpredictable;
 use tcplab_units::Time;
 
-/// Later than any entry.
-const NOTHING: u128 = u128::MAX;
+/// When a subject is due, in picoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Due {
+    at: u64,
+    subject: u32,
+}
 
-/// A priority queue of (time, subject).
-#[derive(Clone, Debug, Default)]
+/// Instead of `Time::NEVER`, so that one can be added.
+const NEVER: u64 = Time::NEVER.as_picos() - 1;
+const NOBODY: Due = Due { at: NEVER, subject: u32::MAX };
+
+impl Due {
+    /// The earlier one; of equals the other one if `yields` is 1, and this one if it is 0. Without a branch,
+    /// which would be mispredicted.
+    #[inline]
+    fn first(self, other: Self, yields: u64) -> Self {
+        let is_other = other.at < self.at + yields;
+        Self {
+            at: select_unpredictable(is_other, other.at, self.at),
+            subject: select_unpredictable(is_other, other.subject, self.subject),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Group([Due; 4]);
+
+/// When each of a number of subjects is due.
+#[derive(Clone, Debug)]
 pub struct Agenda {
-    /// The entries, and behind them `NOTHING` until the children of every entry are four.
-    heap: Vec<u128>,
-    length: usize,
-    /// The first entry is done with, and its place free.
-    is_open: bool,
+    /// The uppermost is at 0; those below the four places of n are at 4 n + 1 to 4 n + 4.
+    groups: Vec<Group>,
+    /// The first group of subjects.
+    lowest: usize,
+    subjects: u32,
+    first: Due,
+}
+
+impl Default for Agenda {
+    fn default() -> Self {
+        Self { groups: vec![Group([NOBODY; 4])], lowest: 0, subjects: 0, first: NOBODY }
+    }
 }
 
 impl Agenda {
-    /// The earliest entry.
-    #[inline]
-    pub fn peek(&mut self) -> Option<(Time, u32)> {
-        if self.is_open {
-            self.close();
-        }
-        let &first = self.heap.first().filter(|first| **first != NOTHING)?;
-        Some((Time::from_picos((first >> 64) as u64), first as u32))
-    }
-
-    /// When the earliest entry is due; `Time::NEVER` if there is none. Keeps an open place open.
-    #[inline]
-    pub fn next_due(&self) -> Time {
-        let candidates = if self.is_open { self.heap.get(1..5) } else { self.heap.get(..1) };
-        let least =
-            candidates.into_iter().flatten().fold(NOTHING, |least, &entry| least.min(entry));
-        Time::from_picos((least >> 64) as u64)
-    }
-
-    /// Removes the earliest entry, the one seen by `peek`.
-    #[inline]
-    pub fn remove_first(&mut self) {
-        if self.is_open {
-            self.close();
-        }
-        self.is_open = self.length > 0;
-    }
-
-    /// Enters `subject` at a time.
-    #[inline]
-    pub fn push(&mut self, at: Time, subject: u32) {
-        let entry = u128::from(at.as_picos()) << 64 | u128::from(subject);
-        if self.is_open {
-            self.is_open = false;
-            self.sift_down(entry);
-        } else {
-            if self.heap.len() <= self.length {
-                let full = if self.heap.is_empty() { 1 } else { self.heap.len() + 4 };
-                self.heap.resize(full, NOTHING);
+    /// A new subject, which is never due.
+    pub fn add(&mut self) -> u32 {
+        let subject = self.subjects;
+        if subject as usize == 4 * (self.groups.len() - self.lowest) {
+            let known = self.groups.split_off(self.lowest);
+            self.lowest = 4 * self.lowest + 1;
+            self.groups = vec![Group([NOBODY; 4]); 4 * self.lowest + 1];
+            for Due { at, subject } in known.into_iter().flat_map(|group| group.0) {
+                self.set(subject, Time::from_picos(at));
             }
-            self.heap[self.length] = entry;
-            self.sift_up(self.length);
-            self.length += 1;
         }
+        self.subjects += 1;
+        self.set(subject, Time::NEVER);
+        subject
     }
 
-    /// Fills the open place with the last entry.
+    /// The subject that is due first, and when; if none is, at a time beyond all others.
     #[inline]
-    fn close(&mut self) {
-        self.is_open = false;
-        self.length -= 1;
-        let last = std::mem::replace(&mut self.heap[self.length], NOTHING);
-        if self.length > 0 {
-            self.sift_down(last);
-        }
+    pub fn first(&self) -> (Time, u32) {
+        (Time::from_picos(self.first.at), self.first.subject)
     }
 
+    /// A subject is due at this time, and not when it was due before.
     #[inline]
-    fn sift_up(&mut self, mut at: usize) {
-        let entry = self.heap[at];
-        while at > 0 {
-            let parent = (at - 1) / 4;
-            if self.heap[parent] <= entry {
-                break;
-            }
-            self.heap[at] = self.heap[parent];
-            at = parent;
-        }
-        self.heap[at] = entry;
-    }
-
-    /// Puts `entry` in the place of the first.
-    #[inline]
-    fn sift_down(&mut self, entry: u128) {
-        let heap = &mut self.heap[..];
-        let mut at = 0;
+    pub fn set(&mut self, subject: u32, at: Time) {
+        let mut place = subject as usize;
+        let mut group = self.lowest + place / 4;
+        let mut first = Due { at: at.as_picos().min(NEVER), subject };
         loop {
-            let first = 4 * at + 1;
-            let Some(&[a, b, c, d]) = heap.get(first..first + 4) else { break };
-            // Two rounds of a tournament, without branches to mispredict.
-            let left = if b < a { (first + 1, b) } else { (first, a) };
-            let right = if d < c { (first + 3, d) } else { (first + 2, c) };
-            let (child, least) = if right.1 < left.1 { right } else { left };
-            if entry <= least {
-                break;
+            place %= 4;
+            let Group(known) = &mut self.groups[group];
+            if known[place] == first {
+                return;
             }
-            heap[at] = least;
-            at = child;
+            known[place] = first;
+            // The neighbour, and the first of the other two.
+            let neighbour = known[place ^ 1];
+            let others = place & 2 ^ 2;
+            let others = known[others].first(known[others + 1], 0);
+            first = first.first(neighbour, place as u64 & 1).first(others, place as u64 >> 1);
+            if group == 0 {
+                self.first = first;
+                return;
+            }
+            place = group - 1;
+            group = place / 4;
         }
-        heap[at] = entry;
     }
 }
 
@@ -123,49 +114,60 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// An agenda with subjects that are due at these picoseconds.
+    fn agenda(times: &[u64]) -> Agenda {
+        let mut agenda = Agenda::default();
+        for &time in times {
+            let subject = agenda.add();
+            agenda.set(subject, Time::from_picos(time));
+        }
+        agenda
+    }
+
     fn drain(agenda: &mut Agenda) -> Vec<(u64, u32)> {
         let mut seen = Vec::new();
-        while let Some((at, subject)) = agenda.peek() {
+        while let (at, subject) = agenda.first()
+            && at.as_picos() < NEVER
+        {
             seen.push((at.as_picos(), subject));
-            agenda.remove_first();
+            agenda.set(subject, Time::NEVER);
         }
         seen
     }
 
     #[test]
-    fn ties_go_to_the_lower_number() {
-        let mut agenda = Agenda::default();
-        for subject in [5, 3, 9] {
-            agenda.push(Time::from_picos(7), subject);
-        }
-        agenda.peek();
-        agenda.remove_first();
-        agenda.push(Time::from_picos(7), 4);
-        assert_eq!(drain(&mut agenda), [(7, 4), (7, 5), (7, 9)]);
+    fn nothing_is_never_due() {
+        assert_eq!(drain(&mut Agenda::default()), []);
+        assert_eq!(drain(&mut agenda(&[Time::NEVER.as_picos(); 3])), []);
     }
 
     #[test]
-    fn tells_when_the_next_is_due_whether_a_place_is_open_or_not() {
-        let mut agenda = Agenda::default();
-        assert_eq!(agenda.next_due(), Time::NEVER);
-        for at in [9, 4, 8, 6, 7, 5] {
-            agenda.push(Time::from_picos(at), 0);
-        }
-        for at in 4..=9 {
-            assert_eq!(agenda.next_due(), Time::from_picos(at));
-            agenda.peek();
-            assert_eq!(agenda.next_due(), Time::from_picos(at));
-            agenda.remove_first();
-        }
-        assert_eq!(agenda.next_due(), Time::NEVER);
+    fn ties_go_to_the_lower_number() {
+        let mut agenda = agenda(&[9, 7, 7, 7, 8]);
+        agenda.set(0, Time::from_picos(7));
+        assert_eq!(drain(&mut agenda), [(7, 0), (7, 1), (7, 2), (7, 3), (8, 4)]);
+    }
+
+    #[test]
+    fn a_subject_is_due_once_at_the_time_set_last() {
+        let mut agenda = agenda(&[1, 5, 3]);
+        agenda.set(0, Time::from_picos(4));
+        agenda.set(1, Time::from_picos(2));
+        assert_eq!(drain(&mut agenda), [(2, 1), (3, 2), (4, 0)]);
     }
 
     proptest! {
         #[test]
-        fn comes_out_sorted_by_time_then_number(times in prop::collection::vec(0u64..50, 0..200)) {
-            let mut agenda = Agenda::default();
-            for (subject, &time) in times.iter().enumerate() {
-                agenda.push(Time::from_picos(time), subject as u32);
+        fn comes_out_sorted_by_time_then_number(
+            times in prop::collection::vec(0u64..50, 0..200),
+            later in prop::collection::vec((0usize..200, 0u64..50), 0..200),
+        ) {
+            let (mut agenda, mut times) = (agenda(&times), times);
+            for (subject, time) in later {
+                if subject < times.len() {
+                    times[subject] = time;
+                    agenda.set(subject as u32, Time::from_picos(time));
+                }
             }
             let mut expected: Vec<(u64, u32)> =
                 times.iter().enumerate().map(|(subject, &time)| (time, subject as u32)).collect();

@@ -6,16 +6,17 @@
 //! | `queue` | what waits: one file for each queue discipline |
 //! | [`loss`] | which packets a lane loses |
 //! | `lane` | one direction of a link: queue, transmission, loss, propagation |
+//! | `lane::wire` | what few lanes do: changes, traces, contention, jitter, losses, reordering |
 //! | `route` | the lanes that packets take |
 //! | `observer` | who looks at packets on their way; where drops are told |
-//! | `network` | all lanes, routes and timers, and the one queue of events |
+//! | `network` | all lanes, routes and timers, and which of them is due next |
 //! | [`occupancy`] | how full a queue was |
 //! | [`agenda`] | what happens next; ties go to the lower number |
 //! | [`timers`] | timers that cost nothing when re-armed |
 //! | [`random`] | a generator of its own for every random element |
 //!
-//! What makes it fast: what is on a lane arrives in order, so only the head of each lane stands in
-//! the queue of events, and a hop costs one event. A drop-tail queue's drops and delays follow from the
+//! What makes it fast: what is on a lane arrives in order, so only the head of each lane stands on
+//! the agenda, and a hop costs one event. A drop-tail queue's drops and delays follow from the
 //! times at which its packets begin transmission, which are known on entry; no event is spent on them.
 //! (Of lanes with other queues, and of those where packets are looked at, only the first holds.)
 
@@ -31,6 +32,7 @@ pub mod random;
 mod route;
 pub mod timers;
 
+pub use lane::wire::{Carried, Contention, OPPORTUNITY_BYTES, Spread, Trace, WireConfig};
 pub use lane::{LaneConfig, LaneCounters, LaneState};
 pub use loss::Loss;
 pub use network::{Event, MOST, Network, Order};
@@ -38,8 +40,14 @@ pub use observer::{Observer, Point, Reason};
 pub use occupancy::Occupancy;
 pub use packet::Packet;
 pub use queue::codel::CoDelConfig;
+pub use queue::fq::FqConfig;
+pub use queue::fq_codel::FqCoDelConfig;
+pub use queue::fq_pie::FqPieConfig;
+pub use queue::pie::PieConfig;
 pub use queue::red::{Averaging, RedConfig};
+pub use queue::sfq::SfqConfig;
+pub use queue::tbf::TbfConfig;
 pub use queue::{Discipline, QueueLimit};
 pub use random::Random;
-pub use route::{EndpointId, LaneId, RouteId};
+pub use route::{EndpointId, Flow, LaneId, RouteId};
 pub use timers::{ConnectionTimer, TimerId};

@@ -3,6 +3,7 @@
 //! A packet that is lost here has been transmitted: it took its time on the wire.
 
 use crate::random::Random;
+use tcplab_units::{Duration, Time};
 
 /// A lane's way of losing packets.
 #[derive(Clone, Debug)]
@@ -16,6 +17,28 @@ pub enum Loss {
     Listed {
         /// Their numbers.
         packets: Vec<u64>,
+    },
+    /// A good and a bad state; before each packet the state may change (Gilbert 1960, Elliott 1963).
+    Gilbert {
+        /// Chance that the good state turns bad.
+        to_bad: f64,
+        /// Chance that the bad state turns good.
+        to_good: f64,
+        /// Chance of a loss in the good state and in the bad one.
+        loss: [f64; 2],
+    },
+    /// A good and a bad state that last for a time, whatever is sent. The first is good.
+    Timed {
+        /// How long the good state lasts, and the bad one.
+        lasts: [Duration; 2],
+        /// Whether both times are means of an exponential distribution.
+        is_exponential: bool,
+        /// The state changes at packets alone, once at each: its time is counted from there.
+        is_sampled: bool,
+        /// Chance that the state changes when its time is over.
+        change: f64,
+        /// Chance of a loss in the good state and in the bad one.
+        loss: [f64; 2],
     },
 }
 
@@ -32,18 +55,53 @@ pub(crate) enum LossState {
         left: Vec<u64>,
         seen: u64,
     },
+    Gilbert {
+        /// Chance that the good state changes, and that the bad one does.
+        change: [u128; 2],
+        loss: [u128; 2],
+        is_bad: bool,
+        random: Random,
+    },
+    Timed {
+        lasts: [Duration; 2],
+        is_exponential: bool,
+        is_sampled: bool,
+        change: u128,
+        loss: [u128; 2],
+        is_bad: bool,
+        until: Time,
+        random: Random,
+    },
+}
+
+/// What 64 random bits are below with this chance; one more bit, so that 1 is always.
+pub(crate) fn share_of_bits(chance: f64) -> u128 {
+    let two_to_64 = 18_446_744_073_709_551_616.0;
+    (chance.clamp(0.0, 1.0) * two_to_64) as u128
 }
 
 impl LossState {
     pub fn new(loss: Loss, random: Random) -> Self {
         match loss {
             Loss::Independent { probability } => {
-                let two_to_64 = 18_446_744_073_709_551_616.0;
-                Self::Independent {
-                    below: (probability.clamp(0.0, 1.0) * two_to_64) as u128,
-                    random,
-                }
+                Self::Independent { below: share_of_bits(probability), random }
             }
+            Loss::Gilbert { to_bad, to_good, loss } => Self::Gilbert {
+                change: [to_bad, to_good].map(share_of_bits),
+                loss: loss.map(share_of_bits),
+                is_bad: false,
+                random,
+            },
+            Loss::Timed { lasts, is_exponential, is_sampled, change, loss } => Self::Timed {
+                lasts,
+                is_exponential,
+                is_sampled,
+                change: share_of_bits(change),
+                loss: loss.map(share_of_bits),
+                is_bad: false,
+                until: Time::ZERO,
+                random,
+            },
             Loss::Listed { packets: mut left } => {
                 left.sort_unstable_by(|a, b| b.cmp(a));
                 left.dedup();
@@ -53,9 +111,10 @@ impl LossState {
     }
 
     /// Whether the packet that enters the wire now is lost.
-    pub fn takes(&mut self, has_payload: bool) -> bool {
+    pub fn takes(&mut self, has_payload: bool, now: Time) -> bool {
+        let happens = |random: &mut Random, below: u128| u128::from(random.bits()) < below;
         match self {
-            Self::Independent { below, random } => u128::from(random.bits()) < *below,
+            Self::Independent { below, random } => happens(random, *below),
             Self::Listed { left, seen } => {
                 *seen += u64::from(has_payload);
                 let lost = has_payload && left.last() == Some(seen);
@@ -63,6 +122,37 @@ impl LossState {
                     left.pop();
                 }
                 lost
+            }
+            Self::Gilbert { change, loss, is_bad, random } => {
+                *is_bad ^= happens(random, change[usize::from(*is_bad)]);
+                happens(random, loss[usize::from(*is_bad)])
+            }
+            Self::Timed {
+                lasts,
+                is_exponential,
+                is_sampled,
+                change,
+                loss,
+                is_bad,
+                until,
+                random,
+            } => {
+                while *until <= now {
+                    // The first state begins with the experiment, and is good.
+                    let is_first = *until == Time::ZERO;
+                    if !is_first {
+                        *is_bad ^= happens(random, *change);
+                    }
+                    let mean = lasts[usize::from(*is_bad)];
+                    let lasts = if *is_exponential { random.exponential(mean) } else { mean };
+                    let lasts = lasts.max(Duration::from_picos(1));
+                    if *is_sampled && !is_first {
+                        *until = now + lasts;
+                        break;
+                    }
+                    *until += lasts;
+                }
+                happens(random, loss[usize::from(*is_bad)])
             }
         }
     }
@@ -72,9 +162,95 @@ impl LossState {
 mod tests {
     use super::*;
 
+    /// The share of packets lost, and the mean length of a burst of them.
+    fn bursts(model: Loss, packets: u64) -> (f64, f64, f64) {
+        let mut state = LossState::new(model, Random::new(7, "bursts"));
+        let (mut gone, mut runs, mut was_lost) = (0.0, 0.0, false);
+        for _ in 0..packets {
+            let is_lost = state.takes(true, Time::ZERO);
+            gone += f64::from(u8::from(is_lost));
+            runs += f64::from(u8::from(is_lost && !was_lost));
+            was_lost = is_lost;
+        }
+        (gone / packets as f64, gone / runs, runs)
+    }
+
+    #[test]
+    fn gilbert_loses_its_share_in_bursts_of_its_length() {
+        let (to_bad, to_good, packets) = (0.01, 0.2, 1_000_000);
+        let (share, length, number) =
+            bursts(Loss::Gilbert { to_bad, to_good, loss: [0.0, 1.0] }, packets);
+        // The bad state has a share of p/(p+r), whose variance over n packets is that of independent
+        // ones times (1 + c)/(1 - c), where c = 1 - p - r is the correlation of neighbours.
+        let expected = to_bad / (to_bad + to_good);
+        let correlation: f64 = 1.0 - to_bad - to_good;
+        let inflation = (1.0 + correlation) / (1.0 - correlation);
+        let deviation = (expected * (1.0 - expected) * inflation / packets as f64).sqrt();
+        assert!((share - expected).abs() < 4.0 * deviation, "{share} {expected} {deviation}");
+        // Bursts are geometric: their mean is 1/r, their standard deviation sqrt(1 - r)/r.
+        let deviation = (1.0 - to_good).sqrt() / to_good / number.sqrt();
+        assert!((length - 1.0 / to_good).abs() < 4.0 * deviation, "{length} {deviation}");
+    }
+
+    #[test]
+    fn both_states_of_gilbert_and_elliott_lose() {
+        let loss = Loss::Gilbert { to_bad: 0.1, to_good: 0.3, loss: [0.01, 0.5] };
+        let (share, ..) = bursts(loss, 1_000_000);
+        // 0.75 x 0.01 + 0.25 x 0.5; the deviation is at most that of the state's share times 0.49,
+        // and that of independent losses: sqrt((0.1875 x 4 x 0.24 + 0.117)/1e6) = 0.00055.
+        assert!((share - 0.1325).abs() < 4.0 * 0.00055, "{share}");
+    }
+
+    fn timed(is_exponential: bool, is_sampled: bool, [good, bad]: [u64; 2]) -> LossState {
+        let lasts = [good, bad].map(Duration::from_micros);
+        let loss = Loss::Timed { lasts, is_exponential, is_sampled, change: 1.0, loss: [0.0, 1.0] };
+        LossState::new(loss, Random::new(7, "timed"))
+    }
+
+    /// Which of the packets are lost that come once a millisecond, beginning at 0.
+    fn each_millisecond(state: &mut LossState, packets: u64) -> Vec<u64> {
+        let at = |millis| Time::ZERO + Duration::from_millis(millis);
+        (0..packets).filter(|millis| state.takes(true, at(*millis))).collect()
+    }
+
+    #[test]
+    fn fixed_times_lose_what_comes_within_them() {
+        // Good until 5 ms, bad until 8 ms, good until 13 ms, bad until 16 ms.
+        let lost = each_millisecond(&mut timed(false, false, [5_000, 3_000]), 16);
+        assert_eq!(lost, [5, 6, 7, 13, 14, 15]);
+        // Bad from 4.5 ms on for 0.2 ms, and from 9.2 ms on: nothing comes meanwhile.
+        assert!(each_millisecond(&mut timed(false, false, [4_500, 200]), 12).is_empty());
+    }
+
+    #[test]
+    fn sampled_states_hit_a_packet_each() {
+        // The packet at 5 ms finds the good state over, and is lost; the one at 6 ms finds the bad state
+        // over, and so on: 5 ms of good from 6 ms on end with the packet at 11 ms.
+        let lost = each_millisecond(&mut timed(false, true, [4_500, 200]), 20);
+        assert_eq!(lost, [5, 11, 17]);
+    }
+
+    #[test]
+    fn exponential_times_lose_their_share_in_periods_of_their_length() {
+        let (good, bad, packets) = (900_000.0, 100_000.0, 20_000_000_u64);
+        let mut state = timed(true, false, [900_000, 100_000]);
+        let lost = each_millisecond(&mut state, packets);
+        let periods = 1 + lost.windows(2).filter(|pair| pair[1] > pair[0] + 1).count();
+        // 20,000 s hold 20,000 cycles of a second in the mean. The share of the bad state is asymptotically
+        // normal with a variance of 2 (ab)^2 / (a+b)^3 / T (alternating renewal process).
+        let share = lost.len() as f64 / packets as f64;
+        let (a, b, span): (f64, f64, f64) = (good / 1e6, bad / 1e6, packets as f64 / 1e3);
+        let deviation = (2.0 * (a * b) * (a * b) / ((a + b) * (a + b) * (a + b)) / span).sqrt();
+        assert!((share - b / (a + b)).abs() < 4.0 * deviation, "{share} {deviation}");
+        // A period of exponential length hits a whole number of milliseconds: geometric, with a mean of
+        // 1/(1 - e^(-1/100)) = 100.5; its standard deviation is about as large.
+        let mean = lost.len() as f64 / periods as f64;
+        assert!((mean - 100.5).abs() < 4.0 * 100.0 / (periods as f64).sqrt(), "{mean}");
+    }
+
     fn lost(loss: Loss, packets: u64) -> Vec<u64> {
         let mut state = LossState::new(loss, Random::new(1, "test"));
-        (1..=packets).filter(|_| state.takes(true)).collect()
+        (1..=packets).filter(|_| state.takes(true, Time::ZERO)).collect()
     }
 
     #[test]
@@ -94,8 +270,9 @@ mod tests {
     fn listed_packets_are_counted_among_those_with_payload() {
         let mut state =
             LossState::new(Loss::Listed { packets: vec![3, 1, 3] }, Random::new(1, "test"));
-        let fates: Vec<bool> =
-            [true, false, true, true, false, true].map(|payload| state.takes(payload)).to_vec();
+        let fates: Vec<bool> = [true, false, true, true, false, true]
+            .map(|payload| state.takes(payload, Time::ZERO))
+            .to_vec();
         assert_eq!(fates, [true, false, false, true, false, false]);
     }
 }

@@ -5,7 +5,7 @@ use crate::lane::managed::Teller;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::Packet;
-use crate::route::{EndpointId, LaneId, RouteId, Routes};
+use crate::route::{EndpointId, Flow, LaneId, RouteId, Routes};
 use crate::timers::{ConnectionTimer, TimerId, Timers};
 use tcplab_units::{Duration, Time};
 
@@ -25,25 +25,32 @@ pub enum Event<P> {
     Timer(TimerId),
 }
 
-/// Subjects of the agenda with this bit are lanes, the others timers.
-const LANES: u32 = 1 << 31;
-
-/// Timers from this subject on belong to no connection.
-const OTHERS: u32 = 1 << 30;
-
 /// When a timer runs out among all that happens in the same nanosecond, as the kernel orders it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
+    /// Before anything else: as the last thing of the nanosecond before.
+    First,
     /// Before packets arrive: the kernel's own timers, whose softirqs are raised before those that
     /// receive.
-    BeforePackets = 0,
+    BeforePackets,
     /// When the kernel has nothing left to do: timers of applications.
-    Last = 1,
+    Last,
+}
+
+impl Order {
+    /// Where it stands in the agenda, for this whole nanosecond.
+    fn at(self, time: Time) -> Time {
+        match self {
+            Self::First => Time::from_picos(time.as_picos().saturating_sub(1)),
+            Self::BeforePackets => time,
+            Self::Last => time + Duration::from_picos(1),
+        }
+    }
 }
 
 /// How many lanes, timers of connections, and other timers a network may have: fewer than this of
 /// each.
-pub const MOST: usize = OTHERS as usize;
+pub const MOST: usize = 1 << 30;
 
 /// A network of lanes with packets on them, and who looks at these.
 #[derive(Debug)]
@@ -53,8 +60,9 @@ pub struct Network<P, O = ()> {
     /// Those with a queue behind the seam.
     managed: Vec<LaneId>,
     routes: Routes,
-    connections: Timers<0>,
-    timers: Timers<OTHERS>,
+    connections: Timers,
+    timers: Timers,
+    /// When each lane is due: its first packet arrives, or a queue behind the seam is to be looked at.
     agenda: Agenda,
     observer: O,
 }
@@ -71,6 +79,10 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     pub fn observed(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64, observer: O) -> Self {
         let lanes: Vec<_> = lanes.into_iter().map(|config| Lane::new(config, seed)).collect();
         assert!(lanes.len() < MOST, "a network has fewer than {MOST} lanes");
+        let mut agenda = Agenda::default();
+        for _ in &lanes {
+            agenda.add();
+        }
         let managed = (0_u32..).zip(&lanes).filter(|(_, lane)| lane.is_managed());
         Self {
             now: Time::ZERO,
@@ -79,7 +91,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             routes: Routes::default(),
             connections: Timers::default(),
             timers: Timers::default(),
-            agenda: Agenda::default(),
+            agenda,
             observer,
         }
     }
@@ -87,6 +99,11 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// A route over `lanes`, in order, to `end`.
     pub fn add_route(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
         self.routes.add(lanes, end)
+    }
+
+    /// Tells whose packets take a route. Disciplines with many queues hash that.
+    pub fn set_flow(&mut self, route: RouteId, flow: Flow) {
+        self.routes.set_flow(route, flow);
     }
 
     /// From now on a route ends there, also for the packets that are under way on it.
@@ -112,14 +129,14 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// one between two nanoseconds the later of these. It runs out before packets arrive.
     #[inline]
     pub fn set_connection_timer(&mut self, timer: ConnectionTimer, at: Time) {
-        self.connections.set(timer.0, at.max(self.now).in_nanos(), &mut self.agenda);
+        self.connections.set(timer.0, at.max(self.now).in_nanos());
     }
 
     /// Arms a timer that belongs to no connection; times as for `set_connection_timer`.
     #[inline]
     pub fn set_timer(&mut self, timer: TimerId, at: Time, order: Order) {
-        let at = at.max(self.now).in_nanos() + Duration::from_picos(order as u64);
-        self.timers.set(timer.0, at, &mut self.agenda);
+        let at = order.at(at.max(self.now).in_nanos());
+        self.timers.set(timer.0, at);
     }
 
     /// Puts a packet on the first lane of its route.
@@ -134,7 +151,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     #[inline]
     pub fn next(&mut self, until: Time) -> Option<Event<P>> {
         // Events come at whole nanoseconds, and timers some picoseconds behind these.
-        let event = self.next_by(until.floor_nanos() + Duration::from_picos(Order::Last as u64));
+        let event = self.next_by(Order::Last.at(until.floor_nanos()));
         if event.is_none() {
             self.now = until;
         }
@@ -150,55 +167,65 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// Whether something may happen yet in this nanosecond, timers of applications excepted.
     #[inline]
     pub fn may_have_more_now(&self) -> bool {
-        self.agenda.next_due() <= self.now
+        let timer = self.connections.next_due().min(self.timers.next_due());
+        timer.min(self.agenda.first().0) <= self.now
     }
 
     #[expect(clippy::inline_always, reason = "every event passes here")]
     #[inline(always)]
     fn next_by(&mut self, last: Time) -> Option<Event<P>> {
-        while let Some((at, subject)) = self.agenda.peek().filter(|(at, _)| *at <= last) {
-            if subject & LANES == 0 {
-                // Less what puts it behind packets of the same instant.
-                self.now = at.floor_nanos();
-                if subject < OTHERS {
-                    if self.connections.turn(subject, at, &mut self.agenda) {
-                        return Some(Event::Connection(ConnectionTimer(subject)));
-                    }
-                } else if self.timers.turn(subject - OTHERS, at, &mut self.agenda) {
-                    return Some(Event::Timer(TimerId(subject - OTHERS)));
+        loop {
+            let (due, lane) = self.agenda.first();
+            let timer = self.connections.next_due().min(self.timers.next_due());
+            // Timers run out before packets arrive, and those of connections before others.
+            if timer <= due {
+                if timer > last {
+                    return None;
+                }
+                if let Some(event) = self.turn(timer) {
+                    return Some(event);
                 }
                 continue;
             }
-            self.now = at;
-            let lane = subject & !LANES;
+            if due > last {
+                return None;
+            }
+            self.now = due;
             let Some((arrived, behind)) = self.lanes[lane as usize].take() else {
-                self.agenda.remove_first();
                 if let Some(event) = self.look_at_managed(lane) {
                     return Some(event);
                 }
                 continue;
             };
-            self.agenda.remove_first();
-            if let Some(at) = behind {
-                self.agenda.push(at, subject);
-            }
+            self.agenda.set(lane, behind.unwrap_or(Time::NEVER));
             if let Some(event) = self.arrive(arrived) {
                 return Some(event);
             }
         }
-        None
+    }
+
+    /// The turn of a timer has come.
+    #[inline(never)]
+    fn turn(&mut self, at: Time) -> Option<Event<P>> {
+        // Less what puts it behind packets of the same instant; what comes before all of them is seen at
+        // the end of the nanosecond before.
+        self.now = at.floor_nanos();
+        if self.connections.next_due() == at {
+            return self
+                .connections
+                .turn(at)
+                .map(|timer| Event::Connection(ConnectionTimer(timer)));
+        }
+        self.timers.turn(at).map(|timer| Event::Timer(TimerId(timer)))
     }
 
     /// Another timer of a connection that runs out in this instant, before any other timer and before
     /// any packet arrives.
     #[inline]
     pub fn also_due(&mut self) -> Option<ConnectionTimer> {
-        while let Some((at, subject)) = self.agenda.peek() {
-            if at != self.now || subject >= OTHERS {
-                return None;
-            }
-            if self.connections.turn(subject, at, &mut self.agenda) {
-                return Some(ConnectionTimer(subject));
+        while self.connections.next_due() == self.now {
+            if let Some(timer) = self.connections.turn(self.now) {
+                return Some(ConnectionTimer(timer));
             }
         }
         None
@@ -214,10 +241,10 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             |arrives| Transit { arrives, place, packet },
         );
         match fate {
-            Fate::Heads(arrives) => self.agenda.push(arrives, lane | LANES),
+            Fate::Heads(arrives) => self.agenda.set(lane, arrives),
             Fate::Follows => {}
             Fate::Dropped => self.drop(now, place, Reason::Full, packet),
-            Fate::Lost(begins) => self.drop(begins, place, Reason::Lost, packet),
+            Fate::Lost(begins, reason) => self.drop(begins, place, reason, packet),
             Fate::Open => self.enter_managed(lane, place, packet),
         }
     }
@@ -236,24 +263,21 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     #[cold]
     fn enter_managed(&mut self, lane: u32, place: u32, packet: P) {
         let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
-        self.lanes[lane as usize].enter(self.now, place, packet, &mut teller);
-        self.follow_managed(lane);
+        let lane_state = &mut self.lanes[lane as usize];
+        lane_state.enter(self.now, place, packet, &mut teller);
+        if let Some(at) = lane_state.next_look() {
+            self.agenda.set(lane, at);
+        }
     }
 
     /// A lane whose queue is managed is due; a packet may have arrived.
     #[cold]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
         let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
-        let arrived = self.lanes[lane as usize].look(self.now, &mut teller);
-        self.follow_managed(lane);
+        let lane_state = &mut self.lanes[lane as usize];
+        let arrived = lane_state.look(self.now, &mut teller);
+        self.agenda.set(lane, lane_state.next_look().unwrap_or(Time::NEVER));
         self.arrive(arrived?)
-    }
-
-    /// Something has changed on such a lane.
-    fn follow_managed(&mut self, lane: u32) {
-        if let Some(at) = self.lanes[lane as usize].next_look() {
-            self.agenda.push(at, lane | LANES);
-        }
     }
 
     #[cold]

@@ -24,6 +24,8 @@ pub enum Reason {
     Discipline,
     /// The wire lost it.
     Lost,
+    /// The wire damaged it, and its checksum says so.
+    Corrupted,
 }
 
 /// Where and when something happens to a packet. What of it is not asked for is not looked up.

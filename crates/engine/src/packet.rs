@@ -1,5 +1,6 @@
 //! The seam to packets: size, payload, flow key and marks.
 
+use crate::route::Flow;
 use std::fmt::Debug;
 
 /// What the engine must know of a packet. Packets are small values, copied from lane to lane.
@@ -10,11 +11,9 @@ pub trait Packet: Copy + Debug + 'static {
     ///
     /// [`Loss::Listed`]: crate::Loss::Listed
     fn has_payload(&self) -> bool;
-    /// The key by which a discipline with many queues hashes: equal for the packets of one direction of
-    /// a connection. `end` is the number of the endpoint where the packet's route ends, which is a key
-    /// already where each connection has routes of its own.
-    fn flow(&self, end: u32) -> u64 {
-        end.into()
+    /// The flow to which a router takes it to belong, on a route of `flow`.
+    fn flow(&self, flow: Flow) -> Flow {
+        flow
     }
     /// Whether it carries a mark of congestion.
     fn is_marked(&self) -> bool {

@@ -1,5 +1,7 @@
 //! The lanes that packets take, one after the other, and where they end.
 
+use std::collections::BTreeMap;
+
 /// A lane, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneId(pub u32);
@@ -12,6 +14,17 @@ pub struct EndpointId(pub u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RouteId(pub(crate) u32);
 
+/// Whose packets take a route: what disciplines with many queues tell flows apart by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flow {
+    /// Equal for the packets of one direction of a connection, and for no others. It is hashed.
+    pub key: u64,
+    /// The number of the host that the packets come from.
+    pub from: u32,
+    /// The number of the host that they go to.
+    pub to: u32,
+}
+
 /// One step of a route: the number of a lane, or with the top bit set that of an endpoint.
 #[derive(Clone, Copy, Debug)]
 struct Hop(u32);
@@ -22,6 +35,8 @@ const TOP: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     hops: Vec<Hop>,
+    /// Whose packets take a route, by the place of its end, where that was said.
+    flows: BTreeMap<u32, Flow>,
 }
 
 impl Routes {
@@ -35,6 +50,19 @@ impl Routes {
     pub fn redirect(&mut self, route: RouteId, end: EndpointId) {
         let last = self.last(route.0);
         self.hops[last] = Hop(end.0 | TOP);
+    }
+
+    /// From now on packets on this route are of that flow.
+    pub fn set_flow(&mut self, route: RouteId, flow: Flow) {
+        self.flows.insert(self.last(route.0) as u32, flow);
+    }
+
+    /// Whose packets take the route that goes through a place. The number of a route's end is a key where
+    /// each connection has routes of its own.
+    pub fn flow(&self, place: u32) -> Flow {
+        let last = self.last(place);
+        let end = || Flow { key: u64::from(self.hops[last].0 & !TOP), ..Flow::default() };
+        self.flows.get(&(last as u32)).copied().unwrap_or_else(end)
     }
 
     /// The lane at a place where a packet is, or comes to.

@@ -1,14 +1,14 @@
 //! Timers that cost nothing when re-armed.
 //!
 //! A TCP sender moves its retransmission timer on every ACK and hardly ever lets it run out. Moving
-//! a timer later only notes the new deadline; the entry on the agenda stays where it was and, when
-//! its turn comes, is put off to the deadline then in force.
+//! a timer later only notes the new deadline; on the agenda its turn stays when it was and, when that
+//! comes, is put off to the deadline then in force.
 
 use crate::agenda::Agenda;
 use tcplab_units::Time;
 
-/// A timer of a connection. Its subject on the agenda is its index, so that at the same picosecond
-/// it runs out before all other timers and before packets arrive, whenever it was added.
+/// A timer of a connection. At the same picosecond it runs out before all other timers and before packets
+/// arrive, whenever it was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ConnectionTimer(pub(crate) u32);
 
@@ -36,52 +36,53 @@ impl TimerId {
 struct Timer {
     /// When it is to fire.
     deadline: Time,
-    /// The earliest entry it has on the agenda; later ones are left over and mean nothing.
+    /// When its turn comes on the agenda, which is no later.
     entered: Time,
 }
 
-/// The deadlines of a set of timers. Their entries stand on an [`Agenda`] shared with others, where
-/// `FIRST` is the subject of the first timer.
+/// The deadlines of a set of timers, and when their turns come.
 #[derive(Clone, Debug, Default)]
-pub struct Timers<const FIRST: u32> {
+pub struct Timers {
     timers: Vec<Timer>,
+    agenda: Agenda,
 }
 
-impl<const FIRST: u32> Timers<FIRST> {
+impl Timers {
     /// The index of a new timer, not armed.
     pub fn add(&mut self) -> u32 {
         self.timers.push(Timer { deadline: Time::NEVER, entered: Time::NEVER });
-        self.timers.len() as u32 - 1
+        self.agenda.add()
     }
 
     /// Arms a timer, or with `Time::NEVER` stops it.
     #[inline]
-    pub fn set(&mut self, index: u32, deadline: Time, agenda: &mut Agenda) {
+    pub fn set(&mut self, index: u32, deadline: Time) {
         let timer = &mut self.timers[index as usize];
         timer.deadline = deadline;
         if deadline < timer.entered {
             timer.entered = deadline;
-            agenda.push(deadline, FIRST + index);
+            self.agenda.set(index, deadline);
         }
     }
 
-    /// The agenda's first entry is this timer's: takes it off, and says whether the timer fires.
+    /// When the next turn comes.
+    #[inline]
+    pub fn next_due(&self) -> Time {
+        self.agenda.first().0
+    }
+
+    /// The next turn has come: the timer, if it fires.
     #[inline(never)]
-    pub fn turn(&mut self, index: u32, now: Time, agenda: &mut Agenda) -> bool {
+    pub fn turn(&mut self, now: Time) -> Option<u32> {
+        let (_, index) = self.agenda.first();
         let timer = &mut self.timers[index as usize];
-        agenda.remove_first();
-        if timer.entered != now {
-            return false;
-        }
-        if timer.deadline <= now {
-            *timer = Timer { deadline: Time::NEVER, entered: Time::NEVER };
-            return true;
+        let fires = timer.deadline <= now;
+        if fires {
+            timer.deadline = Time::NEVER;
         }
         timer.entered = timer.deadline;
-        if timer.deadline != Time::NEVER {
-            agenda.push(timer.deadline, FIRST + index);
-        }
-        false
+        self.agenda.set(index, timer.deadline);
+        fires.then_some(index)
     }
 }
 
@@ -91,21 +92,21 @@ mod tests {
 
     /// Sets one timer as told, in picoseconds, and lists when it fires.
     fn fires(sets: &[(u64, u64)]) -> Vec<u64> {
-        let (mut timers, mut agenda) = (Timers::<7>::default(), Agenda::default());
+        let mut timers = Timers::default();
         let index = timers.add();
         let mut fired = Vec::new();
-        let mut run = |timers: &mut Timers<7>, agenda: &mut Agenda, until: u64| {
-            while let Some((at, _)) = agenda.peek().filter(|(at, _)| at.as_picos() <= until) {
-                if timers.turn(index, at, agenda) {
-                    fired.push(at.as_picos());
-                }
+        let mut run = |timers: &mut Timers, until: u64| {
+            while let at = timers.next_due()
+                && at.as_picos() <= until
+            {
+                fired.extend(timers.turn(at).map(|_| at.as_picos()));
             }
         };
         for &(now, deadline) in sets {
-            run(&mut timers, &mut agenda, now);
-            timers.set(index, Time::from_picos(deadline), &mut agenda);
+            run(&mut timers, now);
+            timers.set(index, Time::from_picos(deadline));
         }
-        run(&mut timers, &mut agenda, 1_000_000);
+        run(&mut timers, 1_000_000);
         fired
     }
 
@@ -125,13 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn re_arming_later_leaves_one_entry() {
-        let (mut timers, mut agenda) = (Timers::<7>::default(), Agenda::default());
+    fn re_arming_later_leaves_its_turn() {
+        let mut timers = Timers::default();
         let index = timers.add();
         for deadline in 100..1_000 {
-            timers.set(index, Time::from_picos(deadline), &mut agenda);
+            timers.set(index, Time::from_picos(deadline));
+            assert_eq!(timers.next_due(), Time::from_picos(100));
         }
-        agenda.remove_first();
-        assert!(agenda.peek().is_none());
     }
 }

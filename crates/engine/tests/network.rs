@@ -3,7 +3,7 @@
 
 use tcplab_engine::{
     CoDelConfig, Discipline, EndpointId, Event, LaneConfig, LaneId, Loss, Network, Observer, Order,
-    Packet, Point, QueueLimit, Reason, RedConfig, RouteId,
+    Packet, Point, QueueLimit, Reason, RedConfig, RouteId, Spread, WireConfig,
 };
 use tcplab_units::{Duration, Time};
 
@@ -27,10 +27,9 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         name: name.into(),
         rate: rate.parse().unwrap(),
         delay: delay.parse().unwrap(),
-        jitter: Duration::ZERO,
         queue,
         discipline: None,
-        loss: None,
+        wire: WireConfig::default(),
         observed: false,
     }
 }
@@ -126,7 +125,7 @@ fn the_queue_empties_as_time_passes() {
 #[test]
 fn a_listed_packet_takes_its_time_and_does_not_arrive() {
     let mut config = lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(10));
-    config.loss = Some(Loss::Listed { packets: vec![2] });
+    config.wire.loss = Some(Loss::Listed { packets: vec![2] });
     let (mut network, route) = world(vec![config]);
     for number in 1..=3 {
         network.send(route, Parcel { number, bytes: 1500 });
@@ -137,7 +136,7 @@ fn a_listed_packet_takes_its_time_and_does_not_arrive() {
 #[test]
 fn jitter_delays_and_keeps_the_order() {
     let mut config = lane("a>b", "1 Gbit/s", "1 ms", QueueLimit::Packets(1000));
-    config.jitter = Duration::from_millis(5);
+    config.wire.jitter = Some(Spread::up_to(Duration::from_millis(5)));
     let (mut network, route) = world(vec![config]);
     for number in 0..500 {
         network.send(route, Parcel { number, bytes: 1500 });
@@ -242,8 +241,8 @@ fn bursts(
     observed: bool,
 ) -> (Vec<(u64, u32)>, u64) {
     let mut config = lane("a>b", "12 Mbit/s", "3 ms", QueueLimit::Packets(8));
-    (config.discipline, config.loss, config.observed) = (discipline, loss, observed);
-    config.jitter = Duration::from_millis(2);
+    (config.discipline, config.wire.loss, config.observed) = (discipline, loss, observed);
+    config.wire.jitter = Some(Spread::up_to(Duration::from_millis(2)));
     let other = lane("b>c", "1 Gbit/s", "0 ms", QueueLimit::Packets(9));
     let mut network = Network::<Parcel, _>::observed([config, other], 1, Reasons::default());
     let route = network.add_route(&[LaneId(0), LaneId(1)], EndpointId(7));

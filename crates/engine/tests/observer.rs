@@ -3,7 +3,7 @@
 
 use tcplab_engine::{
     CoDelConfig, Discipline, EndpointId, LaneConfig, LaneId, Loss, Network, Observer, Packet,
-    Point, QueueLimit, Reason, RedConfig,
+    Point, QueueLimit, Reason, RedConfig, WireConfig,
 };
 use tcplab_units::{Duration, Time};
 
@@ -65,10 +65,9 @@ fn lane(name: &str, discipline: Option<Discipline>, loss: Option<Loss>) -> LaneC
         name: name.into(),
         rate: "12 Mbit/s".parse().unwrap(),
         delay: Duration::from_millis(10),
-        jitter: Duration::ZERO,
         queue: QueueLimit::Packets(2),
         discipline,
-        loss,
+        wire: WireConfig { loss, ..WireConfig::default() },
         observed: true,
     }
 }

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use tcplab_engine::{
     Discipline, EndpointId, Event, LaneConfig, LaneId, LaneState, Loss, Network, Packet,
-    QueueLimit, RedConfig, RouteId,
+    QueueLimit, RedConfig, RouteId, WireConfig,
 };
 use tcplab_units::{Duration, Time};
 
@@ -37,10 +37,9 @@ fn observed(
         name: "a>b".into(),
         rate: "12 Mbit/s".parse().unwrap(),
         delay: Duration::from_millis(10),
-        jitter: Duration::ZERO,
         queue: QueueLimit::Bytes(15_000),
         discipline,
-        loss,
+        wire: WireConfig { loss, ..WireConfig::default() },
         observed,
     };
     let mut network = Network::new([lane], 1);

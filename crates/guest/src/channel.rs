@@ -7,6 +7,7 @@ use std::io::Write;
 use std::sync::OnceLock;
 use tcplab_guest::Report;
 use tcplab_guest::job::{CHANNEL, Flow, Record};
+use tcplab_units::{Duration, Time};
 
 static OPENED: OnceLock<File> = OnceLock::new();
 
@@ -34,8 +35,12 @@ pub(crate) fn begin_session(port: u16, report: &Report) {
 
 /// What congestion controls draw from, on both sides of a flow.
 pub(crate) fn set_draws(flow: &Flow) {
-    let Flow { client, server, .. } = flow;
-    write(&format!("draws {} {} {}", client.port, client.seed, server.seed));
+    let Flow { client, server, traffic, .. } = flow;
+    let last = usize::from(client.port) + traffic.connections().max(1) - 1;
+    let last = last.min(u16::MAX.into());
+    let (port, seeds, hosts) =
+        (client.port, (client.seed, server.seed), (client.host, server.host));
+    write(&format!("draws {port} {last} {} {} {} {}", seeds.0, seeds.1, hosts.0, hosts.1));
 }
 
 /// From `start` on, which is a time of the clock, the kernel records.
@@ -46,7 +51,11 @@ pub(crate) fn begin(start: u64, duration: u64, record: &Record) {
         Some(interval) => interval.to_string(),
     };
     let links = record.links.map_or("off".into(), |interval| interval.to_string());
-    write(&format!("begin {start} {duration} {samples} {links}"));
+    let marks = record.window.map_or(String::new(), |window| {
+        let [from, to] = [window.from(), window.to()].map(|time| time.since(Time::ZERO).as_nanos());
+        format!(" {from} {to} {}", window.every().map_or(0, Duration::as_nanos))
+    });
+    write(&format!("begin {start} {duration} {samples} {links}{marks}"));
 }
 
 /// The experiment is over.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use tcplab_pace::Pace;
+use tcplab_tables::Window;
 
 /// Where the guest finds its job.
 pub const PATH: &str = "/job.json";
@@ -111,6 +112,9 @@ pub struct Discipline {
     pub kind: String,
     /// The content of its `TCA_OPTIONS`, as the kernel wants it.
     pub options: Vec<u8>,
+    /// Further options that one attribute has no room for, each for a change of its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub more: Vec<Vec<u8>>,
 }
 
 /// Traffic between two hosts.
@@ -293,4 +297,6 @@ pub struct Record {
     pub samples: Option<u64>,
     /// How often lanes are sampled; nothing means never.
     pub links: Option<u64>,
+    /// The part of the run that results are of, if counters are to be told at its marks.
+    pub window: Option<Window>,
 }

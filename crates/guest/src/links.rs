@@ -69,13 +69,19 @@ fn make_pairs(links: &[Link], hosts: &[Host], numbers: &Numbers) -> Result<(), F
 fn equip(batch: &mut Batch, host: &str, end: &End, index: u32) -> Result<(), Failure> {
     for (depth, discipline) in end.disciplines.iter().enumerate() {
         let what = format!("{host} {}: discipline {}", end.device, discipline.kind);
-        let length = discipline.options.len();
+        let all = std::iter::once(&discipline.options).chain(&discipline.more);
+        let length = all.map(Vec::len).max().unwrap_or(0);
         if length > LONGEST_ATTRIBUTE {
             let reason =
                 format!("options of {length} bytes; at most {LONGEST_ATTRIBUTE} are possible");
             return Err(Failure::new(what, reason));
         }
-        batch.push(route::add_discipline(index, depth as u32, discipline), what);
+        let depth = depth as u32;
+        batch.push(route::add_discipline(index, depth, discipline), what.clone());
+        for options in &discipline.more {
+            let message = route::change_discipline(index, depth, &discipline.kind, options);
+            batch.push(message, what.clone());
+        }
     }
     batch.push(route::bring_up(index), format!("{host} {}: up", end.device));
     Ok(())

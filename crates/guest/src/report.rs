@@ -54,6 +54,18 @@ pub enum Report {
         /// The client's port.
         port: u16,
     },
+    /// A mark has passed, or the flow is over: what a flow of datagrams did since the last mark. Told when
+    /// something happens after the mark.
+    Datagrams {
+        /// The flow's number.
+        flow: usize,
+        /// How many were sent.
+        sent: u64,
+        /// How many arrived.
+        arrived: u64,
+        /// The data in those.
+        bytes: u64,
+    },
     /// A program ended, or was ended with the experiment.
     Exited {
         /// The flow's number.

@@ -1,7 +1,7 @@
 //! A law that does not hold: which, and where.
 
 use std::fmt;
-use tcplab_tables::{Row as Declared, Table, Values, integer};
+use tcplab_tables::{Part, Row as Declared, Values, integer};
 
 /// What no run may break.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,19 +85,19 @@ impl Law {
 pub struct Row {
     /// The table's name.
     pub table: &'static str,
-    /// Counted from 0.
+    /// Its place in the table, counted from 0.
     pub number: usize,
     /// Its values by column.
     pub cells: Vec<(String, String)>,
 }
 
 impl Row {
-    pub(crate) fn of<R: Declared>(table: &Table<R>, number: usize) -> Self {
-        let cells = table.columns().map(|(name, values)| {
+    fn of<R: Declared>(part: &Part<'_, R>, number: usize) -> Self {
+        let cells = part.columns().map(|(name, values)| {
             let cell = match &*values {
                 Values::Text(values) => values
                     .get(number)
-                    .and_then(|&label| table.text(label))
+                    .and_then(|&label| part.text(label))
                     .map(|text| format!("{text:?}")),
                 Values::Integer(values) => {
                     values.get(number).and_then(integer).map(|value| value.to_string())
@@ -109,7 +109,7 @@ impl Row {
             };
             (name.to_owned(), cell.unwrap_or_else(|| "nothing".into()))
         });
-        Self { table: R::TABLE, number, cells: cells.collect() }
+        Self { table: R::TABLE, number: part.first() + number, cells: cells.collect() }
     }
 }
 
@@ -125,15 +125,15 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// In a row of a table.
+    /// In a row of a part of a table.
     #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
     pub(crate) fn at<R: Declared>(
         law: Law,
-        table: &Table<R>,
+        part: &Part<'_, R>,
         number: usize,
         what: impl Into<String>,
     ) -> Box<Self> {
-        Box::new(Self { law, what: what.into(), row: Some(Row::of(table, number)) })
+        Box::new(Self { law, what: what.into(), row: Some(Row::of(part, number)) })
     }
 
     /// In no row.

@@ -2,44 +2,42 @@
 
 use crate::broken::{Broken, Law};
 use crate::path::{Names, least_delay};
-use crate::view::{integers, labels, numbers};
+use crate::view::Rows;
 use tcplab_model::Plan;
-use tcplab_tables::Tables;
+use tcplab_tables::FlowRow;
 
 /// Clocks count whole nanoseconds.
 const CLOCK_MS: f64 = 1e-6;
 
-pub(crate) fn check(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
-    let flows = &tables.flows;
-    let names = labels(flows, "flow");
-    let [sent, lost, reordered] =
-        ["sent_segments", "lost_packets", "reordered_packets"].map(|name| integers(flows, name));
-    let [least, mean, p50, p95, p99] =
-        ["delay_min_ms", "delay_mean_ms", "delay_p50_ms", "delay_p95_ms", "delay_p99_ms"]
-            .map(|name| numbers(flows, name));
-    let planned = Names::new(plan);
-    for (row, &label) in names.iter().enumerate() {
-        if lost[row] != i64::MIN && lost[row].saturating_add(reordered[row].max(0)) > sent[row] {
+pub(crate) fn check(
+    plan: &Plan,
+    planned: &Names<'_>,
+    rows: &Rows<'_, FlowRow>,
+) -> Result<(), Box<Broken>> {
+    let flows = rows.columns();
+    for row in 0..rows.len() {
+        let (lost, reordered) = (flows.lost_packets[row], flows.reordered_packets[row]);
+        if lost != i64::MIN && lost.saturating_add(reordered.max(0)) > flows.sent_segments[row] {
             let what = "more datagrams were lost or reordered than were sent";
-            return Err(Broken::at(Law::Bytes, flows, row, what));
+            return Err(rows.broken(Law::Bytes, row, what));
         }
-        if least[row].is_nan() {
+        let (least, mean) = (flows.delay_min_ms[row], flows.delay_mean_ms[row]);
+        let (p50, p95, p99) =
+            (flows.delay_p50_ms[row], flows.delay_p95_ms[row], flows.delay_p99_ms[row]);
+        if least.is_nan() {
             continue;
         }
-        let flow = flows.text(label).and_then(|name| planned.flow(name, row));
+        let flow = rows.text(flows.flow[row]);
+        let flow = flow.and_then(|name| planned.flow(name, rows.number(row)));
         let path = flow.map_or(0.0, |flow| least_delay(plan, flow).as_millis_f64());
-        let what = if least[row] < path - CLOCK_MS {
-            format!("`delay_min_ms` is {}, and the path takes {path} ms", least[row])
-        } else if !(least[row] <= mean[row] + CLOCK_MS
-            && least[row] <= p50[row]
-            && p50[row] <= p95[row]
-            && p95[row] <= p99[row])
-        {
+        let what = if least < path - CLOCK_MS {
+            format!("`delay_min_ms` is {least}, and the path takes {path} ms")
+        } else if !(least <= mean + CLOCK_MS && least <= p50 && p50 <= p95 && p95 <= p99) {
             "the least delay, the mean and the percentiles are not in order".into()
         } else {
             continue;
         };
-        return Err(Broken::at(Law::Rtt, flows, row, what));
+        return Err(rows.broken(Law::Rtt, row, what));
     }
     Ok(())
 }

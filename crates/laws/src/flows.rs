@@ -1,37 +1,78 @@
 //! What is received was sent, and a flow's outcome agrees with its numbers.
 
-use crate::Slack;
 use crate::broken::{Broken, Law};
-use crate::capacity::Capacity;
+use crate::capacity::Capacities;
 use crate::path::Names;
-use crate::view::{integers, labels, numbers};
+use crate::transfers::Sums;
+use crate::view::{Check, Rows};
+use crate::{Slack, datagrams, intervals, order, rtt, values};
+use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
-use tcplab_tables::Tables;
+use tcplab_tables::{FlowColumns, FlowRow, FlowTotals, Tables};
 
 /// Of what is computed from times and counts.
 const ROUNDING: f64 = 1e-9;
 
-pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Box<Broken>> {
-    let flows = &tables.flows;
-    let [names, outcomes, froms] = ["flow", "outcome", "from"].map(|name| labels(flows, name));
-    let [starts, ends, completion, goodput, share, rtt] =
-        ["start_s", "end_s", "completion_s", "goodput_mbit_s", "bottleneck_share", "rtt_min_ms"]
-            .map(|name| numbers(flows, name));
-    let [bytes, sent, again] =
-        ["bytes", "sent_segments", "retransmitted_segments"].map(|name| integers(flows, name));
-    let planned = Names::new(plan);
-    for row in 0..flows.len() {
-        let flow = flows.text(names[row]).and_then(|name| planned.flow(name, row));
-        let Some(flow) = flow else {
-            return Err(Broken::at(Law::Value, flows, row, "the experiment has no such flow"));
-        };
-        if again[row] > sent[row] {
-            let what = "more segments were sent again than were sent";
-            return Err(Broken::at(Law::Bytes, flows, row, what));
+/// The laws of flows.
+pub(crate) struct Flows<'a> {
+    pub plan: &'a Plan,
+    planned: Names<'a>,
+    capacities: Capacities<'a>,
+    slack: Slack,
+    /// What the transfers of each flow have together.
+    pub sums: BTreeMap<String, Sums>,
+    /// What the intervals of each flow have together, if there are any.
+    pub intervals: Option<BTreeMap<String, intervals::Sums>>,
+}
+
+impl<'a> Flows<'a> {
+    pub fn new(plan: &'a Plan, slack: Slack) -> Self {
+        let (planned, capacities) = (Names::new(plan), Capacities::new(plan));
+        Self { plan, planned, capacities, slack, sums: BTreeMap::new(), intervals: None }
+    }
+}
+
+impl Check<FlowRow> for Flows<'_> {
+    fn check(&mut self, rows: &Rows<'_, FlowRow>) -> Result<(), Box<Broken>> {
+        values::check(self.plan, rows)?;
+        order::check_flows(self.plan, rows)?;
+        rtt::check(self.plan, &self.planned, rows)?;
+        check(self.plan, &self.planned, rows, (&self.capacities, self.slack))?;
+        datagrams::check(self.plan, &self.planned, rows)?;
+        self.check_sums(rows)?;
+        match &self.intervals {
+            Some(sums) => intervals::check_flows(&self.planned, rows, sums),
+            None => Ok(()),
         }
-        let elapsed = ends[row] - starts[row];
-        let outcome = flows.text(outcomes[row]);
-        let is_turned = flows.text(froms[row]) != Some(plan.nodes[flow.from].as_str());
+    }
+}
+
+fn check(
+    plan: &Plan,
+    planned: &Names<'_>,
+    rows: &Rows<'_, FlowRow>,
+    (capacities, slack): (&Capacities<'_>, Slack),
+) -> Result<(), Box<Broken>> {
+    let flows = rows.columns();
+    let FlowColumns { bytes, completion_s: completion, goodput_mbit_s: goodput, .. } = flows;
+    let FlowColumns { sent_segments: sent, bottleneck_share: share, .. } = flows;
+    let measured = plan.measured();
+    let (begin_s, until_s) = (measured.from.as_secs_f64(), measured.to.as_secs_f64());
+    for row in 0..rows.len() {
+        let name = rows.text(flows.flow[row]);
+        let flow = name.and_then(|name| planned.flow(name, rows.number(row)));
+        let Some(flow) = flow else {
+            return Err(rows.broken(Law::Value, row, "the experiment has no such flow"));
+        };
+        if flows.retransmitted_segments[row] > sent[row] {
+            let what = "more segments were sent again than were sent";
+            return Err(rows.broken(Law::Bytes, row, what));
+        }
+        let elapsed = flows.end_s[row] - flows.start_s[row];
+        // While it ran, of what is measured.
+        let running = flows.end_s[row].min(until_s) - flows.start_s[row].max(begin_s);
+        let outcome = rows.text(flows.outcome[row]);
+        let is_turned = rows.text(flows.from[row]) != Some(plan.nodes[flow.from].as_str());
         let what = match outcome {
             Some("completed") if completion[row].is_nan() => "it completed without a time",
             Some("completed") if !is_close(completion[row], elapsed) => {
@@ -39,7 +80,7 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
             }
             Some("not started")
                 if (bytes[row], sent[row]) != (0, 0)
-                    || !(goodput[row].is_nan() && rtt[row].is_nan()) =>
+                    || !(goodput[row].is_nan() && flows.rtt_min_ms[row].is_nan()) =>
             {
                 "it has not started, and has sent or received"
             }
@@ -51,21 +92,26 @@ pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Bo
             what
         } else if goodput[row].is_nan() != share[row].is_nan() {
             "`goodput_mbit_s` and `bottleneck_share` are not there together"
-        } else if goodput[row].is_nan() && bytes[row] > 0 && elapsed > 0.0 {
+        } else if goodput[row].is_nan() && bytes[row] > 0 && running > 0.0 {
             "it has received data, and has no goodput"
         } else if !goodput[row].is_nan()
-            && !is_close(goodput[row] * elapsed / 8.0 * 1e6, bytes[row] as f64)
+            && !is_rate(
+                goodput[row],
+                bytes[row],
+                (flows.start_s[row].max(begin_s), flows.end_s[row].min(until_s)),
+            )
         {
-            "`goodput_mbit_s` is not `bytes` over the time from `start_s` to `end_s`"
+            "`goodput_mbit_s` is not `bytes` over the time from `start_s` to `end_s`, as far as \
+             it is measured"
         } else if !goodput[row].is_nan() && !is_close(share[row] * rate(plan, flow), goodput[row]) {
             "`bottleneck_share` is not `goodput_mbit_s` over the rate of the slowest link"
         } else {
             if outcome != Some("not started") {
-                check_rate(plan, tables, row, (flow, is_turned), slack)?;
+                check_rate(plan, rows, row, (flow, is_turned), (capacities, slack))?;
             }
             continue;
         };
-        return Err(Broken::at(Law::Outcome, flows, row, what));
+        return Err(rows.broken(Law::Outcome, row, what));
     }
     Ok(())
 }
@@ -79,27 +125,35 @@ fn is_close(one: f64, other: f64) -> bool {
     (one - other).abs() <= ROUNDING * one.abs().max(other.abs())
 }
 
-/// What a flow received came over every link of its way. Connections of programs may go either way: such
+/// Whether so many Mbit/s carry so many bytes from `start` to `end`. Times in seconds are rounded.
+pub(crate) fn is_rate(mbit_s: f64, bytes: i64, (start, end): (f64, f64)) -> bool {
+    let (carried, bytes) = (mbit_s * (end - start) / 8.0 * 1e6, bytes as f64);
+    is_close(carried, bytes)
+        || (carried - bytes).abs() <= 2.0 * f64::EPSILON * end / (end - start) * bytes
+}
+
+/// What a flow received by the end of what is measured came over every link of its way since it began:
+/// what arrives in a window may have left a link long before. Connections of programs may go either way: such
 /// a flow has twice the room.
 fn check_rate(
     plan: &Plan,
-    tables: &Tables,
+    rows: &Rows<'_, FlowRow>,
     row: usize,
     (flow, is_turned): (&FlowPlan, bool),
-    slack: Slack,
+    (capacities, slack): (&Capacities<'_>, Slack),
 ) -> Result<(), Box<Broken>> {
-    let flows = &tables.flows;
-    let (start, end) = (numbers(flows, "start_s")[row], numbers(flows, "end_s")[row]);
-    let bytes = integers(flows, "bytes")[row] as f64;
+    let flows = rows.columns();
+    let (start, end, bytes) = (flows.start_s[row], flows.end_s[row], flows.bytes[row] as f64);
+    let end = end.min(plan.measured().to.as_secs_f64()).max(start);
     let way = if is_turned { &flow.back } else { &flow.forward };
-    for lane in way.iter().map(|&lane| &plan.lanes[lane]) {
-        let capacity = Capacity::of(lane);
-        let late = slack.late_s * capacity.most();
-        let once = capacity.until(end) - capacity.until(start) + lane.mtu as f64 + late;
+    for &number in way {
+        let (link, capacity) = (&plan.lanes[number], capacities.of(number));
+        let late = capacity.most_in(slack.late_s);
+        let once = capacity.until(end) - capacity.until(start) + link.mtu as f64 + late;
         let most = if matches!(*flow.traffic, TrafficPlan::Command(_)) { 2.0 * once } else { once };
         if bytes > most * (1.0 + ROUNDING) {
-            let what = format!("it received {bytes} bytes, and {} takes {most:.0}", lane.name);
-            return Err(Broken::at(Law::Rate, flows, row, what));
+            let what = format!("it received {bytes} bytes, and {} takes {most:.0}", link.name);
+            return Err(rows.broken(Law::Rate, row, what));
         }
     }
     Ok(())
@@ -112,15 +166,27 @@ pub(crate) fn check_totals(tables: &Tables) -> Result<(), Box<Broken>> {
         let what = "there is not one count for each row of the table of flows";
         return Err(Broken::in_all(Law::Bytes, what));
     }
-    for (row, totals) in tables.totals.flows.iter().enumerate() {
+    flows.parts().try_for_each(|part| {
+        let rows = Rows::of(&part);
+        let totals = &tables.totals.flows[part.first()..];
+        check_counted(&rows, totals)
+    })
+}
+
+fn check_counted(
+    rows: &Rows<'_, FlowRow>,
+    totals: &[Option<FlowTotals>],
+) -> Result<(), Box<Broken>> {
+    let counted = totals.iter().zip(rows.columns().bytes).enumerate();
+    for (row, (totals, received)) in counted {
         let Some(totals) = totals else { continue };
-        let received = integers(flows, "bytes")[row].cast_unsigned();
+        let received = received.cast_unsigned();
         if received > totals.sent_bytes || totals.sent_bytes > totals.written_bytes {
             let what = format!(
                 "{} bytes were written, {} sent and {received} received",
                 totals.written_bytes, totals.sent_bytes
             );
-            return Err(Broken::at(Law::Bytes, flows, row, what));
+            return Err(rows.broken(Law::Bytes, row, what));
         }
     }
     Ok(())

@@ -1,21 +1,23 @@
 //! Laws that no run may break, whatever ran it: a number that breaks one is never shown.
 //!
-//! The tables of every run of every backend pass through [`check`] before anything is made of them.
-//! `tcplab verify` checks tables that were stored by the same laws.
+//! The tables of every run of every backend pass through [`Laws`] before anything is made of them: rows
+//! when they are written where a backend shows them then, and all others at the end. `tcplab verify` checks
+//! tables that were stored by the same laws.
 //!
 //! | law | file |
 //! |---|---|
 //! | `value` | `values` |
-//! | `time` | `order` |
-//! | `rtt` | `rtt` |
+//! | `time` | `order`, `samples`, `links` |
+//! | `rtt` | `rtt`, `samples`, `datagrams` |
 //! | `rate`, `queue` | `links` |
-//! | `bytes`, `outcome` | `flows`, `transfers`, `datagrams` |
+//! | `bytes`, `outcome` | `flows`, `transfers`, `intervals`, `datagrams` |
 //! | `packets`, `drops` | `packets` |
 
 mod broken;
 mod capacity;
 mod datagrams;
 mod flows;
+mod intervals;
 mod links;
 mod order;
 mod packets;
@@ -28,12 +30,15 @@ mod view;
 
 pub use broken::{Broken, Law, Row};
 
+use flows::Flows;
+use intervals::Intervals;
+use links::Links;
+use packets::{Drops, Packets};
+use samples::Samples;
 use tcplab_model::{Plan, TrafficPlan};
-use tcplab_tables::Tables;
-
-/// Tables with many rows are checked part by part, so that each part is read from memory once: so many
-/// rows, whose columns together fit into a cache.
-pub(crate) const PART: usize = 1024;
+use tcplab_tables::{RunRow, Tables};
+use transfers::Transfers;
+use view::{BLOCK, Check, Rows, Walk};
 
 /// By how much the clocks of a backend are less exact than the tables' times.
 #[derive(Clone, Copy, Debug)]
@@ -73,15 +78,100 @@ impl Checked {
     }
 }
 
+/// The laws of one run, and how far its tables were checked.
+pub struct Laws<'a> {
+    slack: Slack,
+    runs: Walk<Runs<'a>>,
+    transfers: Walk<Transfers<'a>>,
+    intervals: Walk<Intervals<'a>>,
+    flows: Walk<Flows<'a>>,
+    samples: Walk<Samples<'a>>,
+    links: Walk<Links<'a>>,
+    drops: Walk<Drops<'a>>,
+    packets: Walk<Packets<'a>>,
+    broken: Option<Box<Broken>>,
+}
+
+/// The laws of the one row of a run.
+struct Runs<'a>(&'a Plan);
+
+impl Check<RunRow> for Runs<'_> {
+    fn check(&mut self, rows: &Rows<'_, RunRow>) -> Result<(), Box<Broken>> {
+        values::check(self.0, rows)
+    }
+}
+
+impl<'a> Laws<'a> {
+    /// Those of a plan.
+    pub fn new(plan: &'a Plan) -> Self {
+        let slack = Slack::of(plan);
+        Self {
+            slack,
+            runs: Walk::new(Runs(plan)),
+            transfers: Walk::new(Transfers::new(plan)),
+            intervals: Walk::new(Intervals::new(plan)),
+            flows: Walk::new(Flows::new(plan, slack)),
+            samples: Walk::new(Samples::new(plan)),
+            links: Walk::new(Links::new(plan, slack)),
+            drops: Walk::new(Drops::new(plan)),
+            packets: Walk::new(Packets::new(plan)),
+            broken: None,
+        }
+    }
+
+    /// Checks rows that were added since, where there are many. It is only faster to do so now and then
+    /// while a run goes on, and its rows are in a cache: [`Laws::finish`] checks what is left.
+    pub fn look(&mut self, tables: &Tables) {
+        if self.broken.is_none() {
+            self.broken = self.check_rows(tables, BLOCK).err();
+        }
+    }
+
+    /// Checks all that is left of the tables of a run that has just ended, with what it counted in all.
+    ///
+    /// # Errors
+    /// They break a law.
+    pub fn finish(mut self, tables: Tables) -> Result<Checked, Box<Broken>> {
+        self.check(&tables)?;
+        self.drops.laws.check_totals(&tables)?;
+        flows::check_totals(&tables)?;
+        Ok(Checked(tables))
+    }
+
+    /// Checks the tables by themselves, as far as they tell.
+    fn check(&mut self, tables: &Tables) -> Result<(), Box<Broken>> {
+        self.broken.take().map_or(Ok(()), Err)?;
+        self.runs.go_on(&tables.runs, 1)?;
+        if tables.runs.len() != 1 {
+            let what = format!("the table of runs has {} rows", tables.runs.len());
+            return Err(Broken::in_all(Law::Value, what));
+        }
+        self.transfers.go_on(&tables.transfers, 1)?;
+        self.intervals.go_on(&tables.intervals, 1)?;
+        self.flows.laws.sums = self.transfers.laws.sums(&tables.transfers).collect();
+        self.flows.laws.intervals = self.intervals.laws.sums(&tables.intervals);
+        self.flows.go_on(&tables.flows, 1)?;
+        self.check_rows(tables, 1)?;
+        self.drops.laws.check_links(tables, &self.links.laws, self.slack)
+    }
+
+    /// Checks what was added to tables that grow while a run goes on, if it is so many rows.
+    fn check_rows(&mut self, tables: &Tables, least: usize) -> Result<(), Box<Broken>> {
+        self.transfers.go_on(&tables.transfers, least)?;
+        self.intervals.go_on(&tables.intervals, least)?;
+        self.samples.go_on(&tables.samples, least)?;
+        self.links.go_on(&tables.links, least)?;
+        self.drops.go_on(&tables.drops, least)?;
+        self.packets.go_on(&tables.packets, least)
+    }
+}
+
 /// Checks the tables of a run that has just ended, with what it counted in all.
 ///
 /// # Errors
 /// They break a law.
 pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
-    check_stored(plan, &tables)?;
-    packets::check_totals(plan, &tables)?;
-    flows::check_totals(&tables)?;
-    Ok(Checked(tables))
+    Laws::new(plan).finish(tables)
 }
 
 /// Checks tables by themselves, as far as they tell.
@@ -89,14 +179,5 @@ pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
 /// # Errors
 /// They break a law.
 pub fn check_stored(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
-    let slack = Slack::of(plan);
-    values::check(plan, tables)?;
-    order::check(plan, tables)?;
-    rtt::check(plan, tables)?;
-    samples::check(plan, tables)?;
-    links::check(plan, tables, slack)?;
-    flows::check(plan, tables, slack)?;
-    transfers::check(plan, tables)?;
-    datagrams::check(plan, tables)?;
-    packets::check(plan, tables, slack)
+    Laws::new(plan).check(tables)
 }

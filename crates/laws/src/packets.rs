@@ -2,15 +2,39 @@
 
 use crate::Slack;
 use crate::broken::{Broken, Law};
+use crate::links::Links;
+use crate::order::Times;
 use crate::path::{Names, hint};
-use crate::view::{Known, integers, labels, numbers};
+use crate::values;
+use crate::view::{Check, Known, Rows};
+use std::ops::ControlFlow;
 use tcplab_model::Plan;
-use tcplab_tables::{DropRow, Table, Tables};
+use tcplab_tables::{DropColumns, DropRow, PacketRow, Part, Tables};
 
-/// Lost on the wire, not dropped by the queue.
+/// Lost on the wire, or damaged there; not dropped by the queue.
 const LOST: &str = "LOST_ON_THE_WIRE";
+const CORRUPTED: &str = "CORRUPTED";
 /// Dropped by the router before the link: no packet of the queue.
 const TOO_LARGE: &str = "PKT_TOO_BIG";
+
+/// The laws of packets at points.
+pub(crate) struct Packets<'a> {
+    plan: &'a Plan,
+    times: Times,
+}
+
+impl<'a> Packets<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        Self { plan, times: Times::new(plan) }
+    }
+}
+
+impl Check<PacketRow> for Packets<'_> {
+    fn check(&mut self, rows: &Rows<'_, PacketRow>) -> Result<(), Box<Broken>> {
+        values::check(self.plan, rows)?;
+        self.times.check(rows, rows.columns().time_s)
+    }
+}
 
 /// What a drop counts as.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -20,134 +44,169 @@ enum Kind {
     Elsewhere,
 }
 
-/// The drops of one lane until a time: those before it, and those at the latest then.
-#[derive(Clone, Copy, Default)]
+/// The drops of one lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Listed {
-    dropped: [u64; 2],
-    lost: [u64; 2],
+    dropped: u64,
+    lost: u64,
 }
 
-/// A walk through the drops, which are in order.
-struct Walk<'a> {
-    drops: &'a Table<DropRow>,
-    times: &'a [f64],
-    links: &'a [u32],
-    reasons: &'a [u32],
+impl Listed {
+    fn of(&mut self, kind: Kind) -> &mut u64 {
+        if kind == Kind::Lost { &mut self.lost } else { &mut self.dropped }
+    }
+}
+
+/// The laws of drops.
+pub(crate) struct Drops<'a> {
+    plan: &'a Plan,
     planned: Names<'a>,
+    times: Times,
     lanes: Known<Option<usize>>,
     kinds: Known<Kind>,
+    /// By lane.
+    listed: Vec<Listed>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(plan: &'a Plan, drops: &'a Table<DropRow>) -> Self {
+impl<'a> Drops<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
         Self {
-            drops,
-            times: numbers(drops, "time_s"),
-            links: labels(drops, "link"),
-            reasons: labels(drops, "reason"),
+            plan,
             planned: Names::new(plan),
+            times: Times::new(plan),
             lanes: Known::new(),
             kinds: Known::new(),
+            listed: vec![Listed::default(); plan.lanes.len()],
         }
     }
 
     /// The lane of a drop and what it counts as; nothing if no lane counts it.
-    fn drop(&mut self, row: usize) -> Option<(usize, Kind)> {
-        let (drops, link, reason) = (self.drops, self.links[row], self.reasons[row]);
-        let planned = &self.planned;
+    fn drop(
+        &mut self,
+        part: &Part<'_, DropRow>,
+        drops: &DropColumns<'_>,
+        row: usize,
+    ) -> Option<(usize, Kind)> {
+        let (link, reason) = (drops.link[row], drops.reason[row]);
         if link == u32::MAX {
             return None;
         }
-        let lane = self
+        let planned = &self.planned;
+        let lane = (*self
             .lanes
-            .get(link, || drops.text(link).and_then(|name| planned.lane(name, hint(link))))?;
-        let kind = self.kinds.get(reason, || match drops.text(reason) {
-            Some(LOST) => Kind::Lost,
+            .get(link, || part.text(link).and_then(|name| planned.lane(name, hint(link)))))?;
+        let kind = *self.kinds.get(reason, || match part.text(reason) {
+            Some(LOST | CORRUPTED) => Kind::Lost,
             Some(TOO_LARGE) => Kind::Elsewhere,
             _ => Kind::Dropped,
         });
         (kind != Kind::Elsewhere).then_some((lane, kind))
     }
-}
 
-/// The drops that are listed for each lane and the counts in its last row.
-pub(crate) fn check(plan: &Plan, tables: &Tables, slack: Slack) -> Result<(), Box<Broken>> {
-    let links = &tables.links;
-    let names = labels(links, "link");
-    let mut last: Vec<Option<usize>> = vec![None; plan.lanes.len()];
-    let mut known = Known::new();
-    let planned = Names::new(plan);
-    for (row, &label) in names.iter().enumerate() {
-        let lane =
-            known.get(label, || links.text(label).and_then(|name| planned.lane(name, hint(label))));
-        if let Some(lane) = lane {
-            last[lane] = Some(row);
+    /// The drops that are listed for each lane, and the counts in its last row of the table of links.
+    pub fn check_links(
+        &mut self,
+        tables: &Tables,
+        links: &Links<'_>,
+        slack: Slack,
+    ) -> Result<(), Box<Broken>> {
+        let sampled = links.lanes.iter().filter(|lane| lane.last.is_some());
+        let first = sampled.map(|lane| lane.time_s).fold(f64::INFINITY, f64::min);
+        // Those until then: of two things that happen at the same time it is open which is counted first.
+        let (mut least, mut most) = (self.listed.clone(), self.listed.clone());
+        self.each_from_last(tables, |time, lane, kind| {
+            if time < first - slack.late_s {
+                return ControlFlow::Break(());
+            }
+            let at = links.lanes[lane].time_s;
+            *least[lane].of(kind) -= u64::from(time >= at - slack.late_s);
+            *most[lane].of(kind) -= u64::from(time > at + slack.late_s);
+            ControlFlow::Continue(())
+        });
+        for (number, lane) in links.lanes.iter().enumerate() {
+            let Some(row) = lane.last else { continue };
+            let [dropped, lost, ..] = lane.counted.map(i64::cast_unsigned);
+            let (least, most) = (least[number], most[number]);
+            for (name, counted, listed) in [
+                ("dropped_packets", dropped, least.dropped..=most.dropped),
+                ("lost_packets", lost, least.lost..=most.lost),
+            ] {
+                if !listed.contains(&counted) {
+                    let least = listed.start();
+                    let what = format!("`{name}` is {counted}, and the table of drops has {least}");
+                    let part = tables.links.part_with(row);
+                    return Err(Broken::at(Law::Drops, &part, row - part.first(), what));
+                }
+            }
         }
+        Ok(())
     }
-    let times = numbers(links, "time_s");
-    let mut listed = vec![Listed::default(); plan.lanes.len()];
-    let mut walk = Walk::new(plan, &tables.drops);
-    for row in 0..tables.drops.len() {
-        let Some((lane, kind)) = walk.drop(row) else { continue };
-        let Some(at) = last[lane].map(|row| times[row]) else { continue };
-        let of = &mut listed[lane];
-        let counts = if kind == Kind::Lost { &mut of.lost } else { &mut of.dropped };
-        // Which of two things that happen at the same time is counted first, is open.
-        counts[0] += u64::from(walk.times[row] < at - slack.late_s);
-        counts[1] += u64::from(walk.times[row] <= at + slack.late_s);
-    }
-    for (lane, listed) in listed.iter().enumerate() {
-        let Some(row) = last[lane] else { continue };
-        for (name, [least, most]) in
-            [("dropped_packets", listed.dropped), ("lost_packets", listed.lost)]
-        {
-            let counted = integers(links, name)[row].cast_unsigned();
-            if !(least..=most).contains(&counted) {
-                let what = format!("`{name}` is {counted}, and the table of drops has {least}");
-                return Err(Broken::at(Law::Drops, links, row, what));
+
+    /// Shows drops, the last first, with their times.
+    fn each_from_last(
+        &mut self,
+        tables: &Tables,
+        mut each: impl FnMut(f64, usize, Kind) -> ControlFlow<()>,
+    ) {
+        let drops = &tables.drops;
+        for number in (0..drops.number_of_parts()).rev() {
+            let part = drops.part(number);
+            let columns = part.slices(0..part.len());
+            for row in (0..part.len()).rev() {
+                let Some((lane, kind)) = self.drop(&part, &columns, row) else { continue };
+                if each(columns.time_s[row], lane, kind).is_break() {
+                    return;
+                }
             }
         }
     }
-    Ok(())
+
+    /// What each lane counted from beginning to end.
+    pub fn check_totals(&self, tables: &Tables) -> Result<(), Box<Broken>> {
+        let (plan, lanes) = (self.plan, &tables.totals.lanes);
+        if lanes.len() != plan.lanes.len() {
+            return Err(Broken::in_all(Law::Packets, "there is not one count for each link"));
+        }
+        for (lane, totals) in plan.lanes.iter().zip(lanes) {
+            // A kernel may count anything; the sum has room for it.
+            let gone =
+                [totals.arrived, totals.dropped, totals.lost, totals.queued, totals.in_transit];
+            if u128::from(totals.entered) != gone.into_iter().map(u128::from).sum() {
+                let what = format!("{}: {totals:?}", lane.name);
+                return Err(Broken::in_all(Law::Packets, what));
+            }
+        }
+        let hops = lanes.iter().fold(0_u64, |hops, lane| hops.saturating_add(lane.arrived));
+        let runs = tables.runs.part(0);
+        if runs.slices(0..runs.len()).packet_hops != [hops.cast_signed()] {
+            let what = format!("`packet_hops` is not {hops}, which is what all links counted");
+            return Err(Broken::at(Law::Packets, &runs, 0, what));
+        }
+        for (lane, (totals, listed)) in plan.lanes.iter().zip(lanes.iter().zip(&self.listed)) {
+            let counted = (totals.dropped, totals.lost);
+            let listed = (listed.dropped, listed.lost);
+            if counted != listed {
+                let what = format!(
+                    "{}: dropped and lost it has {counted:?}, and the table of drops {listed:?}",
+                    lane.name
+                );
+                return Err(Broken::in_all(Law::Drops, what));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// What each lane counted from beginning to end.
-pub(crate) fn check_totals(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
-    let lanes = &tables.totals.lanes;
-    if lanes.len() != plan.lanes.len() {
-        return Err(Broken::in_all(Law::Packets, "there is not one count for each link"));
-    }
-    for (lane, totals) in plan.lanes.iter().zip(lanes) {
-        // A kernel may count anything; the sum has room for it.
-        let gone = [totals.arrived, totals.dropped, totals.lost, totals.queued, totals.in_transit];
-        if u128::from(totals.entered) != gone.into_iter().map(u128::from).sum() {
-            let what = format!("{}: {totals:?}", lane.name);
-            return Err(Broken::in_all(Law::Packets, what));
+impl Check<DropRow> for Drops<'_> {
+    fn check(&mut self, rows: &Rows<'_, DropRow>) -> Result<(), Box<Broken>> {
+        values::check(self.plan, rows)?;
+        let drops = rows.columns();
+        self.times.check(rows, drops.time_s)?;
+        for row in 0..rows.len() {
+            if let Some((lane, kind)) = self.drop(rows.part(), &drops, row) {
+                *self.listed[lane].of(kind) += 1;
+            }
         }
+        Ok(())
     }
-    let hops = lanes.iter().fold(0_u64, |hops, lane| hops.saturating_add(lane.arrived));
-    if integers(&tables.runs, "packet_hops") != [hops.cast_signed()] {
-        let what = format!("`packet_hops` is not {hops}, which is what all links counted");
-        return Err(Broken::at(Law::Packets, &tables.runs, 0, what));
-    }
-    let mut listed = vec![(0, 0); lanes.len()];
-    let mut walk = Walk::new(plan, &tables.drops);
-    for row in 0..tables.drops.len() {
-        match walk.drop(row) {
-            Some((lane, Kind::Lost)) => listed[lane].1 += 1,
-            Some((lane, _)) => listed[lane].0 += 1,
-            None => {}
-        }
-    }
-    for (lane, (totals, listed)) in plan.lanes.iter().zip(lanes.iter().zip(listed)) {
-        let counted = (totals.dropped, totals.lost);
-        if counted != listed {
-            let what = format!(
-                "{}: dropped and lost it has {counted:?}, and the table of drops {listed:?}",
-                lane.name
-            );
-            return Err(Broken::in_all(Law::Drops, what));
-        }
-    }
-    Ok(())
 }

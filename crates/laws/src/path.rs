@@ -1,5 +1,6 @@
 //! The flows and links of a plan behind the names in tables, and what paths cost.
 
+use crate::capacity::least_time;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan};
@@ -54,12 +55,13 @@ pub(crate) fn hint(label: u32) -> usize {
 }
 
 /// The least time in which a packet can go to the other end and another come back: propagation, and the
-/// transmission of the smallest packets at the highest rate that each lane ever has.
+/// transmission of the smallest packets, at the highest rate and with the shortest delay that each lane
+/// ever has.
 pub(crate) fn least_rtt(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().chain(&flow.back).map(|&lane| &plan.lanes[lane]);
-    lanes.fold(flow.base_rtt, |sum, lane| {
-        sum + crate::capacity::highest_rate(lane).time_for(SMALLEST)
-    })
+    // What the plan says of the flow is more than its links have only if one of them is wrong.
+    let more = flow.base_rtt.saturating_sub(lanes.clone().map(|lane| lane.delay).sum());
+    more + lanes.map(|lane| least_time(lane, SMALLEST)).sum()
 }
 
 /// The smallest packet of UDP: 20 bytes of IP and 8 of UDP.
@@ -68,7 +70,5 @@ const SMALLEST_OF_UDP: u64 = 28;
 /// The least time in which a datagram can go to the other end.
 pub(crate) fn least_delay(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().map(|&lane| &plan.lanes[lane]);
-    lanes.fold(Duration::ZERO, |sum, lane| {
-        sum + lane.delay + crate::capacity::highest_rate(lane).time_for(SMALLEST_OF_UDP)
-    })
+    lanes.map(|lane| least_time(lane, SMALLEST_OF_UDP)).sum()
 }

@@ -1,24 +1,70 @@
-//! The table of samples.
+//! The samples of a flow follow each other in time, count what is acknowledged, and show no RTT shorter
+//! than the path.
 
-use crate::PART;
-use crate::broken::Broken;
-use crate::order::{Counts, Times};
-use crate::rtt::Smoothed;
+use crate::broken::{Broken, Law};
+use crate::order::out_of_order;
+use crate::path::{Names, hint};
+use crate::rtt::{CLOCK_MS, least_ms};
 use crate::values;
+use crate::view::{Check, Known, Rows};
 use tcplab_model::Plan;
-use tcplab_tables::Tables;
+use tcplab_tables::SampleRow;
 
-pub(crate) fn check(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
-    let samples = &tables.samples;
-    let mut times = Times::new(samples, Some("flow"), plan.duration.as_secs_f64());
-    let mut counts = Counts::new(samples, "flow", "acked_bytes");
-    let mut smoothed = Smoothed::new(plan, samples);
-    for start in (0..samples.len()).step_by(PART) {
-        let rows = start..samples.len().min(start + PART);
-        values::check_rows(plan, samples, rows.clone())?;
-        times.check(rows.clone())?;
-        counts.check(rows.clone())?;
-        smoothed.check(rows)?;
+/// Linux has 32 bits for eighths of a microsecond.
+const MOST_SMOOTHED_MS: f64 = (u32::MAX >> 3) as f64 * 1e-3;
+/// A smoothed RTT may hold measurements by timestamps, whose clock shows whole milliseconds.
+const TIMESTAMPS_MS: f64 = 1.0;
+
+/// The laws of samples.
+pub(crate) struct Samples<'a> {
+    plan: &'a Plan,
+    planned: Names<'a>,
+    end_s: f64,
+    flows: Known<Flow>,
+}
+
+/// A flow as it was when it was last sampled.
+struct Flow {
+    /// What its path takes, and less than which no smoothed RTT is.
+    path_ms: f64,
+    least_ms: f64,
+    time_s: f64,
+    acked_bytes: i64,
+}
+
+impl<'a> Samples<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        let end_s = plan.duration.as_secs_f64();
+        Self { plan, planned: Names::new(plan), end_s, flows: Known::new() }
     }
-    Ok(())
+}
+
+impl Check<SampleRow> for Samples<'_> {
+    fn check(&mut self, rows: &Rows<'_, SampleRow>) -> Result<(), Box<Broken>> {
+        values::check(self.plan, rows)?;
+        let samples = rows.columns();
+        for row in 0..rows.len() {
+            let label = samples.flow[row];
+            let flow = self.flows.get(label, || {
+                let path_ms = least_ms(self.plan, &self.planned, rows.text(label), hint(label))
+                    .unwrap_or(0.0);
+                let least_ms = path_ms.min(MOST_SMOOTHED_MS) - TIMESTAMPS_MS - CLOCK_MS;
+                Flow { path_ms, least_ms, time_s: 0.0, acked_bytes: 0 }
+            });
+            let (time, acked) = (samples.time_s[row], samples.acked_bytes[row]);
+            let srtt = samples.srtt_ms[row];
+            let (law, what) = if !(flow.time_s..=self.end_s).contains(&time) {
+                (Law::Time, out_of_order(time, flow.time_s, self.end_s))
+            } else if acked < flow.acked_bytes {
+                (Law::Time, format!("`acked_bytes` is {acked}, after {}", flow.acked_bytes))
+            } else if srtt < flow.least_ms {
+                (Law::Rtt, format!("`srtt_ms` is {srtt}, and the path takes {} ms", flow.path_ms))
+            } else {
+                (flow.time_s, flow.acked_bytes) = (time, acked);
+                continue;
+            };
+            return Err(rows.broken(law, row, what));
+        }
+        Ok(())
+    }
 }

@@ -1,28 +1,110 @@
-//! The columns of a table as slices.
+//! Rows of a table as they are checked: some at a time.
 
-use tcplab_tables::{Row, Table, Values};
+use crate::broken::{Broken, Law};
+use std::ops::Range;
+use tcplab_tables::{Part, Row, Table, Values};
 
-/// The whole numbers of a column.
-pub(crate) fn integers<'a, R: Row>(table: &'a Table<R>, name: &str) -> &'a [i64] {
-    match table.values(name) {
-        Some(Values::Integer(values)) => values,
-        _ => unreachable!("{} has no whole numbers called {name}", R::TABLE),
+/// So many rows are checked at once: their columns together fit into a cache, where they are when they
+/// have just been written.
+pub(crate) const BLOCK: usize = 1024;
+
+/// Rows of a table that follow each other.
+pub(crate) struct Rows<'a, R: Row> {
+    part: &'a Part<'a, R>,
+    range: Range<usize>,
+}
+
+impl<'a, R: Row> Rows<'a, R> {
+    /// All rows of a part.
+    pub fn of(part: &'a Part<'a, R>) -> Self {
+        Self { part, range: 0..part.len() }
+    }
+
+    /// The part of the table that they are in.
+    pub fn part(&self) -> &'a Part<'a, R> {
+        self.part
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    /// The number of one of them in the table.
+    pub fn number(&self, row: usize) -> usize {
+        self.part.first() + self.range.start + row
+    }
+
+    /// Their values.
+    #[inline]
+    pub fn columns(&self) -> R::Columns<'a> {
+        self.part.slices(self.range.start..self.range.end)
+    }
+
+    /// The values of the rows that stand so many places before theirs, if these are in the same part.
+    pub fn columns_before(&self, places: usize) -> Option<R::Columns<'a>> {
+        let start = self.range.start.checked_sub(places)?;
+        Some(self.part.slices(start..self.range.end - places))
+    }
+
+    /// Their texts in a declared column, by their numbers.
+    pub fn labels(&self, name: &str) -> &'a [u32] {
+        &self.part.labels(name)[self.range.clone()]
+    }
+
+    /// The columns by name, and which part of these is theirs: those that only this run has may be shorter.
+    pub fn filled(&self) -> impl Iterator<Item = (&'a str, &'a Values, Range<usize>)> {
+        self.part.filled().map(|(name, values)| {
+            let end = self.range.end.min(values.len());
+            (name, values, self.range.start.min(end)..end)
+        })
+    }
+
+    /// The text that a value of a column of texts stands for.
+    pub fn text(&self, label: u32) -> Option<&'a str> {
+        self.part.text(label)
+    }
+
+    /// A law that one of them breaks.
+    #[expect(clippy::unnecessary_box_returns, reason = "errors are boxed everywhere")]
+    pub fn broken(&self, law: Law, row: usize, what: impl Into<String>) -> Box<Broken> {
+        Broken::at(law, self.part, self.range.start + row, what)
     }
 }
 
-/// The numbers of a column.
-pub(crate) fn numbers<'a, R: Row>(table: &'a Table<R>, name: &str) -> &'a [f64] {
-    match table.values(name) {
-        Some(Values::Number(values)) => values,
-        _ => unreachable!("{} has no numbers called {name}", R::TABLE),
-    }
+/// The laws of a table, which are shown all of its rows in order.
+pub(crate) trait Check<R: Row> {
+    fn check(&mut self, rows: &Rows<'_, R>) -> Result<(), Box<Broken>>;
 }
 
-/// The texts of a column, by their number.
-pub(crate) fn labels<'a, R: Row>(table: &'a Table<R>, name: &str) -> &'a [u32] {
-    match table.values(name) {
-        Some(Values::Text(values)) => values,
-        _ => unreachable!("{} has no texts called {name}", R::TABLE),
+/// The rows of a table on their way past its laws.
+pub(crate) struct Walk<C> {
+    pub laws: C,
+    /// Those that were checked.
+    seen: usize,
+}
+
+impl<C> Walk<C> {
+    pub fn new(laws: C) -> Self {
+        Self { laws, seen: 0 }
+    }
+
+    /// Goes on to the last row, if that makes so many.
+    pub fn go_on<R: Row>(&mut self, table: &Table<R>, least: usize) -> Result<(), Box<Broken>>
+    where
+        C: Check<R>,
+    {
+        while table.len() - self.seen >= least {
+            let part = table.part_with(self.seen);
+            let mut start = self.seen - part.first();
+            while start < part.len() {
+                let rows = Rows { part: &part, range: start..part.len().min(start + BLOCK) };
+                self.laws.check(&rows)?;
+                start = rows.range.end;
+            }
+            self.seen = part.first() + start;
+        }
+        Ok(())
     }
 }
 
@@ -31,21 +113,35 @@ pub(crate) struct Known<T> {
     by_label: Vec<Option<T>>,
 }
 
-impl<T: Copy> Known<T> {
+impl<T> Known<T> {
     pub fn new() -> Self {
         Self { by_label: Vec::new() }
     }
 
     /// What the text of this number stands for; `find` is asked the first time.
     #[inline]
-    pub fn get(&mut self, label: u32, find: impl FnOnce() -> T) -> T {
+    pub fn get(&mut self, label: u32, find: impl FnOnce() -> T) -> &mut T {
         let place = label as usize;
-        if let Some(Some(found)) = self.by_label.get(place) {
-            return *found;
+        if !matches!(self.by_label.get(place), Some(Some(_))) {
+            self.learn(place, find());
         }
+        match &mut self.by_label[place] {
+            Some(found) => found,
+            None => unreachable!("it was just found"),
+        }
+    }
+
+    /// All that are known, with the numbers of their texts.
+    pub fn all(&self) -> impl Iterator<Item = (u32, &T)> {
+        let known = self.by_label.iter().enumerate();
+        known.filter_map(|(label, found)| Some((label as u32, found.as_ref()?)))
+    }
+
+    #[cold]
+    fn learn(&mut self, place: usize, found: T) {
         if self.by_label.len() <= place {
-            self.by_label.resize(place + 1, None);
+            self.by_label.resize_with(place + 1, || None);
         }
-        *self.by_label[place].insert(find())
+        self.by_label[place] = Some(found);
     }
 }

@@ -1,11 +1,11 @@
 //! Each law, with tables that break it.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-use tcplab_laws::{Broken, Law, check, check_stored};
+use tcplab_laws::{Broken, Law, Laws, check, check_stored};
 use tcplab_model::{Plan, Watch};
 use tcplab_tables::{
-    DropRow, FlowRow, FlowTotals, LaneTotals, LinkRow, Run, SampleRow, Table, Tables, Totals,
-    TransferRow, Values,
+    DropRow, FlowRow, FlowTotals, IntervalRow, Label, LaneTotals, LinkRow, PART, PacketRow, Run,
+    SampleRow, Table, Tables, Totals, TransferRow, Window,
 };
 
 /// A link of one byte a microsecond and 10 ms, and one flow of 10,000 bytes.
@@ -155,6 +155,7 @@ fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
         seed: plan.seed,
         repetition: plan.repetition,
         simulated_s: plan.duration.as_secs_f64(),
+        window: Window::whole(plan.duration),
         packet_hops: rows.packet_hops,
         swept: &plan.swept,
     });
@@ -249,9 +250,9 @@ to = "server"
 "#,
     );
     let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
-    let longest = |srtt: &[f64]| srtt.iter().copied().fold(0.0, f64::max);
-    let Some(Values::Number(srtt)) = tables.samples.values("srtt_ms") else { unreachable!() };
-    assert!((536_870.0..536_871.0).contains(&longest(srtt)), "{srtt:?}");
+    let srtt = tables.samples.numbers("srtt_ms").unwrap();
+    let longest = srtt.iter().flatten().copied().fold(0.0, f64::max);
+    assert!((536_870.0..536_871.0).contains(&longest), "{srtt:?}");
     assert!(check(&plan, tables).is_ok());
 }
 
@@ -413,6 +414,87 @@ fn transfers_agree_with_themselves_and_with_their_flow() {
     assert_eq!(swapped, of_flow);
 }
 
+/// What a run breaks of which a window is measured, with two intervals. The flow runs for 50 ms of it, in
+/// which 5000 bytes arrive.
+fn with_intervals(
+    edit: impl FnOnce(&mut [IntervalRow; 2], &mut FlowRow),
+) -> Option<(Law, Option<(&'static str, usize)>)> {
+    let window = "measure = { from = \"50 ms\", to = \"250 ms\" }\nevery = \"100 ms\"";
+    let plan = plan(&format!("{window}\n{EXPERIMENT}"));
+    let mut intervals = Table::default();
+    let first = IntervalRow {
+        run: intervals.label(&plan.id),
+        flow: intervals.label("flow1"),
+        class: intervals.label(""),
+        start_s: 0.05,
+        end_s: 0.15,
+        bytes: 5_000,
+        goodput_mbit_s: 0.4,
+        sent_segments: 9,
+        retransmitted_segments: 2,
+        timeouts: 0,
+        loss_episodes: 1,
+        rtt_min_ms: Some(20.08),
+        rtt_mean_ms: Some(22.0),
+        rtt_max_ms: Some(25.0),
+        arrived_packets: None,
+        transfers: None,
+        completed_transfers: None,
+    };
+    // Of its last ACK.
+    let nothing = IntervalRow {
+        bytes: 0,
+        goodput_mbit_s: 0.0,
+        sent_segments: 0,
+        retransmitted_segments: 0,
+        loss_episodes: 0,
+        ..first
+    };
+    let mut rows = [first, IntervalRow { start_s: 0.15, end_s: 0.25, ..nothing }];
+    let mut tables = tables(&plan, |all| {
+        all.flow.bytes = 5_000;
+        edit(&mut rows, &mut all.flow);
+    });
+    for row in rows {
+        intervals.push(row);
+    }
+    tables.intervals = intervals;
+    let broken = check(&plan, tables).err()?;
+    Some((broken.law, broken.row.map(|row| (row.table, row.number))))
+}
+
+#[test]
+fn intervals_lie_in_the_window_and_add_up_to_their_flow() {
+    assert_eq!(with_intervals(|_, _| {}), None);
+    let at = |law, row| Some((law, Some(("intervals", row))));
+    assert_eq!(with_intervals(|rows, _| rows[0].start_s = 0.04), at(Law::Time, 0));
+    assert_eq!(with_intervals(|rows, _| rows[1].end_s = 0.26), at(Law::Time, 1));
+    assert_eq!(with_intervals(|rows, _| rows[1].start_s = 0.14), at(Law::Time, 1));
+    assert_eq!(with_intervals(|rows, _| rows[0].goodput_mbit_s = 0.41), at(Law::Outcome, 0));
+    assert_eq!(with_intervals(|rows, _| rows[0].rtt_min_ms = Some(20.0)), at(Law::Rtt, 0));
+    assert_eq!(with_intervals(|rows, _| rows[0].rtt_mean_ms = Some(26.0)), at(Law::Rtt, 0));
+    let flow = |law| Some((law, Some(("flows", 0))));
+    assert_eq!(with_intervals(|rows, _| rows[1].sent_segments = 1), flow(Law::Bytes));
+    assert_eq!(with_intervals(|rows, _| rows[1].timeouts = 1), flow(Law::Bytes));
+    assert_eq!(with_intervals(|rows, _| rows[1].transfers = Some(1)), flow(Law::Outcome));
+    assert_eq!(with_intervals(|_, flow| flow.loss_episodes = 2), flow(Law::Bytes));
+    // 5000 bytes in 50 ms, not in 100.
+    assert_eq!(with_intervals(|_, flow| flow.goodput_mbit_s = Some(0.4)), flow(Law::Outcome));
+}
+
+#[test]
+fn intervals_are_there_only_where_something_asks_for_them() {
+    let plan = plan(EXPERIMENT);
+    let with = format!("every = \"100 ms\"\n{EXPERIMENT}");
+    let with = tcplab_model::from_toml(&with).unwrap().plans(&tcplab_sim::backend()).unwrap();
+    let run = |plan: &Plan| tcplab_sim::run(plan, &Watch::default()).unwrap();
+    let mut forged = run(&plan);
+    let Tables { intervals, .. } = run(&with[0]);
+    assert!(!intervals.is_empty());
+    forged.intervals = intervals;
+    assert!(check(&plan, forged).is_err());
+}
+
 #[test]
 fn datagrams_arrive_once_and_no_faster_than_their_path() {
     let delays = |least: f64, p99: f64| {
@@ -471,4 +553,187 @@ fn runs_keep_the_laws_and_so_do_their_tables_alone() {
     let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
     assert_eq!(check_stored(&plan, &tables), Ok(()));
     assert!(check(&plan, tables).is_ok());
+}
+
+/// A link at which nothing happens, and which has dropped and lost so many packets.
+fn idle_link(run: Label, link: Label, time_s: f64, gone: u64) -> LinkRow {
+    LinkRow {
+        run,
+        link,
+        time_s,
+        queue_packets: 0,
+        queue_bytes: 0,
+        queue_max_packets: 0,
+        queue_max_bytes: 0,
+        queue_mean_packets: 0.0,
+        queue_mean_bytes: 0.0,
+        dropped_packets: gone,
+        lost_packets: gone,
+        marked_packets: 0,
+        sent_packets: 9,
+        sent_bytes: 13_000,
+        utilisation: 0.0,
+    }
+}
+
+/// Three parts of each table that grows while a run goes on: so many rows and some.
+const LONG: usize = 2 * PART + 100;
+
+/// Tables of a run in which nothing happens for `LONG` rows and something is then as `edit` says, in the
+/// row of that number.
+fn long_tables(plan: &Plan, number: usize, edit: &impl Fn(&mut Long)) -> Tables {
+    let mut tables = tables(plan, |_| {});
+    let Tables { samples, links, drops, packets, .. } = &mut tables;
+    *links = Table::default();
+    let (run, lanes) = (links.label(&plan.id), [links.label("a>b"), links.label("b>a")]);
+    for row in 0..LONG {
+        let time_s = 0.25 + row as f64 * 1e-7;
+        let mut long = Long {
+            sample: SampleRow {
+                run: samples.label(&plan.id),
+                flow: samples.label("flow1"),
+                time_s,
+                cwnd_segments: 10,
+                ssthresh_segments: None,
+                srtt_ms: Some(20.08),
+                rto_ms: 200.0,
+                in_flight_segments: 5,
+                acked_bytes: 2_000,
+                pacing_mbit_s: None,
+                delivery_rate_mbit_s: None,
+            },
+            link: idle_link(run, lanes[row % 2], time_s, 1 - row as u64 % 2),
+            // Dropped by a host: no link counts it.
+            drop: DropRow {
+                run: drops.label(&plan.id),
+                time_s,
+                link: None,
+                flow: None,
+                bytes: 1500,
+                reason: drops.label("QUEUE_FULL"),
+            },
+            packet: PacketRow {
+                run: packets.label(&plan.id),
+                time_s,
+                link: packets.label("a>b"),
+                point: packets.label("leave"),
+                flow: None,
+                transport: packets.label("udp"),
+                seq: None,
+                ack: None,
+                window: None,
+                flags: None,
+                ecn: None,
+                payload_bytes: 100,
+                bytes: 128,
+            },
+        };
+        if row == number {
+            edit(&mut long);
+        }
+        samples.push(long.sample);
+        links.push(long.link);
+        drops.push(long.drop);
+        packets.push(long.packet);
+    }
+    tables
+}
+
+/// What breaks a row.
+type Edit<'a, R> = &'a dyn Fn(&mut R);
+
+/// A row of each table that grows.
+struct Long {
+    sample: SampleRow,
+    link: LinkRow,
+    drop: DropRow,
+    packet: PacketRow,
+}
+
+#[test]
+fn a_row_of_the_third_part_is_found_by_its_number() {
+    let plan = plan(EXPERIMENT);
+    let number = 2 * PART + 7;
+    assert!(check(&plan, long_tables(&plan, number, &|_| {})).is_ok());
+    let edits: [(&str, Law, Edit<'_, Long>); 6] = [
+        ("samples", Law::Time, &|row| row.sample.acked_bytes = 1_999),
+        ("samples", Law::Rtt, &|row| row.sample.srtt_ms = Some(1.0)),
+        ("links", Law::Rate, &|row| row.link.utilisation = 1.1),
+        ("links", Law::Time, &|row| row.link.sent_packets = 8),
+        ("drops", Law::Time, &|row| row.drop.time_s = 0.1),
+        ("packets", Law::Value, &|row| row.packet.time_s = f64::NAN),
+    ];
+    for (table, law, edit) in edits {
+        // Two rows were there before.
+        let place = if ["samples", "drops"].contains(&table) { number + 2 } else { number };
+        let tables = long_tables(&plan, number, &edit);
+        let broken = check(&plan, tables).unwrap_err();
+        let row = broken.row.unwrap();
+        assert_eq!((broken.law, row.table, row.number), (law, table, place));
+        let time = row.cells.iter().find(|cell| cell.0 == "time_s").unwrap();
+        let is_edited = ["drops", "packets"].contains(&table);
+        let expected = (0.25 + number as f64 * 1e-7).to_string();
+        assert_eq!(time.1 == expected, !is_edited, "{time:?} of {table}");
+    }
+}
+
+#[test]
+fn rows_may_be_looked_at_while_they_are_written() {
+    let plan = plan(EXPERIMENT);
+    let mut laws = Laws::new(&plan);
+    let mut looks = 0;
+    let watch = Watch::default();
+    let mut look = |tables: &Tables| {
+        looks += 1;
+        laws.look(tables);
+    };
+    let quick = EXPERIMENT.replace("[[network", "record.links = \"10 us\"\n[[network");
+    let quick = self::plan(&quick);
+    let tables = tcplab_sim::run_shown(&quick, &watch, &mut look).unwrap();
+    // Two rows every 10 us for 300 ms, shown 1024 at a time.
+    assert_eq!((tables.links.len(), looks), (60_000, 58));
+    // They are of another plan than the laws: the first look has found it.
+    let broken = laws.finish(tables).unwrap_err();
+    assert_eq!((broken.law, broken.row.unwrap().number), (Law::Value, 0));
+}
+
+#[test]
+fn a_row_of_an_idle_link_is_checked_like_any_other() {
+    // Once lane after lane, and once with a row at the beginning that is out of turn.
+    let edits: [(Law, Edit<'_, LinkRow>); 14] = [
+        (Law::Time, &|row| row.time_s = 0.2),
+        (Law::Time, &|row| row.time_s = 0.31),
+        (Law::Value, &|row| row.time_s = f64::NAN),
+        (Law::Queue, &|row| row.queue_packets = 1),
+        (Law::Queue, &|row| row.queue_bytes = 40),
+        (Law::Queue, &|row| row.queue_max_packets = 6),
+        (Law::Queue, &|row| row.queue_mean_packets = 0.1),
+        (Law::Queue, &|row| row.queue_mean_bytes = -0.1),
+        (Law::Value, &|row| row.queue_mean_bytes = f64::NAN),
+        (Law::Time, &|row| row.dropped_packets = 0),
+        (Law::Rate, &|row| row.sent_bytes = 1_000_000),
+        (Law::Time, &|row| row.sent_bytes = 12_999),
+        (Law::Rate, &|row| row.utilisation = 1.1),
+        (Law::Value, &|row| row.utilisation = f64::INFINITY),
+    ];
+    let plan = plan(EXPERIMENT);
+    for is_in_turn in [true, false] {
+        for (law, edit) in edits {
+            let mut tables = tables(&plan, |_| {});
+            let links = &mut tables.links;
+            *links = Table::default();
+            let (run, lanes) = (links.label(&plan.id), [links.label("a>b"), links.label("b>a")]);
+            for number in 0..3_000 {
+                let lane = if is_in_turn || number > 1 { number % 2 } else { 1 - number % 2 };
+                let time_s = 0.25 + number as f64 * 1e-7;
+                let mut row = idle_link(run, lanes[lane], time_s, 1 - lane as u64);
+                if number == 2_500 {
+                    edit(&mut row);
+                }
+                links.push(row);
+            }
+            let broken = check(&plan, tables).unwrap_err();
+            assert_eq!((broken.law, broken.row.unwrap().number), (law, 2_500), "{}", broken.what);
+        }
+    }
 }

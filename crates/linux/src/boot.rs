@@ -44,7 +44,7 @@ const NO_TERMINALS: &str = "check_one_sigio failed";
 /// Why there is no result.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// It was told to stop.
+    /// Somebody told the run to stop.
     #[error("the run was stopped")]
     Stopped,
     /// The machine is not one for which there are kernels.

@@ -16,6 +16,8 @@ use tcplab_model::{Backend, Plan, Profile};
 /// Every kind of traffic, and all that can be recorded.
 const EXPERIMENT: &str = r#"
 duration = "2 s"
+measure.from = "400 ms"
+every = "600 ms"
 record = { samples = "ack", links = "500 ms", captures = ["a>b"] }
 network.links = [{ between = ["a", "b"], rate = "10 Mbit/s", delay = "10 ms", loss = "1 %" }]
 flows = [
@@ -112,6 +114,9 @@ fn records(job: &Job) -> Vec<Written> {
                 summary[80..96].copy_from_slice(&words(&[21_000, 23_000], 16));
                 summary[104..109].copy_from_slice(b"cubic");
                 summary[126] = 1;
+                let mut marked = summary.clone();
+                marked[124] = 2;
+                say(5, id, 400_000_000, marked);
                 say(5, id, 1_999_000_000, summary);
             }
         }
@@ -121,6 +126,10 @@ fn records(job: &Job) -> Vec<Written> {
                 say(1, 0, 500_000_000, tell(&Report::Session { flow, number, port }));
             }
             let datagrams = matches!(spec.traffic, Traffic::Udp { .. });
+            if datagrams {
+                let report = Report::Datagrams { flow, sent: 5, arrived: 4, bytes: 400 };
+                say(1, 0, 600_000_000, tell(&report));
+            }
             let facts = Some(Box::default());
             let datagrams =
                 datagrams.then(|| Datagrams { sent: 10, facts, ..Datagrams::default() });
@@ -153,6 +162,9 @@ fn records(job: &Job) -> Vec<Written> {
         drop[16..32].copy_from_slice(b"LOST_ON_THE_WIRE");
         say(7, lane, 700_000_000, drop);
         say(8, lane, 700_000_000, words(&[1500, 0x45], 72));
+    }
+    for mark in [400_000_000, 1_000_000_000, 1_600_000_000] {
+        say(2, 3, mark, vec![]);
     }
     say(2, 2, 2_000_000_000, vec![]);
     all
@@ -263,6 +275,9 @@ fn the_stream_that_is_mutated_is_a_good_one() {
     assert!(outcome.tables.samples.len() > 10);
     assert_eq!(outcome.tables.links.len(), 8);
     assert_eq!(outcome.tables.drops.len(), 2);
+    // Each flow begins with the run, and has rows until all of it has arrived: none of them in all three
+    // intervals but the five without an end, and programs.
+    assert!(outcome.tables.intervals.len() >= 3 * 4);
     assert!(outcome.files[0].1.len() > 100);
 }
 
@@ -288,6 +303,7 @@ fn forged_indices_are_errors_with_a_message() {
         (connection(0, usize::MAX), "of flow 0, which has 1"),
         (connection(5, 6), "connection 6 of flow 5, which has 6"),
         (connection(7, 0), "a connection of flow 7, of programs"),
+        (Report::Datagrams { flow: 8, sent: 0, arrived: 0, bytes: 0 }, "has no datagrams"),
         (exited(0, "client"), "the program \"client\" of flow 0"),
         (exited(7, "../x"), "the program \"../x\" of flow 7"),
     ];
@@ -299,6 +315,7 @@ fn forged_indices_are_errors_with_a_message() {
         let said = read(1, 0, serde_json::to_vec(&report).unwrap());
         assert!(said.contains(expected), "{report:?}: {said}");
     }
+    assert!(read(2, 3, vec![]).contains("a mark at 0"));
     for (kind, length) in [(6, 136), (7, 48), (8, 72)] {
         let said = read(kind, 2, words(&[], length));
         assert!(said.contains("lane 2, where there are 2"), "{kind}: {said}");
@@ -331,7 +348,8 @@ fn mutated_streams_end_in_tables_or_errors() {
             // What comes out is as large as what came in.
             let rows = tables.flows.len() + tables.samples.len() + tables.links.len();
             let size: usize = files.iter().map(|(_, content)| content.len()).sum();
-            assert!(rows + tables.drops.len() <= 12 + stream.len() / 16, "{rows} rows");
+            let rows = rows + tables.intervals.len();
+            assert!(rows + tables.drops.len() <= 36 + stream.len() / 16, "{rows} rows");
             assert!(size <= 1000 + 10 * stream.len(), "{size} bytes");
             lawful += u64::from(tcplab_laws::check(&plan, tables).is_ok());
         }));

@@ -30,6 +30,8 @@ pub(crate) enum Tick {
     Passing,
     Begin,
     End,
+    /// The counters of all connections have been told.
+    Mark,
 }
 
 /// A connection appeared.
@@ -66,6 +68,18 @@ pub(crate) enum Internals {
     Bbr { bandwidth: u64, min_rtt_us: u32, pacing_gain: u32, cwnd_gain: u32 },
 }
 
+/// Why a summary is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Occasion {
+    /// The session or the experiment ended.
+    Ended,
+    /// The connection ended.
+    Closed,
+    /// A mark.
+    Marked,
+}
+
+/// What a connection or session has counted. RTTs are those since the last summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub acked_bytes: u64,
@@ -86,9 +100,19 @@ pub(crate) struct Summary {
     pub algorithm: String,
     /// The number of the error that ended it, 0 for none.
     pub error: u32,
-    pub is_over: bool,
+    pub occasion: Occasion,
     /// It was connected.
     pub is_open: bool,
+}
+
+impl Summary {
+    /// Adds the RTTs of the summary before.
+    pub fn add_rtts(&mut self, before: &Self) {
+        self.rtt_count = self.rtt_count.saturating_add(before.rtt_count);
+        self.rtt_sum_us = self.rtt_sum_us.saturating_add(before.rtt_sum_us);
+        self.rtt_min_us = self.rtt_min_us.min(before.rtt_min_us);
+        self.rtt_max_us = self.rtt_max_us.max(before.rtt_max_us);
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -179,7 +203,7 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             let report = serde_json::from_str(&text);
             Content::Report(report.map_err(|error| Unreadable(format!("{text}: {error}")))?)
         }
-        2 => Content::Tick([Tick::Passing, Tick::Begin, Tick::End][id.min(2) as usize]),
+        2 => Content::Tick([Tick::Passing, Tick::Begin, Tick::End, Tick::Mark][id.min(3) as usize]),
         3 => Content::Socket(Socket {
             address: fields.address(),
             peer_address: fields.address(),
@@ -204,7 +228,8 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             last_arrival: fields.u64(),
             algorithm: fields.text(16),
             error: fields.u32(),
-            is_over: fields.u16() != 0,
+            occasion: [Occasion::Ended, Occasion::Closed, Occasion::Marked]
+                [fields.u16().min(2) as usize],
             is_open: fields.u16() != 0,
         }),
         6 => Content::Lane(LaneState {

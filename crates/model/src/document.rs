@@ -1,6 +1,7 @@
 //! An experiment as it was written, and the way from there to plans.
 
 use crate::backend::Backend;
+use crate::files;
 use crate::id;
 use crate::lines::{self, Lines};
 use crate::mistake::{Mistake, Mistakes, Problem};
@@ -11,6 +12,7 @@ use crate::resolve::resolve;
 use crate::schema::{Experiment, Sweep};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use serde_json::Value;
+use std::path::{Path, PathBuf};
 
 /// After so many mistakes, more would not help.
 const ENOUGH: usize = 100;
@@ -23,6 +25,8 @@ const MOST_PARTS: usize = 5_000_000;
 pub struct Document {
     tree: Value,
     lines: Lines,
+    /// Where the files are that it names: beside its own.
+    folder: PathBuf,
 }
 
 /// Reads an experiment written as TOML. Whether it makes sense, [`Document::plans`] says.
@@ -31,7 +35,7 @@ pub struct Document {
 /// The text is not TOML.
 pub fn from_toml(text: &str) -> Result<Document, Mistakes> {
     let (tree, lines) = lines::parse(text).map_err(|mistake| Mistakes(vec![*mistake]))?;
-    Ok(Document { tree, lines })
+    Ok(Document { tree, lines, folder: PathBuf::new() })
 }
 
 /// Reads an experiment written as JSON. Whether it makes sense, [`Document::plans`] says.
@@ -49,10 +53,17 @@ pub fn from_json(text: &str) -> Result<Document, Mistakes> {
     if !tree.is_object() {
         return Err(wrong_type(&tree, "a table").at("").into());
     }
-    Ok(Document { tree, lines: Lines::default() })
+    Ok(Document { tree, lines: Lines::default(), folder: PathBuf::new() })
 }
 
 impl Document {
+    /// The same, from a file in this folder: names of other files are relative to it, and not to the
+    /// current folder.
+    #[must_use]
+    pub fn in_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into(), ..self }
+    }
+
     /// The experiment's name, or "experiment".
     pub fn name(&self) -> &str {
         self.tree.get("name").and_then(Value::as_str).unwrap_or("experiment")
@@ -81,12 +92,16 @@ impl Document {
             found.add([problem.at(at)], &[]);
             return Err(Mistakes(found.mistakes));
         }
+        let mut missing = Vec::new();
+        files::expand(&mut base, &self.folder, &mut missing);
+        found.add(missing, &[]);
         let mut plans = Vec::new();
         let mut parts = 0;
         for k in 0..variants as usize {
             let chosen = sweep::combination(&axes, k);
             let chosen: Vec<_> = axes.iter().zip(chosen).collect();
-            let Some((plan, repeat)) = variant(&base, &chosen, backend, &mut found) else {
+            let Some((plan, repeat)) = variant(&base, &self.folder, &chosen, backend, &mut found)
+            else {
                 if found.mistakes.len() >= ENOUGH {
                     break;
                 }
@@ -161,6 +176,7 @@ fn take_sweep(tree: &mut Value, found: &mut Found<'_>) -> Vec<Axis> {
 /// The plan of one variant with the seed of its first repetition, and how often to repeat it.
 fn variant(
     base: &Value,
+    folder: &Path,
     chosen: &[(&Axis, usize)],
     backend: &Backend<'_>,
     found: &mut Found<'_>,
@@ -172,6 +188,7 @@ fn variant(
             mistakes.push(problem.at(axis.place()));
         }
     }
+    files::expand(&mut tree, folder, &mut mistakes);
     let experiment = Experiment::read(&tree, &Place::Root, &mut mistakes);
     let plan = experiment
         .as_ref()

@@ -4,8 +4,11 @@
 //! a way of writing (units, defaults written out, shapes or single links) is gone from a plan, so it
 //! does not count; nor do the experiment's name and where in the file something stands.
 
-use crate::plan::{FlowPlan, LanePlan, Plan, RecordPlan};
-use crate::schema::{Loss, RateChanges, Reordering, StackPlan, TrafficPlan};
+use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
+use crate::schema::{
+    Contention, DelayChanges, Jitter, Loss, Outages, Probability, RateChanges, Reordering,
+    StackPlan, TrafficPlan,
+};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
@@ -24,6 +27,7 @@ pub(crate) fn content(plan: &Plan) -> String {
         flows,
         shared,
         record: &plan.record,
+        measure: plan.measure,
     };
     hash(&content)
 }
@@ -43,6 +47,8 @@ struct Content<'a> {
     flows: Vec<FlowId<'a>>,
     shared: Shared<'a>,
     record: &'a RecordPlan,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measure: Option<MeasurePlan>,
 }
 
 /// A lane without the place where it was described and without what follows from the rest.
@@ -53,7 +59,7 @@ struct LaneId<'a> {
     to: usize,
     rate: Rate,
     delay: Duration,
-    jitter: Duration,
+    jitter: &'a Jitter,
     mtu: u64,
     icmp: bool,
     queue: &'a crate::plan::QueuePlan,
@@ -61,6 +67,19 @@ struct LaneId<'a> {
     reordering: &'a Option<Reordering>,
     rate_changes: &'a Option<RateChanges>,
     lan: &'a Option<String>,
+    // What a link need not have counts where it has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delay_changes: &'a Option<DelayChanges>,
+    #[serde(skip_serializing_if = "is_false")]
+    overtaking: bool,
+    #[serde(skip_serializing_if = "is_never")]
+    corruption: Probability,
+    #[serde(skip_serializing_if = "is_never")]
+    duplication: Probability,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    outages: &'a Option<Outages>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    contention: &'a Option<Contention>,
 }
 
 impl<'a> LaneId<'a> {
@@ -71,7 +90,7 @@ impl<'a> LaneId<'a> {
             to: lane.to,
             rate: lane.rate,
             delay: lane.delay,
-            jitter: lane.jitter,
+            jitter: &lane.jitter,
             mtu: lane.mtu,
             icmp: lane.icmp,
             queue: &lane.queue,
@@ -79,6 +98,12 @@ impl<'a> LaneId<'a> {
             reordering: &lane.reordering,
             rate_changes: &lane.rate_changes,
             lan: &lane.lan,
+            delay_changes: &lane.delay_changes,
+            overtaking: lane.overtaking,
+            corruption: lane.corruption,
+            duplication: lane.duplication,
+            outages: &lane.outages,
+            contention: &lane.contention,
         }
     }
 }

@@ -38,6 +38,7 @@
 
 mod backend;
 mod document;
+mod files;
 mod id;
 mod lines;
 pub mod memory;
@@ -59,7 +60,9 @@ mod sweep;
 pub use backend::{Backend, Stopped, Watch};
 pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
-pub use plan::{FlowPlan, LanePlan, Plan, QueueLimit, QueuePlan, RecordPlan, TcpPlan, Transport};
+pub use plan::{
+    FlowPlan, LanePlan, MeasurePlan, Plan, QueueLimit, QueuePlan, RecordPlan, TcpPlan, Transport,
+};
 pub use printable::printable;
 pub use profile::Setting;
 pub use schema::{

@@ -2,7 +2,8 @@
 //!
 //! Counted are rows and packets, not what the system says of the process: a run that stops for want of
 //! memory stops at the same moment every time. The bytes of each were measured, at the peak of the
-//! process: tables exist twice while they are handed over (`docs/explanation/security.md`).
+//! process: tables exist twice while they are handed over (`docs/explanation/security-host.md`). Rows that
+//! were moved to a file are not counted.
 
 use crate::plan::Plan;
 use crate::schema::{OrOff, Samples, TrafficPlan};
@@ -11,6 +12,8 @@ use std::fmt;
 
 /// A row of samples, of flows or links, or of a packet.
 pub const ROW: u64 = 256;
+/// The rows of a table that are in memory at most; others are in a file.
+pub const ROWS: u64 = 65_536;
 /// A packet that did not arrive.
 pub const DROP: u64 = 400;
 /// A packet in a queue or on a wire, and what its sender keeps of it.
@@ -35,12 +38,14 @@ pub struct Held {
     pub captures: u64,
     /// The rows of packets.
     pub points: u64,
+    /// The rows of intervals.
+    pub intervals: u64,
     /// A kernel.
     pub kernel: u64,
 }
 
 impl Held {
-    /// What the tables of a plan hold for sure at its end, and flows of `each` bytes.
+    /// What the tables of a plan hold in memory for sure at its end, and flows of `each` bytes.
     pub fn at_least(plan: &Plan, each: u64) -> Self {
         let times = |interval: tcplab_units::Duration| {
             plan.duration.as_picos() / interval.as_picos().max(1)
@@ -53,10 +58,14 @@ impl Held {
             Samples::Every(interval) => times(interval).saturating_mul(lasting(plan)),
             Samples::Ack | Samples::Off => 0,
         };
+        let measured = plan.measured();
+        let length = measured.to.saturating_sub(measured.from).as_picos();
+        let intervals = measured.every.map_or(0, |every| length / every.as_picos().max(1));
         Self {
+            intervals: intervals.saturating_mul(lasting(plan)).min(ROWS) * ROW,
             flows: each.saturating_mul(plan.flows.len() as u64),
-            samples: samples.saturating_mul(ROW),
-            links: links.saturating_mul(ROW),
+            samples: samples.min(ROWS) * ROW,
+            links: links.min(ROWS) * ROW,
             ..Self::default()
         }
     }
@@ -72,7 +81,7 @@ impl Held {
         others.into_iter().fold(first, |most, part| if part.0 > most.0 { part } else { most })
     }
 
-    fn parts(&self) -> [(u64, &'static str, &'static str); 8] {
+    fn parts(&self) -> [(u64, &'static str, &'static str); 9] {
         [
             (self.samples, "samples of flows", "a longer interval of `record.samples`"),
             (self.links, "samples of links", "a longer interval of `record.links`"),
@@ -81,6 +90,7 @@ impl Held {
             (self.packets, "packets on their way", "a shorter `queue`, or a smaller `wmem`"),
             (self.captures, "captured packets", "fewer `record.captures`"),
             (self.points, "rows of packets", "fewer `record.packets`"),
+            (self.intervals, "intervals of flows", "a longer `every`"),
             (self.kernel, "the kernel", "fewer `flows`"),
         ]
     }

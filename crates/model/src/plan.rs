@@ -2,8 +2,8 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Discipline, Loss, OrOff, RateChanges, Reordering, Samples, StackPlan,
-    TrafficPlan,
+    CongestionControl, Contention, DelayChanges, Discipline, Jitter, Loss, OrOff, Outages,
+    Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -39,6 +39,9 @@ pub struct Plan {
     pub flows: Arc<[FlowPlan]>,
     /// What to write down.
     pub record: RecordPlan,
+    /// The part of the run that results are of; nothing if that is all of it, without intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measure: Option<MeasurePlan>,
     /// Settings that do nothing, or hardly what was meant. The plan runs in spite of them.
     /// Written as text; a plan that is read back has none.
     #[serde(skip_deserializing)]
@@ -60,8 +63,9 @@ pub struct LanePlan {
     pub rate: Rate,
     /// How long a bit travels.
     pub delay: Duration,
-    /// The most that is added to the delay by chance, keeping packets in order; zero for none.
-    pub jitter: Duration,
+    /// What is added to the delay by chance.
+    #[serde(deserialize_with = "stored::setting")]
+    pub jitter: Jitter,
     /// The largest packet with its IP header, in bytes.
     pub mtu: u64,
     /// Whether the router before it says so when a packet is larger than that.
@@ -77,11 +81,70 @@ pub struct LanePlan {
     /// How the rate changes.
     #[serde(deserialize_with = "stored::optional")]
     pub rate_changes: Option<RateChanges>,
+    /// How the delay changes.
+    #[serde(
+        default,
+        deserialize_with = "stored::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub delay_changes: Option<DelayChanges>,
+    /// Whether packets with a shorter delay overtake others.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub overtaking: bool,
+    /// The share of packets that are damaged on the way.
+    #[serde(default, deserialize_with = "stored::setting", skip_serializing_if = "is_never")]
+    pub corruption: Probability,
+    /// The share of packets that arrive twice.
+    #[serde(default, deserialize_with = "stored::setting", skip_serializing_if = "is_never")]
+    pub duplication: Probability,
+    /// Times at which nothing leaves.
+    #[serde(
+        default,
+        deserialize_with = "stored::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub outages: Option<Outages>,
+    /// The channel for which stations contend, if there is one.
+    #[serde(
+        default,
+        deserialize_with = "stored::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub contention: Option<Contention>,
     /// The shared medium that it is part of, if it is.
     pub lan: Option<String>,
     /// The rate times the largest base RTT of the flows that use it, or twice its own delay if none
     /// does.
     pub bdp: Bytes,
+}
+
+impl LanePlan {
+    /// No packet stays for longer, from when it comes to its queue until it is at the other end: a full
+    /// queue and a packet in transmission go before it. The longest time there is if that is not known.
+    pub fn longest_stay(&self) -> Duration {
+        let Jitter::UpTo(jitter) = self.jitter else { return Duration::MAX };
+        let changes = self.rate_changes.is_some() || self.delay_changes.is_some();
+        let waits = self.outages.is_some() || self.contention.is_some();
+        if changes || waits || self.reordering.is_some() {
+            return Duration::MAX;
+        }
+        let before = match self.queue.limit {
+            QueueLimit::Packets(packets) => packets.saturating_mul(self.mtu),
+            QueueLimit::Bytes(bytes) => bytes,
+        };
+        let all = before.saturating_add(self.mtu).saturating_add(self.mtu);
+        self.rate.time_for(all) + self.delay + jitter
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+pub(crate) fn is_false(value: &bool) -> bool {
+    !value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+pub(crate) fn is_never(probability: &Probability) -> bool {
+    probability.0 <= 0.0
 }
 
 /// A queue with its sizes in packets or bytes.
@@ -171,6 +234,25 @@ pub struct RecordPlan {
     /// The lanes whose packets are rows of a table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packets: Vec<usize>,
+}
+
+/// The part of a run that results are of, in whole nanoseconds after its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeasurePlan {
+    /// When it begins.
+    pub from: Duration,
+    /// When it ends; that may be the end of the run, which need not be a whole nanosecond.
+    pub to: Duration,
+    /// How long its intervals are, if they have rows.
+    pub every: Option<Duration>,
+}
+
+impl Plan {
+    /// The part of the run that results are of.
+    pub fn measured(&self) -> MeasurePlan {
+        let whole = MeasurePlan { from: Duration::ZERO, to: self.duration, every: None };
+        self.measure.unwrap_or(whole)
+    }
 }
 
 impl FlowPlan {

@@ -5,7 +5,7 @@
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, Plan};
-use crate::schema::{RateChanges, TrafficPlan};
+use crate::schema::{DelayChanges, RateChanges, TrafficPlan};
 
 /// Something that an experiment may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,16 +27,20 @@ const NONE: &[&str] = &[];
 /// All features that some backend does not run, and what there is beside them.
 pub const FEATURES: &[Feature] = &[
     kind("queue", "droptail", "drop-tail", BOTH),
+    kind("queue", "drophead", "drop-head", BOTH),
     kind("queue", "red", "RED", BOTH),
     kind("queue", "codel", "CoDel", BOTH),
-    kind("queue", "fq-codel", "FQ-CoDel", LINUX),
-    kind("queue", "pie", "PIE", LINUX),
-    kind("queue", "fq", "FQ", LINUX),
+    kind("queue", "fq-codel", "FQ-CoDel", BOTH),
+    kind("queue", "pie", "PIE", BOTH),
+    kind("queue", "fq-pie", "FQ-PIE", BOTH),
+    kind("queue", "sfq", "SFQ", BOTH),
+    kind("queue", "tbf", "a token bucket", BOTH),
+    kind("queue", "fq", "FQ", BOTH),
     kind("queue", "cake", "CAKE", LINUX),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
-    kind("loss", "gilbert", "Gilbert", LINUX),
-    kind("loss", "gilbert-time", "Gilbert by time", LINUX),
+    kind("loss", "gilbert", "Gilbert", BOTH),
+    kind("loss", "gilbert-time", "Gilbert by time", BOTH),
     kind("traffic", "bulk", "bulk", BOTH),
     kind("traffic", "on-off", "on-off", BOTH),
     kind("traffic", "udp", "UDP", BOTH),
@@ -44,10 +48,18 @@ pub const FEATURES: &[Feature] = &[
     kind("traffic", "web", "web pages", BOTH),
     kind("traffic", "arrivals", "arrivals", BOTH),
     kind("traffic", "command", "programs", LINUX),
-    kind("rate_changes", "steps", "steps", LINUX),
-    kind("rate_changes", "trace", "a trace", NONE),
+    kind("rate_changes", "steps", "steps", BOTH),
+    kind("rate_changes", "sine", "a sine", BOTH),
+    kind("rate_changes", "random-walk", "a random walk", BOTH),
+    kind("rate_changes", "trace", "a trace", BOTH),
+    kind("delay_changes", "steps", "steps", BOTH),
+    kind("delay_changes", "handover", "handovers", BOTH),
     one("traffic.write", "a size of writes", BOTH),
-    one("reordering", "reordering", LINUX),
+    one("reordering", "reordering", BOTH),
+    one("corruption", "corruption", BOTH),
+    one("duplication", "duplication", BOTH),
+    one("outages", "outages", BOTH),
+    one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
     one("lan", "a shared medium", NONE),
 ];
@@ -59,6 +71,7 @@ pub const GROUPS: &[(&str, &str, &str)] = &[
     ("loss", "the loss", "losses"),
     ("traffic", "the traffic", "traffic"),
     ("rate_changes", "a rate that changes by", "changing rates"),
+    ("delay_changes", "a delay that changes by", "changing delays"),
 ];
 
 const fn kind(
@@ -111,15 +124,18 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
 type Asked = (&'static str, Option<&'static str>);
 
 fn asked_by_lane(lane: &LanePlan) -> Vec<Asked> {
-    let rate = lane.rate_changes.as_ref().map(|changes| match changes {
-        RateChanges::Steps(_) => "steps",
-        RateChanges::Trace { .. } => "trace",
-    });
+    let rate = lane.rate_changes.as_ref().map(RateChanges::word);
+    let delay = lane.delay_changes.as_ref().map(DelayChanges::word);
     [
         Some(("queue", Some(lane.queue.discipline.word()))),
         lane.loss.as_ref().map(|loss| ("loss", Some(loss.word()))),
         rate.map(|kind| ("rate_changes", Some(kind))),
+        delay.map(|kind| ("delay_changes", Some(kind))),
         lane.reordering.as_ref().map(|_| ("reordering", None)),
+        (lane.corruption.0 > 0.0).then_some(("corruption", None)),
+        (lane.duplication.0 > 0.0).then_some(("duplication", None)),
+        lane.outages.as_ref().map(|_| ("outages", None)),
+        lane.contention.as_ref().map(|_| ("contention", None)),
         lane.lan.as_ref().map(|_| ("lan", None)),
     ]
     .into_iter()

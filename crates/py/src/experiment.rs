@@ -4,12 +4,14 @@ use crate::errors;
 use crate::frames::{Frame, frames};
 use crate::own;
 use pyo3::prelude::*;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
 use tcplab_backends::{Access, Options, PlanError, Produced, elsewhere, find};
+use tcplab_laws::Laws;
 use tcplab_model::memory::Held;
 use tcplab_model::{Mistakes, TrafficPlan, from_json, from_toml};
+use tcplab_tables::Tables;
 
 /// An experiment as it was written, and the name of its file for messages.
 #[pyclass(frozen, module = "tcplab._core")]
@@ -80,7 +82,11 @@ impl Document {
         file: Option<String>,
     ) -> PyResult<Self> {
         match written {
-            Ok(written) => Ok(Self { written: Arc::new(written), file }),
+            Ok(written) => {
+                let folder = file.as_deref().and_then(|file| Path::new(file).parent());
+                let written = written.in_folder(folder.unwrap_or(Path::new("")));
+                Ok(Self { written: Arc::new(written), file })
+            }
             Err(mistakes) => Err(errors::config(&mistakes, file.as_deref(), None)),
         }
     }
@@ -309,12 +315,14 @@ fn run_and_check(
     watch: &Arc<tcplab_model::Watch>,
 ) -> PyResult<Left> {
     let backend = tcplab_backends::of(plan);
-    let ran = own::within(watch, || backend.run(plan, access, watch))?;
+    let mut laws = Laws::new(plan);
+    let mut look = |tables: &Tables| laws.look(tables);
+    let ran = own::within(watch, || backend.run(plan, access, watch, &mut look))?;
     let Produced { tables, files } = ran.map_err(|error| errors::of_backend(&error))?;
     // Each of these steps takes seconds where tables are large.
     let going = || watch.reach(watch.reached()).map_err(errors::stopped);
     going()?;
-    let checked = tcplab_laws::check(plan, tables);
+    let checked = laws.finish(tables);
     let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
     let tables = checked.tables();
     let frames = frames(tables, going)?;

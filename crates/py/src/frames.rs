@@ -10,7 +10,7 @@ use pyo3::exceptions::{PyIndexError, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 use std::sync::Arc;
-use tcplab_tables::{Look, Row, Table, Tables, Values, integer, number};
+use tcplab_tables::{Look, Part as Rows, Row, Table, Tables, Values, integer, number};
 
 /// A table of results. A long one is read part by part from where its rows wait.
 #[pyclass(frozen, module = "tcplab._core")]
@@ -82,7 +82,7 @@ pub(crate) fn frames(
 fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
     let number = table.number_of_parts();
     let parts: Parts = if number == 1 {
-        let batch = batch(table);
+        let batch = batch(&table.part(0));
         let batch = batch.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
         vec![Box::new(move || Ok(batch.clone()))]
     } else {
@@ -93,11 +93,11 @@ fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
         };
         (0..number).map(part).collect()
     };
-    Ok(Frame { schema: schema(table), parts })
+    Ok(Frame { schema: schema(&table.part(number - 1)), parts })
 }
 
-fn schema<R: Row>(table: &Table<R>) -> SchemaRef {
-    let fields = table.columns().map(|(name, values)| {
+fn schema<R: Row>(rows: &Rows<'_, R>) -> SchemaRef {
+    let fields = rows.columns().map(|(name, values)| {
         let kind = match &*values {
             Values::Text(_) => DataType::LargeUtf8,
             Values::Integer(_) => DataType::Int64,
@@ -108,17 +108,17 @@ fn schema<R: Row>(table: &Table<R>) -> SchemaRef {
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-/// The Arrow form of a table that is in memory.
-fn batch<R: Row>(table: &Table<R>) -> Result<RecordBatch, ArrowError> {
-    let arrays = table.columns().map(|(_, values)| -> ArrayRef {
+/// The Arrow form of rows.
+fn batch<R: Row>(rows: &Rows<'_, R>) -> Result<RecordBatch, ArrowError> {
+    let arrays = rows.columns().map(|(_, values)| -> ArrayRef {
         match &*values {
             Values::Text(values) => {
-                let texts = values.iter().map(|label| table.text(*label));
+                let texts = values.iter().map(|label| rows.text(*label));
                 Arc::new(texts.collect::<LargeStringArray>())
             }
             Values::Integer(values) => Arc::new(values.iter().map(integer).collect::<Int64Array>()),
             Values::Number(values) => Arc::new(values.iter().map(number).collect::<Float64Array>()),
         }
     });
-    RecordBatch::try_new(schema(table), arrays.collect())
+    RecordBatch::try_new(schema(rows), arrays.collect())
 }

@@ -7,9 +7,9 @@ use crate::stack::{Stacks, marks, mss_limit};
 use crate::watcher::Network;
 use std::ops::Range;
 use std::sync::Arc;
-use tcplab_engine::{ConnectionTimer, EndpointId, LaneId, Random, RouteId, TimerId};
+use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
 use tcplab_model::{FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
-use tcplab_tables::Label;
+use tcplab_tables::{Label, RoundTrips};
 use tcplab_tcp::{Cookie, Endpoint, Identity, SenderCounters};
 use tcplab_units::Time;
 
@@ -56,6 +56,8 @@ pub(crate) struct Pair {
     pub began: Time,
     /// What the sender had counted then.
     pub before: SenderCounters,
+    /// The sender's RTTs since then, up to the last mark.
+    pub rtt: Option<RoundTrips>,
     /// The number of the transfer, from 1, until a sample of it is to have a name, and then that.
     pub name: Option<u64>,
     pub label: Option<Label>,
@@ -95,15 +97,40 @@ pub(crate) struct Way {
     pub gates: Range<usize>,
 }
 
+impl Way {
+    /// All routes that packets take, each with the end whose packets these are: 0 sends the data.
+    fn routes_by_side(&self, gates: &Gates) -> Vec<(usize, RouteId)> {
+        let sides = self.routes.into_iter().enumerate();
+        sides.chain(gates.ways_on(self.gates.clone())).collect()
+    }
+}
+
+/// What lanes tell the packets of one direction of a connection by: what the congestion control of their
+/// sender draws from, which no other has. Our part of the kernel has the same (`tcplab_flow_of`).
+pub(crate) fn flow_on_lanes(plan: &Plan, flow: usize, number: u32, sends: bool) -> Flow {
+    let planned = &plan.flows[flow];
+    let (_, seed) = Random::of_end(plan.seed, sends, &planned.name);
+    let [from, to] = [planned.from as u32, planned.to as u32];
+    let (from, to) = if sends { (from, to) } else { (to, from) };
+    Flow { key: seed.wrapping_add(number.into()), from, to }
+}
+
 /// The ends of connections: the one that sends the data of connection n is 2n, the other 2n + 1.
 #[derive(Default)]
 pub(crate) struct Connections {
     pub ends: Vec<End>,
     pub pairs: Vec<Pair>,
     stacks: Stacks,
+    /// Some lane tells flows apart.
+    pub tells_flows: bool,
 }
 
 impl Connections {
+    /// None yet, on lanes of which some tell flows apart, or none does.
+    pub fn new(tells_flows: bool) -> Self {
+        Self { tells_flows, ..Self::default() }
+    }
+
     /// Makes a new connection. One end listens, and the other one is closed.
     pub fn add(
         &mut self,
@@ -122,6 +149,11 @@ impl Connections {
         } else {
             way_of(plan, flow, pair, (network, gates))
         };
+        if self.tells_flows {
+            for (side, route) in way.routes_by_side(gates) {
+                network.set_flow(route, flow_on_lanes(plan, flow, number, side == 0));
+            }
+        }
         let endpoints = self.endpoints(plan, (flow, number), asks);
         for ((side, endpoint), program) in endpoints.into_iter().enumerate().zip(programs) {
             let (route, end) = (way.routes[side], 2 * pair + side);
@@ -144,6 +176,7 @@ impl Connections {
             size: 0,
             began: Time::ZERO,
             before: SenderCounters::default(),
+            rtt: None,
             name: None,
             label: None,
             alarms,

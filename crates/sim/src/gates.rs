@@ -82,6 +82,11 @@ impl Gates {
         (first, end_route.unwrap_or(first))
     }
 
+    /// The ways on from these gates, each with the side of the connection that sends this way.
+    pub fn ways_on(&self, gates: Range<usize>) -> impl Iterator<Item = (usize, RouteId)> {
+        self.list[gates].iter().map(|gate| (gate.end % 2, gate.on))
+    }
+
     /// The end of a connection that a gate belongs to.
     pub fn end_of(&self, to: EndpointId) -> usize {
         // What a gate drops, or says, is of its sender.

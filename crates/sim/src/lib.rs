@@ -29,6 +29,7 @@ mod udp;
 mod watcher;
 mod world;
 
+pub use recorder::SHOWN;
 pub use stack::{build_control, settings};
 
 use std::collections::BTreeSet;
@@ -73,5 +74,18 @@ pub fn least_memory(plan: &Plan) -> Held {
 ///
 /// If `watch` was told to stop.
 pub fn run(plan: &Plan, watch: &Watch) -> Result<Tables, Stopped> {
-    world::World::new(plan).run(watch)
+    run_shown(plan, watch, &mut |_| {})
+}
+
+/// Runs a plan, and shows its tables each time that [`SHOWN`] rows were added to one.
+///
+/// # Errors
+///
+/// If `watch` was told to stop.
+pub fn run_shown(
+    plan: &Plan,
+    watch: &Watch,
+    show: &mut dyn FnMut(&Tables),
+) -> Result<Tables, Stopped> {
+    world::World::new(plan, show).run(watch)
 }

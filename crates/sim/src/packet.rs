@@ -1,7 +1,7 @@
 //! What the network carries: packets of any protocol, headers and all.
 
 use crate::udp::Fragment;
-use tcplab_engine::Packet as Carried;
+use tcplab_engine::{Flow, Packet as Carried};
 use tcplab_tcp::{Flags, Segment, TooLarge};
 
 /// A packet on the network.
@@ -34,6 +34,17 @@ impl Carried for Packet {
     #[inline]
     fn is_marked(&self) -> bool {
         matches!(self, Self::Tcp(segment) if segment.flags.has(Flags::CE))
+    }
+
+    fn flow(&self, flow: Flow) -> Flow {
+        let has_ports = match self {
+            Self::Tcp(_) => true,
+            Self::Udp(fragment) => fragment.is_whole(),
+            Self::Icmp(_) => false,
+        };
+        // Without ports only the addresses are left to tell packets apart.
+        let hosts = u64::from(flow.from) << 32 | u64::from(flow.to);
+        Flow { key: if has_ports { flow.key } else { hosts }, ..flow }
     }
 
     fn mark(&mut self) -> bool {

@@ -2,18 +2,25 @@
 
 use crate::watcher::{Dropped, Network, Seen};
 use tcplab_engine::{EndpointId, LaneId, LaneState, Packet as _};
-use tcplab_model::{CongestionControl, OrOff, Plan, Samples};
+use tcplab_model::{CongestionControl, OrOff, Plan, Samples, memory};
 use tcplab_tables::{
-    DropRow, FlowFacts, Kind, Label, LaneTotals, LinkRow, PacketRow, Run, SampleRow, Tables,
-    TransferFacts, Transfers, ecn, tcp_flags,
+    Activity, DropRow, FlowFacts, Kind, Label, LaneTotals, LinkRow, Meters, PART, PacketRow,
+    SampleRow, Tables, TransferFacts, Transfers, ecn, tcp_flags,
 };
 use tcplab_tcp::Endpoint;
 use tcplab_units::{Duration, Time};
+use tcplab_workload::accounts;
+
+const _: () = assert!(memory::ROWS == PART as u64, "memory is estimated for parts of this size");
+
+/// The tables are shown each time that so many rows were added to one of them, while these are in a cache.
+pub const SHOWN: usize = 1024;
 
 /// What was recorded so far.
 pub(crate) struct Recorder<'a> {
     plan: &'a Plan,
     tables: Tables,
+    show: &'a mut dyn FnMut(&Tables),
     /// How often flows are sampled; none if at every ACK or never.
     pub sample_interval: Option<Duration>,
     /// How often links are sampled.
@@ -30,6 +37,8 @@ pub(crate) struct Recorder<'a> {
     /// Labels in the table of drops: by lane, and by flow.
     lanes_in_drops: Labels,
     flows_in_drops: Labels,
+    /// If results are of a part of the run, or of intervals.
+    meters: Option<Meters>,
 }
 
 /// The labels of a table that were asked for so far, by number.
@@ -55,7 +64,7 @@ struct Link {
 }
 
 impl<'a> Recorder<'a> {
-    pub fn new(plan: &'a Plan) -> Self {
+    pub fn new(plan: &'a Plan, show: &'a mut dyn FnMut(&Tables)) -> Self {
         let mut tables = Tables::default();
         let run_in_samples = tables.samples.label(&plan.id);
         let mut flows_in_samples = Vec::new();
@@ -86,6 +95,7 @@ impl<'a> Recorder<'a> {
                 OrOff::Off => None,
             },
             tables,
+            show,
             run_in_samples,
             flows_in_samples,
             algorithms,
@@ -95,22 +105,25 @@ impl<'a> Recorder<'a> {
             links_sampled: Time::ZERO,
             lanes_in_drops: Labels::default(),
             flows_in_drops: Labels::default(),
+            meters: plan.measure.map(|_| {
+                let start = |flow| Time::ZERO + tcplab_workload::start(flow, plan.seed);
+                let flows = plan.flows.iter().map(|flow| (start(flow), accounts::work(flow)));
+                Meters::new(accounts::window(plan), flows)
+            }),
         }
     }
 
-    /// Samples of flows so far.
-    pub fn samples(&self) -> usize {
-        self.tables.samples.len()
+    /// The tables so far.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
     }
 
-    /// Samples of links so far.
-    pub fn links(&self) -> usize {
-        self.tables.links.len()
-    }
-
-    /// Transfers with a row so far.
-    pub fn transfers(&self) -> usize {
-        self.tables.transfers.len()
+    /// A row was added to a table, which now has so many.
+    #[inline]
+    fn added(&mut self, rows: usize) {
+        if rows.is_multiple_of(SHOWN) {
+            (self.show)(&self.tables);
+        }
     }
 
     /// What samples of this transfer of a flow are called.
@@ -121,6 +134,7 @@ impl<'a> Recorder<'a> {
     /// A transfer is over, or cut short by the end of the experiment.
     pub fn add_transfer(&mut self, facts: &TransferFacts<'_>, of_flow: &mut Transfers) {
         self.tables.add_transfer(&self.plan.id, facts, of_flow);
+        self.added(self.tables.transfers.len());
     }
 
     /// So many flows follow.
@@ -129,8 +143,28 @@ impl<'a> Recorder<'a> {
     }
 
     /// A flow, at the end of the experiment.
-    pub fn add_flow(&mut self, facts: &FlowFacts<'_>) {
+    pub fn add_flow(&mut self, number: usize, facts: &mut FlowFacts<'_>) {
+        if let Some(meters) = &self.meters {
+            meters.narrow(number, facts);
+        }
         self.tables.add_flow(&self.plan.id, facts);
+    }
+
+    /// When the counters of flows are to be read next.
+    pub fn next_mark(&self) -> Option<Time> {
+        self.meters.as_ref()?.next_mark()
+    }
+
+    /// Whether they are to be read at all.
+    pub fn has_meters(&self) -> bool {
+        self.meters.is_some()
+    }
+
+    /// What flows have done since the last mark.
+    pub fn read_meters(&mut self, at: Time, done: impl IntoIterator<Item = Activity>) {
+        let (plan, Some(meters)) = (self.plan, &mut self.meters) else { return };
+        let identity = |flow: usize| accounts::identity(plan, &plan.flows[flow]);
+        meters.read(at, done, (&mut self.tables, &plan.id), identity);
     }
 
     /// The sender of a flow; `label`: of one of its transfers.
@@ -169,6 +203,7 @@ impl<'a> Recorder<'a> {
             };
             samples.set_number(column, value);
         });
+        self.added(self.tables.samples.len());
     }
 
     pub fn sample_links(&mut self, now: Time, network: &mut Network) {
@@ -176,7 +211,8 @@ impl<'a> Recorder<'a> {
         // An integral over the queue since the last sample, as a mean.
         let mean = |until: u128, since: u128| (until - since) as f64 / interval.as_picos() as f64;
         self.links_sampled = now;
-        for (number, link) in self.links.iter_mut().enumerate() {
+        for number in 0..self.links.len() {
+            let link = &mut self.links[number];
             let state = network.sample(LaneId(number as u32));
             let LaneState { counters, occupancy, .. } = state;
             self.tables.links.push(LinkRow {
@@ -199,20 +235,17 @@ impl<'a> Recorder<'a> {
             link.busy = state.busy;
             link.queue_packet_ps = occupancy.packet_ps;
             link.queue_byte_ps = occupancy.byte_ps;
+            self.added(self.tables.links.len());
         }
-    }
-
-    /// Packets that did not arrive, written down so far.
-    pub fn drops(&self) -> usize {
-        self.tables.drops.len()
     }
 
     /// Writes down what was dropped. `flow_behind`: the flow that an end of a route belongs to.
     #[cold]
     pub fn add_drops(&mut self, drops: Vec<Dropped>, flow_behind: impl Fn(EndpointId) -> usize) {
-        let (plan, table) = (self.plan, &mut self.tables.drops);
-        let run = table.label(&plan.id);
+        let plan = self.plan;
+        let run = self.tables.drops.label(&plan.id);
         for drop in drops {
+            let table = &mut self.tables.drops;
             let (lane, flow) = (drop.lane.0 as usize, flow_behind(drop.to));
             let link = self.lanes_in_drops.get(lane, || table.label(&plan.lanes[lane].name));
             let row = DropRow {
@@ -224,20 +257,17 @@ impl<'a> Recorder<'a> {
                 reason: table.label(drop.reason),
             };
             table.push(row);
+            self.added(self.tables.drops.len());
         }
-    }
-
-    /// Packets at points, written down so far.
-    pub fn packets(&self) -> usize {
-        self.tables.packets.len()
     }
 
     /// Writes down packets at points; `flow_behind` as for drops.
     #[cold]
     pub fn add_packets(&mut self, seen: Vec<Seen>, flow_behind: impl Fn(EndpointId) -> usize) {
-        let (plan, table) = (self.plan, &mut self.tables.packets);
-        let run = table.label(&plan.id);
+        let plan = self.plan;
+        let run = self.tables.packets.label(&plan.id);
         for Seen { at, lane, to, point, packet } in seen {
+            let table = &mut self.tables.packets;
             let headers = packet.headers();
             let flags = headers.flags.map(tcp_flags);
             let row = PacketRow {
@@ -256,6 +286,7 @@ impl<'a> Recorder<'a> {
                 bytes: packet.wire_bytes().into(),
             };
             table.push(row);
+            self.added(self.tables.packets.len());
         }
     }
 
@@ -264,17 +295,7 @@ impl<'a> Recorder<'a> {
         let plan = self.plan;
         self.tables.totals.lanes.extend(lanes.map(|lane| totals(&lane)));
         let packet_hops = self.tables.totals.lanes.iter().map(|lane| lane.arrived).sum();
-        self.tables.add_run(&Run {
-            id: &plan.id,
-            experiment: &plan.experiment,
-            backend: &plan.backend,
-            version: &plan.version,
-            seed: plan.seed,
-            repetition: plan.repetition,
-            simulated_s: plan.duration.as_secs_f64(),
-            packet_hops,
-            swept: &plan.swept,
-        });
+        self.tables.add_run(&accounts::run(plan, packet_hops));
         self.tables
     }
 }

@@ -1,6 +1,6 @@
 //! UDP: datagrams, in fragments where they are larger than the path's MTU (RFC 768, RFC 791 §3.2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tcplab_units::{Duration, Time};
 
 /// Bytes of an IPv4 header without options, and of a UDP header.
@@ -9,6 +9,12 @@ const UDP_HEADER: u32 = 8;
 
 /// How long the fragments of a datagram wait for the others (`ipfrag_time`).
 const PATIENCE: Duration = Duration::from_secs(30);
+/// The memory of a host above which it takes no fragments (`ipfrag_high_thresh`).
+const MOST_MEMORY: u64 = 4 << 20;
+/// What a datagram takes beside its fragments (`struct ipq`).
+const QUEUE: u64 = 200;
+/// The smallest piece of memory of a packet (`SKB_SMALL_HEAD_CACHE_SIZE`).
+const SMALL_PIECE: u64 = 704;
 
 /// A datagram on the network, or a fragment of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +71,11 @@ impl Fragment {
         IP_HEADER + u32::from(self.bytes)
     }
 
+    /// It is a whole datagram.
+    pub fn is_whole(&self) -> bool {
+        u32::from(self.bytes) == self.all
+    }
+
     /// Bytes of data in the packet: the header of UDP is in the first fragment.
     pub fn payload(&self) -> u32 {
         u32::from(self.bytes) - if self.is_first { UDP_HEADER } else { 0 }
@@ -77,33 +88,83 @@ impl Fragment {
     }
 }
 
-/// Datagrams of a flow that have arrived in part.
+/// Datagrams that have arrived at a host in part. As in Linux they share a limit to memory
+/// (`inet_frag_find`, `ip_frag_queue`): above it no fragment is taken, be it the last one that a datagram
+/// waits for, until those that will never be whole are given up.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reassembly {
-    /// By number: bytes that are missing, and when the first of them arrived.
-    partial: BTreeMap<u32, (u32, Time)>,
+    /// By flow and number.
+    partial: BTreeMap<Key, Partial>,
+    /// When each is given up, in that order; some have been whole before.
+    waiting: VecDeque<(Time, Key)>,
+    /// Bytes of memory that all of them take.
+    memory: u64,
+}
+
+/// The flow of a datagram, and its number.
+type Key = (usize, u32);
+
+/// A datagram that has arrived in part.
+#[derive(Clone, Copy, Debug)]
+struct Partial {
+    /// Bytes that are missing.
+    missing: u32,
+    /// Bytes of memory that it takes.
+    memory: u64,
+}
+
+/// Bytes of memory of a fragment: it lies in one piece (`alloc_skb`, `__ip_append_data`). That has room for
+/// the header of IP, 31 bytes more, and a description, and is as large as the allocator has pieces; the
+/// description of the packet comes on top.
+fn memory_of(bytes: u16) -> u64 {
+    let wanted = (u64::from(bytes) + 20 + 31).next_multiple_of(64) + 320;
+    let piece = if wanted <= SMALL_PIECE { SMALL_PIECE } else { wanted.next_power_of_two() };
+    piece + 256
 }
 
 impl Reassembly {
-    /// A packet arrives: the datagram, if it is whole now.
-    pub fn take(&mut self, now: Time, fragment: &Fragment) -> Option<Datagram> {
+    /// A packet of a flow arrives: the datagram, if it is whole now.
+    pub fn take(&mut self, now: Time, flow: usize, fragment: &Fragment) -> Option<Datagram> {
         let bytes = u32::from(fragment.bytes);
         if bytes == fragment.all {
             return Some(fragment.datagram());
         }
-        // Of these the oldest are first: numbers go up with time.
-        while let Some(first) = self.partial.first_entry()
-            && now.since(first.get().1) > PATIENCE
-        {
-            first.remove();
-        }
-        let (missing, _) = self.partial.entry(fragment.number).or_insert((fragment.all, now));
-        *missing -= bytes;
-        if *missing > 0 {
+        self.give_up(now);
+        if self.memory > MOST_MEMORY {
             return None;
         }
-        self.partial.remove(&fragment.number);
+        let key = (flow, fragment.number);
+        let (memory, waiting) = (&mut self.memory, &mut self.waiting);
+        let partial = self.partial.entry(key).or_insert_with(|| {
+            waiting.push_back((now + PATIENCE, key));
+            *memory += QUEUE;
+            Partial { missing: fragment.all, memory: QUEUE }
+        });
+        let taken = memory_of(fragment.bytes);
+        *memory += taken;
+        partial.memory += taken;
+        partial.missing -= bytes;
+        if partial.missing > 0 {
+            return None;
+        }
+        self.memory -= partial.memory;
+        self.partial.remove(&key);
+        // As a rule it was the last that began.
+        if self.waiting.back().is_some_and(|(_, last)| *last == key) {
+            self.waiting.pop_back();
+        }
         Some(fragment.datagram())
+    }
+
+    /// Nobody waits any more for what is missing of the oldest.
+    fn give_up(&mut self, now: Time) {
+        while let Some((_, key)) = self.waiting.front().copied().filter(|(until, _)| *until <= now)
+        {
+            self.waiting.pop_front();
+            if let Some(partial) = self.partial.remove(&key) {
+                self.memory -= partial.memory;
+            }
+        }
     }
 }
 
@@ -134,13 +195,54 @@ mod tests {
         let mut reassembly = Reassembly::default();
         let sent: Vec<_> =
             (0..3).map(|n| Fragment::all_of(n, at(1), 2000, 1500).collect::<Vec<_>>()).collect();
-        assert_eq!(reassembly.take(at(2), &sent[0][0]), None);
+        assert_eq!(reassembly.take(at(2), 0, &sent[0][0]), None);
         // The second loses a fragment.
-        assert_eq!(reassembly.take(at(2), &sent[1][0]), None);
+        assert_eq!(reassembly.take(at(2), 0, &sent[1][0]), None);
         let whole = Some(Datagram { number: 0, sent_at: at(1), payload: 2000 });
-        assert_eq!(reassembly.take(at(3), &sent[0][1]), whole);
+        assert_eq!(reassembly.take(at(3), 0, &sent[0][1]), whole);
         // 30 s later nobody waits for it any more.
-        assert_eq!(reassembly.take(at(33), &sent[2][0]), None);
-        assert_eq!(reassembly.partial.len(), 1);
+        assert_eq!(reassembly.take(at(33), 0, &sent[2][0]), None);
+        assert_eq!((reassembly.partial.len(), reassembly.waiting.len()), (1, 1));
+    }
+
+    #[test]
+    fn fragments_take_memory_as_in_linux() {
+        // What the kernel says (`skb->truesize`) of fragments of so many bytes: head and data lie in pieces
+        // of 704, 1,024, 2,048 bytes and so on, and 256 describe the packet.
+        for (bytes, memory) in [
+            (1, 960),
+            (328, 960),
+            (356, 1_280),
+            (628, 1_280),
+            (680, 2_304),
+            (1_480, 2_304),
+            (3_032, 4_352),
+            (8_976, 16_640),
+        ] {
+            assert_eq!(memory_of(bytes), memory, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_holds_too_many_fragments_takes_none() {
+        // Datagrams of two fragments whose second is lost hold 200 + 2,304 bytes each. With 1,676 of them
+        // there are 4,196,704, more than 4 MiB, and one less are 4,194,200. Who comes then is refused, also
+        // of another flow; datagrams in one packet are not.
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        let mut reassembly = Reassembly::default();
+        let fragments = |n| Fragment::all_of(n, at(0), 2000, 1500).collect::<Vec<_>>();
+        for n in 0..1_675 {
+            assert_eq!(reassembly.take(at(1), 0, &fragments(n)[0]), None);
+        }
+        assert_eq!(reassembly.memory, 4_194_200);
+        let last = fragments(1_675);
+        assert_eq!(reassembly.take(at(2), 1, &last[0]), None);
+        assert_eq!(reassembly.memory, 4_196_704);
+        assert_eq!(reassembly.take(at(2), 1, &last[1]), None, "though it would be whole");
+        let small = Fragment::all_of(7, at(0), 1000, 1500).next().unwrap();
+        assert!(reassembly.take(at(2), 0, &small).is_some());
+        // The first are given up after 30 s.
+        assert!(reassembly.take(at(31), 1, &last[1]).is_some());
+        assert_eq!((reassembly.memory, reassembly.partial.len()), (0, 0));
     }
 }

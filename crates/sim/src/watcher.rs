@@ -142,5 +142,6 @@ fn name(reason: Reason) -> &'static str {
         Reason::Full => "QUEUE_FULL",
         Reason::Discipline => "QDISC_DROP",
         Reason::Lost => "LOST_ON_THE_WIRE",
+        Reason::Corrupted => "CORRUPTED",
     }
 }

@@ -1,13 +1,16 @@
 //! Hosts on a network, and the loop over what happens.
 
-use crate::adapt::lanes;
+use crate::adapt::{lanes, queues};
 use crate::application::{Program, Step};
-use crate::connections::{Connections, DATAGRAMS, End, GATES, Pair, flow_of, nobody, tcp};
+use crate::connections::{
+    Connections, DATAGRAMS, End, GATES, Pair, flow_of, flow_on_lanes, nobody, tcp,
+};
 use crate::flow::Flow;
 use crate::gates::Gates;
 use crate::memory::Memories;
 use crate::packet::Packet;
 use crate::recorder::Recorder;
+use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -41,6 +44,7 @@ pub(crate) enum Owner {
     },
     Samples,
     Links,
+    Marks,
 }
 
 pub(crate) struct World<'a> {
@@ -53,14 +57,19 @@ pub(crate) struct World<'a> {
     /// What clients know of servers, by the nodes of both, if there is Fast Open.
     known: Option<BTreeMap<(usize, usize), Known>>,
     pub gates: Gates,
+    /// By node: datagrams that have arrived there in part.
+    pub reassemblies: BTreeMap<usize, Reassembly>,
     /// If a host has a limit to it.
     memory: Option<Memories>,
+    /// Ends whose host has heard how large packets may be, and which have not; and whether a packet of theirs
+    /// has left since then.
+    stale: Vec<(usize, bool)>,
     /// Ends that hold ACKs back, in the order in which they began to.
     holding: Vec<usize>,
     /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
     woken: Vec<usize>,
-    /// When a timer of the kernel ran out last.
-    turned: Time,
+    /// When a timer of each of the kernel's wheels ran out last.
+    turned: [Time; 2],
     /// How many connections have opened and timers run out.
     turns: u32,
     sample_timer: TimerId,
@@ -74,10 +83,11 @@ pub(crate) struct World<'a> {
 }
 
 impl<'a> World<'a> {
-    pub fn new(plan: &'a Plan) -> Self {
+    pub fn new(plan: &'a Plan, show: &'a mut dyn FnMut(&Tables)) -> Self {
         let watched = &plan.record.packets;
         let lanes = plan.lanes.iter().enumerate();
-        let lanes = lanes.map(|(number, lane)| lanes::config(lane, watched.contains(&number)));
+        let lanes =
+            lanes.map(|(number, lane)| lanes::config(plan, lane, watched.contains(&number)));
         let mut network = Network::observed(lanes, plan.seed, Watcher::new(plan));
         let mut owners = Vec::new();
         let mut add_timer = |network: &mut Network, owner| {
@@ -92,23 +102,29 @@ impl<'a> World<'a> {
         let mut world = Self {
             plan,
             network,
-            connections: Connections::default(),
+            connections: Connections::new(plan.lanes.iter().any(queues::tells_flows)),
             flows,
             owners,
             known: has_fast_open(plan).then(BTreeMap::new),
             gates: Gates::default(),
+            reassemblies: BTreeMap::new(),
             memory: Memories::new(plan),
+            stale: Vec::new(),
             holding: Vec::new(),
             woken: Vec::new(),
-            turned: Time::NEVER,
+            turned: [Time::NEVER; 2],
             turns: 0,
             sample_timer,
             link_timer,
             samples_every_ack: plan.record.samples == Samples::Ack,
-            recorder: Recorder::new(plan),
+            recorder: Recorder::new(plan, show),
             held: crate::least_memory(plan),
             counts: 0,
         };
+        if world.recorder.next_mark().is_some() {
+            let timer = world.add_timer(Owner::Marks);
+            world.arm_marks(timer);
+        }
         for number in 0..world.flows.len() {
             world.prepare(number);
             let flow = &world.flows[number];
@@ -208,11 +224,13 @@ impl<'a> World<'a> {
     /// What the run holds in memory.
     #[cold]
     fn count_held(&mut self) -> Held {
-        self.held.samples = self.recorder.samples() as u64 * ROW;
-        self.held.links = self.recorder.links() as u64 * ROW;
+        let tables = self.recorder.tables();
+        self.held.samples = tables.samples.in_memory() as u64 * ROW;
+        self.held.links = tables.links.in_memory() as u64 * ROW;
+        self.held.intervals = tables.intervals.in_memory() as u64 * ROW;
         let (drops, packets) = self.network.observer().pending();
-        self.held.drops = (self.recorder.drops() + drops) as u64 * DROP;
-        self.held.points = (self.recorder.packets() + packets) as u64 * ROW;
+        self.held.drops = (tables.drops.in_memory() + drops) as u64 * DROP;
+        self.held.points = (tables.packets.in_memory() + packets) as u64 * ROW;
         self.held.flows = self.held_by_flows();
         // To look at many lanes takes as long as what happens in between.
         self.counts += 1;
@@ -233,7 +251,9 @@ impl<'a> World<'a> {
                 let end = self.gates.end_of(to);
                 let endpoint = &mut self.connections.ends[end].endpoint;
                 if let Some(mtu) = endpoint.on_too_large(self.network.now(), &message) {
+                    self.stale.retain(|&(stale, _)| stale != end);
                     self.gates.learn(self.nodes(end), mtu);
+                    self.tell_others(end);
                     self.serve(end);
                 }
             }
@@ -283,8 +303,10 @@ impl<'a> World<'a> {
     #[inline]
     fn turn_wheel(&mut self, end: usize) {
         let now = self.network.now();
-        if self.turned <= now && now.since(self.turned) < TICK {
-            self.connections.ends[end].endpoint.turn_wheel(self.turned);
+        let endpoint = &mut self.connections.ends[end].endpoint;
+        let turned = self.turned[endpoint.wheel() as usize];
+        if turned <= now && now.since(turned) < TICK {
+            endpoint.turn_wheel(turned);
         }
     }
 
@@ -292,12 +314,56 @@ impl<'a> World<'a> {
     #[inline]
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
+        self.refresh_route(end);
         let End { endpoint, route, .. } = &mut self.connections.ends[end];
         let answers = endpoint.answers_first();
-        if answers {
-            send_all(now, endpoint, (&mut self.network, *route));
+        if answers && send_all(now, endpoint, (&mut self.network, *route)) {
+            self.look_at_route(end);
         }
         answers
+    }
+
+    /// A router told this end what its other connections to the same host do not know.
+    #[cold]
+    fn tell_others(&mut self, end: usize) {
+        let between = self.nodes(end);
+        let others = (0..self.connections.ends.len()).filter(|&other| other != end);
+        let others: Vec<_> = others.filter(|&other| self.nodes(other) == between).collect();
+        for other in others {
+            if self.connections.ends[other].endpoint.state() == State::Listen {
+                self.know_mtu(other);
+            } else if !self.stale.iter().any(|&(stale, _)| stale == other) {
+                self.stale.push((other, false));
+            }
+        }
+    }
+
+    /// A packet has left: with the first one after the news, Linux looks for the route once more
+    /// (`ip_queue_xmit`).
+    #[inline]
+    fn look_at_route(&mut self, end: usize) {
+        for (stale, has_looked) in &mut self.stale {
+            *has_looked |= *stale == end;
+        }
+    }
+
+    /// What this end sends next has the size that its route has now (`tcp_current_mss`).
+    #[inline]
+    fn refresh_route(&mut self, end: usize) {
+        if !self.stale.is_empty()
+            && let Some(place) = self.stale.iter().position(|&stale| stale == (end, true))
+        {
+            self.stale.swap_remove(place);
+            self.know_mtu(end);
+        }
+    }
+
+    /// This end is to know how large packets may be, if its host has heard it and asks.
+    fn know_mtu(&mut self, end: usize) {
+        let finds_mtu = self.stack_of(end).path_mtu == PathMtu::Discovered;
+        if let Some(mtu) = self.gates.known(self.nodes(end)).filter(|_| finds_mtu) {
+            self.connections.ends[end].endpoint.know_mtu(mtu);
+        }
     }
 
     /// A client may have learned what makes its next connection to this server faster.
@@ -348,6 +414,12 @@ impl<'a> World<'a> {
                 self.recorder.sample_links(self.network.now(), &mut self.network);
                 self.arm(timer, self.recorder.link_interval);
             }
+            Owner::Marks => {
+                if let Some(mark) = self.recorder.next_mark() {
+                    self.read_meters(mark);
+                }
+                self.arm_marks(timer);
+            }
         }
     }
 
@@ -360,8 +432,9 @@ impl<'a> World<'a> {
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
         *last = self.turns;
         let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
+        let wheel = endpoint.wheel();
         if endpoint.on_timer(now) {
-            self.turned = now;
+            self.turned[wheel as usize] = now;
         }
         self.serve(end);
         if lets_go {
@@ -414,12 +487,13 @@ impl<'a> World<'a> {
         self.turns = self.turns.wrapping_add(1);
         let nodes = self.nodes(end);
         let stack = self.stack_of(end);
-        let (is_fast, finds_mtu) = (stack.fast_open, stack.path_mtu == PathMtu::Discovered);
+        let is_fast = stack.fast_open;
+        // Either host may have heard of it from an earlier connection.
+        self.stale.retain(|&(stale, _)| stale / 2 != end / 2);
+        self.know_mtu(end);
+        self.know_mtu(end ^ 1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
         *last = self.turns;
-        if let Some(mtu) = self.gates.known(nodes).filter(|_| finds_mtu) {
-            endpoint.know_mtu(mtu);
-        }
         match &self.known {
             Some(known) if is_fast => endpoint.connect_fast(known.get(&nodes).copied()),
             _ => endpoint.connect(),
@@ -437,7 +511,9 @@ impl<'a> World<'a> {
     #[inline]
     pub fn act(&mut self, end: usize) {
         let now = self.network.now();
+        self.refresh_route(end);
         let End { endpoint, route, program, .. } = &mut self.connections.ends[end];
+        let mut has_sent = false;
         match program {
             Program::Send(send) => {
                 // Ends that do not answer first send all at once.
@@ -445,7 +521,7 @@ impl<'a> World<'a> {
                 loop {
                     let has_acted = send.act(endpoint);
                     if has_acted || is_owed {
-                        send_all(now, endpoint, (&mut self.network, *route));
+                        has_sent |= send_all(now, endpoint, (&mut self.network, *route));
                     }
                     is_owed = false;
                     // What was sent may have made room for more.
@@ -458,12 +534,15 @@ impl<'a> World<'a> {
                 receive.act(now, endpoint);
                 if endpoint.state() == State::CloseWait {
                     // To have read may have been worth an ACK.
-                    send_all(now, endpoint, (&mut self.network, *route));
+                    has_sent |= send_all(now, endpoint, (&mut self.network, *route));
                     endpoint.close();
                 }
-                send_all(now, endpoint, (&mut self.network, *route));
+                has_sent |= send_all(now, endpoint, (&mut self.network, *route));
             }
             Program::Ask(_) | Program::Answer(_) => self.converse(end),
+        }
+        if has_sent {
+            self.look_at_route(end);
         }
         let End { endpoint, timer, .. } = &mut self.connections.ends[end];
         self.network.set_connection_timer(*timer, endpoint.next_timer());
@@ -488,14 +567,17 @@ impl<'a> World<'a> {
         let now = self.network.now();
         let mut is_owed = !self.connections.ends[end].endpoint.answers_first();
         loop {
+            self.refresh_route(end);
             let End { endpoint, route, program, .. } = &mut self.connections.ends[end];
             let step = match program {
                 Program::Ask(ask) => ask.act(now, endpoint),
                 Program::Answer(answer) => answer.act(now, endpoint),
                 Program::Send(_) | Program::Receive(_) => return,
             };
-            if step != Step::Waits || is_owed {
-                send_all(now, endpoint, (&mut self.network, *route));
+            if (step != Step::Waits || is_owed)
+                && send_all(now, endpoint, (&mut self.network, *route))
+            {
+                self.look_at_route(end);
             }
             // Whatever its flow does about an answer may have something to send, too.
             is_owed = matches!(step, Step::Answered | Step::Asked | Step::Broken);
@@ -582,6 +664,13 @@ impl<'a> World<'a> {
         }
     }
 
+    /// What happens at the very time of a mark comes after it.
+    fn arm_marks(&mut self, timer: TimerId) {
+        if let Some(mark) = self.recorder.next_mark() {
+            self.network.set_timer(timer, mark, Order::First);
+        }
+    }
+
     /// The nodes of an end of a connection and of its peer.
     fn nodes(&self, end: usize) -> (usize, usize) {
         let flow = &self.plan.flows[self.connections.pairs[end / 2].flow];
@@ -598,7 +687,11 @@ impl<'a> World<'a> {
     pub fn route_of_datagrams(&mut self, flow: usize) -> RouteId {
         let lanes = self.plan.flows[flow].forward.iter().map(|&lane| LaneId(lane as u32));
         let lanes: Vec<LaneId> = lanes.collect();
-        self.network.add_route(&lanes, EndpointId(DATAGRAMS | flow as u32))
+        let route = self.network.add_route(&lanes, EndpointId(DATAGRAMS | flow as u32));
+        if self.connections.tells_flows {
+            self.network.set_flow(route, flow_on_lanes(self.plan, flow, 0, true));
+        }
+        route
     }
 
     /// Nobody waits for packets of this connection any more.
@@ -619,10 +712,13 @@ fn has_fast_open(plan: &Plan) -> bool {
 }
 
 /// Sends what may leave now.
-fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network, RouteId)) {
+fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network, RouteId)) -> bool {
+    let mut has_sent = false;
     while let Some(segment) = endpoint.poll_transmit(now) {
         network.send(route, Packet::Tcp(segment));
+        has_sent = true;
     }
+    has_sent
 }
 
 /// The flow of a packet that is to go there.

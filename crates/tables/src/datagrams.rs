@@ -1,5 +1,6 @@
 //! The datagrams of one flow on their way: loss, order, delay and its variation.
 
+use crate::measure::Window;
 use crate::quantiles::Quantiles;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
@@ -172,6 +173,63 @@ impl Datagrams {
     }
 }
 
+/// The datagrams of one flow, and besides those that are sent in the measuring window.
+#[derive(Clone, Debug, Default)]
+pub struct MeasuredDatagrams {
+    all: Datagrams,
+    part: Option<Box<Part>>,
+}
+
+/// Those that are sent in a window.
+#[derive(Clone, Debug)]
+struct Part {
+    window: Window,
+    /// How many were sent before it.
+    before: u64,
+    seen: Datagrams,
+}
+
+impl MeasuredDatagrams {
+    /// Those of a run whose results are of this part of it.
+    pub fn within(window: Window) -> Self {
+        let part = Part { window, before: 0, seen: Datagrams::default() };
+        let part = (!window.is_whole()).then(|| Box::new(part));
+        Self { all: Datagrams::default(), part }
+    }
+
+    /// The next datagram is sent.
+    pub fn on_sent(&mut self, now: Time) {
+        self.all.on_sent(now);
+        if let Some(part) = &mut self.part {
+            if part.window.holds(now) {
+                part.seen.on_sent(now);
+            } else if now < part.window.from() {
+                part.before += 1;
+            }
+        }
+    }
+
+    /// A datagram arrives with all its data.
+    pub fn on_arrival(&mut self, number: u64, sent_at: Time, arrived_at: Time, bytes: u64) {
+        self.all.on_arrival(number, sent_at, arrived_at, bytes);
+        if let Some(part) = &mut self.part
+            && part.window.holds(sent_at)
+        {
+            part.seen.on_arrival(number - part.before, sent_at, arrived_at, bytes);
+        }
+    }
+
+    /// All of them.
+    pub fn all(&self) -> &Datagrams {
+        &self.all
+    }
+
+    /// What became of those that results are of, where nothing is seen after `end`.
+    pub fn facts(&self, end: Time) -> DatagramFacts {
+        self.part.as_ref().map_or(&self.all, |part| &part.seen).facts(end)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -236,6 +294,28 @@ mod tests {
         // Where none arrives, all that were sent before the end are lost.
         let none = stream(&[None, None]).facts(at(10));
         assert_eq!((none.lost, none.delays), (Some(1), None));
+    }
+
+    #[test]
+    fn a_window_is_of_those_that_are_sent_in_it() {
+        let from_30_to_60 = Window::new(ms(30), ms(60), None, ms(1000));
+        let mut datagrams = MeasuredDatagrams::within(from_30_to_60);
+        // One every 10 ms: numbers 3, 4 and 5 are sent from 30 ms on and before 60 ms. Number 4 is lost, and
+        // 2, sent before, arrives after 3: it is not of the window, nor does it make a 3 of another order.
+        for number in 0..10 {
+            datagrams.on_sent(at(10 * number));
+        }
+        for (number, arrived) in [(0, 20), (1, 30), (3, 55), (2, 58), (5, 90), (6, 95), (9, 200)] {
+            datagrams.on_arrival(number, at(10 * number), at(arrived), 100);
+        }
+        let facts = datagrams.facts(at(1000));
+        assert_eq!((facts.sent, facts.arrived, facts.bytes), (3, 2, 200));
+        assert_eq!((facts.lost, facts.reordered), (Some(1), Some(0)));
+        let delays = facts.delays.unwrap();
+        // 25 ms of number 3, 40 ms of number 5.
+        assert_eq!((delays.min, delays.p99), (ms(25), ms(40)));
+        let all = datagrams.all().facts(at(1000));
+        assert_eq!((all.sent, all.arrived, all.reordered), (10, 7, Some(1)));
     }
 
     #[test]

@@ -22,8 +22,11 @@ impl Tables {
     /// Adds the row of a flow, and what its sender wrote and sent.
     pub fn add_flow(&mut self, run: &str, facts: &FlowFacts<'_>) {
         let table = &mut self.flows;
-        let goodput = goodput(facts.has_connected, facts.bytes, facts.start, facts.end);
-        let (bottleneck, rate) = facts.bottleneck;
+        let flow = facts.flow;
+        // While it ran, of the time that is measured.
+        let (from, to) = (facts.start.max(facts.window.from()), facts.end.min(facts.window.to()));
+        let goodput = goodput(facts.has_connected, facts.bytes, from, to);
+        let (bottleneck, rate) = flow.bottleneck;
         let millis = |value: Option<Duration>| value.map(Duration::as_millis_f64);
         let rtt = facts.rtt;
         let datagrams = facts.datagrams;
@@ -31,17 +34,18 @@ impl Tables {
         let transfers = facts.transfers;
         let seconds = |picos: u64| Duration::from_picos(picos).as_secs_f64();
         let percentile = |percent: u64| {
-            let of = |it: &Transfers| it.completion.percentile(percent, it.begun - it.completed);
+            let of =
+                |it: &Transfers| it.completion.percentile(percent, it.measured.0 - it.measured.1);
             transfers.and_then(of).map(seconds)
         };
         let row = FlowRow {
             run: table.label(run),
-            flow: table.label(facts.name),
-            class: table.label(facts.class),
-            from: table.label(facts.from),
-            to: table.label(facts.to),
-            transport: table.label(facts.transport.word()),
-            cc: facts.cc.map(|cc| table.label(cc)),
+            flow: table.label(flow.name),
+            class: table.label(flow.class),
+            from: table.label(flow.from),
+            to: table.label(flow.to),
+            transport: table.label(flow.transport.word()),
+            cc: flow.cc.map(|cc| table.label(cc)),
             start_s: facts.start.as_secs_f64(),
             end_s: facts.end.as_secs_f64(),
             bytes: facts.bytes,
@@ -66,8 +70,8 @@ impl Tables {
             delay_p99_ms: millis(delays.map(|it| it.p99)),
             jitter_ms: millis(delays.map(|it| it.jitter)),
             ipdv_ms: millis(delays.and_then(|it| it.ipdv)),
-            transfers: transfers.map(|it| it.begun),
-            completed_transfers: transfers.map(|it| it.completed),
+            transfers: transfers.map(|it| it.measured.0),
+            completed_transfers: transfers.map(|it| it.measured.1),
             completion_mean_s: transfers.and_then(|it| it.completion.mean()).map(seconds),
             completion_p50_s: percentile(50),
             completion_p95_s: percentile(95),
@@ -106,6 +110,5 @@ impl Tables {
             rtt_max_ms: millis(rtt.map(|rtt| rtt.max)),
         };
         table.push(row);
-        table.keep_short();
     }
 }

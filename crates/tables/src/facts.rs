@@ -2,6 +2,7 @@
 //! the greatest number: what a kernel says may be wrong, and `laws` finds that.
 
 use crate::datagrams::DatagramFacts;
+use crate::measure::Window;
 use crate::totals::FlowTotals;
 use crate::transfers::Transfers;
 use tcplab_units::{Duration, Rate, Time};
@@ -84,6 +85,19 @@ impl Counters {
         self.timeouts = self.timeouts.saturating_add(other.timeouts);
         self.loss_episodes = self.loss_episodes.saturating_add(other.loss_episodes);
     }
+
+    /// What was counted after `before`.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Self {
+        Self {
+            sent_segments: self.sent_segments.saturating_sub(before.sent_segments),
+            retransmitted_segments: self
+                .retransmitted_segments
+                .saturating_sub(before.retransmitted_segments),
+            timeouts: self.timeouts.saturating_sub(before.timeouts),
+            loss_episodes: self.loss_episodes.saturating_sub(before.loss_episodes),
+        }
+    }
 }
 
 /// RTT samples, at least one.
@@ -146,9 +160,9 @@ pub struct TransferFacts<'a> {
     pub rtt: Option<RoundTrips>,
 }
 
-/// A flow: an entry of the experiment, or one instance of its `count`.
+/// Which flow it is: an entry of the experiment, or one instance of its `count`.
 #[derive(Clone, Copy, Debug)]
-pub struct FlowFacts<'a> {
+pub struct FlowIdentity<'a> {
     /// Its name.
     pub name: &'a str,
     /// The label to group by.
@@ -163,6 +177,25 @@ pub struct FlowFacts<'a> {
     pub cc: Option<&'a str>,
     /// The slowest link on the way of the data, and its rate at first.
     pub bottleneck: (&'a str, Rate),
+}
+
+#[cfg(test)]
+impl<'a> FlowIdentity<'a> {
+    /// A flow of which the name alone matters.
+    pub fn named(name: &'a str) -> Self {
+        let (class, from, to, cc, bottleneck) =
+            ("", "", "", None, ("", Rate::from_bits_per_second(1)));
+        Self { name, class, from, to, transport: Transport::Tcp, cc, bottleneck }
+    }
+}
+
+/// What is known of a flow at the end.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowFacts<'a> {
+    /// Which one it is.
+    pub flow: FlowIdentity<'a>,
+    /// The part of the run that the numbers below are of, from `bytes` on, outcomes excepted.
+    pub window: Window,
     /// When it began, or was to begin.
     pub start: Time,
     /// When its last byte arrived if it had an end of its own, else the end of the experiment.
@@ -181,6 +214,26 @@ pub struct FlowFacts<'a> {
     pub datagrams: Option<DatagramFacts>,
     /// Its transfers, if its traffic consists of many.
     pub transfers: Option<&'a Transfers>,
-    /// What its sender wrote and sent, if the backend counts that.
+    /// What its sender wrote and sent in the whole run, if the backend counts that.
     pub totals: Option<FlowTotals>,
+}
+
+impl<'a> FlowFacts<'a> {
+    /// A flow that has not begun, to be filled.
+    pub fn new(flow: FlowIdentity<'a>, (start, end): (Time, Time)) -> Self {
+        Self {
+            flow,
+            window: Window::whole(end.since(Time::ZERO)),
+            start,
+            end,
+            has_connected: false,
+            bytes: 0,
+            outcome: Outcome::NotStarted,
+            counters: Counters::default(),
+            rtt: None,
+            datagrams: None,
+            transfers: None,
+            totals: None,
+        }
+    }
 }

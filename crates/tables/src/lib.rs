@@ -6,8 +6,12 @@
 
 mod datagrams;
 mod derived;
+mod digest;
 mod facts;
+mod measure;
+mod order;
 mod packet;
+mod part;
 mod quantiles;
 mod rows;
 mod spilled;
@@ -16,13 +20,19 @@ mod table;
 mod totals;
 mod transfers;
 
-pub use datagrams::{DatagramFacts, Datagrams, Delays};
-pub use facts::{Counters, FlowFacts, Outcome, RoundTrips, TransferFacts, Transport};
+pub use datagrams::{DatagramFacts, Datagrams, Delays, MeasuredDatagrams};
+pub use facts::{Counters, FlowFacts, FlowIdentity, Outcome, RoundTrips, TransferFacts, Transport};
+pub use measure::{Activity, Meters, Window, Work};
 pub use packet::{ecn, tcp_flags};
+pub use part::Part;
 pub use quantiles::Quantiles;
-pub use rows::{DropRow, FlowRow, LinkRow, PacketRow, RunRow, SampleRow, TransferRow};
+pub use rows::{
+    DropColumns, FlowColumns, IntervalColumns, LinkColumns, PacketColumns, RunColumns,
+    SampleColumns, TransferColumns,
+};
+pub use rows::{DropRow, FlowRow, IntervalRow, LinkRow, PacketRow, RunRow, SampleRow, TransferRow};
 pub use spilled::PART;
-pub use stored::StoredColumn;
+pub use stored::{Restored, StoredColumn};
 pub use table::{Column, Kind, Label, Row, Table, Values, integer, number};
 
 pub use totals::{FlowTotals, LaneTotals, Totals};
@@ -83,6 +93,8 @@ tables! {
     flows: FlowRow,
     /// One row for each object of a flow with many.
     transfers: TransferRow,
+    /// One row for each flow and interval of the measuring window.
+    intervals: IntervalRow,
     /// One row for each flow and point in time.
     samples: SampleRow,
     /// One row for each direction of a link and point in time.
@@ -132,6 +144,8 @@ pub struct Run<'a> {
     pub repetition: u64,
     /// How long the experiment lasts, in seconds.
     pub simulated_s: f64,
+    /// The part of the run that results are of.
+    pub window: Window,
     /// Packets that reached the end of a link.
     pub packet_hops: u64,
     /// The swept values, by path.
@@ -150,6 +164,8 @@ impl Tables {
             seed: run.seed,
             repetition: run.repetition,
             simulated_s: run.simulated_s,
+            measured_from_s: run.window.from().as_secs_f64(),
+            measured_to_s: run.window.to().as_secs_f64(),
             packet_hops: run.packet_hops,
             wall_s: None,
         };

@@ -6,7 +6,7 @@ rows! {
     /// One run.
     ///
     /// After these columns stand the swept values, each under its path.
-    "runs" RunRow {
+    "runs" RunRow RunColumns {
         /// The run's id: equal ids have equal results.
         run: Label,
         /// The experiment's name.
@@ -21,6 +21,11 @@ rows! {
         repetition: u64,
         /// Simulated time in seconds.
         simulated_s: f64,
+        /// Where the part of the run begins that the table `flows` is about, in seconds after the start
+        /// of the experiment: 0, or what `measure` says.
+        measured_from_s: f64,
+        /// Where it ends: with the experiment, or as `measure` says.
+        measured_to_s: f64,
         /// Packets that reached the end of a link, counted once for each link.
         packet_hops: u64,
         /// Elapsed time in seconds. The only value that differs between equal runs.
@@ -31,7 +36,11 @@ rows! {
     ///
     /// Where its traffic consists of many objects (web sessions, arrivals, requests, connections of
     /// programs), the row has their sums and the table `transfers` has each of them.
-    "flows" FlowRow {
+    ///
+    /// With a measuring window (`measure`), `bytes`, goodput, counters and RTTs are of what happened in
+    /// it, what is said of datagrams is of those sent in it, and what is said of transfers is of those
+    /// that began in it. `start_s`, `end_s`, `completion_s` and `outcome` are of the whole flow.
+    "flows" FlowRow FlowColumns {
         /// The run.
         run: Label,
         /// The flow's name.
@@ -52,7 +61,8 @@ rows! {
         end_s: f64,
         /// Bytes that reached the application.
         bytes: u64,
-        /// Those bytes over the time from start to end, in Mbit/s; nothing if it never connected.
+        /// Those bytes over the time from start to end, as far as that is measured, in Mbit/s; nothing
+        /// if it never connected, or ran at another time.
         goodput_mbit_s: Option<f64>,
         /// The slowest link on the way of the data, the first of equals: `left>right`.
         bottleneck: Label,
@@ -125,7 +135,7 @@ rows! {
     /// transfers of `arrivals`, a request and its response, a connection of programs. In the order in
     /// which they end; those that the end of the experiment cuts short come last. Those that did not
     /// begin have no row.
-    "transfers" TransferRow {
+    "transfers" TransferRow TransferColumns {
         /// The run.
         run: Label,
         /// The flow's name.
@@ -167,11 +177,55 @@ rows! {
         rtt_max_ms: Option<f64>,
     }
 
+    /// One flow in one interval of the measuring window: of what happened from its start on and before
+    /// its end (in the last interval of a run, also at its end). With `every` only.
+    ///
+    /// A flow has rows from the interval on in which it begins. Once all of it has arrived, it has rows
+    /// only where its senders still counted something, like the RTT of the last ACK. Rows follow in the
+    /// order of time; those of an interval in the order of the flows.
+    "intervals" IntervalRow IntervalColumns {
+        /// The run.
+        run: Label,
+        /// The flow's name.
+        flow: Label,
+        /// The label to group by.
+        class: Label,
+        /// When the interval begins, in seconds after the start of the experiment.
+        start_s: f64,
+        /// When it ends. The last one may be shorter than the others.
+        end_s: f64,
+        /// Bytes that reached the application.
+        bytes: u64,
+        /// Those bytes over the length of the interval, in Mbit/s, also where the flow began or completed
+        /// within it: the sum over flows is what all of them had.
+        goodput_mbit_s: f64,
+        /// Segments with data that were sent, repeated ones included; of UDP, datagrams.
+        sent_segments: u64,
+        /// Segments with data that were sent again.
+        retransmitted_segments: u64,
+        /// Times the retransmission timer ran out after the handshake.
+        timeouts: u64,
+        /// Times the window was made smaller for congestion.
+        loss_episodes: u64,
+        /// Least RTT in milliseconds.
+        rtt_min_ms: Option<f64>,
+        /// Mean of the RTT samples in milliseconds.
+        rtt_mean_ms: Option<f64>,
+        /// Greatest RTT in milliseconds.
+        rtt_max_ms: Option<f64>,
+        /// UDP: datagrams that arrived, whenever they were sent.
+        arrived_packets: Option<u64>,
+        /// Where it has transfers: how many began.
+        transfers: Option<u64>,
+        /// How many completed, whenever they began.
+        completed_transfers: Option<u64>,
+    }
+
     /// The sender of one flow at one time.
     ///
     /// After these columns stand the internals of the congestion controls, named like
     /// `cubic_w_max`.
-    "samples" SampleRow {
+    "samples" SampleRow SampleColumns {
         /// The run.
         run: Label,
         /// The flow.
@@ -198,7 +252,7 @@ rows! {
     }
 
     /// One direction of a link at one time. Counts are since the start of the experiment.
-    "links" LinkRow {
+    "links" LinkRow LinkColumns {
         /// The run.
         run: Label,
         /// The direction: `left>right`.
@@ -234,7 +288,7 @@ rows! {
 
     /// One packet that was dropped or lost. On `linux` also what a host dropped, like data that came
     /// twice: `sim` has no rows for that.
-    "drops" DropRow {
+    "drops" DropRow DropColumns {
         /// The run.
         run: Label,
         /// When, in seconds after the start of the experiment.
@@ -246,12 +300,12 @@ rows! {
         /// The packet's size.
         bytes: u64,
         /// Why: `QUEUE_FULL` (no room in the queue), `QDISC_DROP` (the queue's discipline dropped it),
-        /// `LOST_ON_THE_WIRE`, or the kernel's own reason.
+        /// `LOST_ON_THE_WIRE`, `CORRUPTED` (damaged on the wire), or the kernel's own reason.
         reason: Label,
     }
 
     /// One packet at one point of its way, where `record.packets` asks for it.
-    "packets" PacketRow {
+    "packets" PacketRow PacketColumns {
         /// The run.
         run: Label,
         /// When, in seconds after the start of the experiment.

@@ -1,81 +1,123 @@
 //! Rows of a long table that wait in a file.
 
-use crate::table::{Column, Kind, Values};
+use crate::table::Values;
 use std::fs::{File, OpenOptions, remove_file};
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Of a long table, so many rows are in memory at most; each part in a file has this many.
+/// Of a table, so many rows are in memory at most; each part in a file has this many.
 pub const PART: usize = 65_536;
 
 /// Parts of a table in a file that has no name: the system removes it with the process, however that ends.
 /// Numbers are in the machine's own order of bytes, as nobody else reads them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Spilled {
-    file: Arc<File>,
-    parts: usize,
-    /// The bytes of a part.
-    length: u64,
+    file: Option<Arc<File>>,
+    /// Where each part begins.
+    parts: Vec<u64>,
+    /// Where the next one will.
+    end: u64,
 }
 
 impl Spilled {
-    /// A file for a table of these columns, in the folder for temporary files.
-    pub fn create(columns: &[Column]) -> io::Result<Self> {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tcplab-{}-{number}.rows", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
-        remove_file(&path)?;
-        let width = |column: &Column| if column.kind == Kind::Text { 4 } else { 8 };
-        let length = columns.iter().map(width).sum::<u64>() * PART as u64;
-        Ok(Self { file: Arc::new(file), parts: 0, length })
-    }
-
     /// The number of parts.
     pub fn parts(&self) -> usize {
-        self.parts
+        self.parts.len()
     }
 
-    /// Adds a part. A copy of the table has the same file: then nothing can be added.
+    /// Adds a part: columns of [`PART`] rows each. A copy of the table has the same file: then nothing can
+    /// be added.
     pub fn add(&mut self, columns: &[Values]) -> io::Result<()> {
-        if Arc::get_mut(&mut self.file).is_none() {
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => self.file.insert(Arc::new(create()?)),
+        };
+        if Arc::get_mut(file).is_none() {
             return Err(io::Error::other("a copy of the table needs the file"));
         }
-        let mut offset = self.parts as u64 * self.length;
+        let mut at = self.end;
+        let mut bytes = Vec::new();
         for values in columns {
-            let bytes: Vec<u8> = match values {
-                Values::Text(values) => values.iter().flat_map(|it| it.to_ne_bytes()).collect(),
-                Values::Integer(values) => values.iter().flat_map(|it| it.to_ne_bytes()).collect(),
-                Values::Number(values) => values.iter().flat_map(|it| it.to_ne_bytes()).collect(),
-            };
-            self.file.write_all_at(&bytes, offset)?;
-            offset += bytes.len() as u64;
+            values.write_to(&mut bytes);
+            file.write_all_at(&bytes, at)?;
+            at += bytes.len() as u64;
         }
-        self.parts += 1;
+        self.parts.push(self.end);
+        self.end = at;
         Ok(())
     }
 
-    /// Reads a part.
-    pub fn read(&self, part: usize, columns: &[Column]) -> io::Result<Vec<Values>> {
-        fn numbers<T, const N: usize>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
+    /// Reads rows of a part, of as many of these columns as it has.
+    pub fn read(
+        &self,
+        part: usize,
+        rows: &Range<usize>,
+        columns: &[Values],
+    ) -> io::Result<Vec<Values>> {
+        let file = self.file.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        let mut at = self.parts[part];
+        let end = self.parts.get(part + 1).copied().unwrap_or(self.end);
+        let mut read = Vec::new();
+        let mut bytes = Vec::new();
+        for like in columns {
+            if at == end {
+                break;
+            }
+            let width = like.width();
+            bytes.resize(width * rows.len(), 0);
+            file.read_exact_at(&mut bytes, at + (width * rows.start) as u64)?;
+            read.push(like.read_from(&bytes));
+            at += (width * PART) as u64;
+        }
+        Ok(read)
+    }
+}
+
+/// A file without a name, in the folder for temporary files.
+fn create() -> io::Result<File> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("tcplab-{}-{number}.rows", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path)?;
+    remove_file(&path)?;
+    Ok(file)
+}
+
+impl Values {
+    /// The bytes of a value.
+    fn width(&self) -> usize {
+        if matches!(self, Self::Text(_)) { 4 } else { 8 }
+    }
+
+    /// Replaces what is in `bytes`.
+    fn write_to(&self, bytes: &mut Vec<u8>) {
+        fn write<T: Copy, const N: usize>(values: &[T], bytes: &mut [u8], to: fn(T) -> [u8; N]) {
+            // As arrays of a known length, which become one copy of memory.
+            for (place, value) in bytes.as_chunks_mut().0.iter_mut().zip(values) {
+                *place = to(*value);
+            }
+        }
+        bytes.resize(self.width() * self.len(), 0);
+        match self {
+            Self::Text(values) => write(values, bytes, u32::to_ne_bytes),
+            Self::Integer(values) => write(values, bytes, i64::to_ne_bytes),
+            Self::Number(values) => write(values, bytes, f64::to_ne_bytes),
+        }
+    }
+
+    /// Values of this kind.
+    fn read_from(&self, bytes: &[u8]) -> Self {
+        fn read<T, const N: usize>(bytes: &[u8], from: fn([u8; N]) -> T) -> Vec<T> {
             bytes.as_chunks().0.iter().map(|bytes| from(*bytes)).collect()
         }
-        let mut bytes = vec![0; self.length as usize];
-        self.file.read_exact_at(&mut bytes, part as u64 * self.length)?;
-        let mut rest = &bytes[..];
-        let read = columns.iter().map(|column| {
-            let width = if column.kind == Kind::Text { 4 } else { 8 };
-            let (own, others) = rest.split_at(width * PART);
-            rest = others;
-            match column.kind {
-                Kind::Text => Values::Text(numbers(own, u32::from_ne_bytes)),
-                Kind::Integer => Values::Integer(numbers(own, i64::from_ne_bytes)),
-                Kind::Number => Values::Number(numbers(own, f64::from_ne_bytes)),
-            }
-        });
-        Ok(read.collect())
+        match self {
+            Self::Text(_) => Self::Text(read(bytes, u32::from_ne_bytes)),
+            Self::Integer(_) => Self::Integer(read(bytes, i64::from_ne_bytes)),
+            Self::Number(_) => Self::Number(read(bytes, f64::from_ne_bytes)),
+        }
     }
 }

@@ -34,45 +34,62 @@ impl StoredColumn {
 
 type Columns = Vec<(String, StoredColumn)>;
 
-impl Tables {
-    /// The tables of a run, from their columns by name.
+/// Tables that are filled with what was stored, part by part.
+#[derive(Debug, Default)]
+pub struct Restored {
+    tables: Tables,
+    known: Vec<&'static str>,
+}
+
+impl Restored {
+    /// Adds rows to the table of this name, which has them in these columns.
     ///
     /// # Errors
-    /// A table or a column is missing or of another kind, or there is one too many.
-    pub fn restore(mut stored: Vec<(String, Columns)>) -> Result<Self, String> {
-        let mut tables = Self::default();
-        tables.each_mut(&mut Restored(&mut stored))?;
-        match stored.first() {
-            Some((name, _)) => Err(format!("there is no table `{name}`")),
-            None => Ok(tables),
+    /// There is no such table, or a column is missing or of another kind.
+    pub fn add(&mut self, name: &str, columns: Columns) -> Result<(), String> {
+        let mut part = Some(columns);
+        self.tables.each_mut(&mut Rows { name, part: &mut part, known: &mut self.known })?;
+        if part.is_some() { Err(format!("there is no table `{name}`")) } else { Ok(()) }
+    }
+
+    /// The tables.
+    ///
+    /// # Errors
+    /// One is missing.
+    pub fn finish(self) -> Result<Tables, String> {
+        match crate::DECLARED.iter().find(|(name, _)| !self.known.contains(name)) {
+            Some((name, _)) => Err(format!("the table `{name}` is missing")),
+            None => Ok(self.tables),
         }
     }
 }
 
-/// Fills tables with what was stored.
-struct Restored<'a>(&'a mut Vec<(String, Columns)>);
+/// Rows for the table of this name.
+struct Rows<'a> {
+    name: &'a str,
+    part: &'a mut Option<Columns>,
+    known: &'a mut Vec<&'static str>,
+}
 
-impl Change for Restored<'_> {
+impl Change for Rows<'_> {
     type Error = String;
 
     fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), String> {
-        restore(table, self.0)
+        if self.name != R::TABLE {
+            return Ok(());
+        }
+        self.known.push(R::TABLE);
+        self.part.take().map_or(Ok(()), |columns| add(table, columns))
     }
 }
 
-fn restore<R: Row>(
-    table: &mut Table<R>,
-    stored: &mut Vec<(String, Columns)>,
-) -> Result<(), String> {
+fn add<R: Row>(table: &mut Table<R>, mut columns: Columns) -> Result<(), String> {
     let name = R::TABLE;
-    let found = stored.iter().position(|(known, _)| known == name);
-    let (_, mut columns) =
-        stored.remove(found.ok_or_else(|| format!("the table `{name}` is missing"))?);
     let rows = columns.first().map_or(0, |(_, column)| column.len());
     if columns.iter().any(|(_, column)| column.len() != rows) {
         return Err(format!("the columns of `{name}` are not equally long"));
     }
-    let mut declared = Vec::new();
+    let mut all = Vec::new();
     for known in R::COLUMNS {
         let found = columns.iter().position(|(name, _)| name == known.name);
         let missing = || format!("the table `{name}` has no column `{}`", known.name);
@@ -80,11 +97,18 @@ fn restore<R: Row>(
         if column.kind() != known.kind {
             return Err(format!("`{}` of the table `{name}` is of another kind", known.name));
         }
-        declared.push(values(table, column));
+        all.push(Some(values(table, column)));
     }
-    let extra = columns.into_iter().map(|(name, column)| (name, values(table, column)));
-    let extra = extra.collect();
-    table.fill(rows, declared, extra);
+    // Those that only this run has.
+    for (known, column) in columns {
+        let place = R::COLUMNS.len() + table.extra(&known, column.kind());
+        if table.like(place).kind() != column.kind() {
+            return Err(format!("`{known}` of the table `{name}` is of several kinds"));
+        }
+        all.resize(all.len().max(place + 1), None);
+        all[place] = Some(values(table, column));
+    }
+    table.append_columns(&all.iter().map(Option::as_ref).collect::<Vec<_>>(), 0..rows);
     Ok(())
 }
 
@@ -109,15 +133,16 @@ fn values<R: Row>(table: &mut Table<R>, column: StoredColumn) -> Values {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Look, Run};
+    use crate::{Look, PART, Part, Run, SampleRow, Window};
     use std::convert::Infallible;
+    use tcplab_units::Duration;
 
-    /// The columns of a table as they are stored.
-    fn columns<R: Row>(table: &Table<R>) -> (String, Columns) {
-        let columns = table.columns().map(|(name, values)| {
+    /// The columns of a part of a table as they are stored.
+    fn columns<R: Row>(part: &Part<'_, R>) -> (String, Columns) {
+        let columns = part.columns().map(|(name, values)| {
             let column = match &*values {
                 Values::Text(labels) => {
-                    let texts = labels.iter().map(|label| table.text(*label).map(String::from));
+                    let texts = labels.iter().map(|label| part.text(*label).map(String::from));
                     StoredColumn::Text(texts.collect())
                 }
                 Values::Integer(values) => {
@@ -144,6 +169,7 @@ mod tests {
             seed: 1,
             repetition: 0,
             simulated_s: 1.5,
+            window: Window::whole(Duration::from_millis(1500)),
             packet_hops: 7,
             swept: &[("flows[1].cc".into(), "cubic".into())],
         });
@@ -155,7 +181,7 @@ mod tests {
         impl Look for All {
             type Error = Infallible;
             fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
-                self.0.push(columns(table));
+                self.0.extend(table.parts().map(|part| columns(&part)));
                 Ok(())
             }
         }
@@ -164,10 +190,38 @@ mod tests {
         all.0
     }
 
+    fn restore(stored: Vec<(String, Columns)>) -> Result<Tables, String> {
+        let mut restored = Restored::default();
+        for (name, columns) in stored {
+            restored.add(&name, columns)?;
+        }
+        restored.finish()
+    }
+
     #[test]
     fn stored_tables_have_the_digest_that_they_had() {
-        let tables = tables();
-        let restored = Tables::restore(stored(&tables)).unwrap();
+        let mut tables = tables();
+        for number in 0..PART as u64 + 2 {
+            let samples = &mut tables.samples;
+            let row = SampleRow {
+                run: samples.label("0123"),
+                flow: samples.label(["b", "a"][(number % 2) as usize]),
+                time_s: number as f64,
+                cwnd_segments: number,
+                ssthresh_segments: None,
+                srtt_ms: None,
+                rto_ms: 200.0,
+                in_flight_segments: 1,
+                acked_bytes: 0,
+                pacing_mbit_s: None,
+                delivery_rate_mbit_s: None,
+            };
+            samples.push(row);
+        }
+        let column = tables.samples.extra("late", Kind::Number);
+        tables.samples.set_number(column, 4.5);
+        let restored = restore(stored(&tables)).unwrap();
+        assert_eq!((restored.samples.len(), restored.samples.in_memory()), (PART + 2, 2));
         assert_eq!(restored.digest(), tables.digest());
     }
 
@@ -176,9 +230,10 @@ mod tests {
         let wrong = |change: fn(&mut Vec<(String, Columns)>)| {
             let mut stored = stored(&tables());
             change(&mut stored);
-            Tables::restore(stored).unwrap_err()
+            restore(stored).unwrap_err()
         };
         assert_eq!(wrong(|it| drop(it.remove(1))), "the table `flows` is missing");
+        assert_eq!(wrong(|it| it[1].0 = "flow".into()), "there is no table `flow`");
         assert_eq!(wrong(|it| drop(it[0].1.remove(4))), "the table `runs` has no column `seed`");
         assert_eq!(
             wrong(|it| it[0].1[4].1 = StoredColumn::Number(vec![None])),

@@ -1,10 +1,11 @@
 //! Tables as columns.
 
+use crate::part::Part;
 use crate::spilled::{PART, Spilled};
-use sha2::{Digest, Sha256};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,12 @@ pub struct Column {
 }
 
 /// A text that a table knows by number, because it stands in many rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Label(u32);
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Label(pub(crate) u32);
 
 impl Label {
-    pub(crate) fn number(self) -> u32 {
+    /// How it stands in a column.
+    pub fn number(self) -> u32 {
         self.0
     }
 }
@@ -57,23 +59,30 @@ pub trait Row: Clone + 'static {
     const TABLE: &'static str;
     /// The columns, in order.
     const COLUMNS: &'static [Column];
+    /// The values of rows that follow each other, by column.
+    type Columns<'a>;
     /// Puts one value into each column.
     fn push_to(self, columns: &mut [Values]);
+    /// These rows of the columns.
+    fn slices(columns: &[Values], rows: Range<usize>) -> Self::Columns<'_>;
 }
 
 /// A table: the columns of its rows, and further ones that only this run has.
 ///
-/// Of a table that is [kept short](Table::keep_short), what is in memory is its last rows: look at such
-/// ones [part by part](Table::parts).
+/// In memory are its last rows; when these are [`PART`], they move into a file. So a table is looked at
+/// [part by part](Table::parts).
 #[derive(Clone, Debug)]
 pub struct Table<R> {
+    /// Of the rows in memory: the declared ones, and then those that only this run has, as far as these
+    /// are filled.
     columns: Vec<Values>,
-    extra: Vec<(String, Values)>,
-    labels: Vec<String>,
+    /// The names of the latter.
+    extra: Vec<String>,
+    pub(crate) labels: Vec<String>,
     known: BTreeMap<String, Label>,
     /// Those in memory.
     rows: usize,
-    spilled: Option<Spilled>,
+    spilled: Spilled,
     row: PhantomData<fn(R)>,
 }
 
@@ -86,7 +95,7 @@ impl<R: Row> Default for Table<R> {
             labels: Vec::new(),
             known: BTreeMap::new(),
             rows: 0,
-            spilled: None,
+            spilled: Spilled::default(),
             row: PhantomData,
         }
     }
@@ -104,31 +113,35 @@ impl<R: Row> Table<R> {
         label
     }
 
-    /// Makes room for this many rows more.
+    /// Makes room for this many rows more, as far as they will be in memory.
     pub fn reserve(&mut self, rows: usize) {
-        for column in &mut self.columns {
-            column.reserve(rows);
+        for column in &mut self.columns[..R::COLUMNS.len()] {
+            column.reserve(rows.min(PART));
         }
     }
 
     /// Adds a row.
     pub fn push(&mut self, row: R) {
+        if self.rows == PART {
+            self.spill();
+        }
         row.push_to(&mut self.columns);
         self.rows += 1;
     }
 
     /// The number of a column that only this run has; it is made if there is none of that name.
     pub fn extra(&mut self, name: &str, kind: Kind) -> usize {
-        if let Some(index) = self.extra.iter().position(|(known, _)| known == name) {
+        if let Some(index) = self.extra.iter().position(|known| known == name) {
             return index;
         }
-        self.extra.push((name.into(), Values::empty(kind)));
+        self.extra.push(name.into());
+        self.columns.push(Values::empty(kind));
         self.extra.len() - 1
     }
 
     /// Sets a number in such a column, in the row added last.
     pub fn set_number(&mut self, extra: usize, value: f64) {
-        if let Values::Number(values) = &mut self.extra[extra].1 {
+        if let Values::Number(values) = &mut self.columns[R::COLUMNS.len() + extra] {
             values.resize(self.rows - 1, f64::NAN);
             values.push(value);
         }
@@ -137,7 +150,7 @@ impl<R: Row> Table<R> {
     /// Sets a text in such a column, in the row added last.
     pub fn set_text(&mut self, extra: usize, text: &str) {
         let label = self.label(text);
-        if let Values::Text(values) = &mut self.extra[extra].1 {
+        if let Values::Text(values) = &mut self.columns[R::COLUMNS.len() + extra] {
             values.resize(self.rows - 1, u32::MAX);
             values.push(label.0);
         }
@@ -145,7 +158,7 @@ impl<R: Row> Table<R> {
 
     /// How many rows there are.
     pub fn len(&self) -> usize {
-        self.spilled.as_ref().map_or(0, Spilled::parts) * PART + self.rows
+        self.spilled.parts() * PART + self.rows
     }
 
     /// Whether there is no row.
@@ -153,28 +166,29 @@ impl<R: Row> Table<R> {
         self.len() == 0
     }
 
-    /// Moves rows into a file when there are many. Where that cannot be done, they stay in memory.
-    pub fn keep_short(&mut self) {
-        if self.rows != PART || !self.extra.is_empty() {
-            return;
-        }
-        if self.spilled.is_none() {
-            self.spilled = Spilled::create(R::COLUMNS).ok();
-        }
-        if self.spilled.as_mut().is_some_and(|spilled| spilled.add(&self.columns).is_ok()) {
+    /// How many rows are in memory: not more than [`PART`], unless no file can be written.
+    pub fn in_memory(&self) -> usize {
+        self.rows
+    }
+
+    /// Moves the rows in memory into a file. Where that cannot be done, they stay.
+    #[cold]
+    fn spill(&mut self) {
+        self.columns.iter_mut().for_each(|column| column.lengthen(PART));
+        if self.spilled.add(&self.columns).is_ok() {
             self.columns.iter_mut().for_each(Values::clear);
             self.rows = 0;
         }
     }
 
     /// The table in parts that fit into memory, in order; mostly there is one.
-    pub fn parts(&self) -> impl Iterator<Item = Cow<'_, Self>> {
+    pub fn parts(&self) -> impl Iterator<Item = Part<'_, R>> {
         (0..self.number_of_parts()).map(|number| self.part(number))
     }
 
     /// How many parts there are, at least one.
     pub fn number_of_parts(&self) -> usize {
-        let number = self.spilled.as_ref().map_or(0, Spilled::parts);
+        let number = self.spilled.parts();
         number + usize::from(self.rows > 0 || number == 0)
     }
 
@@ -182,155 +196,123 @@ impl<R: Row> Table<R> {
     ///
     /// # Panics
     /// What was written to a file cannot be read back.
-    pub fn part(&self, number: usize) -> Cow<'_, Self> {
-        let Some(spilled) = &self.spilled else { return Cow::Borrowed(self) };
-        if number == spilled.parts() {
-            return Cow::Owned(Self { spilled: None, ..self.clone() });
+    pub fn part(&self, number: usize) -> Part<'_, R> {
+        let first = number * PART;
+        if number < self.spilled.parts() {
+            return self.block(first, PART);
         }
-        let columns = spilled.read(number, R::COLUMNS);
-        let columns = columns.expect("what was written to a file can be read");
-        let labels = self.labels.clone();
-        Cow::Owned(Self { columns, labels, rows: PART, ..Self::default() })
+        Part { table: self, first, rows: self.rows, columns: Cow::Borrowed(&self.columns) }
     }
 
-    /// The columns by name, each as long as the table.
-    pub fn columns(&self) -> impl Iterator<Item = (&str, Cow<'_, Values>)> {
-        let declared = R::COLUMNS.iter().map(|column| column.name).zip(&self.columns);
-        let declared = declared.map(|(name, values)| (name, Cow::Borrowed(values)));
-        let extra = self.extra.iter().map(|(name, values)| {
-            let mut values = Cow::Borrowed(values);
-            if values.len() < self.rows {
-                values.to_mut().lengthen(self.rows);
+    /// The part that has this row, or would have it as the next one.
+    pub fn part_with(&self, row: usize) -> Part<'_, R> {
+        self.part((row / PART).min(self.spilled.parts()))
+    }
+
+    /// At most so many rows from this one on: those in the same part.
+    pub(crate) fn block(&self, first: usize, rows: usize) -> Part<'_, R> {
+        let number = (first / PART).min(self.spilled.parts());
+        let start = first - number * PART;
+        let is_spilled = number < self.spilled.parts();
+        let rows = start..(start + rows).min(if is_spilled { PART } else { self.rows });
+        let columns = if is_spilled {
+            let columns = self.spilled.read(number, &rows, &self.columns);
+            columns.expect("what was written to a file can be read")
+        } else {
+            self.columns.iter().map(|values| values.slice(&rows)).collect()
+        };
+        Part { table: self, first, rows: rows.len(), columns: Cow::Owned(columns) }
+    }
+
+    /// A table without rows that knows the same texts.
+    pub(crate) fn with_labels(&self) -> Self {
+        let (labels, known) = (self.labels.clone(), self.known.clone());
+        Self { labels, known, ..Self::default() }
+    }
+
+    /// Adds rows of a part of a table that knows the same texts. Columns that only this run has are made
+    /// when a row needs them.
+    pub(crate) fn append(&mut self, part: &Part<'_, R>, rows: Range<usize>) {
+        let own = R::COLUMNS.len();
+        let mut needed: Vec<(usize, usize)> = Vec::new();
+        for (place, (name, values)) in part.filled().enumerate().skip(own) {
+            if !self.extra.iter().any(|known| known == name) {
+                needed.extend(values.slice(&rows).first_set().map(|row| (row, place)));
             }
-            (name.as_str(), values)
-        });
-        declared.chain(extra)
+        }
+        needed.sort_unstable();
+        for (_, place) in needed {
+            self.extra(&part.table.extra[place - own], part.columns[place].kind());
+        }
+        let places =
+            self.extra.iter().map(|name| part.table.extra.iter().position(|it| it == name));
+        let places = (0..own).map(Some).chain(places.map(|place| Some(own + place?)));
+        let columns: Vec<_> = places.map(|place| part.columns.get(place?)).collect();
+        self.append_columns(&columns, rows);
     }
 
-    /// The columns by name, as far as they are filled: those that only this run has may be shorter than
-    /// the table.
-    pub fn filled(&self) -> impl Iterator<Item = (&str, &Values)> {
-        let declared = R::COLUMNS.iter().map(|column| column.name).zip(&self.columns);
-        declared.chain(self.extra.iter().map(|(name, values)| (name.as_str(), values)))
+    /// Adds rows of columns: of each of the own ones, as far as it is filled.
+    pub(crate) fn append_columns(&mut self, columns: &[Option<&Values>], mut rows: Range<usize>) {
+        while !rows.is_empty() {
+            if self.rows == PART {
+                self.spill();
+            }
+            // Rows that did not find room in a file stay in memory, whatever comes.
+            let room = if self.rows < PART { PART - self.rows } else { usize::MAX };
+            let now = rows.start..rows.end.min(rows.start.saturating_add(room));
+            for (own, values) in self.columns.iter_mut().zip(columns) {
+                if let Some(values) = values {
+                    own.extend(self.rows, values, &now);
+                }
+            }
+            self.rows += now.len();
+            rows.start = now.end;
+        }
+    }
+
+    /// The names of all columns.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let declared = R::COLUMNS.iter().map(|column| column.name);
+        declared.chain(self.extra.iter().map(String::as_str))
+    }
+
+    /// A column without values, of the same kind as the one at this place.
+    pub(crate) fn like(&self, place: usize) -> Values {
+        Values::empty(self.columns[place].kind())
     }
 
     /// The numbers of a declared column, if it has that kind.
     pub fn numbers(&self, name: &str) -> Option<Vec<Option<f64>>> {
-        match self.declared(name)? {
-            Values::Number(values) => Some(values.iter().map(number).collect()),
-            _ => None,
-        }
+        has::<R>(name, Kind::Number)?;
+        Some(self.parts().flat_map(|part| to_vec(part.numbers(name), number)).collect())
     }
 
     /// The whole numbers of a declared column, if it has that kind.
     pub fn integers(&self, name: &str) -> Option<Vec<Option<i64>>> {
-        match self.declared(name)? {
-            Values::Integer(values) => Some(values.iter().map(integer).collect()),
-            _ => None,
-        }
+        has::<R>(name, Kind::Integer)?;
+        Some(self.parts().flat_map(|part| to_vec(part.integers(name), integer)).collect())
     }
 
     /// The texts of a declared column, if it has that kind.
     pub fn texts(&self, name: &str) -> Option<Vec<Option<&str>>> {
-        match self.declared(name)? {
-            Values::Text(values) => Some(values.iter().map(|label| self.text(*label)).collect()),
-            _ => None,
-        }
-    }
-
-    /// The values of a declared column.
-    pub fn values(&self, name: &str) -> Option<&Values> {
-        self.declared(name)
+        has::<R>(name, Kind::Text)?;
+        let text = |label: &u32| self.text(*label);
+        Some(self.parts().flat_map(|part| to_vec(part.labels(name), text)).collect())
     }
 
     /// The text that a value of a column of texts stands for.
     pub fn text(&self, label: u32) -> Option<&str> {
         self.labels.get(label as usize).map(String::as_str)
     }
-
-    fn declared(&self, name: &str) -> Option<&Values> {
-        let index = R::COLUMNS.iter().position(|column| column.name == name)?;
-        Some(&self.columns[index])
-    }
-
-    /// Adds columns as they were stored, after all rows of which there are `rows`.
-    pub(crate) fn fill(
-        &mut self,
-        rows: usize,
-        declared: Vec<Values>,
-        extra: Vec<(String, Values)>,
-    ) {
-        (self.rows, self.columns, self.extra) = (rows, declared, extra);
-    }
-
-    /// Each column has a hash of its own, so that one part can follow another. Texts count by their first
-    /// place in the column: not by when they became known, which stored tables do not tell.
-    pub(crate) fn add_to(&self, hash: &mut Sha256) {
-        hash.update(R::TABLE);
-        hash.update((self.len() as u64).to_le_bytes());
-        let mut hashes: Vec<(String, ColumnHash)> = Vec::new();
-        for part in self.parts() {
-            for (place, (name, values)) in part.columns().enumerate() {
-                if hashes.len() == place {
-                    hashes.push((name.into(), ColumnHash::new()));
-                }
-                hashes[place].1.add(&values);
-            }
-        }
-        for (name, column) in hashes {
-            hash.update(name);
-            hash.update(column.finish(&self.labels));
-        }
-    }
 }
 
-/// The hash of a column, part by part.
-struct ColumnHash {
-    hash: Sha256,
-    /// By label, the place of its text in `texts`, or `u32::MAX`.
-    places: Vec<u32>,
-    texts: Vec<u32>,
+/// Whether there is a declared column of this name and kind.
+fn has<R: Row>(name: &str, kind: Kind) -> Option<()> {
+    R::COLUMNS.iter().any(|it| it.name == name && it.kind == kind).then_some(())
 }
 
-impl ColumnHash {
-    fn new() -> Self {
-        Self { hash: Sha256::new(), places: Vec::new(), texts: Vec::new() }
-    }
-
-    fn add(&mut self, values: &Values) {
-        let Self { hash, places, texts } = self;
-        match values {
-            Values::Text(labels) => {
-                for &label in labels.iter().filter(|label| **label != u32::MAX) {
-                    let label = label as usize;
-                    if places.len() <= label {
-                        places.resize(label + 1, u32::MAX);
-                    }
-                    if places[label] == u32::MAX {
-                        places[label] = texts.len() as u32;
-                        texts.push(label as u32);
-                    }
-                }
-                let place = |label: u32| places.get(label as usize).copied();
-                add(hash, labels, |label| {
-                    u64::from(place(label).unwrap_or(u32::MAX)).to_le_bytes()
-                });
-            }
-            Values::Integer(values) => add(hash, values, i64::to_le_bytes),
-            // There is one way to say nothing.
-            Values::Number(values) => add(hash, values, |value| {
-                if value.is_nan() { f64::NAN.to_le_bytes() } else { value.to_le_bytes() }
-            }),
-        }
-    }
-
-    fn finish(mut self, labels: &[String]) -> impl AsRef<[u8]> {
-        for text in self.texts.iter().map(|label| &labels[*label as usize]) {
-            self.hash.update((text.len() as u64).to_le_bytes());
-            self.hash.update(text);
-        }
-        self.hash.finalize()
-    }
+fn to_vec<T, U>(values: &[T], each: impl Fn(&T) -> U) -> Vec<U> {
+    values.iter().map(each).collect()
 }
 
 /// A whole number of a column, if it is one.
@@ -344,11 +326,19 @@ pub fn number(value: &f64) -> Option<f64> {
 }
 
 impl Values {
-    fn empty(kind: Kind) -> Self {
+    pub(crate) fn empty(kind: Kind) -> Self {
         match kind {
             Kind::Text => Self::Text(Vec::new()),
             Kind::Integer => Self::Integer(Vec::new()),
             Kind::Number => Self::Number(Vec::new()),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        match self {
+            Self::Text(_) => Kind::Text,
+            Self::Integer(_) => Kind::Integer,
+            Self::Number(_) => Kind::Number,
         }
     }
 
@@ -368,7 +358,7 @@ impl Values {
         }
     }
 
-    fn lengthen(&mut self, rows: usize) {
+    pub(crate) fn lengthen(&mut self, rows: usize) {
         match self {
             Self::Text(values) => values.resize(rows, u32::MAX),
             Self::Integer(values) => values.resize(rows, i64::MIN),
@@ -376,58 +366,98 @@ impl Values {
         }
     }
 
-    fn len(&self) -> usize {
+    /// How many there are.
+    pub fn len(&self) -> usize {
         match self {
             Self::Text(values) => values.len(),
             Self::Integer(values) => values.len(),
             Self::Number(values) => values.len(),
         }
     }
-}
 
-/// Adds values to a hash, many at a time.
-fn add<T: Copy>(hash: &mut Sha256, values: &[T], bytes: impl Fn(T) -> [u8; 8]) {
-    let mut block = Vec::with_capacity(8 * 1024);
-    for values in values.chunks(1024) {
-        block.clear();
-        block.extend(values.iter().flat_map(|value| bytes(*value)));
-        hash.update(&block);
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Rows of it, as far as it is filled.
+    fn slice(&self, rows: &Range<usize>) -> Self {
+        let mut slice = Self::empty(self.kind());
+        slice.extend(0, self, rows);
+        slice
+    }
+
+    /// Adds rows of others, as far as these are filled, after so many rows.
+    fn extend(&mut self, after: usize, others: &Self, rows: &Range<usize>) {
+        let rows = rows.start..rows.end.min(others.len());
+        if rows.is_empty() {
+            return;
+        }
+        self.lengthen(after);
+        match (self, others) {
+            (Self::Text(own), Self::Text(others)) => own.extend_from_slice(&others[rows]),
+            (Self::Integer(own), Self::Integer(others)) => own.extend_from_slice(&others[rows]),
+            (Self::Number(own), Self::Number(others)) => own.extend_from_slice(&others[rows]),
+            _ => unreachable!("columns of one name are of one kind"),
+        }
+    }
+
+    /// The first row that has something.
+    fn first_set(&self) -> Option<usize> {
+        match self {
+            Self::Text(values) => values.iter().position(|label| *label != u32::MAX),
+            Self::Integer(values) => values.iter().position(|value| integer(value).is_some()),
+            Self::Number(values) => values.iter().position(|value| number(value).is_some()),
+        }
     }
 }
 
 /// A value that goes into a column of one kind.
-pub(crate) trait Cell {
+pub trait Cell {
+    /// What the column holds.
     const KIND: Kind;
+    /// Whether there may be nothing.
     const IS_OPTIONAL: bool;
+    /// How a value stands in the column.
+    type Value: Copy;
+    /// Adds it to a column.
     fn push_to(self, values: &mut Values);
+    /// Rows of a column.
+    fn slice(values: &Values, rows: Range<usize>) -> &[Self::Value];
 }
 
 macro_rules! cell {
-    ($type:ty, $kind:ident, $is_optional:literal, $value:ident => $cell:expr) => {
+    ($type:ty, $kind:ident($in:ty), $is_optional:literal, $value:ident => $cell:expr) => {
         impl Cell for $type {
             const KIND: Kind = Kind::$kind;
             const IS_OPTIONAL: bool = $is_optional;
+            type Value = $in;
             fn push_to(self, values: &mut Values) {
                 let $value = self;
                 if let Values::$kind(values) = values {
                     values.push($cell);
                 }
             }
+            #[inline]
+            fn slice(values: &Values, rows: Range<usize>) -> &[$in] {
+                let Values::$kind(values) = values else { unreachable!("as declared") };
+                &values[rows]
+            }
         }
     };
 }
-cell!(Label, Text, false, value => value.0);
-cell!(Option<Label>, Text, true, value => value.map_or(u32::MAX, |label| label.0));
-cell!(u64, Integer, false, value => value.cast_signed());
-cell!(Option<u64>, Integer, true, value => value.map_or(i64::MIN, u64::cast_signed));
-cell!(f64, Number, false, value => value);
-cell!(Option<f64>, Number, true, value => value.unwrap_or(f64::NAN));
+cell!(Label, Text(u32), false, value => value.0);
+cell!(Option<Label>, Text(u32), true, value => value.map_or(u32::MAX, |label| label.0));
+cell!(u64, Integer(i64), false, value => value.cast_signed());
+cell!(Option<u64>, Integer(i64), true, value => value.map_or(i64::MIN, u64::cast_signed));
+cell!(f64, Number(f64), false, value => value);
+cell!(Option<f64>, Number(f64), true, value => value.unwrap_or(f64::NAN));
 
 /// Declares a table by its row: each column with its type and what it means.
 macro_rules! rows {
     ($(
         $(#[doc = $about:literal])+
-        $table:literal $row:ident {
+        $table:literal $row:ident $columns:ident {
             $($(#[doc = $doc:literal])+ $column:ident: $type:ty,)+
         }
     )+) => {$(
@@ -435,6 +465,12 @@ macro_rules! rows {
         #[derive(Clone, Copy, Debug, PartialEq)]
         pub struct $row {
             $($(#[doc = $doc])+ pub $column: $type,)+
+        }
+
+        #[doc = concat!("The values of rows of `", $table, "`, by column.")]
+        #[derive(Clone, Copy, Debug)]
+        pub struct $columns<'a> {
+            $($(#[doc = $doc])+ pub $column: &'a [<$type as $crate::table::Cell>::Value],)+
         }
 
         impl $crate::table::Row for $row {
@@ -446,11 +482,29 @@ macro_rules! rows {
                 doc: concat!($($doc),+),
             }),+];
 
+            type Columns<'a> = $columns<'a>;
+
             fn push_to(self, columns: &mut [$crate::table::Values]) {
                 let mut columns = columns.iter_mut();
                 $(if let Some(column) = columns.next() {
                     $crate::table::Cell::push_to(self.$column, column);
                 })+
+            }
+
+            #[inline]
+            fn slices(
+                columns: &[$crate::table::Values],
+                rows: std::ops::Range<usize>,
+            ) -> $columns<'_> {
+                let mut columns = columns.iter();
+                $columns {
+                    $($column: match columns.next() {
+                        Some(column) => {
+                            <$type as $crate::table::Cell>::slice(column, rows.start..rows.end)
+                        }
+                        None => unreachable!("as declared"),
+                    },)+
+                }
             }
         }
     )+};
@@ -461,6 +515,7 @@ pub(crate) use rows;
 mod tests {
     use super::*;
     use crate::SampleRow;
+    use sha2::{Digest, Sha256};
 
     fn row(table: &mut Table<SampleRow>, flow: &str, cwnd_segments: u64) -> SampleRow {
         SampleRow {
@@ -503,45 +558,121 @@ mod tests {
                 table.set_number(column, 4.5);
             }
         }
-        let (name, values) = table.columns().last().unwrap();
-        let Values::Number(values) = &*values else { panic!("{values:?}") };
-        assert_eq!(name, "cubic_k");
-        assert_eq!(values.iter().map(number).collect::<Vec<_>>(), [None, Some(4.5), None, None]);
+        assert_eq!(extra(&table, "cubic_k"), [None, Some(4.5), None, None]);
+    }
+
+    /// The values of a column of numbers that only this run has.
+    fn extra(table: &Table<SampleRow>, name: &str) -> Vec<Option<f64>> {
+        let parts = table.parts().map(|part| {
+            let (_, values) = part.columns().find(|column| column.0 == name).unwrap();
+            let Values::Number(values) = &*values else { panic!("{values:?}") };
+            values.iter().map(number).collect::<Vec<_>>()
+        });
+        parts.flatten().collect()
+    }
+
+    fn digest(table: &Table<SampleRow>) -> Vec<u8> {
+        let mut hash = Sha256::new();
+        table.add_to(&mut hash);
+        hash.finalize().to_vec()
+    }
+
+    /// Two parts and three rows, in each of which a further column appears; in the last one it is empty.
+    fn long() -> Table<SampleRow> {
+        let mut table = Table::default();
+        for number in 0..2 * PART as u64 + 3 {
+            let row = row(&mut table, ["a", "b", "c"][(number >> 16) as usize], number);
+            table.push(row);
+            if number == 7 || number == PART as u64 + 9 {
+                let column = table.extra(["early", "late"][(number >> 16) as usize], Kind::Number);
+                table.set_number(column, 4.5);
+            }
+        }
+        table
     }
 
     #[test]
     fn a_long_table_is_in_a_file_and_the_same() {
-        let (mut short, mut whole) = (Table::default(), Table::default());
-        for number in 0..2 * PART as u64 + 3 {
-            for table in [&mut short, &mut whole] {
-                let row = row(table, ["a", "b", "c"][(number >> 16) as usize], number);
-                table.push(row);
+        let short = long();
+        assert_eq!((short.len(), short.in_memory()), (2 * PART + 3, 3));
+        let numbers = (0..2 * PART as i64 + 3).map(Some);
+        assert_eq!(short.integers("cwnd_segments"), Some(numbers.collect()));
+        assert_eq!(short.integers("ssthresh_segments"), Some(vec![None; 2 * PART + 3]));
+        assert_eq!(short.texts("flow").unwrap()[PART - 1..=PART], [Some("a"), Some("b")]);
+        for (name, row) in [("early", 7), ("late", PART + 9)] {
+            let mut expected = vec![None; 2 * PART + 3];
+            expected[row] = Some(4.5);
+            assert_eq!(extra(&short, name), expected);
+        }
+        let parts: Vec<_> = short.parts().map(|part| (part.first(), part.len())).collect();
+        assert_eq!(parts, [(0, PART), (PART, PART), (2 * PART, 3)]);
+        assert_eq!(short.part_with(PART).first(), PART);
+        assert_eq!(short.part_with(2 * PART + 3).first(), 2 * PART);
+        // All of it in memory, as where no file can be written: then it is one part.
+        let mut whole = short.with_labels();
+        whole.columns.resize_with(whole.columns.len() + 2, || Values::empty(Kind::Number));
+        whole.extra.clone_from(&short.extra);
+        for part in short.parts() {
+            for (own, (_, values)) in whole.columns.iter_mut().zip(part.columns()) {
+                own.extend(whole.rows, &values, &(0..part.len()));
             }
-            short.keep_short();
+            whole.rows += part.len();
         }
-        assert_eq!((short.len(), short.rows), (2 * PART + 3, 3));
-        let digest = |table: &Table<SampleRow>| {
-            let mut hash = Sha256::new();
-            table.add_to(&mut hash);
-            hash.finalize()
-        };
-        assert_eq!(digest(&short), digest(&whole));
-        let parts: Vec<_> = short.parts().collect();
-        assert_eq!(parts.iter().map(|part| part.len()).collect::<Vec<_>>(), [PART, PART, 3]);
-        let of = |name| parts.iter().flat_map(|part| part.integers(name).unwrap()).collect();
-        assert_eq!(Some(of("cwnd_segments")), whole.integers("cwnd_segments"));
-        assert_eq!(Some(of("ssthresh_segments")), whole.integers("ssthresh_segments"));
-        assert_eq!(parts[1].texts("flow").unwrap()[0], Some("b"));
-        assert_eq!(parts[0].numbers("srtt_ms").unwrap()[7], Some(40.0));
-        // A copy shares the file: what comes then stays in memory.
-        let copy = short.clone();
+        assert_eq!((whole.number_of_parts(), whole.part(0).len()), (1, 2 * PART + 3));
+        assert_eq!(digest(&whole), digest(&short));
+    }
+
+    #[test]
+    fn a_copy_shares_the_file_and_what_comes_then_stays_in_memory() {
+        let mut table = long();
+        let copy = table.clone();
         for number in 0..PART as u64 {
-            let row = row(&mut short, "d", number);
-            short.push(row);
-            short.keep_short();
+            let row = row(&mut table, "d", number);
+            table.push(row);
         }
-        assert_eq!((short.len(), copy.len()), (3 * PART + 3, 2 * PART + 3));
-        assert_eq!(digest(&copy), digest(&whole));
+        assert_eq!((table.len(), table.in_memory()), (3 * PART + 3, PART + 3));
+        assert_eq!((copy.len(), copy.in_memory()), (2 * PART + 3, 3));
+        assert_eq!(digest(&copy), digest(&long()));
+        assert_eq!(table.texts("flow").unwrap()[2 * PART + 2..][..2], [Some("c"), Some("d")]);
+    }
+
+    #[test]
+    fn a_long_table_has_another_order_and_equal_rows_keep_theirs() {
+        // Rows of three parts, without those of every seventh number, by the rest of a division.
+        let key = |number: i64| (number % 7 != 0).then_some(number % 5);
+        let by_rest = |part: &Part<'_, SampleRow>| {
+            part.integers("cwnd_segments").iter().map(|number| key(*number)).collect()
+        };
+        let table = long();
+        let ordered = table.in_order(|_| {}, by_rest);
+        let mut numbers: Vec<i64> =
+            (0..2 * PART as i64 + 3).filter(|number| key(*number).is_some()).collect();
+        numbers.sort_by_key(|number| key(*number));
+        let found = ordered.integers("cwnd_segments").unwrap();
+        assert!(found.iter().copied().eq(numbers.iter().copied().map(Some)));
+        let flows = numbers.iter().map(|number| Some(["a", "b", "c"][(number >> 16) as usize]));
+        assert_eq!(ordered.texts("flow").unwrap(), flows.collect::<Vec<_>>());
+        // Row 7 has gone, and its column with it.
+        assert_eq!(ordered.extra, ["late"]);
+        let set = extra(&ordered, "late").iter().position(Option::is_some).unwrap();
+        assert_eq!(numbers[set], PART as i64 + 9);
+        // What is in order stays as it is.
+        let same = table.in_order(|_| {}, |part| vec![Some(part.first()); part.len()]);
+        assert_eq!(digest(&same), digest(&table));
+    }
+
+    #[test]
+    fn texts_are_replaced_and_removed() {
+        let mut table = Table::default();
+        for flow in ["a", "b", "c"] {
+            let row = row(&mut table, flow, 1);
+            table.push(row);
+        }
+        // The run is the first text.
+        let by = BTreeMap::from([(Label(2), Some(Label(1))), (Label(3), None)]);
+        let same = |part: &Part<'_, SampleRow>| vec![Some(()); part.len()];
+        let table = table.in_order(|part| part.relabel("flow", &by), same);
+        assert_eq!(table.texts("flow").unwrap(), [Some("a"), Some("a"), None]);
     }
 
     #[test]

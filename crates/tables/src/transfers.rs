@@ -1,6 +1,7 @@
 //! What the transfers of one flow amount to.
 
 use crate::facts::{Counters, Outcome, RoundTrips, TransferFacts};
+use crate::measure::Window;
 use crate::quantiles::Quantiles;
 use tcplab_units::Time;
 
@@ -19,14 +20,25 @@ pub struct Transfers {
     pub counters: Counters,
     /// The RTTs of all, as far as they can be told for one transfer.
     pub rtt: Option<RoundTrips>,
-    /// In picoseconds.
+    /// The part of the run that results are of, if it is not all.
+    window: Option<Window>,
+    /// How many of those that began in it, and how many of these completed.
+    pub(crate) measured: (u64, u64),
+    /// The times of these, in picoseconds.
     pub(crate) completion: Quantiles,
 }
 
 impl Transfers {
+    /// Of a run whose results are of this part of it.
+    pub fn within(window: Window) -> Self {
+        Self { window: Some(window), ..Self::default() }
+    }
+
     /// Counts one that is over, or cut short by the end of the experiment.
     pub(crate) fn add(&mut self, facts: &TransferFacts<'_>) {
+        let is_measured = self.window.is_none_or(|window| window.holds(facts.start));
         self.begun += 1;
+        self.measured.0 += u64::from(is_measured);
         self.bytes = self.bytes.saturating_add(facts.bytes);
         if let Some(counters) = &facts.counters {
             self.counters.add(counters);
@@ -35,7 +47,10 @@ impl Transfers {
         if facts.outcome == Outcome::Completed {
             self.completed += 1;
             self.last_end = self.last_end.max(Some(facts.end));
-            self.completion.add(facts.end.since(facts.start).as_picos());
+            if is_measured {
+                self.measured.1 += 1;
+                self.completion.add(facts.end.since(facts.start).as_picos());
+            }
         }
     }
 }

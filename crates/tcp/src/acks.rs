@@ -2,7 +2,7 @@
 
 use crate::receiver::Reception;
 use crate::settings::Settings;
-use crate::timer::{Place, Turn};
+use crate::timer::{InWheel, Place};
 use tcplab_units::{Duration, Time};
 
 mod linux;
@@ -116,7 +116,7 @@ impl Acks {
     }
 
     /// The turn of the kernel's timer of delayed ACKs among those that run out now.
-    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+    pub fn turn_at(&self, now: Time) -> Option<InWheel> {
         self.linux.as_ref().and_then(|linux| linux.turn_at(now))
     }
 

@@ -4,7 +4,7 @@ use crate::ecn::{Marks, Report};
 use crate::rate::Delivery;
 use crate::recovery::{Phase, Seen};
 use crate::rtt::Progressed;
-use crate::scoreboard::{Arrival, Progress};
+use crate::scoreboard::{Arrival, Progress, Sent};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
 use crate::sender::{Flight, Sender};
 use crate::settings::{AckCounting, Settings};
@@ -22,6 +22,9 @@ pub(crate) struct Answer<'a> {
     /// What it says of marks, and what is known of them.
     pub report: Report,
     pub marks: &'a mut Marks,
+    /// Of a segment with data: Linux takes the data first, and of the acknowledgment only what is new
+    /// (`tcp_rcv_established`).
+    pub is_predicted: bool,
 }
 
 impl Answer<'_> {
@@ -88,10 +91,9 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         let (echoed, in_flight_before) = (answer.echoed, self.in_flight());
-        // Data for a connection that holds nothing: it has no memory, and so Linux looks at all that the
-        // segment brings (`tcp_rcv_established`, `sk_forward_alloc`).
         let has_data = segment.payload > 0;
-        let is_first_in_memory = has_data && !self.has_outstanding();
+        let is_idle = !self.has_outstanding();
+        let is_predicted_data = !has_data || answer.is_predicted;
         let mut progress =
             Progress { arrival: self.arrival(now, echoed, settings), ..Progress::default() };
         let dsack = if self.sack && has_blocks {
@@ -112,7 +114,7 @@ impl Sender {
             };
         let (marked, counted) = answer.newly_marked(progress.delivered);
         let timestamps = echoed.and(segment.timestamps()).map(said);
-        let is_predicted = !has_blocks && !window_changed && !marked && !is_first_in_memory;
+        let is_predicted = !has_blocks && !window_changed && !marked && is_predicted_data;
         let in_words = |progress: &Progress, rtt| Ack {
             acked: progress.acked,
             delivered: progress.delivered,
@@ -120,6 +122,7 @@ impl Sender {
             rtt,
             one_way_delay: timestamps.map(Timestamps::one_way_delay),
             timestamps,
+            is_idle,
             is_predicted,
             in_flight_before,
             ..Ack::default()
@@ -273,7 +276,7 @@ impl Sender {
     /// (`tcp_rcv_established`, `tcp_in_ack_event`).
     #[cold]
     pub(crate) fn tell_of_request(&mut self, now: Time) {
-        self.announce(now, Ack::default);
+        self.announce(now, || Ack { is_idle: true, ..Ack::default() });
     }
 
     #[inline(never)]
@@ -381,6 +384,11 @@ impl Sender {
         changed
     }
 
+    /// Whether a header with this window offers what is offered now.
+    pub fn is_window(&self, field: u16) -> bool {
+        u64::from(field) << self.peer_window_scale == self.window
+    }
+
     /// Takes the SACK blocks of an ACK of `ack`; the first may report a duplicate (RFC 2883).
     #[inline(never)]
     fn take_sack(&mut self, segment: &Segment, ack: u64, progress: &mut Progress) -> Dsack {
@@ -429,7 +437,15 @@ impl Sender {
             // The network made the copy.
             return Dsack { found: true, is_probe, delivered: 0 };
         }
-        self.flight.undo.on_duplicates(segments, block.end);
+        // A copy of what was sent once says nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`).
+        if block.end <= self.una {
+            self.flight.undo.on_duplicates(segments, block.end);
+        } else if block.start > self.una {
+            let ends: Vec<u64> = self.flight.board.sent_again(block).map(Sent::end).collect();
+            for end in ends {
+                self.flight.undo.on_duplicates(1, end);
+            }
+        }
         if !is_probe {
             self.flight.rack.note_duplicate();
         }

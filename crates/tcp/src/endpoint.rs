@@ -10,11 +10,12 @@ use crate::ecn::Marks;
 use crate::fast_open::FastOpen;
 use crate::memory::Memory;
 use crate::output::Data;
+use crate::pages::Pages;
 use crate::receiver::Receiver;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
 use crate::sender::Sender;
 use crate::settings::Settings;
-use crate::timer::{Kind, Turn};
+use crate::timer::{Kind, Turn, Wheel};
 use std::fmt;
 use std::sync::Arc;
 use tcplab_cc::CongestionControl;
@@ -44,6 +45,11 @@ pub enum State {
 }
 
 impl State {
+    /// The options are agreed on.
+    pub(crate) fn is_synchronized(self) -> bool {
+        !matches!(self, Self::Closed | Self::Listen | Self::SynSent)
+    }
+
     /// The application's data may be under way, or its FIN.
     #[inline]
     fn carries_data(self) -> bool {
@@ -104,6 +110,8 @@ pub struct Endpoint {
     pub(crate) peer_scales: bool,
     /// `TS.Recent` of RFC 7323, and when it was heard.
     pub(crate) recent_timestamp: (u32, Time),
+    /// When a segment without data that is not acceptable was answered last.
+    pub(crate) answered_unacceptable: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
     /// Repetitions since the peer was last heard to make progress.
@@ -116,8 +124,8 @@ pub struct Endpoint {
     /// Since when there was no answer, once the timer has run out.
     pub(crate) silent_since: Time,
     pub(crate) syns_sent: u32,
-    /// When the first of them left, by the clock of timestamps.
-    pub(crate) first_syn: u64,
+    /// When the first of them left.
+    pub(crate) first_syn: Time,
     pub(crate) owes_syn: bool,
     /// The acknowledgment of the handshake leaves before data.
     pub(crate) owes_ack_first: bool,
@@ -151,6 +159,7 @@ impl Endpoint {
             has_timestamps: settings.timestamps,
             peer_scales: false,
             recent_timestamp: (0, Time::ZERO),
+            answered_unacceptable: None,
             last_ack_sent: 0,
             time_wait_until: Time::NEVER,
             attempts: 0,
@@ -160,7 +169,7 @@ impl Endpoint {
             memory: None,
             silent_since: Time::ZERO,
             syns_sent: 0,
-            first_syn: 0,
+            first_syn: Time::ZERO,
             owes_syn: false,
             owes_ack_first: false,
             owes_probe: false,
@@ -222,6 +231,19 @@ impl Endpoint {
     pub fn write_copied(&mut self, bytes: u64) -> u64 {
         self.send.copies = true;
         self.write_ahead(bytes, None)
+    }
+
+    /// The peer's application writes from its own memory.
+    pub fn expect_copies(&mut self) {
+        self.receive.pages = Pages::OfCopies;
+    }
+
+    /// The application waits for data, in a call that looks for room as well (`poll`).
+    pub fn look(&mut self) {
+        let unsent = self.unsent();
+        if let Some(buffer) = &mut self.send.buffer {
+            buffer.look(unsent);
+        }
     }
 
     /// The application writes next without having been told that there is room.
@@ -336,7 +358,14 @@ impl Endpoint {
         let sends = self.send.timer.place.turn_at(now);
         let answers = self.acks.turn_at(now);
         // Of two of its own, the one that somebody waits for.
-        if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) }
+        let first = if self.send.timer.at <= now { sends.or(answers) } else { answers.or(sends) };
+        first.map(|turn| (self.wheel(), turn))
+    }
+
+    /// The wheel that its timers are in.
+    #[inline]
+    pub fn wheel(&self) -> Wheel {
+        if self.state == State::SynReceived { Wheel::Requests } else { Wheel::Connections }
     }
 
     /// Whether a timer in the kernel's wheel runs out.

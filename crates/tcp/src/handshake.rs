@@ -29,7 +29,7 @@ impl Endpoint {
         let is_first = self.syns_sent == 0;
         let scaling = self.settings.window_scaling && (!is_answer || self.peer_scales);
         if is_first {
-            self.first_syn = clock(now);
+            self.first_syn = now;
         }
         self.syns_sent += 1;
         self.send.last_sent = now;
@@ -170,14 +170,15 @@ impl Endpoint {
     /// What is answered is the SYN that was sent first, so those after it were not needed
     /// (`tcp_try_undo_spurious_syn`).
     fn is_syn_late(&self, now: Time, segment: &Segment) -> bool {
-        self.settings.undo && self.echoed(now, segment) == Some(self.first_syn)
+        self.settings.undo && self.echoed(now, segment) == Some(clock(self.first_syn))
     }
 
-    /// The RTT of the handshake. If a SYN was repeated, Linux asks the timestamp which one was answered
+    /// The RTT of the handshake, of the SYN itself: with Fast Open data may have left after it
+    /// (`tcp_synack_rtt_meas`). If a SYN was repeated, Linux asks the timestamp which one was answered
     /// (`tcp_ack_update_rtt`).
     fn time_handshake(&self, now: Time, segment: &Segment) -> Option<Duration> {
         if self.syns_sent == 1 {
-            return Some(self.settings.elapsed(now, self.send.last_sent));
+            return Some(self.settings.elapsed(now, self.first_syn));
         }
         let echoed = self.echoed(now, segment).filter(|_| self.settings.is_linux())?;
         Some(Duration::from_millis((clock(now) - echoed).max(1)))

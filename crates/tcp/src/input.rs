@@ -4,12 +4,15 @@ use crate::acks::Arrived;
 use crate::answer::Answer;
 use crate::ecn::Report;
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::receiver::{Shape, Sized};
+use crate::receiver::{OVERHEAD, Shape, Sized};
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// How often segments without data that are not acceptable are answered (`tcp_invalid_ratelimit`).
+const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Endpoint {
     /// A segment arrived.
@@ -50,7 +53,7 @@ impl Endpoint {
             // RFC 7323 §3.2: what lacks the timestamps agreed on is not of this connection.
             return;
         }
-        if self.is_outdated(now, segment)
+        if self.is_outdated(now, segment, start)
             || !self.receive.is_acceptable(start, segment.sequence_length())
         {
             return self.on_unacceptable(now, segment, start);
@@ -76,12 +79,30 @@ impl Endpoint {
             self.acks.hurry();
         }
         let is_pure = self.state == State::Established && segment.payload == 0;
-        if self.take_ack(now, segment, start) {
-            self.take_data(now, segment, start);
+        let predicted = segment.payload > 0 && self.predicts(segment, start);
+        // Of data that is taken before the acknowledgment, the timeout is that of before.
+        let rto = predicted.then(|| self.send.rtt.rto(&self.settings));
+        if self.take_ack(now, segment, start, predicted) {
+            self.take_data(now, segment, start, rto);
         }
         if is_pure {
             self.receive.pass_echo(segment);
         }
+    }
+
+    /// Whether a segment with data is what was expected, and nothing else: Linux takes the data of such
+    /// before the acknowledgment (`tcp_rcv_established`, `tcp_fast_path_on`), if it has memory for that.
+    fn predicts(&self, segment: &Segment, start: u64) -> bool {
+        if !self.settings.is_linux() {
+            return self.send.has_outstanding();
+        }
+        self.state == State::Established
+            && start == self.receive.next
+            && !self.receive.has_gap()
+            && segment.sack().is_empty()
+            && ![Flags::FIN, Flags::ECE, Flags::CWR].iter().any(|&flag| segment.flags.has(flag))
+            && self.send.is_window(segment.window)
+            && self.has_left(u64::from(segment.payload) + OVERHEAD)
     }
 
     /// The time of what comes before the last ACK is the one to be echoed (RFC 7323 §4.3).
@@ -113,14 +134,40 @@ impl Endpoint {
 
     /// PAWS (RFC 7323 §5): older than what was heard before.
     #[inline]
-    fn is_outdated(&self, now: Time, segment: &Segment) -> bool {
+    fn is_outdated(&self, now: Time, segment: &Segment, start: u64) -> bool {
         let (recent, heard) = self.recent_timestamp;
         self.has_timestamps
             && !segment.flags.has(Flags::RST)
             && segment.timestamps().is_some_and(|timestamps| {
-                timestamps.value.wrapping_sub(recent).cast_signed() < 0
+                let older = recent.wrapping_sub(timestamps.value).cast_signed();
+                older > 0
                     && now.since(heard) < TIMESTAMP_LIFE
+                    && !self.is_tolerated(segment, start, older)
             })
+    }
+
+    /// Linux lets pass what is a tick older (`TCP_PAWS_WINDOW`), and an ACK that says nothing new
+    /// (`tcp_disordered_ack`).
+    #[cold]
+    fn is_tolerated(&self, segment: &Segment, start: u64, older: i32) -> bool {
+        if !self.settings.is_linux() {
+            return false;
+        }
+        let is_duplicate = || {
+            segment.flags.has(Flags::ACK)
+                && segment.sequence_length() == 0
+                && start == self.receive.next
+                && self.send.origin.offset(segment.ack, self.send.una) == Some(self.send.una)
+        };
+        let sets_window = || {
+            let window = u64::from(segment.window) << self.send.peer_window_scale;
+            let set_by = self.send.window_set_by.0;
+            start > set_by || start == set_by && (window > self.send.window || window == 0)
+        };
+        // `tcp_tsval_replay`: an RTO of a clock that is a fifth faster.
+        let replay = || self.send.rtt.rto(&self.settings).as_millis() * 1200 / 1000;
+        older == 1
+            || is_duplicate() && !sets_window() && u64::from(older.unsigned_abs()) <= replay()
     }
 
     #[cold]
@@ -128,7 +175,19 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        self.acks.hurry();
+        // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
+        let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
+        let is_limited = self.settings.is_linux()
+            && is_empty
+            && self
+                .answered_unacceptable
+                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
+        if !is_limited {
+            self.acks.hurry();
+            if is_empty {
+                self.answered_unacceptable = Some(now);
+            }
+        }
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
             self.receive.note_duplicate(start..end.min(self.receive.next));
@@ -139,7 +198,7 @@ impl Endpoint {
                 if is_recent && segment.flags.has(Flags::ACK) {
                     // `tcp_sequence` lets it pass: its data alone is of no use.
                     self.note_timestamp(now, segment, start);
-                    self.take_ack(now, segment, start);
+                    self.take_ack(now, segment, start, false);
                     let echoed = self.first_echoed(now, segment);
                     self.receive.time_by_echo(now, echoed, segment.payload.into());
                 }
@@ -161,13 +220,13 @@ impl Endpoint {
             && segment.flags.has(Flags::ACK)
             && !segment.flags.has(Flags::SYN)
         {
-            self.take_ack(now, segment, start);
+            self.take_ack(now, segment, start, false);
         }
     }
 
     /// Takes the acknowledgment. Says whether the rest of the segment counts.
     #[inline]
-    fn take_ack(&mut self, now: Time, segment: &Segment, start: u64) -> bool {
+    fn take_ack(&mut self, now: Time, segment: &Segment, start: u64, is_predicted: bool) -> bool {
         let ack = self.send.origin.offset(segment.ack, self.send.una);
         let mut is_first = false;
         if self.state == State::SynReceived {
@@ -195,7 +254,8 @@ impl Endpoint {
         }
         // The first ACK tells of the SYN-ACK alone.
         let report = if is_first { Report::Echo(false) } else { self.marks.report(segment) };
-        let answer = Answer { echoed: self.echoed(now, segment), report, marks: &mut self.marks };
+        let echoed = self.echoed(now, segment);
+        let answer = Answer { echoed, report, marks: &mut self.marks, is_predicted };
         if self.send.on_ack(now, segment, (start, ack), answer, &self.settings) {
             self.attempts = 0;
             self.send.deadline = Time::NEVER;
@@ -223,7 +283,7 @@ impl Endpoint {
     /// Takes data and FIN.
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
-    fn take_data(&mut self, now: Time, segment: &Segment, start: u64) {
+    fn take_data(&mut self, now: Time, segment: &Segment, start: u64, rto: Option<Duration>) {
         let expects_data =
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if segment.sequence_length() == 0 || !expects_data {
@@ -238,7 +298,7 @@ impl Endpoint {
         }
         self.receive.prepare(&self.settings);
         let fin = segment.flags.has(Flags::FIN);
-        let end = start + u64::from(segment.payload);
+        let end = start + u64::from(segment.payload) + u64::from(fin);
         let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
         let changes = self.acks.is_waiting() && self.marks.changes(segment, &self.settings);
         if self.settings.is_linux() {
@@ -259,7 +319,7 @@ impl Endpoint {
             self.receive.forget_duplicate();
         }
         if self.settings.is_linux() {
-            self.acknowledge_as_linux(now, segment, start, (next, had_gap), told);
+            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, rto));
         } else {
             let said = self.marks.on_segment(segment, &self.settings);
             self.acks.on_data(now, reception, &self.settings);
@@ -284,7 +344,8 @@ impl Endpoint {
     }
 
     /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
-    /// expected, and there was a gap or not. `told`: one was sent already.
+    /// expected, and there was a gap or not. `told`: one was sent already; `rto`: that of before, if the
+    /// data comes before the acknowledgment.
     #[inline(never)]
     fn acknowledge_as_linux(
         &mut self,
@@ -292,7 +353,7 @@ impl Endpoint {
         segment: &Segment,
         start: u64,
         (next, had_gap): (u64, bool),
-        told: bool,
+        (told, rto): (bool, Option<Duration>),
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
@@ -312,6 +373,7 @@ impl Endpoint {
             Sized { shape, in_order, echoed, end, window_end, may_grow, has_sack, early: None };
         let Some(tuned) = self.receive.tune(now, sized) else { return };
         let (holds, is_short) = self.receive.can_hold_window(self.last_ack_sent);
+        let (is_finished, ends) = (self.receive.is_finished(), segment.flags.has(Flags::FIN));
         let arrived = Arrived {
             size: tuned.size,
             full: tuned.full,
@@ -321,8 +383,9 @@ impl Endpoint {
             has_gap: self.receive.has_gap(),
             has_sack,
             told,
-            filled: had_gap && !self.receive.has_gap(),
-            finished: self.receive.is_finished(),
+            // Where the segment itself ends all, what was out of order is dropped before (`tcp_fin`).
+            filled: had_gap && !self.receive.has_gap() && !(is_finished && ends),
+            finished: is_finished,
             next: self.receive.next,
             acked: self.last_ack_sent,
             window: self.receive.offered(self.last_ack_sent),
@@ -332,7 +395,7 @@ impl Endpoint {
             since: self.receive.since(),
             srtt: self.send.rtt.srtt(),
             rtt: self.least_rtt(),
-            rto: self.send.rtt.rto(&self.settings),
+            rto: rto.unwrap_or_else(|| self.send.rtt.rto(&self.settings)),
         };
         self.acks.on_arrival(now, arrived, &self.settings);
     }

@@ -83,5 +83,5 @@ pub use settings::{
     AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
     WindowReduction,
 };
-pub use timer::{TICK, Turn};
+pub use timer::{TICK, Turn, Wheel};
 pub use view::{RttSummary, Snapshot};

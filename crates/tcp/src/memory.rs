@@ -10,6 +10,9 @@ use crate::endpoint::Endpoint;
 /// `tcp_rmem[0]`).
 pub const GUARANTEED: u64 = 4096;
 
+/// Memory is counted in pages (`PAGE_SIZE`).
+const PAGE: u64 = 4096;
+
 /// What the connections of a host have left together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shortage {
@@ -36,6 +39,12 @@ impl Endpoint {
         let sent = self.send.written.saturating_sub(self.send.una.max(1));
         let sent = self.send.buffer.as_ref().map_or(sent, |buffer| buffer.used());
         sent + self.receive.memory()
+    }
+
+    /// Whether so much memory fits into what the connection has taken already: whole pages, as few as
+    /// hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
+    pub(crate) fn has_left(&self, bytes: u64) -> bool {
+        self.memory().next_multiple_of(PAGE) - self.memory() >= bytes
     }
 
     /// This is left now.

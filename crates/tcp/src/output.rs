@@ -167,7 +167,7 @@ impl Sender {
         if let Some(data) = self.new_data(now, in_flight, settings, options) {
             return Some(data);
         }
-        if in_trouble { self.without_new_data(in_flight, settings) } else { None }
+        if in_trouble { self.without_new_data(now, in_flight, settings) } else { None }
     }
 
     /// A probe of the tail, or what is lost.
@@ -190,7 +190,7 @@ impl Sender {
         let is_owed = self.flight.recovery.owes_retransmission;
         if may_repair
             && (is_owed || self.flight.recovery.may_repair(true))
-            && let Some(lost) = self.next_lost()
+            && let Some(lost) = self.next_lost(now)
             && (is_owed
                 || self.flight.bursts.repairs_on(now, lost.start)
                 || !self.is_held_back(now, settings))
@@ -203,14 +203,14 @@ impl Sender {
 
     /// What is lost, or might be, when no new data may leave.
     #[inline(never)]
-    fn without_new_data(&mut self, in_flight: u64, settings: &Settings) -> Option<Data> {
+    fn without_new_data(&mut self, now: Time, in_flight: u64, settings: &Settings) -> Option<Data> {
         let has_room = in_flight < self.cwnd();
         if self.flight.pacing.holds() || !has_room {
             return None;
         }
         if self.flight.recovery.may_repair(false) {
             self.flight.recovery.give_up_new_data();
-            if let Some(lost) = self.next_lost() {
+            if let Some(lost) = self.next_lost(now) {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
@@ -224,7 +224,8 @@ impl Sender {
     pub(crate) fn again(&self, start: u64, end: u64) -> Data {
         let fin = end > self.written;
         let payload = (end - start - u64::from(fin)) as u16;
-        let push = self.buffer.as_ref().is_some_and(|buffer| buffer.is_pushed(end));
+        let push =
+            self.buffer.as_ref().is_some_and(|buffer| buffer.is_pushed(end - u64::from(fin)));
         Data { start, payload, fin, again: true, is_probe: false, push }
     }
 

@@ -239,9 +239,10 @@ impl Sender {
 }
 
 impl Endpoint {
-    /// The path to the peer is known to carry packets of this size only, from before.
+    /// The path to the peer is known to carry packets of this size only, from another connection.
     pub fn know_mtu(&mut self, mtu: u16) {
-        self.send.take_mtu(mtu, 0);
+        let has_options = self.state.is_synchronized();
+        self.send.take_mtu(mtu, if has_options { self.options() } else { 0 });
     }
 
     /// A router has no room for a packet that it says this of, and dropped it. Returns the size it names,

@@ -11,12 +11,14 @@ use autotune::Window;
 pub(crate) use autotune::{Sized, Tuned};
 pub(crate) use full_size::{Shape, Size};
 
+use crate::pages::Pages;
 use crate::ranges::RangeSet;
 use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
 use linux::Linux;
 use packets::Early;
+pub(crate) use packets::OVERHEAD;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
@@ -61,6 +63,8 @@ pub(crate) struct Receiver {
     duplicate: Option<Range<u64>>,
     /// What only Linux keeps, once there is data.
     linux: Option<Box<Linux>>,
+    /// Those that the peer has its data in.
+    pub pages: Pages,
     /// It is to be as in Linux: for full segments of so many bytes, since then.
     begins_as_linux: Option<(u16, Time)>,
 }
@@ -79,8 +83,8 @@ impl Receiver {
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
         let buffer = (settings.receive_buffer - kept).min(largest);
-        let first =
-            begins_as_linux.map_or(buffer, |_| Linux::new(settings, mss, largest).first_window());
+        let first = begins_as_linux
+            .map_or(buffer, |_| Linux::new(settings, mss, largest, Pages::OfFile).first_window());
         Self {
             origin: Origin::default(),
             next: 0,
@@ -96,6 +100,7 @@ impl Receiver {
             reports_duplicates: settings.dsack,
             duplicate: None,
             linux: None,
+            pages: Pages::OfFile,
             begins_as_linux,
         }
     }
@@ -111,7 +116,8 @@ impl Receiver {
     pub fn open_for(&mut self, segment: u16, settings: &Settings) {
         self.settle(segment);
         if self.begins_as_linux.is_some() {
-            self.edge = 1 + Linux::new(settings, segment, self.largest()).first_window();
+            self.edge =
+                1 + Linux::new(settings, segment, self.largest(), self.pages).first_window();
         }
     }
 
@@ -204,7 +210,7 @@ impl Receiver {
     #[inline]
     pub fn prepare(&mut self, settings: &Settings) {
         if let (None, Some((mss, begun))) = (&self.linux, self.begins_as_linux) {
-            let mut linux = Linux::new(settings, mss, self.largest());
+            let mut linux = Linux::new(settings, mss, self.largest(), self.pages);
             linux.begin(begun);
             self.linux = Some(Box::new(linux));
         }
@@ -314,6 +320,10 @@ impl Receiver {
             self.out_of_order.remove_below(self.next);
             if let Some(linux) = &mut self.linux {
                 linux.take(data, self.next);
+            }
+            if self.linux.is_some() && self.is_finished() {
+                // Behind a FIN nothing is out of order (`tcp_fin`, `tcp_sack_reset`).
+                self.duplicate = None;
             }
         } else if let Some(linux) = &mut self.linux
             && linux.take_early(data, end) == Early::Merged

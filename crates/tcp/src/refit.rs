@@ -4,7 +4,7 @@
 
 use crate::recovery::Phase;
 use crate::scoreboard::Sent;
-use crate::sender::Sender;
+use crate::sender::{Flight, Sender};
 use tcplab_units::Time;
 
 /// A size of segments that everything is too large for.
@@ -42,11 +42,12 @@ impl Sender {
     }
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
-    pub fn next_lost(&mut self) -> Option<Sent> {
-        let board = &mut self.flight.board;
-        if self.buffer.is_some() && board.repaired() >= board.lost() {
+    pub fn next_lost(&mut self, now: Time) -> Option<Sent> {
+        let Flight { board, recovery, .. } = &mut *self.flight;
+        let is_owed = recovery.owes_retransmission;
+        if self.buffer.is_some() && board.repaired() >= board.lost() && !is_owed {
             // As many have been sent again as are lost, be it others: after a false alarm, what was sent again
-            // for it counts (`tcp_xmit_retransmit_queue`).
+            // for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask (`tcp_retransmit_timer`).
             return None;
         }
         let lost = board.next_lost()?;
@@ -54,7 +55,12 @@ impl Sender {
         if payload > mss {
             let ends = self.packet_ends();
             self.flight.board.cut_lost(self.mss, &ends);
-        } else if payload < mss && self.buffer.is_some() {
+        } else if payload < mss
+            && self.buffer.is_some()
+            && !self.flight.bursts.repairs_on(now, lost.start)
+        {
+            // What ends a packet of several segments is part of that one.
+
             while self.join_with_next(lost.start) {}
         } else {
             return Some(lost);

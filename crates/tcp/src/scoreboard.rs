@@ -238,6 +238,14 @@ impl Scoreboard {
         }
     }
 
+    /// The segments of a block that were sent more than once.
+    pub fn sent_again(&self, block: &std::ops::Range<u64>) -> impl Iterator<Item = &Sent> {
+        let from = self.segments.partition_point(|segment| segment.start < block.start);
+        let end = block.end;
+        let within = self.segments.range(from..).take_while(move |segment| segment.end() <= end);
+        within.filter(|segment| segment.retransmitted)
+    }
+
     /// The receiver reports a block beyond `una`.
     pub fn sack(&mut self, block: std::ops::Range<u64>, progress: &mut Progress) {
         let Self { segments, sacked_ranges, sacked, lost, repaired, unrepaired, rates, .. } = self;

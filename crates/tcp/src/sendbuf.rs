@@ -2,7 +2,7 @@
 //! grows with the window, and the application sleeps while it is full (`tcp_sendmsg_locked`,
 //! `tcp_sndbuf_expand`, `sk_stream_write_space`).
 
-use crate::pages::{self, MOST_PAGES, PAGE};
+use crate::pages::{MOST_PAGES, Pages};
 use crate::settings::Settings;
 use sent::Sent;
 use std::collections::VecDeque;
@@ -233,7 +233,7 @@ impl SendBuffer {
                 continue;
             }
             let chunk_end =
-                if self.is_copied { u64::MAX } else { pages::start(self.chunk) + CHUNK };
+                if self.is_copied { u64::MAX } else { Pages::OfFile.start(self.chunk) + CHUNK };
             let copied = room.min(bytes - taken).min(chunk_end - self.end);
             if let Some(tail) = self.unsent.back_mut() {
                 tail.bytes += copied;
@@ -291,8 +291,8 @@ impl SendBuffer {
     /// How many bytes more fit into the pages of the last packet.
     fn page_room(&self) -> u64 {
         let bytes = self.unsent.back().map_or(0, |tail| tail.bytes);
-        let begins = pages::start(self.end - bytes);
-        begins + PAGE * MOST_PAGES - self.end
+        let begins = Pages::OfFile.start(self.end - bytes);
+        begins + Pages::OfFile.bytes() * MOST_PAGES - self.end
     }
 
     /// The receiver's application is to hear of all that was written.
@@ -358,6 +358,12 @@ impl SendBuffer {
                 self.owes_room = true;
             }
         }
+    }
+
+    /// A program waits for data: that there is no room is noted all the same, and it is told when there is
+    /// (`tcp_poll`).
+    pub fn look(&mut self, unsent: u64) {
+        self.owes_room |= !self.has_room(unsent);
     }
 
     /// There is enough to be worth waking for (`__sk_stream_is_writeable`).
@@ -467,6 +473,20 @@ mod tests {
         assert!(buffer.unsent[1].push);
         buffer.write(u64::MAX, 0, Sizes { half_window: u64::MAX, ..forced });
         assert!(!buffer.unsent[1].push);
+    }
+
+    #[test]
+    fn who_waits_for_data_hears_of_room_as_well() {
+        // tcp_poll, __sk_stream_is_writeable: of 87,040 bytes 58,027 are in use, and half as much is free;
+        // with a byte more the program is told when there is room, and the buffer follows the window.
+        let mut buffer = with_most(1 << 22, 10);
+        buffer.used = 58_027;
+        buffer.look(0);
+        assert!(!buffer.owes_room && !buffer.tell_room(20, true, 0));
+        buffer.used += 1;
+        buffer.look(0);
+        assert!(buffer.owes_room && buffer.tell_room(20, true, 0));
+        assert_eq!((buffer.limit, buffer.owes_room), (2 * 20 * (4096 + 256), false));
     }
 
     /// An application that waits in `poll`, with a buffer like this.

@@ -11,9 +11,22 @@ const LEAST_WAIT: Duration = TICK;
 /// What the kernel's timers count in.
 pub const TICK: Duration = Duration::from_millis(1);
 
-/// Which of the timers that run out in one tick comes first: that of the coarsest ring, and in a place of
-/// a ring the one that was put there last (`__run_timers`, `enqueue_timer`).
-pub type Turn = (Reverse<u32>, Reverse<Time>);
+/// Which of the timers that run out in one tick comes first: those of the wheel for requests, which other
+/// timers are not in (`BASE_LOCAL`, `TIMER_PINNED`); then that of the coarsest ring, and in a place of a
+/// ring the one that was put there last (`__run_timers`, `enqueue_timer`).
+pub type Turn = (Wheel, InWheel);
+
+/// The same within a wheel.
+pub(crate) type InWheel = (Reverse<u32>, Reverse<Time>);
+
+/// The wheels of Linux, in the order in which they turn (`run_timer_softirq`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Wheel {
+    /// Of connections that are being opened by another side: SYN-ACKs are sent again.
+    Requests,
+    /// Of all others.
+    Connections,
+}
 
 /// What a timer waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +99,7 @@ impl Place {
     }
 
     /// The timer's turn among those that run out now, if it does.
-    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+    pub fn turn_at(&self, now: Time) -> Option<InWheel> {
         let is_due = self.is_pending && self.out <= now;
         is_due.then_some((Reverse(self.coarse), Reverse(self.entered)))
     }

@@ -30,7 +30,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--chart",
-        type=_chart,
+        type=chart,
         metavar="FILE",
         help="where the chart goes: .svg, .png, .html or .json (default: into DIR, as .svg)",
     )
@@ -74,7 +74,8 @@ def _folder(text: str) -> Path:
     return Path(text)
 
 
-def _chart(text: str) -> Path:
+def chart(text: str) -> Path:
+    """The name of a chart's file."""
     path = Path(text)
     if path.suffix.lower() not in FORMATS:
         raise argparse.ArgumentTypeError(f"{path}: a chart is saved as {', '.join(FORMATS)}")

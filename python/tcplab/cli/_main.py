@@ -17,10 +17,10 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from tcplab import ConfigError, InternalError, KernelError, RunError, TcplabWarning, __version__
-from tcplab.cli import _signals, check, compare, explain, kernel, listing, run, schema, verify
+from tcplab.cli import _signals, check, compare, draw, explain, kernel, listing, run, schema, verify
 from tcplab.cli._say import Parser, say
 
-COMMANDS = [run, compare, check, verify, listing, explain, kernel, schema]
+COMMANDS = [run, compare, check, draw, verify, listing, explain, kernel, schema]
 
 REFUSED = 2
 

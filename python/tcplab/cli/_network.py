@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from tcplab import _described
 from tcplab._core import printable
 from tcplab.cli._text import LEFT, WIDTH, Column, table
 
@@ -58,36 +59,8 @@ def links(plan: Plan) -> str:
 def _lane(lane: dict[str, Any]) -> list[str]:
     amount, unit = lane["bdp"].split()
     packets = float(amount) * UNITS[unit] / lane["mtu"]
-    delay = _up_to(lane["delay"], lane["jitter"])
-    return [lane["rate"], delay, lane["bdp"], f"{packets:.1f}", _queue(lane), _loss(lane)]
-
-
-def _up_to(time: str, jitter: str) -> str:
-    """A time, and the most that chance adds to it."""
-    return time if jitter == "0 ms" else f"{time} + up to {jitter}"
-
-
-def _queue(lane: dict[str, Any]) -> str:
-    queue = lane["queue"]
-    if "packets" in queue["limit"]:
-        size = f"{queue['limit']['packets']} packets"
-    else:
-        held = queue["limit"]["bytes"]
-        size = f"{held} B ({held // lane['mtu']} packets)"
-    return f"{size}, {queue['discipline']['kind']}"
-
-
-def _loss(lane: dict[str, Any]) -> str:
-    loss = lane["loss"]
-    if loss is None:
-        return "none"
-    if loss["kind"] == "independent":
-        return f"{loss['probability'] * 100:g} %"
-    if loss["kind"] == "listed":
-        packets = loss["packets"]
-        few = ", ".join(map(str, packets[:SHOWN]))
-        return f"packets {few}" + (", ..." if len(packets) > SHOWN else "")
-    return str(loss["kind"])
+    rate, delay, queue, loss = _described.lane(lane)
+    return [rate, delay, lane["bdp"], f"{packets:.1f}", queue, loss]
 
 
 def flows(plan: Plan) -> str:
@@ -106,8 +79,8 @@ def flows(plan: Plan) -> str:
         path = " > ".join(plan["nodes"][node] for node in nodes)
         bottleneck = plan["lanes"][flow["bottleneck"]]
         about = [
-            _transport(flow["transport"]),
-            _traffic(flow["traffic"]),
+            _described.transport(flow["transport"]),
+            _described.traffic(flow["traffic"]),
             _start(flow),
             flow["base_rtt"],
         ]
@@ -116,25 +89,9 @@ def flows(plan: Plan) -> str:
     return table(heads, _folded(rows, len(heads)), width=WIDTH)
 
 
-def _traffic(traffic: dict[str, Any]) -> str:
-    if traffic["kind"] == "bulk" and traffic["size"]:
-        return f"bulk, {traffic['size']}"
-    if traffic["kind"] == "on-off":
-        number = len(traffic["periods"])
-        return f"on-off, {number} {'period' if number == 1 else 'periods'}"
-    if offered := traffic.get("offered"):
-        return f"{traffic['kind']}, {offered * 100:.3g} % load"
-    return str(traffic["kind"])
-
-
-def _transport(transport: dict[str, Any]) -> str:
-    """The congestion control, where there is one."""
-    return str(transport["stack"]["cc"]["name"] if "stack" in transport else transport["kind"])
-
-
 def _start(flow: dict[str, Any]) -> str:
     start = "0 s" if flow["start"] == "0 ms" else str(flow["start"])
-    return _up_to(start, flow["start_jitter"])
+    return _described.up_to(start, flow["start_jitter"])
 
 
 def _folded(rows: Sequence[tuple[Hashable, list[str]]], width: int) -> list[list[str]]:

@@ -49,6 +49,7 @@ def table(results: Results) -> str:
         text = _layout(rows, results.swept, by, measures)
     if left_out:
         text += f"\n... and {left_out} more rows; `Results.summary()` has them all"
+    text += _measured(results.runs)
     repetitions = results.runs["repetition"].n_unique()
     if repetitions > 1:
         text += f"\n\nMeans of {repetitions} repetitions, with 95 % confidence intervals."
@@ -58,6 +59,16 @@ def table(results: Results) -> str:
                 "\nAll are equal: nothing here is random; `start_jitter`, `jitter` and `loss` are."
             )
     return text
+
+
+def _measured(runs: pl.DataFrame) -> str:
+    """Which part of the runs the table is of, if it is the same part of all and not all of them."""
+    (from_s, to_s, simulated_s), *others = (
+        runs.select("measured_from_s", "measured_to_s", "simulated_s").unique().rows()
+    )
+    if others or (from_s, to_s) == (0.0, simulated_s):
+        return ""
+    return f"\n\nMeasured from {from_s:g} s to {to_s:g} s, of {simulated_s:g} s."
 
 
 def _is_wide(text: str) -> bool:

@@ -64,6 +64,9 @@ fn segments_per_ack_are_a_mean_of_sixteen() {
     assert_eq!(cc.search.delayed_ack, 38);
     cc.on_arrival(&FlowState { phase: Phase::Recovery, ..flow }, &Ack::default());
     assert_eq!(cc.search.delayed_ack, 38);
+    // tcp_ack: nothing was outstanding, so bictcp_acked is not called.
+    cc.on_arrival(&flow, &Ack { is_idle: true, ..Ack::default() });
+    assert_eq!(cc.search.delayed_ack, 38);
 }
 
 #[test]

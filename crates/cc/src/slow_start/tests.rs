@@ -13,6 +13,7 @@ const ACK: Ack = Ack {
     rtt: None,
     one_way_delay: None,
     timestamps: None,
+    is_idle: false,
     is_predicted: false,
     delivered_at_send: None,
     in_flight_before: 0,

@@ -7,7 +7,7 @@
 //! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
 //! them back, the agenda has the times at which the transmitter asks the queue.
 
-use super::{Lane, LaneState, Transit};
+use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::Packet;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
@@ -23,26 +23,30 @@ pub(crate) struct Managed<P> {
     is_drop_tail: bool,
     /// The observer is told of all packets.
     is_observed: bool,
+    /// What leaves later may arrive earlier.
+    is_disorderly: bool,
     drops: Drops<P>,
     in_transit: VecDeque<Transit<P>>,
     /// When the transmitter asks the queue for a packet; never, until one comes.
     asks_at: Time,
-    /// The earliest entry of the lane on the agenda; later ones are left over and mean nothing.
+    /// When the lane is due on the agenda.
     looks_at: Time,
     /// Until when the queue's occupancy is counted.
     counted_until: Time,
 }
 
 impl<P: Packet> Managed<P> {
-    pub fn drop_tail(limit: QueueLimit) -> Self {
-        Self { is_drop_tail: true, ..Self::new(Box::new(DropTail::new(limit)), true) }
+    pub fn drop_tail(limit: QueueLimit, is_observed: bool, is_disorderly: bool) -> Self {
+        let queue = Box::new(DropTail::new(limit));
+        Self { is_drop_tail: true, ..Self::new(queue, is_observed, is_disorderly) }
     }
 
-    pub fn new(queue: Box<dyn Queue<P>>, is_observed: bool) -> Self {
+    pub fn new(queue: Box<dyn Queue<P>>, is_observed: bool, is_disorderly: bool) -> Self {
         Self {
             queue,
             is_drop_tail: false,
             is_observed,
+            is_disorderly,
             drops: Vec::new(),
             in_transit: VecDeque::new(),
             asks_at: Time::ZERO,
@@ -54,6 +58,16 @@ impl<P: Packet> Managed<P> {
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
         self.queue.waiting().0 as usize + self.in_transit.len()
+    }
+
+    /// A packet is under way: before those that arrive later.
+    fn put_on_wire(&mut self, transit: Transit<P>) {
+        let mut place = self.in_transit.len();
+        if self.is_disorderly {
+            let later = |it: &&Transit<P>| it.arrives > transit.arrives;
+            place -= self.in_transit.iter().rev().take_while(later).count();
+        }
+        self.in_transit.insert(place, transit);
     }
 }
 
@@ -87,7 +101,7 @@ impl<P: Packet> Lane<P> {
         if managed.is_observed {
             teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
         }
-        let flow = packet.flow(teller.routes.end(place).0);
+        let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
         let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
         if accepted.is_ok() {
@@ -151,7 +165,7 @@ impl<P: Packet> Lane<P> {
         now: Time,
         teller: &mut Teller<'_, O>,
     ) -> Option<Transit<P>> {
-        let managed = self.managed.as_mut().filter(|managed| managed.looks_at == now)?;
+        let managed = self.managed.as_mut()?;
         managed.looks_at = Time::NEVER;
         self.catch_up(now, teller);
         let managed = self.managed.as_mut()?;
@@ -170,8 +184,13 @@ impl<P: Packet> Lane<P> {
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
         let waits = managed.queue.waiting().0 > 0;
-        let arrives = managed.in_transit.front().map(|first| first.arrives);
-        let next = arrives.or(waits.then(|| managed.asks_at.in_nanos()))?;
+        let arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
+        let asks_at = waits.then(|| managed.asks_at.in_nanos());
+        let next = match (arrives, asks_at) {
+            // A packet that leaves the queue later may arrive first.
+            (Some(arrives), Some(asks_at)) if managed.is_disorderly => arrives.min(asks_at),
+            (arrives, asks_at) => arrives.or(asks_at)?,
+        };
         if next >= managed.looks_at {
             return None;
         }
@@ -206,7 +225,7 @@ impl<P: Packet> Lane<P> {
     fn transmit_queued<O: Observer<P>>(
         &mut self,
         begins: Time,
-        Queued { was_marked, place, packet, .. }: Queued<P>,
+        Queued { entered, was_marked, place, packet, .. }: Queued<P>,
         teller: &mut Teller<'_, O>,
     ) {
         let is_marked = packet.is_marked() && !was_marked;
@@ -218,13 +237,23 @@ impl<P: Packet> Lane<P> {
             }
             teller.observer.leave(point, &packet);
         }
-        let arrives = self.transmit(begins, packet.wire_bytes(), || packet.has_payload());
-        let Some(arrives) = arrives else {
-            teller.drop(begins, place, &packet, Reason::Lost);
-            return;
-        };
+        let (arrives, copies) =
+            match self
+                .transmit((begins, begins > entered), packet.wire_bytes(), || packet.has_payload())
+            {
+                Sent::At(arrives) => (arrives, 0),
+                Sent::Twice(arrives) => (arrives, 1),
+                Sent::Gone(reason) => {
+                    teller.drop(begins, place, &packet, reason);
+                    return;
+                }
+            };
+        // A copy has entered the lane here.
+        self.counters.entered_packets += copies;
         if let Some(managed) = &mut self.managed {
-            managed.in_transit.push_back(Transit { arrives, place, packet });
+            for _ in 0..=copies {
+                managed.put_on_wire(Transit { arrives, place, packet });
+            }
         }
     }
 }
@@ -233,13 +262,14 @@ impl<P: Packet> Lane<P> {
 mod tests {
     use super::*;
     use crate::lane::LaneConfig;
+    use crate::lane::wire::WireConfig;
     use crate::queue::Fifo;
     use crate::route::{EndpointId, LaneId};
     use crate::{Event, Loss, Network};
 
     impl<P: Packet> Lane<P> {
         pub(crate) fn set_queue(&mut self, queue: Box<dyn Queue<P>>) {
-            self.managed = Some(Box::new(Managed::new(queue, false)));
+            self.managed = Some(Box::new(Managed::new(queue, false, false)));
         }
     }
 
@@ -274,10 +304,9 @@ mod tests {
             name: "a>b".into(),
             rate: "12 Mbit/s".parse().unwrap(),
             delay: Duration::from_millis(10),
-            jitter: Duration::ZERO,
             queue: QueueLimit::Packets(1),
             discipline: None,
-            loss,
+            wire: WireConfig { loss, ..WireConfig::default() },
             observed: false,
         };
         let mut network = Network::observed([lane], 1, Drops::default());
@@ -383,7 +412,7 @@ mod tests {
             {
                 drops.push((last, Reason::Discipline));
             }
-            self.0.push((now + Duration::from_millis(10 * packet.flow), packet));
+            self.0.push((now + Duration::from_millis(10 * packet.flow.key), packet));
             self.0.sort_by_key(|held| held.0);
             Ok(())
         }

@@ -10,8 +10,9 @@
 //! loses nothing to rounding, and one that was idle begins at a whole nanosecond.
 
 pub(crate) mod managed;
+pub(crate) mod wire;
 
-use crate::loss::{Loss, LossState};
+use crate::observer::Reason;
 use crate::occupancy::Occupancy;
 use crate::packet::Packet;
 use crate::queue::{Discipline, QueueLimit};
@@ -19,6 +20,7 @@ use crate::random::Random;
 use managed::Managed;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
+use wire::{Outcome, Wire, WireConfig};
 
 /// What a lane is.
 #[derive(Clone, Debug)]
@@ -29,14 +31,12 @@ pub struct LaneConfig {
     pub rate: Rate,
     /// How long a bit travels.
     pub delay: Duration,
-    /// Adds to the delay of each packet up to this much, evenly spread; packets keep their order.
-    pub jitter: Duration,
     /// Room for waiting packets.
     pub queue: QueueLimit,
     /// What manages the queue; without anything, what does not fit is dropped.
     pub discipline: Option<Discipline>,
-    /// What else is lost.
-    pub loss: Option<Loss>,
+    /// What else happens to packets.
+    pub wire: WireConfig,
     /// Whether the observer is told of all packets. It is told of drops in any case.
     pub observed: bool,
 }
@@ -95,8 +95,8 @@ pub(crate) enum Fate {
     Follows,
     /// The queue has no room for it.
     Dropped,
-    /// It is lost on the wire, which it enters then.
-    Lost(Time),
+    /// The wire loses or damages the packet, which enters it then.
+    Lost(Time, Reason),
     /// Nothing yet: the queue is managed.
     Open,
 }
@@ -115,9 +115,8 @@ pub struct Lane<P> {
     rate: Rate,
     delay: Duration,
     queue: QueueLimit,
-    // Boxed, because few lanes have them and all are walked through.
-    jitter: Option<Box<Jitter>>,
-    loss: Option<Box<LossState>>,
+    // Boxed, because few lanes have it and all are walked through.
+    wire: Option<Box<Wire>>,
     pub(crate) managed: Option<Box<Managed<P>>>,
     waiting: VecDeque<Waiting>,
     waiting_bytes: u64,
@@ -133,34 +132,35 @@ pub struct Lane<P> {
     occupancy: Occupancy,
 }
 
-/// Delays that vary.
-#[derive(Debug)]
-struct Jitter {
-    most: Duration,
-    /// When the last packet arrives: others keep their order.
-    last: Time,
-    random: Random,
+/// A packet that has been transmitted, and where it arrives, if it does.
+#[derive(Clone, Copy, Debug)]
+enum Sent {
+    At(Time),
+    Twice(Time),
+    Gone(Reason),
 }
 
 impl<P: Packet> Lane<P> {
     pub(crate) fn new(config: LaneConfig, seed: u64) -> Self {
         let random = |element: &str| Random::new(seed, &format!("{element} {}", config.name));
+        let wire = Wire::new(config.wire, random).map(Box::new);
+        let is_disorderly = wire.as_ref().is_some_and(|wire| wire.is_disorderly());
         Self {
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
-            jitter: (!config.jitter.is_zero()).then(|| {
-                Box::new(Jitter { most: config.jitter, last: Time::ZERO, random: random("jitter") })
-            }),
-            loss: config.loss.map(|loss| Box::new(LossState::new(loss, random("loss")))),
             managed: match config.discipline {
                 Some(discipline) => {
                     let queue = discipline.queue(config.queue, random);
-                    Some(Box::new(Managed::new(queue, config.observed)))
+                    Some(Box::new(Managed::new(queue, config.observed, is_disorderly)))
                 }
-                None if config.observed => Some(Box::new(Managed::drop_tail(config.queue))),
+                None if config.observed || is_disorderly => {
+                    let managed = Managed::drop_tail(config.queue, config.observed, is_disorderly);
+                    Some(Box::new(managed))
+                }
                 None => None,
             },
+            wire,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
             free_at: Time::ZERO,
@@ -199,47 +199,63 @@ impl<P: Packet> Lane<P> {
         } else {
             now
         };
-        let Some(arrives) = self.transmit(begins, bytes, has_payload) else {
-            if let Some(last) = self.waiting.back_mut().filter(|last| last.begins == begins) {
-                last.is_lost = true;
+        let arrives = match self.transmit((begins, begins > now), bytes, has_payload) {
+            // Copies are made by lanes that are managed alone.
+            Sent::At(arrives) | Sent::Twice(arrives) => arrives.in_nanos(),
+            Sent::Gone(reason) => {
+                if let Some(last) = self.waiting.back_mut().filter(|_| begins > now) {
+                    last.is_lost = true;
+                }
+                return Fate::Lost(begins, reason);
             }
-            return Fate::Lost(begins);
         };
         let first = self.in_transit.is_empty();
         self.in_transit.push_back(transit(arrives));
         if first { Fate::Heads(arrives) } else { Fate::Follows }
     }
 
-    /// Transmits a packet. Says when it arrives, if it does.
+    /// Transmits a packet, which has waited for the one before or has not. Says when it arrives, to the
+    /// picosecond, if it does.
     #[expect(clippy::inline_always, reason = "every packet passes here, from two places")]
     #[inline(always)]
     fn transmit(
         &mut self,
-        begins: Time,
+        (begins, has_waited): (Time, bool),
         bytes: u32,
         has_payload: impl FnOnce() -> bool,
-    ) -> Option<Time> {
+    ) -> Sent {
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(bytes);
+        if self.wire.is_some() {
+            return self.transmit_on_wire((begins, has_waited), bytes, has_payload);
+        }
         if self.last_size.0 != bytes {
             self.last_size = (bytes, self.rate.time_for(u64::from(bytes)));
         }
         self.busy += self.last_size.1;
         self.free_at = begins + self.last_size.1;
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(bytes);
+        Sent::At(self.free_at + self.delay)
+    }
 
-        let mut arrives = self.free_at + self.delay;
-        if let Some(Jitter { most, last, random }) = self.jitter.as_deref_mut() {
-            arrives += Duration::from_picos(random.up_to(most.as_picos()));
-            arrives = arrives.max(*last);
-        }
-        if self.loss.as_mut().is_some_and(|loss| loss.takes(has_payload())) {
-            self.counters.lost_packets += 1;
-            return None;
-        }
-        if let Some(jitter) = &mut self.jitter {
-            jitter.last = arrives;
-        }
-        Some(arrives.in_nanos())
+    /// The same where more may happen to it.
+    fn transmit_on_wire(
+        &mut self,
+        (begins, has_waited): (Time, bool),
+        bytes: u32,
+        has_payload: impl FnOnce() -> bool,
+    ) -> Sent {
+        let Some(wire) = &mut self.wire else { return Sent::At(begins) };
+        self.free_at =
+            wire.leaves((begins, has_waited), bytes, &mut self.rate, &mut self.last_size);
+        self.busy += self.free_at.since(begins);
+        let reason = match wire.outcome(begins, self.free_at, &mut self.delay, has_payload) {
+            Outcome::Arrives(arrives) => return Sent::At(arrives),
+            Outcome::ArrivesTwice(arrives) => return Sent::Twice(arrives),
+            Outcome::Lost => Reason::Lost,
+            Outcome::Corrupted => Reason::Corrupted,
+        };
+        self.counters.lost_packets += 1;
+        Sent::Gone(reason)
     }
 
     /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.

@@ -22,6 +22,15 @@ pub struct CoDelConfig {
     pub ecn: bool,
 }
 
+/// Where `CoDel` takes packets from.
+pub(crate) trait Source<P> {
+    /// Takes the first.
+    fn pop(&mut self) -> Option<Queued<P>>;
+
+    /// Bytes that wait at the link, in other queues too.
+    fn backlog(&self) -> u64;
+}
+
 /// The running state of `CoDel`. Times are in units of 1024 ns.
 #[derive(Clone, Debug)]
 pub(crate) struct CoDel {
@@ -32,6 +41,8 @@ pub(crate) struct CoDel {
     /// When packets will have waited too long for too long; none while they do not.
     first_above: Option<u64>,
     is_dropping: bool,
+    /// The state was entered before.
+    has_dropped: bool,
     drop_next: u64,
     /// Signals since the state was entered, and what they were then.
     count: u64,
@@ -49,6 +60,12 @@ fn units(time: Duration) -> u64 {
 }
 
 impl CoDel {
+    /// So many packets have been dropped for want of room: signals come as fast as if they were of
+    /// `CoDel` (RFC 8290 §4.1.2).
+    pub fn count_drops(&mut self, packets: u64) {
+        self.count += packets;
+    }
+
     pub fn new(config: &CoDelConfig) -> Self {
         Self {
             target: units(config.target),
@@ -57,6 +74,7 @@ impl CoDel {
             ecn: config.ecn,
             first_above: None,
             is_dropping: false,
+            has_dropped: false,
             drop_next: 0,
             count: 0,
             last_count: 0,
@@ -68,7 +86,7 @@ impl CoDel {
     pub fn next<P: Packet>(
         &mut self,
         now: Time,
-        waiting: &mut Fifo<P>,
+        waiting: &mut impl Source<P>,
         drops: &mut Drops<P>,
     ) -> Option<Queued<P>> {
         let drop = |queued: Option<Queued<P>>| queued.map(|queued| (queued, Reason::Discipline));
@@ -114,13 +132,17 @@ impl CoDel {
     }
 
     /// The first packet, and whether packets have waited too long for too long (§5.5).
-    fn take<P: Packet>(&mut self, now: Time, waiting: &mut Fifo<P>) -> (Option<Queued<P>>, bool) {
+    fn take<P: Packet>(
+        &mut self,
+        now: Time,
+        waiting: &mut impl Source<P>,
+    ) -> (Option<Queued<P>>, bool) {
         let Some(first) = waiting.pop() else {
             self.first_above = None;
             return (None, false);
         };
         let now = clock(now);
-        if now - clock(first.entered) < self.target || waiting.bytes() <= self.mtu {
+        if now - clock(first.entered) < self.target || waiting.backlog() <= self.mtu {
             self.first_above = None;
             return (Some(first), false);
         }
@@ -133,7 +155,9 @@ impl CoDel {
     fn begin(&mut self, now: u64) {
         self.is_dropping = true;
         let grown = self.count - self.last_count;
-        if grown > 1 && now < self.drop_next + 16 * self.interval {
+        let is_soon = self.has_dropped && now < self.drop_next + 16 * self.interval;
+        self.has_dropped = true;
+        if grown > 1 && is_soon {
             self.count = grown;
             self.improve();
         } else {

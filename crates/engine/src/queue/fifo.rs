@@ -1,5 +1,6 @@
 //! Packets in the order in which they came, as far as there is room: what most disciplines are made of.
 
+use super::codel::Source;
 use super::{Drops, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
@@ -20,17 +21,22 @@ impl<P: Packet> Fifo<P> {
 
     /// Takes a packet, if there is room.
     pub fn push(&mut self, queued: Queued<P>) -> Result<(), Reason> {
-        let bytes = self.bytes + u64::from(queued.bytes());
-        let has_room = match self.limit {
-            QueueLimit::Packets(most) => (self.queue.len() as u64) < most,
-            QueueLimit::Bytes(most) => bytes <= most,
-        };
-        if !has_room {
+        if !self.has_room(queued.bytes()) {
             return Err(Reason::Full);
         }
-        self.bytes = bytes;
+        self.bytes += u64::from(queued.bytes());
         self.queue.push_back(queued);
         Ok(())
+    }
+
+    /// Whether a packet of this size fits.
+    pub fn has_room(&self, bytes: u32) -> bool {
+        let (packets, waiting) = self.waiting();
+        !self.limit.is_below(packets + 1, waiting + u64::from(bytes))
+    }
+
+    pub fn first(&self) -> Option<&Queued<P>> {
+        self.queue.front()
     }
 
     pub fn pop(&mut self) -> Option<Queued<P>> {
@@ -46,6 +52,16 @@ impl<P: Packet> Fifo<P> {
     /// Packets and bytes.
     pub fn waiting(&self) -> (u64, u64) {
         (self.queue.len() as u64, self.bytes)
+    }
+}
+
+impl<P: Packet> Source<P> for Fifo<P> {
+    fn pop(&mut self) -> Option<Queued<P>> {
+        self.pop()
+    }
+
+    fn backlog(&self) -> u64 {
+        self.bytes
     }
 }
 
@@ -75,5 +91,73 @@ impl<P: Packet> Queue<P> for DropTail<P> {
 
     fn waiting(&self) -> (u64, u64) {
         self.0.waiting()
+    }
+}
+
+/// A queue that drops its oldest packets for one that has no room.
+#[derive(Debug)]
+pub(crate) struct DropHead<P>(Fifo<P>);
+
+impl<P: Packet> DropHead<P> {
+    pub fn new(limit: QueueLimit) -> Self {
+        Self(Fifo::new(limit))
+    }
+}
+
+impl<P: Packet> Queue<P> for DropHead<P> {
+    fn enqueue(
+        &mut self,
+        _now: Time,
+        queued: Queued<P>,
+        drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        while !self.0.has_room(queued.bytes())
+            && let Some(oldest) = self.0.pop()
+        {
+            drops.push((oldest, Reason::Full));
+        }
+        self.0.push(queued)
+    }
+
+    fn dequeue(&mut self, _now: Time, _drops: &mut Drops<P>) -> Next<P> {
+        self.0.pop().map_or(Next::Empty, Next::Packet)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        self.0.waiting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::tests::{Parcel, of_flow};
+    use crate::route::Flow;
+
+    /// Puts five packets into a queue for three: those dropped, and those left.
+    fn five(queue: &mut dyn Queue<Parcel>) -> (Vec<u64>, Vec<u64>) {
+        let mut drops = Vec::new();
+        for key in 1..=5 {
+            let packet = of_flow(Flow { key, ..Flow::default() }, Time::ZERO, Parcel::default());
+            if let Err(reason) = queue.enqueue(Time::ZERO, packet, &mut drops) {
+                drops.push((packet, reason));
+            }
+        }
+        let next = || match queue.dequeue(Time::ZERO, &mut Vec::new()) {
+            Next::Packet(queued) => Some(queued.flow.key),
+            Next::NotBefore(_) | Next::Empty => None,
+        };
+        let left = std::iter::from_fn(next).collect();
+        (drops.iter().map(|(dropped, _)| dropped.flow.key).collect(), left)
+    }
+
+    #[test]
+    fn one_drops_the_newest_and_the_other_the_oldest() {
+        for limit in [QueueLimit::Packets(3), QueueLimit::Bytes(4500)] {
+            assert_eq!(five(&mut DropTail::new(limit)), (vec![4, 5], vec![1, 2, 3]));
+            assert_eq!(five(&mut DropHead::new(limit)), (vec![1, 2], vec![3, 4, 5]));
+        }
+        // A packet larger than the whole queue drives nothing out for ever.
+        assert_eq!(five(&mut DropHead::new(QueueLimit::Bytes(1000))).0, [1, 2, 3, 4, 5]);
     }
 }

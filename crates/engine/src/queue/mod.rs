@@ -8,15 +8,31 @@
 
 pub(crate) mod codel;
 mod fifo;
+mod flows;
+pub(crate) mod fq;
+pub(crate) mod fq_codel;
+pub(crate) mod fq_pie;
+pub(crate) mod pie;
 pub(crate) mod red;
+pub(crate) mod sfq;
+pub(crate) mod tbf;
 
 use crate::observer::Reason;
 use crate::packet::Packet;
 use crate::random::Random;
+use crate::route::Flow;
 use codel::{CoDelConfig, CoDelQueue};
+use fifo::DropHead;
 pub(crate) use fifo::{DropTail, Fifo};
+use flows::HashKey;
+use fq::{Fq, FqConfig};
+use fq_codel::{FqCoDel, FqCoDelConfig};
+use fq_pie::{FqPie, FqPieConfig};
+use pie::{PieConfig, PieQueue};
 use red::{Red, RedConfig, RedQueue};
+use sfq::{Sfq, SfqConfig};
 use std::fmt::Debug;
+use tbf::{TbfConfig, TokenBucket};
 use tcplab_units::Time;
 
 /// How much may wait on a lane. The packet in transmission does not count: it has left the queue.
@@ -26,6 +42,16 @@ pub enum QueueLimit {
     Packets(u64),
     /// Bytes on the wire; a packet that does not fit whole is dropped.
     Bytes(u64),
+}
+
+impl QueueLimit {
+    /// Whether there is no room for so much.
+    pub(crate) fn is_below(self, packets: u64, bytes: u64) -> bool {
+        match self {
+            Self::Packets(most) => packets > most,
+            Self::Bytes(most) => bytes > most,
+        }
+    }
 }
 
 /// What decides on packets, besides the room there is.
@@ -40,6 +66,20 @@ pub enum Discipline {
     },
     /// Controlled Delay.
     CoDel(CoDelConfig),
+    /// A fair queue of flows with `CoDel`.
+    FqCoDel(FqCoDelConfig),
+    /// Proportional Integral controller Enhanced.
+    Pie(PieConfig),
+    /// A fair queue of flows with PIE.
+    FqPie(FqPieConfig),
+    /// A fair queue of flows.
+    Fq(FqConfig),
+    /// Stochastic Fairness Queueing.
+    Sfq(SfqConfig),
+    /// A token bucket.
+    Tbf(TbfConfig),
+    /// The oldest packets are dropped.
+    DropHead,
 }
 
 impl Discipline {
@@ -50,11 +90,19 @@ impl Discipline {
         random: impl Fn(&str) -> Random,
     ) -> Box<dyn Queue<P>> {
         let fifo = Fifo::new(limit);
+        let key = || HashKey(random("hash").bits());
         match self {
             Self::Red { config, ecn } => {
                 Box::new(RedQueue::new(Red::new(*config, random("red")), *ecn, fifo))
             }
             Self::CoDel(config) => Box::new(CoDelQueue::new(config, fifo)),
+            Self::FqCoDel(config) => Box::new(FqCoDel::new(config, limit, key())),
+            Self::Pie(config) => Box::new(PieQueue::new(config, fifo, random("pie"))),
+            Self::FqPie(config) => Box::new(FqPie::new(config, limit, key(), random("fq-pie"))),
+            Self::Fq(config) => Box::new(Fq::new(config, limit, key())),
+            Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
+            Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
+            Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }
 }
@@ -69,8 +117,7 @@ pub(crate) struct Queued<P> {
     /// Its place on its route.
     pub place: u32,
     /// What disciplines with many queues hash.
-    #[cfg_attr(not(test), expect(dead_code, reason = "RED and CoDel have one queue each"))]
-    pub flow: u64,
+    pub flow: Flow,
     pub packet: P,
 }
 
@@ -90,7 +137,6 @@ pub(crate) enum Next<P> {
     Packet(Queued<P>),
     /// Packets wait, and none may leave before a later time: then the transmitter asks again. It does so
     /// earlier if a packet comes.
-    #[cfg_attr(not(test), expect(dead_code, reason = "RED and CoDel are work-conserving"))]
     NotBefore(Time),
     /// None waits. The transmitter asks again when a packet has come.
     Empty,
@@ -119,8 +165,21 @@ pub(crate) mod tests {
 
     /// A packet that enters a queue then.
     pub fn queued<P: Packet>(entered: Time, packet: P) -> Queued<P> {
+        of_flow(Flow::default(), entered, packet)
+    }
+
+    /// A packet of a flow that enters a queue then.
+    pub fn of_flow<P: Packet>(flow: Flow, entered: Time, packet: P) -> Queued<P> {
         let was_marked = packet.is_marked();
-        Queued { entered, was_marked, place: 0, flow: packet.flow(0), packet }
+        Queued { entered, was_marked, place: 0, flow, packet }
+    }
+
+    /// Whose packet leaves a queue at the beginning of a run, if any does.
+    pub fn leave(queue: &mut impl Queue<Parcel>) -> Option<u64> {
+        match queue.dequeue(Time::ZERO, &mut Vec::new()) {
+            Next::Packet(queued) => Some(queued.flow.key),
+            Next::NotBefore(_) | Next::Empty => None,
+        }
     }
 
     /// A packet of full size.

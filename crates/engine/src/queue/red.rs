@@ -180,6 +180,8 @@ impl<P: Packet> Queue<P> for RedQueue<P> {
         _drops: &mut Drops<P>,
     ) -> Result<(), Reason> {
         let idle = self.idle_since.map(|since| now.since(since));
+        // A packet that is dropped ends the idle time too, and another begins (`red_enqueue`).
+        self.idle_since = idle.map(|_| now);
         if self.red.signals(self.fifo.bytes(), idle) && !(self.ecn && queued.packet.mark()) {
             return Err(Reason::Discipline);
         }
@@ -190,7 +192,7 @@ impl<P: Packet> Queue<P> for RedQueue<P> {
 
     fn dequeue(&mut self, now: Time, _drops: &mut Drops<P>) -> Next<P> {
         let Some(first) = self.fifo.pop() else {
-            self.idle_since.get_or_insert(now);
+            self.idle_since.get_or_insert(now.in_nanos());
             return Next::Empty;
         };
         Next::Packet(first)

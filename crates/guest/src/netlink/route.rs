@@ -89,6 +89,15 @@ pub(crate) fn add_address(address: Ipv4Addr) -> Message {
 
 /// Puts a queueing discipline to a device, 0 at its root, 1 at class 1 of that one, and so on.
 pub(crate) fn add_discipline(index: u32, depth: u32, discipline: &Discipline) -> Message {
+    discipline_message(index, depth, MAKE, &discipline.kind, &discipline.options)
+}
+
+/// Hands further options to a queueing discipline that is there.
+pub(crate) fn change_discipline(index: u32, depth: u32, kind: &str, options: &[u8]) -> Message {
+    discipline_message(index, depth, 0, kind, options)
+}
+
+fn discipline_message(index: u32, depth: u32, flags: u16, kind: &str, options: &[u8]) -> Message {
     const ROOT: u32 = 0xffff_ffff;
     // struct tcmsg: family, device, handle (n:), parent (of the class n:1), info
     let handle = (depth + 1) << 16;
@@ -97,11 +106,11 @@ pub(crate) fn add_discipline(index: u32, depth: u32, discipline: &Discipline) ->
     fixed[4..8].copy_from_slice(&index.to_ne_bytes());
     fixed[8..12].copy_from_slice(&handle.to_ne_bytes());
     fixed[12..16].copy_from_slice(&parent.to_ne_bytes());
-    let mut message = Message::new(NEW_QDISC, MAKE, &fixed);
-    message.text(1, &discipline.kind); // TCA_KIND
-    if !discipline.options.is_empty() {
+    let mut message = Message::new(NEW_QDISC, flags, &fixed);
+    message.text(1, kind); // TCA_KIND
+    if !options.is_empty() {
         // TCA_OPTIONS, NLA_F_NESTED: newer disciplines insist on the flag, and none minds it.
-        message.attribute(2 | 0x8000, &discipline.options);
+        message.attribute(2 | 0x8000, options);
     }
     message
 }
@@ -189,7 +198,7 @@ mod tests {
 
     #[test]
     fn disciplines_hang_one_below_the_other() {
-        let discipline = Discipline { kind: "tbf".into(), options: vec![1, 2, 3, 4] };
+        let discipline = Discipline { kind: "tbf".into(), options: vec![1, 2, 3, 4], more: vec![] };
         let root = [
             0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, // tcmsg
             8, 0, 1, 0, b't', b'b', b'f', 0, // TCA_KIND

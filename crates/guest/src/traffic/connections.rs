@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tcplab_guest::report::{Datagrams, Report};
-use tcplab_tables as tables;
-use tcplab_units::Time;
+use tcplab_tables::{MeasuredDatagrams, Window};
+use tcplab_units::{Duration, Time};
 
 /// A connection, or a flow of datagrams.
 pub(super) struct Connection {
@@ -33,12 +33,40 @@ pub(super) struct Counts {
     duration: u64,
     /// Nothing if the datagrams have no numbers.
     numbered: Option<Mutex<Numbered>>,
+    /// Nothing if none of their counts is told before the end.
+    since: Option<Mutex<Since>>,
+}
+
+/// What a flow of datagrams did since the last mark.
+struct Since {
+    flow: usize,
+    window: Window,
+    mark: Time,
+    sent: u64,
+    arrived: u64,
+    bytes: u64,
+}
+
+impl Since {
+    /// Something is to be counted at this time: marks that are over by then are told first.
+    fn pass(&mut self, now: Time) {
+        while let Some(mark) = self.window.next_mark(self.mark).filter(|mark| *mark <= now) {
+            self.mark = mark;
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        let Self { flow, sent, arrived, bytes, .. } = *self;
+        channel::report(&Report::Datagrams { flow, sent, arrived, bytes });
+        (self.sent, self.arrived, self.bytes) = (0, 0, 0);
+    }
 }
 
 /// Datagrams that carry their number.
 #[derive(Default)]
 struct Numbered {
-    seen: tables::Datagrams,
+    seen: MeasuredDatagrams,
     /// When they were sent, from number `first` on.
     sent: VecDeque<u64>,
     first: u64,
@@ -51,6 +79,10 @@ impl Counts {
     /// The next datagram is sent at this time.
     pub fn on_sent(&self, at: u64) {
         self.sent.fetch_add(1, Ordering::Relaxed);
+        if let Some(mut since) = self.since() {
+            since.pass(time(at));
+            since.sent += 1;
+        }
         if let Some(numbered) = &self.numbered {
             let mut numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);
             numbered.sent.push_back(at);
@@ -60,6 +92,11 @@ impl Counts {
 
     /// The datagram of this number has arrived.
     pub fn on_arrival(&self, number: u64, at: u64, bytes: u64) {
+        if let Some(mut since) = self.since() {
+            since.pass(time(at));
+            since.arrived += 1;
+            since.bytes += bytes;
+        }
         let Some(numbered) = &self.numbered else { return };
         let mut numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);
         let place = number.checked_sub(numbered.first).map(|place| place as usize);
@@ -71,7 +108,14 @@ impl Counts {
         }
     }
 
+    fn since(&self) -> Option<MutexGuard<'_, Since>> {
+        Some(self.since.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     fn reported(&self) -> Datagrams {
+        if let Some(mut since) = self.since() {
+            since.tell();
+        }
         let facts = self.numbered.as_ref().map(|numbered| {
             let numbered = numbered.lock().unwrap_or_else(PoisonError::into_inner);
             Box::new(numbered.seen.facts(time(self.duration)))
@@ -115,10 +159,16 @@ impl Connection {
         flow: usize,
         port: u16,
         (start, duration): (u64, u64),
-        are_numbered: bool,
+        (are_numbered, window): (bool, Option<Window>),
     ) -> Arc<Self> {
-        let numbered = are_numbered.then(Mutex::default);
-        let counts = Counts { duration, numbered, ..Counts::default() };
+        let all = || MeasuredDatagrams::within(window.unwrap_or(Window::whole(Duration::ZERO)));
+        let numbered =
+            are_numbered.then(|| Mutex::new(Numbered { seen: all(), ..Numbered::default() }));
+        // Nothing is told of marks before it begins.
+        let (mark, sent, arrived, bytes) = (time(start), 0, 0, 0);
+        let since =
+            window.map(|window| Mutex::new(Since { flow, window, mark, sent, arrived, bytes }));
+        let counts = Counts { duration, numbered, since, ..Counts::default() };
         Self::new(flow, 0, (port, start), Some(counts)).insert()
     }
 

@@ -23,6 +23,7 @@ use crate::programs::{self, Side};
 use pool::{in_new_thread, in_thread};
 use tcplab_guest::Job;
 use tcplab_guest::job::{self, Traffic};
+use tcplab_tables::Window;
 
 /// A flow, and what its threads need to know.
 #[derive(Clone, Copy)]
@@ -33,6 +34,8 @@ pub(crate) struct Flow {
     pub server: &'static Host,
     /// When the experiment starts and ends, by the clock.
     pub experiment: (u64, u64),
+    /// The part of it that results are of, if it has marks.
+    pub window: Option<Window>,
 }
 
 impl Flow {
@@ -56,6 +59,7 @@ pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
             client: &hosts[spec.client.host],
             server: &hosts[spec.server.host],
             experiment: (start, start + job.duration),
+            window: job.record.window,
         };
         match &spec.traffic {
             Traffic::Bulk { size, write } => {

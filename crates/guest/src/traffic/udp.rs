@@ -46,7 +46,8 @@ pub(super) fn send(flow: Flow, stream: Stream) -> Result<(), Failure> {
     // A look at the clock would move it, and the first datagram would leave a nanosecond late.
     let (begin, end) = flow.experiment;
     let times = (flow.at(0) - begin, end - begin);
-    let connection = Connection::begin_datagrams(flow.number, client.port, times, are_numbered);
+    let connection =
+        Connection::begin_datagrams(flow.number, client.port, times, (are_numbered, flow.window));
     for (number, after) in (0_u64..).zip(pace.times()) {
         let time = flow.at(after.as_nanos());
         if time >= flow.experiment.1 {

@@ -12,7 +12,8 @@
  *  - The packet in transmission does not count as queued. A drop-tail queue is part of the lane; any
  *    other is a queueing discipline of the kernel, the child of class 1, which is asked for a packet
  *    whenever the transmitter is free.
- *  - What is lost has been transmitted. Jitter keeps the order, reordering does not.
+ *  - A packet that is lost or corrupted has been transmitted. Jitter and changes of the delay keep the
+ *    order unless overtaking is allowed; reordering does not.
  *  - Transmission takes picoseconds, packets arrive at whole nanoseconds, rounded up.
  *  - Packets of different lanes that arrive in the same nanosecond do so in the order of the lanes'
  *    numbers, after the kernel's timers of that nanosecond have run.
@@ -28,6 +29,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/random.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
 #include <linux/udp.h>
@@ -56,6 +58,14 @@ struct chance {
 	u64 always;
 };
 
+/* Values of lane_config.loss_on: the packets that a loss model looks at. */
+#define LOSS_ON_DATA 1
+#define LOSS_ON_ACKS 2
+
+/* What a delivery opportunity of a trace carries: a full packet, as in Mahimahi. */
+#define OPPORTUNITY_BYTES 1500
+#define PS_PER_MS 1000000000ULL
+
 /* TCA_TCPLAB_LANE. All times are in picoseconds. */
 struct lane_config {
 	u32 id;
@@ -69,9 +79,19 @@ struct lane_config {
 	struct chance loss_good, loss_bad;	/* independent: loss_good */
 	u64 good_time, bad_time;
 	u64 is_exponential;
+	u64 is_sampled;		/* the state changes at packets alone, once at each */
 	struct chance reordering;
 	u64 reordering_delay;
-	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];	/* low, high */
+	u64 loss_on;		/* LOSS_ON_DATA, LOSS_ON_ACKS or both */
+	struct chance corruption, duplication;
+	u64 may_overtake;	/* shorter delays overtake longer ones */
+	u64 trace_period;	/* milliseconds; 0: the rate counts, and no trace */
+	u64 aggregate;		/* packets that share one access to the channel */
+	/* low, high */
+	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];
+	u64 corruption_seed[2], duplication_seed[2], access_seed[2];
+	u64 queue_seed[2];	/* of what the discipline draws */
+	u64 hash_key;
 };
 
 enum {
@@ -79,13 +99,34 @@ enum {
 	TCA_TCPLAB_LANE,
 	TCA_TCPLAB_STEPS,	/* pairs of time and rate: when it changes, and to what */
 	TCA_TCPLAB_LISTED,	/* numbers of packets to lose, ascending */
+	TCA_TCPLAB_DELAYS,	/* pairs of time and delay: when it changes, and to what */
+	TCA_TCPLAB_TRACE,	/* struct opportunities, ascending */
+	TCA_TCPLAB_JITTER,	/* struct cell: the distribution of jitter */
+	TCA_TCPLAB_ACCESS,	/* struct cell: how long the channel is contended for */
 	__TCA_TCPLAB_MAX,
 };
 #define TCA_TCPLAB_MAX (__TCA_TCPLAB_MAX - 1)
 
 struct step {
 	u64 time;	/* after the start of the experiment */
-	u64 rate;
+	u64 value;	/* bit/s, of which 0 is an outage; or picoseconds */
+};
+
+/* Delivery opportunities of a trace in one millisecond. */
+struct opportunities {
+	u32 ms;		/* after the trace began */
+	u32 count;
+};
+
+/* A part of a distribution; all parts are equally likely, and values within one evenly spread. */
+struct cell {
+	u64 least, most;
+};
+
+/* A list that one message or several of them have brought. */
+struct table {
+	void *entries;
+	u32 count;
 };
 
 struct lane {
@@ -96,13 +137,17 @@ struct lane {
 	struct sk_buff_head transit;	/* begun, not yet arrived; in the order of arrival */
 	u64 free_at;			/* when all that is planned will have been transmitted */
 	bool is_backlogged;		/* the child had more when it was asked last */
+	bool is_idle;			/* and nothing then */
 	u64 last_arrival;		/* of those that keep the order */
-	struct step *steps;
-	u32 step_count, step;
-	u64 *listed;
-	u32 listed_count, listed_next;
+	struct table tables[TCA_TCPLAB_MAX + 1];	/* by attribute */
+	u32 step, delay_step;		/* the next ones */
+	u32 listed_next;
 	u64 seen;			/* packets with payload */
-	struct pcg loss, jitter, reordering;
+	/* Of a trace: the next opportunities, how many of them are used, and what is left of the last. */
+	u64 trace_round;
+	u32 trace_next, trace_used, trace_left;
+	u64 aggregated;			/* packets since the channel was won */
+	struct pcg loss, jitter, reordering, corruption, duplication, access, queue;
 	/* Packets and bytes that waited, times how long, until the time beside them. */
 	unsigned __int128 packet_ps, byte_ps;
 	u64 integrated_until;
@@ -115,20 +160,25 @@ struct lane {
 	struct Qdisc *sch;
 };
 
+/* What becomes of a packet. */
+enum fate { FATE_ARRIVES, FATE_LOST, FATE_CORRUPTED, FATE_ARRIVES_TWICE };
+
 /* What a packet carries while it is on a lane. */
 struct plan {
 	u64 begins;
 	u64 arrives;
-	u32 is_lost;
+	u32 fate;
 };
 
 static LIST_HEAD(lanes);
 static LIST_HEAD(due_lanes);
+/* The lane whose child is at work. */
+static struct lane *working;
 
 static struct plan *plan_of(struct sk_buff *skb)
 {
 	/* 20 bytes are there; the compiler would align 8 of them further. */
-	BUILD_BUG_ON(offsetof(struct plan, is_lost) + sizeof(u32) > QDISC_CB_PRIV_LEN);
+	BUILD_BUG_ON(offsetof(struct plan, fate) + sizeof(u32) > QDISC_CB_PRIV_LEN);
 	return (struct plan *)qdisc_skb_cb(skb)->data;
 }
 
@@ -148,6 +198,11 @@ static u64 draw(struct pcg *pcg)
 static void seed(struct pcg *pcg, const u64 *words)
 {
 	pcg->state = (((unsigned __int128)words[1] << 64) | words[0]) | 1;
+}
+
+static bool is_possible(const struct chance *chance)
+{
+	return chance->below || chance->always;
 }
 
 static bool happens(struct pcg *pcg, const struct chance *chance)
@@ -189,14 +244,75 @@ static u64 exponential(struct pcg *pcg, u64 mean)
 	return ((unsigned __int128)(u64)(product >> 40) * mean) >> 40;
 }
 
-/* When so many bytes will have been transmitted. */
-static u64 transmitted(struct lane *lane, u64 begins, u32 bytes)
+/* A number from a distribution. */
+static u64 from_cells(struct pcg *pcg, const struct table *table)
 {
+	unsigned __int128 place = (unsigned __int128)draw(pcg) * table->count;
+	const struct cell *cell = (const struct cell *)table->entries + (u64)(place >> 64);
+	u64 width = cell->most - cell->least + 1;
+
+	return cell->least + (u64)(((unsigned __int128)(u64)place * width) >> 64);
+}
+
+static bool is_gone(const struct sk_buff *skb)
+{
+	u32 fate = plan_of((struct sk_buff *)skb)->fate;
+
+	return fate == FATE_LOST || fate == FATE_CORRUPTED;
+}
+
+/*
+ * When so many bytes have left by the opportunities of a trace (Mahimahi, Netravali et al. 2015): each
+ * carries as much as one full packet, shared by small packets and carried over by large ones. An
+ * opportunity at which nothing waits is gone. A trace that is over begins again.
+ */
+static u64 carried(struct lane *lane, u64 begins, bool has_waited, u32 bytes)
+{
+	const struct table *trace = &lane->tables[TCA_TCPLAB_TRACE];
+	const struct opportunities *list = trace->entries;
+	u64 start = tcplab_start * 1000, period = lane->config.trace_period * PS_PER_MS;
+	u64 at = begins;
+
+	if (!has_waited) {
+		u64 round = (begins - start) / period;
+
+		lane->trace_left = 0;
+		if (round > lane->trace_round) {
+			lane->trace_round = round;
+			lane->trace_next = lane->trace_used = 0;
+		}
+	}
+	while (bytes > lane->trace_left) {
+		bytes -= lane->trace_left;
+		lane->trace_left = 0;
+		at = start + lane->trace_round * period + list[lane->trace_next].ms * PS_PER_MS;
+		if (!has_waited && at <= begins)
+			lane->trace_used = list[lane->trace_next].count;
+		else
+			lane->trace_left = OPPORTUNITY_BYTES;
+		if (lane->trace_left)
+			lane->trace_used++;
+		if (lane->trace_used >= list[lane->trace_next].count) {
+			lane->trace_used = 0;
+			if (++lane->trace_next == trace->count) {
+				lane->trace_next = 0;
+				lane->trace_round++;
+			}
+		}
+	}
+	lane->trace_left -= bytes;
+	return at;
+}
+
+/* When so many bytes will have been transmitted at the rates of their time. */
+static u64 at_rates(struct lane *lane, u64 begins, u32 bytes)
+{
+	const struct table *steps = &lane->tables[TCA_TCPLAB_STEPS];
 	u64 start = tcplab_start == NEVER ? NEVER : tcplab_start * 1000;
 	u64 left = (u64)bytes * 8 * PS_PER_S;	/* picobits */
 
-	while (start != NEVER && lane->step < lane->step_count) {
-		const struct step *next = &lane->steps[lane->step];
+	while (start != NEVER && lane->step < steps->count) {
+		const struct step *next = (const struct step *)steps->entries + lane->step;
 		u64 until = start + next->time;
 
 		if (begins < until) {
@@ -205,16 +321,51 @@ static u64 transmitted(struct lane *lane, u64 begins, u32 bytes)
 			if (left <= room)
 				break;
 			left -= room;
-			lane->state.busy_ps += until - begins;
 			begins = until;
 		}
-		lane->config.rate = next->rate;
+		lane->config.rate = next->value;
 		lane->step++;
 	}
 	/* To the nearest picosecond, as Rate::time_for of crates/units. */
-	left = (left + lane->config.rate / 2) / lane->config.rate;
-	lane->state.busy_ps += left;
-	return begins + left;
+	return begins + (left + lane->config.rate / 2) / lane->config.rate;
+}
+
+/* When so many bytes will have been transmitted. */
+static u64 transmitted(struct lane *lane, u64 begins, bool has_waited, u32 bytes)
+{
+	const struct table *access = &lane->tables[TCA_TCPLAB_ACCESS];
+	u64 free_at = begins, end;
+
+	/* A station that has won the channel sends what follows without a gap, up to the limit. */
+	if (access->count) {
+		if (!has_waited || lane->aggregated >= lane->config.aggregate) {
+			free_at += from_cells(&lane->access, access);
+			lane->aggregated = 0;
+		}
+		lane->aggregated++;
+	}
+	if (lane->config.trace_period && tcplab_start != NEVER)
+		end = carried(lane, free_at, has_waited, bytes);
+	else
+		end = at_rates(lane, free_at, bytes);
+	lane->state.busy_ps += end - begins;
+	return end;
+}
+
+/* The delay of a packet that has left then. */
+static u64 delay_at(struct lane *lane, u64 time)
+{
+	const struct table *delays = &lane->tables[TCA_TCPLAB_DELAYS];
+
+	while (lane->delay_step < delays->count && tcplab_start != NEVER) {
+		const struct step *next = (const struct step *)delays->entries + lane->delay_step;
+
+		if (tcplab_start * 1000 + next->time > time)
+			break;
+		lane->config.delay = next->value;
+		lane->delay_step++;
+	}
+	return lane->config.delay;
 }
 
 static bool has_payload(const struct sk_buff *skb)
@@ -236,19 +387,20 @@ static bool has_payload(const struct sk_buff *skb)
 static bool is_lost(struct lane *lane, const struct sk_buff *skb, u64 now)
 {
 	const struct lane_config *config = &lane->config;
+	const struct table *list = &lane->tables[TCA_TCPLAB_LISTED];
+	const u64 *listed = list->entries;
 
+	if (config->loss_kind == LOSS_NONE ||
+	    !(config->loss_on & (has_payload(skb) ? LOSS_ON_DATA : LOSS_ON_ACKS)))
+		return false;
 	switch (config->loss_kind) {
 	case LOSS_INDEPENDENT:
 		return happens(&lane->loss, &config->loss_good);
 	case LOSS_LISTED:
-		if (!has_payload(skb))
-			return false;
 		lane->seen++;
-		while (lane->listed_next < lane->listed_count &&
-		       lane->listed[lane->listed_next] < lane->seen)
+		while (lane->listed_next < list->count && listed[lane->listed_next] < lane->seen)
 			lane->listed_next++;
-		return lane->listed_next < lane->listed_count &&
-		       lane->listed[lane->listed_next] == lane->seen;
+		return lane->listed_next < list->count && listed[lane->listed_next] == lane->seen;
 	case LOSS_GILBERT:
 		if (happens(&lane->loss, lane->is_bad ? &config->to_good : &config->to_bad))
 			lane->is_bad = !lane->is_bad;
@@ -257,14 +409,20 @@ static bool is_lost(struct lane *lane, const struct sk_buff *skb, u64 now)
 		if (tcplab_start == NEVER)
 			return false;
 		while (tcplab_start * 1000 + lane->state_until <= now) {
-			u64 mean;
+			bool is_first = !lane->state_until;
+			u64 mean, lasts;
 
 			/* The first state begins with the experiment, and is good. */
-			if (lane->state_until && happens(&lane->loss, &config->to_bad))
+			if (!is_first && happens(&lane->loss, &config->to_bad))
 				lane->is_bad = !lane->is_bad;
 			mean = lane->is_bad ? config->bad_time : config->good_time;
-			lane->state_until += max_t(u64, 1, config->is_exponential ?
-						   exponential(&lane->loss, mean) : mean);
+			lasts = max_t(u64, 1, config->is_exponential ?
+				      exponential(&lane->loss, mean) : mean);
+			if (config->is_sampled && !is_first) {
+				lane->state_until = now - tcplab_start * 1000 + lasts;
+				break;
+			}
+			lane->state_until += lasts;
 		}
 		break;
 	default:
@@ -273,25 +431,36 @@ static bool is_lost(struct lane *lane, const struct sk_buff *skb, u64 now)
 	return happens(&lane->loss, lane->is_bad ? &config->loss_bad : &config->loss_good);
 }
 
-/* Decides what becomes of a packet whose transmission begins at this time. */
-static void make_plan(struct lane *lane, struct sk_buff *skb, u64 begins)
+/* Decides what becomes of a packet whose transmission begins at this time, after a wait or at once. */
+static void make_plan(struct lane *lane, struct sk_buff *skb, u64 begins, bool has_waited)
 {
 	const struct lane_config *config = &lane->config;
 	struct plan *plan = plan_of(skb);
 	u32 bytes = skb->len - skb_network_offset(skb);
 
-	lane->free_at = transmitted(lane, begins, bytes);
+	lane->free_at = transmitted(lane, begins, has_waited, bytes);
 	lane->state.sent_packets++;
 	lane->state.sent_bytes += bytes;
 	plan->begins = begins;
-	plan->arrives = lane->free_at + config->delay;
-	if (config->jitter) {
+	plan->arrives = lane->free_at + delay_at(lane, lane->free_at);
+	if (lane->tables[TCA_TCPLAB_JITTER].count)
+		plan->arrives += from_cells(&lane->jitter, &lane->tables[TCA_TCPLAB_JITTER]);
+	else if (config->jitter)
 		plan->arrives += up_to(&lane->jitter, config->jitter);
+	/* Without jitter and changes of the delay, packets are in order as they are. */
+	if (!config->may_overtake)
 		plan->arrives = max(plan->arrives, lane->last_arrival);
-	}
-	plan->is_lost = is_lost(lane, skb, begins);
-	if (plan->is_lost)
+	plan->fate = FATE_ARRIVES;
+	if (is_lost(lane, skb, begins)) {
+		plan->fate = FATE_LOST;
 		return;
+	}
+	if (is_possible(&config->corruption) && happens(&lane->corruption, &config->corruption)) {
+		plan->fate = FATE_CORRUPTED;
+		return;
+	}
+	if (is_possible(&config->duplication) && happens(&lane->duplication, &config->duplication))
+		plan->fate = FATE_ARRIVES_TWICE;
 	if (config->reordering_delay && happens(&lane->reordering, &config->reordering))
 		plan->arrives += config->reordering_delay;
 	else
@@ -314,9 +483,10 @@ static void set_out(struct lane *lane, struct sk_buff *skb)
 		if (!skb_copy_bits(skb, skb_network_offset(skb), content + 8, kept))
 			tcplab_emit(TCPLAB_PACKET, lane->config.id, plan->begins / 1000, content, 8 + kept);
 	}
-	if (plan->is_lost) {
+	if (is_gone(skb)) {
 		lane->state.lost_packets++;
-		tcplab_emit_drop(lane->config.id, plan->begins / 1000, skb, "LOST_ON_THE_WIRE");
+		tcplab_emit_drop(lane->config.id, plan->begins / 1000, skb,
+				 plan->fate == FATE_LOST ? "LOST_ON_THE_WIRE" : "CORRUPTED");
 		consume_skb(skb);
 		return;
 	}
@@ -328,6 +498,14 @@ static void set_out(struct lane *lane, struct sk_buff *skb)
 		__skb_queue_after(&lane->transit, before, skb);
 	else
 		__skb_queue_head(&lane->transit, skb);
+	if (plan->fate == FATE_ARRIVES_TWICE) {
+		struct sk_buff *copy = skb_copy(skb, GFP_ATOMIC);
+
+		if (copy) {
+			lane->state.entered_packets++;
+			__skb_queue_after(&lane->transit, skb, copy);
+		}
+	}
 }
 
 static u64 now_ps(void)
@@ -373,6 +551,70 @@ static void count_queued(struct lane *lane)
 	lane->sch->q.qlen = lane->child->q.qlen + lane->waiting.qlen + lane->transit.qlen;
 }
 
+/* The lane's child is at work from now on; with NULL, none is. */
+static void work(struct lane *lane)
+{
+	working = lane;
+	tcplab_working_lane = lane ? lane->config.id : TCPLAB_NO_LANE;
+}
+
+u64 tcplab_queue_bits(void)
+{
+	return working ? draw(&working->queue) : get_random_u64();
+}
+
+u32 tcplab_queue_word(void)
+{
+	return tcplab_queue_bits() >> 32;
+}
+
+static u32 hash_of(u64 what)
+{
+	return tcplab_mix(what ^ (working ? working->config.hash_key : 0)) >> 32;
+}
+
+u32 tcplab_flow_hash(const struct sk_buff *skb)
+{
+	u64 draws;
+	u32 from, to;
+
+	/* What a socket has put there changes with its retransmissions, and a router knows nothing of it. */
+	if (!tcplab_flow_of(skb, &draws, &from, &to)) {
+		skb_clear_hash((struct sk_buff *)skb);
+		return skb_get_hash((struct sk_buff *)skb);
+	}
+	return hash_of(draws);
+}
+
+u32 tcplab_source_hash(const struct sk_buff *skb)
+{
+	u64 draws;
+	u32 from, to;
+
+	return hash_of(tcplab_flow_of(skb, &draws, &from, &to) ? from : ntohl(ip_hdr(skb)->saddr));
+}
+
+u32 tcplab_target_hash(const struct sk_buff *skb)
+{
+	u64 draws;
+	u32 from, to;
+
+	return hash_of(tcplab_flow_of(skb, &draws, &from, &to) ? to : ntohl(ip_hdr(skb)->daddr));
+}
+
+unsigned long tcplab_next_turn(unsigned long period)
+{
+	const unsigned long soon = 32;	/* no more than the timer wheel has places without rounding */
+	u64 now = ktime_get_ns();
+	u64 left;
+
+	if (tcplab_start <= now)
+		return jiffies + period;
+	left = div_u64(tcplab_start - now, NSEC_PER_SEC / HZ);
+	/* A timer runs out in the jiffy after the one that is asked for. */
+	return jiffies + clamp_t(u64, left, 1, soon) - 1;
+}
+
 /* Brings the lane up to now. */
 static void settle(struct lane *lane, u64 now)
 {
@@ -388,9 +630,10 @@ static void settle(struct lane *lane, u64 now)
 		u64 begins = lane->is_backlogged ? lane->free_at : now;
 
 		integrate(lane, begins);
-		tcplab_working_lane = lane->config.id;
+		work(lane);
 		skb = lane->child->dequeue(lane->child);
-		tcplab_working_lane = TCPLAB_NO_LANE;
+		work(NULL);
+		lane->is_idle = !skb;
 		if (!skb) {
 			lane->is_backlogged = false;
 			break;
@@ -399,7 +642,7 @@ static void settle(struct lane *lane, u64 now)
 		if (!skb->mark && skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos))
 			lane->state.marked_packets++;
 		skb->mark = 0;
-		make_plan(lane, skb, begins);
+		make_plan(lane, skb, begins, lane->is_backlogged);
 		set_out(lane, skb);
 		lane->is_backlogged = lane->child->q.qlen > 0;
 	}
@@ -418,17 +661,17 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 	if (lane->config.has_child) {
 		qdisc_skb_cb(skb)->pkt_len = bytes;
 		skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
-		tcplab_working_lane = lane->config.id;
+		work(lane);
 		/* What comes while the transmitter is busy follows without a gap. */
 		if (lane->free_at > now)
 			lane->is_backlogged = true;
 		lane->child->enqueue(skb, lane->child, &dropped);
 		kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
-		tcplab_working_lane = TCPLAB_NO_LANE;
+		work(NULL);
 		return;
 	}
 	if (lane->free_at <= now) {
-		make_plan(lane, skb, now);
+		make_plan(lane, skb, now, false);
 		set_out(lane, skb);
 	} else if (lane->waiting.qlen >= lane->config.packet_limit ||
 		   lane->waiting_bytes + bytes > lane->config.byte_limit) {
@@ -437,7 +680,7 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 		tcplab_emit_drop(lane->config.id, now / 1000, skb, "QUEUE_FULL");
 		consume_skb(skb);
 	} else {
-		make_plan(lane, skb, lane->free_at);
+		make_plan(lane, skb, lane->free_at, true);
 		__skb_queue_tail(&lane->waiting, skb);
 		lane->waiting_bytes += bytes;
 		note_greatest(lane);
@@ -450,6 +693,11 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	u64 now = now_ps();
 
 	skb_orphan(skb);
+	/* A router knows nothing of the time at which a sender wanted it to leave. */
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
+	skb_clear_delivery_time(skb);
+#endif
+	skb->tstamp = 0;
 	/*
 	 * On a wire nothing is shared with the sender, and no receiver could tell: one that gets a clone
 	 * merges nothing into it (skb_try_coalesce). A router makes a copy as well (ip_forward).
@@ -497,9 +745,12 @@ static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 	if (skb)
 		next = plan_of(skb)->arrives;
 	skb = skb_peek(&lane->waiting);
+	/* What follows the first may overtake it. */
 	if (skb)
-		next = min(next, plan_of(skb)->is_lost ? plan_of(skb)->begins : plan_of(skb)->arrives);
-	if (lane->child->q.qlen && lane->free_at > now)
+		next = min(next, is_gone(skb) || lane->config.may_overtake || lane->config.reordering_delay ?
+			   plan_of(skb)->begins : plan_of(skb)->arrives);
+	/* The child is asked even if it has nothing: disciplines count the time that they are idle. */
+	if (lane->config.has_child && !lane->is_idle && lane->free_at > now)
 		next = min(next, lane->free_at);
 	if (next != NEVER)
 		hrtimer_start(&lane->timer, ns_to_ktime(DIV_ROUND_UP_ULL(next, 1000)),
@@ -572,7 +823,55 @@ static const struct nla_policy lane_policy[TCA_TCPLAB_MAX + 1] = {
 	[TCA_TCPLAB_LANE] = { .type = NLA_BINARY, .len = sizeof(struct lane_config) },
 	[TCA_TCPLAB_STEPS] = { .type = NLA_BINARY },
 	[TCA_TCPLAB_LISTED] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_DELAYS] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_TRACE] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_JITTER] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_ACCESS] = { .type = NLA_BINARY },
 };
+
+static const size_t entry_bytes[TCA_TCPLAB_MAX + 1] = {
+	[TCA_TCPLAB_STEPS] = sizeof(struct step),
+	[TCA_TCPLAB_LISTED] = sizeof(u64),
+	[TCA_TCPLAB_DELAYS] = sizeof(struct step),
+	[TCA_TCPLAB_TRACE] = sizeof(struct opportunities),
+	[TCA_TCPLAB_JITTER] = sizeof(struct cell),
+	[TCA_TCPLAB_ACCESS] = sizeof(struct cell),
+};
+
+/* Adds what a message has brought to the lists. */
+static int append(struct lane *lane, struct nlattr **tb)
+{
+	int kind;
+
+	for (kind = TCA_TCPLAB_STEPS; kind <= TCA_TCPLAB_MAX; kind++) {
+		struct table *table = &lane->tables[kind];
+		size_t each = entry_bytes[kind], count;
+		void *entries;
+
+		if (!tb[kind])
+			continue;
+		count = nla_len(tb[kind]) / each;
+		entries = kvmalloc_array(table->count + count, each, GFP_KERNEL);
+		if (!entries)
+			return -ENOMEM;
+		if (table->count)
+			memcpy(entries, table->entries, table->count * each);
+		memcpy(entries + table->count * each, nla_data(tb[kind]), count * each);
+		kvfree(table->entries);
+		table->entries = entries;
+		table->count += count;
+	}
+	return 0;
+}
+
+/* More of the lists, before the first packet: an attribute holds no more than 64 KiB. */
+static int lane_change(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
+{
+	struct nlattr *tb[TCA_TCPLAB_MAX + 1];
+	int error = nla_parse_nested(tb, TCA_TCPLAB_MAX, options, lane_policy, extack);
+
+	return error ? error : append(qdisc_priv(sch), tb);
+}
 
 static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_ext_ack *extack)
 {
@@ -604,23 +903,16 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	memcpy(&lane->config, nla_data(tb[TCA_TCPLAB_LANE]), sizeof(lane->config));
 	if (!lane->config.rate)
 		return -EINVAL;
-	if (tb[TCA_TCPLAB_STEPS]) {
-		lane->step_count = nla_len(tb[TCA_TCPLAB_STEPS]) / sizeof(struct step);
-		lane->steps = kmemdup(nla_data(tb[TCA_TCPLAB_STEPS]), nla_len(tb[TCA_TCPLAB_STEPS]),
-				       GFP_KERNEL);
-		if (!lane->steps)
-			return -ENOMEM;
-	}
-	if (tb[TCA_TCPLAB_LISTED]) {
-		lane->listed_count = nla_len(tb[TCA_TCPLAB_LISTED]) / sizeof(u64);
-		lane->listed = kmemdup(nla_data(tb[TCA_TCPLAB_LISTED]), nla_len(tb[TCA_TCPLAB_LISTED]),
-					GFP_KERNEL);
-		if (!lane->listed)
-			return -ENOMEM;
-	}
+	error = append(lane, tb);
+	if (error)
+		return error;
 	seed(&lane->loss, lane->config.loss_seed);
 	seed(&lane->jitter, lane->config.jitter_seed);
 	seed(&lane->reordering, lane->config.reordering_seed);
+	seed(&lane->corruption, lane->config.corruption_seed);
+	seed(&lane->duplication, lane->config.duplication_seed);
+	seed(&lane->access, lane->config.access_seed);
+	seed(&lane->queue, lane->config.queue_seed);
 	list_add_tail(&lane->list, &lanes);
 	return 0;
 }
@@ -628,13 +920,14 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 static void lane_destroy(struct Qdisc *sch)
 {
 	struct lane *lane = qdisc_priv(sch);
+	int kind;
 
 	list_del(&lane->list);
 	stop_timer(lane);
 	if (lane->child)
 		qdisc_put(lane->child);
-	kfree(lane->steps);
-	kfree(lane->listed);
+	for (kind = 0; kind <= TCA_TCPLAB_MAX; kind++)
+		kvfree(lane->tables[kind].entries);
 }
 
 static int lane_dump(struct Qdisc *sch, struct sk_buff *skb)
@@ -697,6 +990,7 @@ static struct Qdisc_ops lane_discipline __read_mostly = {
 	.dequeue = lane_dequeue,
 	.peek = qdisc_peek_dequeued,
 	.init = lane_init,
+	.change = lane_change,
 	.reset = lane_reset,
 	.destroy = lane_destroy,
 	.dump = lane_dump,

@@ -219,7 +219,7 @@ static void begin_watching(struct sock *sk, bool is_client)
 	list_add_tail(&connection->unannounced, &unannounced);
 }
 
-static void summarise(struct connection *connection, u64 now, bool is_over)
+static void summarise(struct connection *connection, u64 now, enum tcplab_occasion occasion)
 {
 	struct sock *sk = connection->sk;
 	const struct totals all = totals(connection), before = connection->before;
@@ -236,11 +236,13 @@ static void summarise(struct connection *connection, u64 now, bool is_over)
 	summary->sent_segments = all.sent - before.sent;
 	summary->retransmitted_segments = all.retransmitted - before.retransmitted;
 	summary->error = sk->sk_err ? sk->sk_err : READ_ONCE(sk->sk_err_soft);
-	summary->is_over = is_over;
+	summary->occasion = occasion;
 	summary->is_open = connection->is_open;
 	strscpy(summary->algorithm, inet_csk(sk)->icsk_ca_ops ? inet_csk(sk)->icsk_ca_ops->name : "",
 		sizeof(summary->algorithm));
 	tcplab_emit(TCPLAB_SUMMARY, connection->id, now, summary, sizeof(*summary));
+	summary->rtt_count = summary->rtt_sum_us = summary->rtt_max_us = 0;
+	summary->rtt_min_us = NEVER;
 }
 
 /* What `tcp_info` calls tcpi_delivery_rate. */
@@ -313,7 +315,7 @@ static void stop_watching(struct connection *connection)
 {
 	if (!list_empty(&connection->unsampled))
 		finish_sample(connection);
-	summarise(connection, ktime_get_ns(), true);
+	summarise(connection, ktime_get_ns(), TCPLAB_CLOSED);
 	hash_del(&connection->by_sock);
 	list_del(&connection->list);
 	kfree(connection);
@@ -527,6 +529,48 @@ static enum hrtimer_restart on_lane_timer(struct hrtimer *timer)
 	return HRTIMER_RESTART;
 }
 
+/*
+ * Marks: the times at which the counters of all connections are told, for results of a part of the run.
+ * They are told by the timer itself, before any softirq of this nanosecond runs: what happens in it comes
+ * after the mark.
+ */
+
+static struct hrtimer mark_timer;
+static u64 marks_from, marks_to, marks_every;	/* after the start of the experiment; 0: only these two */
+static u64 duration;
+
+/* The first mark after this time; NEVER for none. The end of the experiment is not one. */
+static u64 next_mark(u64 after)
+{
+	u64 next = marks_from;
+
+	if (after >= marks_to)
+		return NEVER;
+	if (after >= marks_from && marks_every)
+		next += (div64_u64(after - marks_from, marks_every) + 1) * marks_every;
+	else if (after >= marks_from)
+		next = marks_to;
+	next = min(next, marks_to);
+	return next < duration ? next : NEVER;
+}
+
+static enum hrtimer_restart on_mark(struct hrtimer *timer)
+{
+	const u64 now = ktime_to_ns(hrtimer_get_expires(timer));
+	struct connection *connection;
+	u64 next;
+
+	announce_known();
+	list_for_each_entry(connection, &in_order, list)
+		summarise(connection, now, TCPLAB_MARKED);
+	tcplab_emit(TCPLAB_TICK, 3, now, NULL, 0);
+	next = next_mark(now - tcplab_start);
+	if (next == NEVER)
+		return HRTIMER_NORESTART;
+	hrtimer_set_expires(timer, ns_to_ktime(tcplab_start + next));
+	return HRTIMER_RESTART;
+}
+
 static enum hrtimer_restart on_tick(struct hrtimer *timer)
 {
 	unsigned long flags;
@@ -553,14 +597,29 @@ static void start_timer(struct hrtimer *timer, enum hrtimer_restart (*on)(struct
 
 /* /proc/tcplab */
 
-/* begin START DURATION SAMPLES LINKS: nanoseconds, `ack` or `off`. */
+static int begin_marks(char *from, char *to, char *every)
+{
+	u64 first;
+
+	if (kstrtou64(from, 10, &marks_from) || kstrtou64(to, 10, &marks_to) ||
+	    kstrtou64(every, 10, &marks_every))
+		return -EINVAL;
+	first = next_mark(0);
+	if (first != NEVER)
+		start_timer(&mark_timer, on_mark, first, HRTIMER_MODE_ABS_HARD);
+	return 0;
+}
+
+/*
+ * begin START DURATION SAMPLES LINKS [FROM TO EVERY]: nanoseconds, `ack` or `off`. The last three are of
+ * marks; an EVERY of 0 is none but FROM and TO.
+ */
 static int begin(char *text)
 {
-	char *word[4];
-	u64 duration;
+	char *word[7];
 	int i;
 
-	for (i = 0; i < 4; i++)
+	for (i = 0; i < 7; i++)
 		word[i] = strsep(&text, " ");
 	if (!word[3] || kstrtou64(word[0], 10, &tcplab_start) || kstrtou64(word[1], 10, &duration))
 		return -EINVAL;
@@ -576,6 +635,8 @@ static int begin(char *text)
 			return -EINVAL;
 		start_timer(&lane_timer, on_lane_timer, lane_interval, HRTIMER_MODE_ABS_HARD);
 	}
+	if (word[6] && begin_marks(word[4], word[5], word[6]))
+		return -EINVAL;
 	tcplab_emit(TCPLAB_TICK, 1, tcplab_start, NULL, 0);
 	start_timer(&tick_timer, on_tick, TICK_NS, HRTIMER_MODE_ABS_HARD);
 	return 0;
@@ -588,39 +649,90 @@ static u16 client_port(const struct connection *connection)
 	return ntohs(connection->is_client ? inet->inet_sport : inet->inet_dport);
 }
 
-/* By the client's port, where the draws of both sides begin. */
-static struct { u64 client, server; } *seeds;
+/* A flow whose connections have their clients' ports from some port on. */
+struct flow {
+	u64 client, server;	/* where the draws of both sides begin */
+	u32 client_host, server_host;
+	u16 last;		/* the last of its ports */
+	bool is_known;
+};
+
+/* By the first of their ports. */
+static struct flow *flows;
 
 /*
- * draws PORT CLIENT SERVER: where the draws of the connection of this client's port begin, on both
- * sides; those of the ports after it, one number further each.
+ * draws FIRST LAST CLIENT SERVER CLIENT_HOST SERVER_HOST: where the draws of the connection of the first
+ * of these clients' ports begin, on both sides, and the numbers of the hosts. The connections of the
+ * ports after it begin one number further each.
  */
 static int set_draws(char *text)
 {
-	u64 client, server;
-	u16 port;
+	u64 word[6];
+	int i;
 
-	if (kstrtou16(strsep(&text, " "), 10, &port) || !text ||
-	    kstrtou64(strsep(&text, " "), 10, &client) || !text || kstrtou64(text, 10, &server))
+	for (i = 0; i < ARRAY_SIZE(word); i++)
+		if (!text || kstrtou64(strsep(&text, " "), 10, &word[i]))
+			return -EINVAL;
+	if (word[0] > word[1] || word[1] > U16_MAX)
 		return -EINVAL;
-	if (!seeds)
-		seeds = vzalloc(array_size(U16_MAX + 1, sizeof(*seeds)));
-	if (!seeds)
+	if (!flows)
+		flows = vzalloc(array_size(U16_MAX + 1, sizeof(*flows)));
+	if (!flows)
 		return -ENOMEM;
-	seeds[port].client = client;
-	seeds[port].server = server;
+	flows[word[0]] = (struct flow) {
+		.client = word[2],
+		.server = word[3],
+		.client_host = word[4],
+		.server_host = word[5],
+		.last = word[1],
+		.is_known = true,
+	};
+	/* Where the other ports' flow begins. */
+	for (i = word[0] + 1; i <= word[1]; i++)
+		flows[i] = (struct flow) { .last = word[0] };
 	return 0;
+}
+
+/* The first port of the flow to which a client's port belongs; 0 if it belongs to none. */
+static u16 first_port(u16 port)
+{
+	if (!flows)
+		return 0;
+	return flows[port].is_known ? port : flows[port].last;
 }
 
 u64 tcplab_first_draws(u16 port, bool is_client)
 {
-	u16 first = port;
+	u16 first = first_port(port);
 
-	if (!seeds)
+	if (!flows)
 		return 0;
-	while (first && !seeds[first].client && !seeds[first].server)
+	/* A program's own port: of the flow before it. */
+	for (first = first ? first : port; first && !flows[first].is_known;)
 		first--;
-	return port - first + (is_client ? seeds[first].client : seeds[first].server);
+	return port - first + (is_client ? flows[first].client : flows[first].server);
+}
+
+bool tcplab_flow_of(const struct sk_buff *skb, u64 *draws, u32 *from, u32 *to)
+{
+	const struct iphdr *ip = ip_hdr(skb);
+	const struct udphdr *ports = (const struct udphdr *)((const u8 *)ip + ip->ihl * 4);
+	u16 source, target, first;
+	bool is_client;
+
+	if (skb->protocol != htons(ETH_P_IP) || !has_ports(ip) || ip_is_fragment(ip))
+		return false;
+	source = ntohs(ports->source);
+	target = ntohs(ports->dest);
+	/* Ports of servers are below those of clients. */
+	is_client = source > target;
+	first = first_port(max(source, target));
+	if (!first)
+		return false;
+	*draws = tcplab_first_draws(max(source, target), is_client);
+	*from = is_client ? flows[first].client_host : flows[first].server_host;
+	*to = is_client ? flows[first].server_host : flows[first].client_host;
+	return true;
 }
 
 u64 *tcplab_draws(const struct sock *sk)
@@ -652,7 +764,7 @@ static int begin_session(char *text)
 	list_for_each_entry(connection, &in_order, list) {
 		if (client_port(connection) != port)
 			continue;
-		summarise(connection, now, false);
+		summarise(connection, now, TCPLAB_ENDED);
 		connection->before = totals(connection);
 		connection->before.acked += tcp_sk(connection->sk)->write_seq - tcp_sk(connection->sk)->snd_una;
 		connection->summary = (struct tcplab_summary) { .rtt_min_us = NEVER };
@@ -670,7 +782,7 @@ static void end(void)
 
 	local_bh_disable();
 	list_for_each_entry(connection, &in_order, list)
-		summarise(connection, now, false);
+		summarise(connection, now, TCPLAB_ENDED);
 	/* Lanes last of all: what they have done in the whole experiment, whatever the interval. */
 	tcplab_emit_lanes(now);
 	tcplab_emit(TCPLAB_TICK, 2, now, NULL, 0);

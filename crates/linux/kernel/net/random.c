@@ -12,14 +12,23 @@
 
 ssize_t tcplab_getrandom(void *buffer, size_t length, unsigned int flags);
 
-/* SplitMix64 (Steele, Lea, Flood 2014). */
-static u64 next(u64 *state)
-{
-	u64 value = *state += 0x9e3779b97f4a7c15ULL;
+#define STEP 0x9e3779b97f4a7c15ULL
 
+/* SplitMix64 (Steele, Lea, Flood 2014). */
+u64 tcplab_mix(u64 value)
+{
+	value += STEP;
 	value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
 	return value ^ (value >> 31);
+}
+
+static u64 next(u64 *state)
+{
+	u64 value = tcplab_mix(*state);
+
+	*state += STEP;
+	return value;
 }
 
 u64 tcplab_bits(const struct sock *sk)

@@ -14,7 +14,7 @@ enum tcplab_kind {
 	TCPLAB_TICK,		/* the clock */
 	TCPLAB_SOCKET,		/* a connection appeared */
 	TCPLAB_SAMPLE,		/* the state of a connection */
-	TCPLAB_SUMMARY,		/* a connection, its session or the experiment ended */
+	TCPLAB_SUMMARY,		/* what a connection has counted */
 	TCPLAB_LANE,		/* the state of a lane */
 	TCPLAB_DROP,		/* a packet was dropped */
 	TCPLAB_PACKET,		/* a packet entered the wire of a lane that is captured */
@@ -44,7 +44,17 @@ struct tcplab_sample {
 	__u8 internals[24];
 };
 
-/* What a connection has done, or one session of it. */
+/* Why a summary is told. */
+enum tcplab_occasion {
+	TCPLAB_ENDED,		/* the session or the experiment ended */
+	TCPLAB_CLOSED,		/* the connection ended */
+	TCPLAB_MARKED,		/* a time has come at which all are told */
+};
+
+/*
+ * What a connection has done, or one session of it. RTTs are those since the last summary, all else is
+ * counted since the beginning.
+ */
 struct tcplab_summary {
 	__u64 acked_bytes, received_bytes;
 	__u64 written_bytes, sent_bytes;	/* by the application; for the first time */
@@ -54,7 +64,7 @@ struct tcplab_summary {
 	__u64 last_arrival;	/* of data, nanoseconds since boot */
 	__u8 algorithm[16];
 	__u32 error;		/* sk_err: why it ended */
-	__u16 is_over;
+	__u16 occasion;
 	__u16 is_open;		/* the handshake is over: it was connected */
 };
 
@@ -99,6 +109,31 @@ u64 *tcplab_draws(const struct sock *sk);
 
 /* observer.c: where they begin. */
 u64 tcplab_first_draws(u16 port, bool is_client);
+
+/*
+ * observer.c: of the packet of a flow of the experiment, where the draws of the end that sent it begin,
+ * which no other end has, and the numbers of the hosts. False for other packets, and for fragments.
+ */
+bool tcplab_flow_of(const struct sk_buff *skb, u64 *draws, u32 *from, u32 *to);
+
+/*
+ * lane.c: what the queue disciplines of lanes draw and hash, as those of `sim` do: random numbers of the
+ * lane at work, and hashes of the flow, the source and the destination of a packet under a key of it.
+ */
+u64 tcplab_queue_bits(void);
+u32 tcplab_queue_word(void);
+u32 tcplab_flow_hash(const struct sk_buff *skb);
+u32 tcplab_source_hash(const struct sk_buff *skb);
+u32 tcplab_target_hash(const struct sk_buff *skb);
+
+/*
+ * lane.c: what a timer is to be set to that is set anew by so many jiffies whenever it runs out, and that
+ * runs out when the experiment begins.
+ */
+unsigned long tcplab_next_turn(unsigned long period);
+
+/* random.c: one step of SplitMix64, by which all input bits reach all output bits. */
+u64 tcplab_mix(u64 value);
 
 /* observer.c: an RTT sample of a connection, below zero for none. */
 void tcplab_note_rtt(const struct sock *sk, long rtt_us);

@@ -33,7 +33,7 @@ const CHANCE: Option<&str> =
 const RTTS: Option<&str> = Some("RTTs would not be seen");
 const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
 
-const EDITS: [Edit; 19] = [
+const EDITS: [Edit; 34] = [
     Edit {
         file: "arch/um/include/asm/archrandom.h",
         before: "os_getrandom",
@@ -145,6 +145,98 @@ const EDITS: [Edit; 19] = [
         file: "net/ipv4/tcp_input.c",
         before: "tcp_rsk(req)->ts_off = st.ts_off;",
         after: "tcp_rsk(req)->ts_off = tcplab_ts_off(ntohs(tcp_hdr(skb)->source));",
+        without: None,
+    },
+    // What queue disciplines draw and hash is what those of `sim` draw and hash on the same lane, and
+    // PIE counts its time from the experiment's beginning.
+    Edit {
+        file: "include/net/pkt_sched.h",
+        before: "#include <net/sch_generic.h>\n",
+        after: "#include <net/sch_generic.h>\n#include \"../../net/tcplab/record.h\"\n",
+        without: None,
+    },
+    Edit {
+        file: "include/net/red.h",
+        before: "get_random_u32()",
+        after: "tcplab_queue_word()",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_pie.c",
+        before: "get_random_bytes(&rnd, 8)",
+        after: "rnd = tcplab_queue_bits()",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_pie.c",
+        before: "mod_timer(&q->adapt_timer, jiffies + q->params.tupdate)",
+        after: "mod_timer(&q->adapt_timer, tcplab_next_turn(q->params.tupdate))",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_fq_pie.c",
+        before: "mod_timer(&q->adapt_timer, jiffies + next)",
+        after: "mod_timer(&q->adapt_timer, next ? tcplab_next_turn(next) : jiffies)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_fq_pie.c",
+        before: "skb_get_hash(skb)",
+        after: "tcplab_flow_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_fq_codel.c",
+        before: "skb_get_hash(skb)",
+        after: "tcplab_flow_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_fq.c",
+        before: "skb_get_hash(skb)",
+        after: "tcplab_flow_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_sfq.c",
+        before: "skb_get_hash_perturb(skb, &q->perturbation)",
+        after: "tcplab_flow_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "use_skbhash = skb->l4_hash",
+        after: "use_skbhash = false",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "flow_hash = flow_hash_from_keys(&keys)",
+        after: "flow_hash = tcplab_flow_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "srchost_hash = flow_hash_from_keys(&host_keys)",
+        after: "srchost_hash = tcplab_source_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "dsthost_hash = flow_hash_from_keys(&host_keys)",
+        after: "dsthost_hash = tcplab_target_hash(skb)",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "get_random_u32() < vars->p_drop",
+        after: "tcplab_queue_word() < vars->p_drop",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "get_random_u16()) >> 16",
+        after: "(u16)tcplab_queue_word()) >> 16",
         without: None,
     },
     // RTT samples, which the kernel keeps with SACK alone. Before those of timestamps: their clock has

@@ -7,27 +7,22 @@ use tcplab_guest::job::Traffic;
 use tcplab_guest::report::Datagrams;
 use tcplab_model::{self as model, FlowPlan, TrafficPlan};
 use tcplab_tables::{
-    Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts, Transfers, Transport,
+    Counters, FlowFacts, FlowIdentity, FlowTotals, Outcome, RoundTrips, TransferFacts, Transfers,
+    Window,
 };
 use tcplab_units::{Duration, Time};
-use tcplab_workload::web;
+use tcplab_workload::{accounts, web};
 
-impl<'a> Recorder<'a> {
-    /// All that is known of a connection or session at the end. Samples whose sender was not known until
-    /// now go into their table.
+impl Recorder<'_> {
+    /// All that is known of a connection or session at the end.
     fn part(&mut self, key: (usize, usize)) -> Part {
-        let connection = self.connections.entry(key).or_default();
-        let samples = std::mem::take(&mut connection.samples);
         let client_sends = self.client_sends(key);
-        for (_, time, sample) in samples.iter().filter(|(side, ..)| *side == client_sends) {
-            self.add_sample(key, *time, sample);
-        }
         let connection = self.connections.remove(&key).unwrap_or_default();
-        let Connection { client, server, told, opened, closed, .. } = connection;
+        let Connection { client, server, told, opened, closed, undecided } = connection;
         let (sender, receiver) = if client_sends { (client, server) } else { (server, client) };
         let flow = &self.job.flows[key.0];
         let duration = self.job.duration;
-        let complete = told.as_ref().and_then(|told| told.complete).filter(|&it| it <= duration);
+        let complete = told.as_ref().and_then(|told| told.completed(duration));
         let has_begun = told.is_some() || opened.is_some();
         let start = told.as_ref().map_or(opened.unwrap_or(flow.start), |told| told.start);
         // A program closes its connections when it is done with them.
@@ -50,6 +45,10 @@ impl<'a> Recorder<'a> {
             None if has_begun && start < duration => End::Cut,
             None => End::NotStarted,
         };
+        if self.is_of_programs(key.0) && end != End::NotStarted {
+            let completed = complete.or(closed).filter(|_| end == End::Completed);
+            self.decide(key.0, &undecided, client_sends, (start, completed));
+        }
         Part {
             start,
             until: complete.or(closed).or(spent).unwrap_or(duration),
@@ -69,53 +68,29 @@ impl<'a> Recorder<'a> {
         let planned = &plan.flows[number];
         let part = self.part((number, 0));
         let traffic = &self.job.flows[number].traffic;
-        let is_datagrams = matches!(traffic, Traffic::Udp { .. });
         let mut counters = part.counters();
         if let Some(datagrams) = &part.datagrams {
             counters.sent_segments = datagrams.sent;
         }
-        let facts = FlowFacts {
-            from: &plan.nodes[planned.from],
-            to: &plan.nodes[planned.to],
-            transport: if is_datagrams { Transport::Udp } else { Transport::Tcp },
-            cc: planned.cc().map(|cc| cc.name.as_str()),
-            start: time(part.start),
-            end: time(part.until),
+        let times = (time(part.start), time(part.until));
+        let mut facts = FlowFacts {
             has_connected: part.has_connected,
             bytes: part.bytes,
             outcome: part.end.outcome(traffic.ends()),
             counters,
-            rtt: part.rtt(),
+            rtt: part.sender.as_ref().and_then(rtt),
             datagrams: part.datagrams.as_ref().and_then(|it| it.facts.as_deref().copied()),
             totals: part.totals(),
-            ..self.facts(planned)
+            ..FlowFacts::new(accounts::identity(plan, planned), times)
         };
-        self.tables.add_flow(&plan.id, &facts);
+        self.add_facts(number, &mut facts);
     }
 
-    /// A flow that has not begun, to be filled.
-    fn facts(&self, planned: &'a FlowPlan) -> FlowFacts<'a> {
-        let plan = self.plan;
-        let bottleneck = &plan.lanes[planned.bottleneck];
-        FlowFacts {
-            name: &planned.name,
-            class: &planned.class,
-            from: &plan.nodes[planned.from],
-            to: &plan.nodes[planned.to],
-            transport: Transport::Tcp,
-            cc: None,
-            bottleneck: (&bottleneck.name, bottleneck.rate),
-            start: Time::ZERO,
-            end: time(self.job.duration),
-            has_connected: false,
-            bytes: 0,
-            outcome: Outcome::NotStarted,
-            counters: Counters::default(),
-            rtt: None,
-            datagrams: None,
-            transfers: None,
-            totals: None,
+    fn add_facts(&mut self, number: usize, facts: &mut FlowFacts<'_>) {
+        if let Some(marks) = &self.marks {
+            marks.narrow(number, facts);
         }
+        self.tables.add_flow(&self.plan.id, facts);
     }
 
     /// Adds the rows of the transfers of all flows, in the order in which they end, and of the flows.
@@ -140,9 +115,10 @@ impl<'a> Recorder<'a> {
         parts.sort_by_key(|(flow, which, _, part)| {
             (part.end == End::Cut, part.until, *flow, *which)
         });
+        let window = accounts::window(plan);
         let mut sums: BTreeMap<usize, Sums> = BTreeMap::new();
         for (flow, which, class, part) in parts {
-            let sums = sums.entry(flow).or_default();
+            let sums = sums.entry(flow).or_insert_with(|| Sums::within(window));
             let is_of_programs = self.is_of_programs(flow);
             let connection = if is_of_programs { which as u64 + 1 } else { part.connection };
             let facts = TransferFacts {
@@ -156,11 +132,12 @@ impl<'a> Recorder<'a> {
                 bytes: part.bytes,
                 outcome: part.end.outcome(!is_of_programs),
                 counters: Some(part.counters()),
-                rtt: part.rtt(),
+                rtt: part.sender.as_ref().and_then(rtt),
             };
             self.tables.add_transfer(&plan.id, &facts, &mut sums.transfers);
             sums.add(&part);
         }
+        self.finish_marks();
         for number in 0..plan.flows.len() {
             if self.has_transfers(number) {
                 self.add_sums(number, &sums.remove(&number).unwrap_or_default());
@@ -171,7 +148,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Whether the traffic of a flow consists of many objects.
-    fn has_transfers(&self, flow: usize) -> bool {
+    pub(super) fn has_transfers(&self, flow: usize) -> bool {
         matches!(self.job.flows[flow].traffic, Traffic::Requests { .. }) || self.has_numbers(flow)
     }
 
@@ -210,12 +187,15 @@ impl<'a> Recorder<'a> {
         let start = if is_of_programs { sums.start.unwrap_or(job.start) } else { job.start };
         let last = transfers.last_end.filter(|_| is_complete);
         let algorithm = sums.algorithm.as_deref().filter(|_| is_of_programs);
-        let facts = FlowFacts {
+        let known = accounts::identity(plan, planned);
+        let flow = FlowIdentity {
             from: &plan.nodes[from],
             to: &plan.nodes[to],
-            cc: algorithm.or(planned.cc().map(|cc| cc.name.as_str())),
-            start: time(start),
-            end: last.unwrap_or(time(self.job.duration)),
+            cc: algorithm.or(known.cc),
+            ..known
+        };
+        let end = last.unwrap_or(time(self.job.duration));
+        let mut facts = FlowFacts {
             has_connected: sums.has_connected,
             bytes: transfers.bytes,
             outcome: match transfers.begun {
@@ -230,9 +210,9 @@ impl<'a> Recorder<'a> {
             // What is on its way where a session begins is counted with the one before at one end, and
             // with the new one at the other.
             totals: sums.totals.filter(|_| !is_shared),
-            ..self.facts(planned)
+            ..FlowFacts::new(flow, (time(start), end))
         };
-        self.tables.add_flow(&plan.id, &facts);
+        self.add_facts(number, &mut facts);
     }
 }
 
@@ -281,23 +261,7 @@ impl End {
 
 impl Part {
     fn counters(&self) -> Counters {
-        let Some(sender) = &self.sender else { return Counters::default() };
-        Counters {
-            sent_segments: sender.sent_segments,
-            retransmitted_segments: sender.retransmitted_segments,
-            timeouts: sender.timeouts,
-            loss_episodes: sender.episodes,
-        }
-    }
-
-    fn rtt(&self) -> Option<RoundTrips> {
-        let sender = self.sender.as_ref().filter(|sender| sender.rtt_count > 0)?;
-        Some(RoundTrips {
-            count: sender.rtt_count,
-            sum_nanos: sender.rtt_sum_us.saturating_mul(1000),
-            min: micros(sender.rtt_min_us),
-            max: micros(sender.rtt_max_us),
-        })
+        self.sender.as_ref().map_or(Counters::default(), counters)
     }
 
     fn totals(&self) -> Option<FlowTotals> {
@@ -306,6 +270,26 @@ impl Part {
             sent_bytes: sender.sent_bytes,
         })
     }
+}
+
+/// What a sender counted.
+pub(super) fn counters(sender: &Summary) -> Counters {
+    Counters {
+        sent_segments: sender.sent_segments,
+        retransmitted_segments: sender.retransmitted_segments,
+        timeouts: sender.timeouts,
+        loss_episodes: sender.episodes,
+    }
+}
+
+/// Its RTTs, if it took any.
+pub(super) fn rtt(sender: &Summary) -> Option<RoundTrips> {
+    (sender.rtt_count > 0).then(|| RoundTrips {
+        count: sender.rtt_count,
+        sum_nanos: sender.rtt_sum_us.saturating_mul(1000),
+        min: micros(sender.rtt_min_us),
+        max: micros(sender.rtt_max_us),
+    })
 }
 
 /// What the transfers of a flow have together.
@@ -322,6 +306,10 @@ struct Sums {
 }
 
 impl Sums {
+    fn within(window: Window) -> Self {
+        Self { transfers: Transfers::within(window), ..Self::default() }
+    }
+
     fn add(&mut self, part: &Part) {
         self.start = Some(self.start.map_or(part.start, |start| start.min(part.start)));
         self.has_connected |= part.has_connected;

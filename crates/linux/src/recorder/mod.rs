@@ -3,23 +3,25 @@
 mod drops;
 mod flows;
 mod lanes;
+mod marks;
 mod packets;
 mod samples;
 
 use crate::Produced;
 use crate::capture::Capture;
 use crate::files;
-use crate::records::{Content, Record, Sample, Socket, Summary, Tick, Unreadable};
-use drops::Dropped;
+use crate::headers::Side;
+use crate::records::{Content, Occasion, Record, Sample, Socket, Summary, Tick, Unreadable};
 use lanes::Lane;
-use packets::Seen;
+use marks::{Marks, Undecided};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use tcplab_guest::job::{Job, Traffic};
 use tcplab_guest::report::{Datagrams, Report};
 use tcplab_model::Plan;
 use tcplab_model::memory::{CAPTURED, DROP, Held, ROW};
-use tcplab_tables::{Run, Tables};
+use tcplab_tables::{Label, Tables};
+use tcplab_workload::accounts;
 
 /// What was recorded so far.
 pub(crate) struct Recorder<'a> {
@@ -42,12 +44,13 @@ pub(crate) struct Recorder<'a> {
     /// By flow of requests, the bytes of the answers before the present one.
     acked: BTreeMap<usize, u64>,
     lanes: Vec<Lane>,
-    drops: Vec<Dropped>,
-    /// Packets that are to be rows of a table.
-    packets: Vec<Seen>,
+    /// If results are of a part of the run, or of intervals.
+    marks: Option<Marks>,
+    /// By both sides, how packets are labelled of which it is not known of which flow they are.
+    strangers: BTreeMap<(Side, Side), Label>,
+    /// By connection and whether it is the client, how samples of ends of programs are labelled.
+    undecided: BTreeMap<((usize, usize), bool), Label>,
     exits: BTreeMap<(usize, String), Option<i32>>,
-    /// Samples of connections of which it is not known yet which end sends.
-    undecided: usize,
     held: Held,
 }
 
@@ -59,8 +62,8 @@ struct Connection {
     told: Option<Told>,
     opened: Option<u64>,
     closed: Option<u64>,
-    /// Samples of both ends, while it is not known which of them sends the data.
-    samples: Vec<(bool, u64, Sample)>,
+    /// What it did up to each mark, while it is not known which end sends the data.
+    undecided: Undecided,
 }
 
 /// What the guest reports of a connection.
@@ -106,10 +109,10 @@ impl<'a> Recorder<'a> {
             opened: BTreeMap::new(),
             acked: BTreeMap::new(),
             lanes: vec![Lane::default(); plan.lanes.len()],
-            drops: Vec::new(),
-            packets: Vec::new(),
+            marks: Marks::new(plan, job),
+            strangers: BTreeMap::new(),
+            undecided: BTreeMap::new(),
             exits: BTreeMap::new(),
-            undecided: 0,
             held: crate::least_memory(plan),
         }
     }
@@ -119,13 +122,15 @@ impl<'a> Recorder<'a> {
         // Each connection has two sockets, and may serve many sessions or requests.
         let connections = self.sockets.len().div_ceil(2) as u64;
         let flows = connections * crate::FLOW_BYTES + self.connections.len() as u64 * PART;
+        let waiting = self.marks.as_ref().map_or(0, Marks::waiting);
         Held {
             flows: self.held.flows.max(flows),
-            samples: (self.tables.samples.len() + self.undecided) as u64 * ROW,
-            links: self.tables.links.len() as u64 * ROW,
-            drops: self.drops.len() as u64 * DROP,
+            samples: self.tables.samples.in_memory() as u64 * ROW,
+            links: self.tables.links.in_memory() as u64 * ROW,
+            drops: self.tables.drops.in_memory() as u64 * DROP,
             captures: self.capture.len() as u64 * CAPTURED,
-            points: self.packets.len() as u64 * ROW,
+            points: self.tables.packets.in_memory() as u64 * ROW,
+            intervals: (self.tables.intervals.in_memory() + waiting) as u64 * ROW,
             ..self.held
         }
     }
@@ -141,6 +146,7 @@ impl<'a> Recorder<'a> {
         let after = self.begin.map(|begin| time.saturating_sub(begin));
         match content {
             Content::Tick(Tick::Begin) => self.begin = Some(time),
+            Content::Tick(Tick::Mark) => self.mark(after.unwrap_or(0))?,
             Content::Tick(_) => {}
             Content::Report(report) => self.report(report)?,
             Content::Socket(socket) => self.socket(id, after.unwrap_or(0), socket),
@@ -213,13 +219,23 @@ impl<'a> Recorder<'a> {
                 self.known_part(flow, number)?;
                 let error = error.map(|error| error.to_lowercase());
                 let told = Told { port, start, received, complete, datagrams, error };
+                if told.completed(self.job.duration).is_some() {
+                    self.note_transfer(flow, 0, 1);
+                }
                 self.connections.entry((flow, number)).or_default().told = Some(told);
             }
             Report::Session { flow, number, port } => {
                 self.known_part(flow, number)?;
                 self.go_on(flow, number);
+                self.note_transfer(flow, 1, 0);
                 self.clients.insert((self.job.flows[flow].client.address, port), (flow, number));
             }
+            Report::Datagrams { flow, sent, arrived, bytes } => match &mut self.marks {
+                Some(marks) => {
+                    marks.datagrams(flow, marks::of_datagrams(sent, arrived, bytes))?;
+                }
+                None => return Err(Unreadable::forged("a mark, where there is none".into())),
+            },
             Report::Exited { flow, side, status } => {
                 let has_programs = flow < self.job.flows.len() && self.is_of_programs(flow);
                 if !has_programs || !["server", "client"].contains(&side.as_str()) {
@@ -258,7 +274,10 @@ impl<'a> Recorder<'a> {
             Some(key)
         });
         if let Some(key) = key {
-            self.connections.entry(key).or_default().opened.get_or_insert(time);
+            let opened = &mut self.connections.entry(key).or_default().opened;
+            if opened.replace(opened.unwrap_or(time)).is_none() {
+                self.note_transfer(key.0, 1, 0);
+            }
         }
         self.sockets.insert(id, socket);
     }
@@ -269,24 +288,28 @@ impl<'a> Recorder<'a> {
         Some((socket, *self.clients.get(&client_of(&socket))?))
     }
 
-    fn summary(&mut self, id: u32, time: u64, summary: Summary) {
+    fn summary(&mut self, id: u32, time: u64, mut summary: Summary) {
         let Some((socket, key)) = self.known(id) else { return };
+        self.note_done((id, socket.is_client), key, &summary);
         let connection = self.connections.entry(key).or_default();
-        if summary.is_over {
+        if summary.occasion == Occasion::Closed {
             connection.closed = Some(time);
         }
-        *if socket.is_client { &mut connection.client } else { &mut connection.server } =
-            Some(summary);
+        let end = if socket.is_client { &mut connection.client } else { &mut connection.server };
+        if let Some(before) = end.take().filter(|before| before.occasion == Occasion::Marked) {
+            summary.add_rtts(&before);
+        }
+        *end = Some(summary);
     }
 
     fn sample(&mut self, id: u32, time: u64, sample: &Sample) {
         let Some((socket, key)) = self.known(id) else { return };
         if self.is_of_programs(key.0) {
-            let connection = self.connections.entry(key).or_default();
-            connection.samples.push((socket.is_client, time, *sample));
-            self.undecided += 1;
+            self.add_undecided(key, socket.is_client, (time, sample));
         } else if socket.is_client == self.client_sends(key) {
-            self.add_sample(key, time, sample);
+            let name = self.name(key);
+            let label = self.tables.samples.label(&name);
+            self.add_sample(key, label, time, sample);
         }
     }
 
@@ -316,22 +339,14 @@ impl<'a> Recorder<'a> {
 
     /// Adds what is known at the end: the flows, the run itself and the captured packets.
     pub fn finish(mut self) -> Produced {
+        self.order_undecided();
+        self.order_drops();
+        self.order_packets();
         self.add_flows();
-        self.add_drops();
-        self.add_packets();
         self.tables.totals.lanes = self.lanes.iter().map(Lane::totals).collect();
         let plan = self.plan;
-        self.tables.add_run(&Run {
-            id: &plan.id,
-            experiment: &plan.experiment,
-            backend: &plan.backend,
-            version: &plan.version,
-            seed: plan.seed,
-            repetition: plan.repetition,
-            simulated_s: plan.duration.as_secs_f64(),
-            packet_hops: self.packet_hops(),
-            swept: &plan.swept,
-        });
+        let run = accounts::run(plan, self.packet_hops());
+        self.tables.add_run(&run);
         let mut files = Vec::new();
         if !plan.record.captures.is_empty() {
             let lanes = plan.record.captures.iter();
@@ -349,6 +364,11 @@ fn client_of(socket: &Socket) -> (Ipv4Addr, u16) {
     } else {
         (socket.peer_address, socket.peer_port)
     }
+}
+
+/// Keys that put rows in the order of time.
+fn in_time(times: &[f64]) -> Vec<Option<u64>> {
+    times.iter().map(|time| Some(time.to_bits())).collect()
 }
 
 /// Nanoseconds as seconds.

@@ -2,21 +2,62 @@
 
 use super::{Recorder, seconds};
 use crate::records::{Internals, Sample};
+use std::collections::BTreeMap;
 use tcplab_model::CongestionControl;
-use tcplab_tables::{Kind, SampleRow};
+use tcplab_tables::{Kind, Label, Part, SampleRow};
 
 /// What TCP calls a threshold that has not been set (`TCP_INFINITE_SSTHRESH`).
 const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 impl Recorder<'_> {
-    pub(super) fn add_sample(&mut self, key: (usize, usize), time: u64, sample: &Sample) {
-        let name = self.name(key);
+    /// An end of a connection of programs: which of the two sends the data is known when all is over.
+    pub(super) fn add_undecided(
+        &mut self,
+        key: (usize, usize),
+        is_client: bool,
+        (time, sample): (u64, &Sample),
+    ) {
+        let samples = &mut self.tables.samples;
+        let end = (key, is_client);
+        // No name has a line break.
+        let label =
+            *self.undecided.entry(end).or_insert_with(|| samples.label(&format!("\n{end:?}")));
+        self.add_sample(key, label, time, sample);
+    }
+
+    /// Puts the samples of ends that sent after those of others, connection by connection, and removes
+    /// those of their peers.
+    pub(super) fn order_undecided(&mut self) {
+        if self.undecided.is_empty() {
+            return;
+        }
+        let (mut names, mut places) = (BTreeMap::new(), BTreeMap::new());
+        for ((key, is_client), label) in std::mem::take(&mut self.undecided) {
+            let sends = is_client == self.client_sends(key);
+            let name = sends.then(|| self.name(key));
+            let name = name.map(|name| self.tables.samples.label(&name));
+            places.extend(name.map(|name| (name.number(), key)));
+            names.insert(label, name);
+        }
+        let place = |&label: &u32| (label != u32::MAX).then(|| places.get(&label));
+        let places = |part: &Part<'_, SampleRow>| part.labels("flow").iter().map(place).collect();
+        let samples = &self.tables.samples;
+        self.tables.samples = samples.in_order(|part| part.relabel("flow", &names), places);
+    }
+
+    pub(super) fn add_sample(
+        &mut self,
+        key: (usize, usize),
+        flow: Label,
+        time: u64,
+        sample: &Sample,
+    ) {
         let cc = self.plan.flows[key.0].cc().map_or("udp", CongestionControl::algorithm);
         let acked = self.acked.get(&key.0).copied().unwrap_or_default();
         let samples = &mut self.tables.samples;
         let row = SampleRow {
             run: samples.label(&self.plan.id),
-            flow: samples.label(&name),
+            flow,
             time_s: seconds(time),
             cwnd_segments: sample.cwnd.into(),
             ssthresh_segments: (sample.ssthresh < NO_THRESHOLD).then_some(sample.ssthresh.into()),

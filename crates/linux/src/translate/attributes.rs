@@ -1,6 +1,6 @@
 //! Netlink attributes: a length and a type of 16 bits each, the content, padding to 4 bytes.
 
-/// A list of attributes under construction.
+/// A list of attributes under construction, or the content of the one around them.
 #[derive(Default)]
 pub(crate) struct Attributes(Vec<u8>);
 
@@ -16,6 +16,12 @@ impl Attributes {
 
     pub fn u32(self, kind: u16, value: u64) -> Self {
         self.bytes(kind, &(value.min(u64::from(u32::MAX)) as u32).to_le_bytes())
+    }
+
+    /// Options that are a structure of numbers and no list of attributes.
+    pub fn of_struct(values: &[u64]) -> Self {
+        let short = |value: &u64| (*value).min(u64::from(u32::MAX)) as u32;
+        Self(values.iter().flat_map(|value| short(value).to_le_bytes()).collect())
     }
 
     pub fn finish(self) -> Vec<u8> {

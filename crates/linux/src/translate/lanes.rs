@@ -4,18 +4,24 @@ use super::attributes::Attributes;
 use super::{losses, not_here, queues};
 use tcplab_engine::Random;
 use tcplab_guest::job;
+use tcplab_model::schema::Jitter;
 use tcplab_model::{
-    FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit, RateChanges,
-    TcpPlan,
+    FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit, TcpPlan,
 };
+use tcplab_workload::links as changes;
+use tcplab_workload::spread::{Cell, cells};
 
 /// The kinds of attributes that `lane.c` knows.
 const LANE: u16 = 1;
 const STEPS: u16 = 2;
 const LISTED: u16 = 3;
+const DELAYS: u16 = 4;
+const TRACE: u16 = 5;
+const JITTER: u16 = 6;
+const ACCESS: u16 = 7;
 
-/// The longest list that fits into one attribute.
-const MOST_BYTES: usize = 65_000;
+/// How much of a list goes into one attribute: whole entries of 8 or 16 bytes.
+const MOST_BYTES: usize = 48_000;
 
 /// All links, each with the numbers of its two lanes: the first leaves the first end.
 pub(super) fn links(plan: &Plan, mistakes: &mut Vec<Mistake>) -> Vec<(job::Link, [usize; 2])> {
@@ -89,17 +95,6 @@ fn disciplines(
     let mut refuse = |key: &str, problem: Problem| {
         mistakes.push(problem.at(format!("{}.{key}", lane.place)));
     };
-    let steps = match &lane.rate_changes {
-        Some(RateChanges::Steps(steps)) => steps.as_slice(),
-        Some(RateChanges::Trace { .. }) | None => &[],
-    };
-    let listed = losses::listed(lane.loss.as_ref());
-    for (key, entries, bytes) in [("rate_changes", steps.len(), 16), ("loss", listed.len(), 8)] {
-        if entries * bytes > MOST_BYTES {
-            let most = (MOST_BYTES / bytes) as u64;
-            refuse(key, Problem::TooMany { what: "entries", number: entries as u128, most });
-        }
-    }
     let child = match queues::child(lane) {
         Ok(child) => child,
         Err(problem) => {
@@ -107,21 +102,57 @@ fn disciplines(
             None
         }
     };
-    let mut options =
-        Attributes::default().bytes(LANE, &config(plan, lane, number, child.is_some()));
-    if !steps.is_empty() {
-        let words = steps.iter().flat_map(|(at, rate)| [at.as_picos(), rate.bits_per_second()]);
-        options = options.bytes(STEPS, &bytes(words));
-    }
-    if !listed.is_empty() {
-        options = options.bytes(LISTED, &bytes(listed));
-    }
-    let root = job::Discipline { kind: "tcplab_lane".into(), options: options.finish() };
+    let (lists, period) = lists(plan, lane);
+    let config = config(plan, lane, number, child.is_some(), period);
+    let options = Attributes::default().bytes(LANE, &config).finish();
+    let parts = lists.iter().flat_map(|(kind, list)| list.chunks(MOST_BYTES).map(|it| (*kind, it)));
+    let more = parts.map(|(kind, part)| Attributes::default().bytes(kind, part).finish()).collect();
+    let root = job::Discipline { kind: "tcplab_lane".into(), options, more };
     std::iter::once(root).chain(child).collect()
 }
 
+/// The lists that a lane follows, by the kind of their attribute, and the period of its trace.
+fn lists(plan: &Plan, lane: &LanePlan) -> (Vec<(u16, Vec<u8>)>, u64) {
+    let (seed, duration) = (plan.seed, plan.duration);
+    let trace = changes::opportunities(lane, seed, duration);
+    let period = trace.as_ref().map_or(0, |trace| trace.1);
+    // A trace has taken the outages out already.
+    let rates = match trace {
+        Some(_) => Vec::new(),
+        None => changes::rates(lane, seed, duration),
+    };
+    let rates = rates.into_iter().flat_map(|(at, rate)| [at.as_picos(), rate.bits_per_second()]);
+    let delays = changes::delays(lane, seed, duration);
+    let delays = delays.into_iter().flat_map(|(at, delay)| [at.as_picos(), delay.as_picos()]);
+    // Two numbers of 32 bits each.
+    let trace = trace.into_iter().flat_map(|(list, _)| list);
+    let trace = trace.map(|(ms, count)| ms | count << 32);
+    let jitter = match &lane.jitter {
+        Jitter::UpTo(_) => Vec::new(),
+        Jitter::Spread(it) => cells(it),
+    };
+    let access = lane.contention.as_ref().map_or_else(Vec::new, |it| cells(&it.access));
+    let words =
+        |cells: Vec<Cell>| cells.into_iter().flat_map(|it| [it.0.as_picos(), it.1.as_picos()]);
+    let lists = vec![
+        (STEPS, bytes(rates)),
+        (LISTED, bytes(losses::listed(lane.loss.as_ref()))),
+        (DELAYS, bytes(delays)),
+        (TRACE, bytes(trace)),
+        (JITTER, bytes(words(jitter))),
+        (ACCESS, bytes(words(access))),
+    ];
+    (lists, period)
+}
+
 /// `struct lane_config` of `lane.c`.
-fn config(plan: &Plan, lane: &LanePlan, number: usize, has_child: bool) -> Vec<u8> {
+fn config(
+    plan: &Plan,
+    lane: &LanePlan,
+    number: usize,
+    has_child: bool,
+    trace_period: u64,
+) -> Vec<u8> {
     let is_captured = [&plan.record.captures, &plan.record.packets]
         .into_iter()
         .any(|lanes| lanes.contains(&number));
@@ -130,6 +161,10 @@ fn config(plan: &Plan, lane: &LanePlan, number: usize, has_child: bool) -> Vec<u
         QueueLimit::Bytes(bytes) => (u64::MAX, bytes),
     };
     let loss = losses::words(lane.loss.as_ref());
+    let jitter = match &lane.jitter {
+        Jitter::UpTo(most) => most.as_picos(),
+        Jitter::Spread(_) => 0,
+    };
     let (reordering, held) = match &lane.reordering {
         Some(it) => (it.probability, it.delay.as_picos()),
         None => (Probability(0.0), 0),
@@ -138,19 +173,32 @@ fn config(plan: &Plan, lane: &LanePlan, number: usize, has_child: bool) -> Vec<u
     content.extend(bytes([
         lane.rate.bits_per_second(),
         lane.delay.as_picos(),
-        lane.jitter.as_picos(),
+        jitter,
         packets,
         queued_bytes,
         u64::from(has_child),
         loss.kind,
     ]));
     content.extend(bytes(loss.chances.into_iter().flat_map(chance)));
-    content.extend(bytes([loss.good, loss.bad, u64::from(loss.exponential)]));
+    content.extend(bytes([
+        loss.good,
+        loss.bad,
+        u64::from(loss.exponential),
+        u64::from(loss.sampled),
+    ]));
     content.extend(bytes(chance(reordering)));
-    content.extend(bytes([held]));
-    for element in ["loss", "jitter", "reordering"] {
+    content.extend(bytes([held, loss.on]));
+    content.extend(bytes([lane.corruption, lane.duplication].into_iter().flat_map(chance)));
+    let aggregate = lane.contention.as_ref().map_or(0, |it| it.aggregate);
+    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate]));
+    for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access"] {
         content.extend(Random::seed_of(plan.seed, &format!("{element} {}", lane.name)));
     }
+    // The engine names the generator of a discipline after it.
+    let discipline = lane.queue.discipline.word();
+    content.extend(Random::seed_of(plan.seed, &format!("{discipline} {}", lane.name)));
+    let mut hash = Random::new(plan.seed, &format!("hash {}", lane.name));
+    content.extend(bytes([hash.bits()]));
     content
 }
 

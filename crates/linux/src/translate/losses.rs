@@ -1,6 +1,7 @@
 //! Losses on the way, as `kernel/net/lane.c` has them.
 
-use tcplab_model::{Loss, Probability, schema::Holding};
+use tcplab_model::schema::{Carried, Holding, Reading};
+use tcplab_model::{Loss, Probability};
 
 /// What the structure `lane_config` says of losses.
 pub(super) struct LossWords {
@@ -10,11 +11,27 @@ pub(super) struct LossWords {
     pub good: u64,
     pub bad: u64,
     pub exponential: bool,
+    pub sampled: bool,
+    /// `LOSS_ON_DATA`, `LOSS_ON_ACKS`, or both.
+    pub on: u64,
 }
 
 pub(super) fn words(loss: Option<&Loss>) -> LossWords {
     let never = Probability(0.0);
-    let none = LossWords { kind: 0, chances: [never; 4], good: 0, bad: 0, exponential: false };
+    let on = match loss.map(Loss::on) {
+        Some(Carried::Data) => 1,
+        Some(Carried::Acks) => 2,
+        Some(Carried::Both) | None => 3,
+    };
+    let none = LossWords {
+        kind: 0,
+        chances: [never; 4],
+        good: 0,
+        bad: 0,
+        exponential: false,
+        sampled: false,
+        on,
+    };
     match loss {
         None => none,
         Some(Loss::Independent(it)) => {
@@ -31,6 +48,8 @@ pub(super) fn words(loss: Option<&Loss>) -> LossWords {
             good: it.good.as_picos(),
             bad: it.bad.as_picos(),
             exponential: it.holding == Holding::Exponential,
+            sampled: it.reading == Reading::Sampled,
+            on,
         },
     }
 }

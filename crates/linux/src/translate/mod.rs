@@ -25,7 +25,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tcplab_engine::Random;
 use tcplab_guest::job::{Flow, Host, Job, Record, Side};
-use tcplab_model::{Mistake, OrOff, Plan, Problem, Samples, support};
+use tcplab_model::{MeasurePlan, Mistake, OrOff, Plan, Problem, Samples, support};
+use tcplab_tables::Window;
 use tcplab_units::Duration;
 
 /// Ports of the flows' servers begin here, those of their clients a step further: away from those that
@@ -115,6 +116,9 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
                 OrOff::On(interval) => Some(nanos(interval).max(1)),
                 OrOff::Off => None,
             },
+            window: plan.measure.map(|MeasurePlan { from, to, every }| {
+                Window::new(from, to, every, Duration::from_nanos(nanos(plan.duration)))
+            }),
         },
         programs: None,
     })

@@ -3,7 +3,8 @@
 use super::attributes::Attributes;
 use tcplab_engine::Averaging;
 use tcplab_guest::job;
-use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit, schema::RedPlan};
+use tcplab_model::schema::{RedPlan, SfqPlan, TbfPlan};
+use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
 /// The discipline of the kernel that is the queue of a lane, if it is not drop-tail. The numbers of
@@ -36,7 +37,9 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
                 .u32(3, micros(queue.interval))
                 .u32(4, u64::from(queue.ecn))
                 .u32(5, queue.flows)
-                .u32(6, queue.quantum),
+                .u32(6, queue.quantum)
+                // No limit to memory beside that to packets.
+                .u32(9, u64::MAX),
         ),
         Discipline::Pie(pie) => (
             "pie",
@@ -44,11 +47,45 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
                 .u32(1, micros(pie.target))
                 .u32(2, packets()?)
                 .u32(3, micros(pie.update))
-                .u32(6, u64::from(pie.ecn)),
+                .u32(4, pie.alpha)
+                .u32(5, pie.beta)
+                .u32(6, u64::from(pie.ecn))
+                .u32(7, u64::from(pie.bytemode)),
         ),
+        Discipline::FqPie(queue) => (
+            "fq_pie",
+            Attributes::default()
+                .u32(1, packets()?)
+                .u32(2, queue.flows)
+                .u32(3, micros(queue.target))
+                .u32(4, micros(queue.update))
+                .u32(5, queue.alpha)
+                .u32(6, queue.beta)
+                .u32(7, queue.quantum)
+                .u32(9, queue.ecn_prob)
+                .u32(10, u64::from(queue.ecn))
+                .u32(11, u64::from(queue.bytemode)),
+        ),
+        Discipline::DropHead(_) => ("pfifo_head_drop", Attributes::of_struct(&[packets()?])),
+        Discipline::Sfq(sfq) => {
+            let packets = packets()?;
+            if packets < 2 {
+                return Err(Problem::Invalid("Linux SFQ holds two packets at the least".into()));
+            }
+            // `tc_sfq_qopt_v1`: no perturbation and no RED, of which ten numbers are left.
+            let divisor = u64::from(SfqPlan::DIVISOR);
+            let options = [sfq.quantum, 0, packets, divisor, sfq.flows, sfq.depth];
+            let rest = [0; 12];
+            ("sfq", Attributes::of_struct(&[options.as_slice(), &rest].concat()))
+        }
+        Discipline::Tbf(tbf) => ("tbf", tbf_options(tbf, in_bytes(limit, lane))),
         Discipline::Fq(fq) => (
             "fq",
-            Attributes::default().u32(1, packets()?).u32(2, fq.flow_limit).u32(3, fq.quantum),
+            Attributes::default()
+                .u32(1, packets()?)
+                .u32(2, fq.flow_limit)
+                .u32(3, fq.quantum)
+                .u32(4, fq.initial_quantum),
         ),
         Discipline::Cake(cake) => (
             "cake",
@@ -59,7 +96,21 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
                 .u32(10, in_bytes(limit, lane)),
         ),
     };
-    Ok(Some(job::Discipline { kind: kind.into(), options: options.finish() }))
+    Ok(Some(job::Discipline { kind: kind.into(), options: options.finish(), more: Vec::new() }))
+}
+
+/// `tc_tbf_qopt`, whose rate and burst are given exactly beside it.
+fn tbf_options(tbf: &TbfPlan, limit: u64) -> Attributes {
+    let rate = tbf.rate.bits_per_second() / 8;
+    let short = |value: u64| (value.min(u64::from(u32::MAX)) as u32).to_le_bytes();
+    // TC_LINKLAYER_ETHERNET: times are computed, not taken from a table.
+    let mut parameters = vec![0, 1, 0, 0, 0, 0, 0, 0];
+    parameters.extend(short(rate));
+    parameters.extend([0; 12]);
+    parameters.extend(short(limit));
+    parameters.extend([0; 8]);
+    let attributes = Attributes::default().bytes(1, &parameters);
+    attributes.bytes(4, &rate.to_le_bytes()).u32(6, tbf.burst)
 }
 
 /// A packet counts as one of full size.

@@ -16,14 +16,14 @@ macro_rules! table {
     (
         $(#[doc = $about:literal])+ $(#[derive($($derive:ident),+)])?
         pub struct $name:ident {
-            $($(#[doc = $doc:literal])+
+            $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])?
             pub $field:ident: $type:ty $([$range:expr])? $(= $default:expr)?,)*
         }
     ) => {
         $(#[doc = $about])+
         #[derive(Clone, Debug, PartialEq, serde::Serialize $($(, $derive)+)?)]
         pub struct $name {
-            $($(#[doc = $doc])+ pub $field: $type,)*
+            $($(#[doc = $doc])+ $(#[serde($($serde)+)])? pub $field: $type,)*
         }
 
         impl $crate::read::Fields for $name {

@@ -160,6 +160,9 @@ impl Flows<'_> {
         let is_numbered = *count > 1;
         for (k, path) in (0..).zip(paths) {
             let (from, to) = ends.pair(k);
+            if flow.traffic.is_datagrams() {
+                self.refuse_copies(&path, place);
+            }
             let (transport, mtu) = if flow.traffic.is_datagrams() {
                 (Transport::Udp, path.forward_mtu)
             } else {
@@ -222,6 +225,22 @@ impl Flows<'_> {
             paths.push(path);
         }
         Some(paths)
+    }
+
+    /// Datagrams are counted when they arrive; which is a copy, no number in them tells.
+    fn refuse_copies(&mut self, path: &Path, place: &str) {
+        let lanes = path.forward.iter().map(|&lane| &self.topology.lanes[lane]);
+        if let Some(lane) = lanes.into_iter().find(|lane| lane.duplication.0 > 0.0) {
+            let reason = format!(
+                "is UDP over a link with `duplication` ({}), where copies would count as datagrams; \
+                 use TCP, or a link without",
+                lane.place
+            );
+            let mistake = Problem::Invalid(reason).at(format!("{place}.traffic"));
+            if !self.mistakes.contains(&mistake) {
+                self.mistakes.push(mistake);
+            }
+        }
     }
 
     fn path(&mut self, from: usize, to: usize, place: &str) -> Option<Path> {

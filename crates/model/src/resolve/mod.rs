@@ -8,8 +8,9 @@ mod topology;
 mod warnings;
 
 use crate::mistake::{Mistake, Problem};
-use crate::plan::{Plan, RecordPlan};
+use crate::plan::{MeasurePlan, Plan, RecordPlan};
 use crate::schema::{Experiment, MOST_SEED, Profile, Record, Samples};
+use tcplab_units::Duration;
 use topology::Topology;
 
 /// The plan of one variant, without what differs between repetitions and without an id. With mistakes
@@ -33,9 +34,10 @@ pub(crate) fn resolve(
     for name in experiment.network.lan.keys() {
         names::check(name, "network.lan", mistakes);
     }
-    let mut topology = Topology::build(&experiment.network, mistakes)?;
+    let mut topology = Topology::build(&experiment.network, experiment.duration, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);
+    let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
     let warnings = warnings::all(&topology, &flows, experiment.duration);
@@ -53,6 +55,7 @@ pub(crate) fn resolve(
         lanes: topology.lanes.into(),
         flows: flows.into(),
         record,
+        measure,
         warnings: warnings.into(),
     })
 }
@@ -67,17 +70,46 @@ fn check_rows(experiment: &Experiment, flows: usize, lanes: usize, mistakes: &mu
         Samples::Ack | Samples::Off => None,
     };
     for (key, what, interval, each) in [
-        ("samples", "samples of flows", samples, flows),
-        ("links", "samples of links", experiment.record.links.on(), lanes),
+        ("record.samples", "samples of flows", samples, flows),
+        ("record.links", "samples of links", experiment.record.links.on(), lanes),
+        ("every", "intervals of flows", experiment.every, flows),
     ] {
         let Some(interval) = interval.filter(|interval| !interval.is_zero()) else { continue };
         let times = experiment.duration.as_picos() / interval.as_picos();
         let number = u128::from(times) * each as u128;
         if number > u128::from(MOST_ROWS) {
             let problem = Problem::TooMany { what, number, most: MOST_ROWS };
-            mistakes.push(problem.at(format!("record.{key}")));
+            mistakes.push(problem.at(key));
         }
     }
+}
+
+/// The part of the experiment that results are of, if that is not simply all of it.
+fn measure(experiment: &Experiment, mistakes: &mut Vec<Mistake>) -> Option<MeasurePlan> {
+    let duration = experiment.duration;
+    let asked = experiment.measure.as_ref();
+    let from = asked.and_then(|it| it.from).map_or(Duration::ZERO, in_nanos);
+    let to = asked.and_then(|it| it.to).filter(|to| *to != duration).map_or(duration, in_nanos);
+    let every = experiment.every.map(|every| in_nanos(every).max(Duration::from_nanos(1)));
+    let mut is_wrong = |key: &str, reason: String| {
+        mistakes.push(Problem::Invalid(reason).at(format!("measure.{key}")));
+    };
+    if from >= duration {
+        let reason =
+            format!("is {from}: nothing is left to measure of an experiment of {duration}");
+        is_wrong("from", reason);
+    } else if to > duration {
+        is_wrong("to", format!("is {to}, after the end of the experiment at {duration}"));
+    } else if from >= to {
+        is_wrong("to", format!("is {to}, not after `measure.from`, which is {from}"));
+    }
+    let is_all = from.is_zero() && to == duration && every.is_none();
+    (!is_all).then_some(MeasurePlan { from, to, every })
+}
+
+/// To the nearest nanosecond.
+fn in_nanos(time: Duration) -> Duration {
+    Duration::from_nanos(time.as_picos().saturating_add(500) / 1000)
 }
 
 fn record(record: &Record, topology: &Topology, mistakes: &mut Vec<Mistake>) -> RecordPlan {

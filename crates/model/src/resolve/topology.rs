@@ -3,10 +3,10 @@
 use super::names;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{LanePlan, QueueLimit, QueuePlan};
-use crate::schema::{Discipline, DropTailPlan, Lane, Network, Queue};
+use crate::schema::{Discipline, DropTailPlan, Lane, LinkSettings, Network, Queue};
 use crate::shapes::{LinkSpec, expand};
 use std::collections::BTreeMap;
-use tcplab_units::Bytes;
+use tcplab_units::{Bytes, Duration};
 
 /// The nodes and lanes of a network.
 pub(crate) struct Topology {
@@ -20,7 +20,11 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    pub fn build(network: &Network, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+    pub fn build(
+        network: &Network,
+        duration: Duration,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Option<Self> {
         let before = mistakes.len();
         let links = expand(network, mistakes);
         if links.is_empty() && mistakes.len() == before {
@@ -39,7 +43,19 @@ impl Topology {
         };
         let mut names = BTreeMap::new();
         for link in &links {
+            for lane in [&link.forward, &link.back] {
+                if let Err((key, problem)) = LinkSettings::check_changes(lane, duration) {
+                    let mistake = problem.at(format!("{}.{key}", link.place));
+                    if !mistakes.contains(&mistake) {
+                        mistakes.push(mistake);
+                    }
+                }
+            }
             topology.connect(link, &mut names, mistakes);
+        }
+        // Backends that looked at such a plan would draw all of its changes.
+        if mistakes.len() > before {
+            return None;
         }
         for (i, route) in network.routes.iter().enumerate() {
             topology.route(&route.path, &format!("network.routes[{i}].path"), mistakes);
@@ -117,7 +133,7 @@ fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) 
         to,
         rate: lane.rate,
         delay: lane.delay,
-        jitter: lane.jitter,
+        jitter: lane.jitter.clone(),
         mtu: lane.mtu,
         icmp: lane.icmp,
         queue: QueuePlan {
@@ -128,6 +144,12 @@ fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) 
         reordering: lane.reordering.clone(),
         rate_changes: lane.rate_changes.clone(),
         lan: link.lan.clone(),
+        delay_changes: lane.delay_changes.clone(),
+        overtaking: lane.overtaking,
+        corruption: lane.corruption,
+        duplication: lane.duplication,
+        outages: lane.outages.clone(),
+        contention: lane.contention.clone(),
         bdp: Bytes(0),
     }
 }

@@ -35,11 +35,29 @@ table! {
         /// Which kernel runs it, by its name in `tcplab kernel list`: "6.12". Only the backend `linux`
         /// has one.
         pub kernel: Option<String> = None,
+        /// The part of the experiment that results are of: `measure = { from = "200 s", to = "800 s" }`.
+        /// By default all of it.
+        pub measure: Option<Measure> = None,
+        /// How long the intervals of the table `intervals` are, in which each flow has a row: "1 s".
+        /// They follow each other from the beginning of the measured part to its end, where the last
+        /// one may be shorter. By default there are none.
+        pub every: Option<Duration> [SOME_TIME] = None,
         /// What to write down.
         pub record: Record = Record::default(),
         /// Lists of values for any key by its path: `"flows[0].cc" = ["newreno", "cubic"]`. All
         /// combinations are run; the first key changes slowest.
         pub sweep: Sweep = Sweep::default(),
+    }
+}
+
+table! {
+    /// The part of an experiment that results are of. It begins with what happens at `from`, and ends
+    /// before what happens at `to`. What is written down over time is of the whole experiment.
+    pub struct Measure {
+        /// When it begins, after the start of the experiment: "200 s". By default with the experiment.
+        pub from: Option<Duration> = None,
+        /// When it ends, after the start of the experiment: "800 s". By default with the experiment.
+        pub to: Option<Duration> [SOME_TIME] = None,
     }
 }
 

@@ -5,10 +5,10 @@ use crate::read::{Bounded, Definitions, Place, Read, define, wrong_type};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt;
-use tcplab_units::{Bytes, UnitError};
+use tcplab_units::{Bytes, Duration, UnitError};
 
-/// How much a queue holds: `"250 packets"`, `"64 kB"`, or a multiple of what the path holds in one
-/// round trip, `"0.25 BDP"`.
+/// How much a queue holds: `"250 packets"`, `"64 kB"`, what the link transmits in a time, `"50 ms"`, or a
+/// multiple of what the path holds in one round trip, `"0.25 BDP"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Limit {
     /// A number of packets, whatever their size.
@@ -17,10 +17,12 @@ pub enum Limit {
     Bytes(Bytes),
     /// A multiple of the bandwidth-delay product, counted in packets of the link's MTU.
     Bdp(f64),
+    /// What is transmitted in a time at the rate of the link.
+    Time(Duration),
 }
 
-const UNITS: [&str; 11] =
-    ["packets", "BDP", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
+const UNITS: [&str; 13] =
+    ["packets", "BDP", "us", "ms", "B", "kB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"];
 
 impl Limit {
     fn parse(text: &str) -> Result<Self, Problem> {
@@ -32,6 +34,7 @@ impl Limit {
         let limit = match unit.trim() {
             "packets" | "packet" => Self::Packets(number.parse().map_err(|_| invalid())?),
             "BDP" => Self::Bdp(number.parse().map_err(|_| invalid())?),
+            _ if let Ok(time) = trimmed.parse() => Self::Time(time),
             unit => match trimmed.parse() {
                 Ok(bytes) => Self::Bytes(bytes),
                 Err(UnitError::UnknownUnit { .. } | UnitError::NoUnit { .. }) => {
@@ -46,7 +49,9 @@ impl Limit {
             },
         };
         match limit {
-            Self::Packets(0) | Self::Bytes(Bytes(0)) => Err(Problem::Zero),
+            Self::Packets(0) | Self::Bytes(Bytes(0)) | Self::Time(Duration::ZERO) => {
+                Err(Problem::Zero)
+            }
             Self::Bdp(multiple) if multiple <= 0.0 => Err(Problem::Zero),
             limit => Ok(limit),
         }
@@ -60,6 +65,7 @@ impl fmt::Display for Limit {
             Self::Packets(packets) => write!(f, "{packets} packets"),
             Self::Bytes(bytes) => bytes.fmt(f),
             Self::Bdp(multiple) => write!(f, "{multiple} BDP"),
+            Self::Time(time) => time.fmt(f),
         }
     }
 }
@@ -82,7 +88,7 @@ impl Read for Limit {
             Value::Number(number) => {
                 Problem::NeedsUnit { number: number.to_string(), example: "250 packets" }
             }
-            _ => wrong_type(value, "text like \"250 packets\", \"64 kB\" or \"1 BDP\""),
+            _ => wrong_type(value, "text like \"250 packets\", \"64 kB\", \"50 ms\" or \"1 BDP\""),
         };
         mistakes.push(problem.at(at));
         None
@@ -92,10 +98,11 @@ impl Read for Limit {
         define("Limit", definitions, |_| {
             json!({
                 "type": "string",
-                "description": "How much a queue holds: \"250 packets\", \"64 kB\", or a multiple \
-                    of what the path holds in one round trip, \"0.25 BDP\".",
-                "pattern": "^ *[0-9_]*\\.?[0-9_]* *(packets?|BDP|B|[kMGT]i?B) *$",
-                "examples": ["250 packets", "64 kB", "1 BDP"],
+                "description": "How much a queue holds: \"250 packets\", \"64 kB\", what the link \
+                    transmits in a time, \"50 ms\", or a multiple of what the path holds in one \
+                    round trip, \"0.25 BDP\".",
+                "pattern": "^ *[0-9_]*\\.?[0-9_]* *(packets?|BDP|B|[kMGT]i?B|[pnum]?s|µs|min|h) *$",
+                "examples": ["250 packets", "64 kB", "50 ms", "1 BDP"],
             })
         })
     }
@@ -164,6 +171,8 @@ mod tests {
         assert_eq!(Limit::parse("1 packet"), Ok(Limit::Packets(1)));
         assert_eq!(Limit::parse("64 kB"), Ok(Limit::Bytes(Bytes(64_000))));
         assert_eq!(Limit::parse("0.25BDP"), Ok(Limit::Bdp(0.25)));
+        assert_eq!(Limit::parse("2.5 ms"), Ok(Limit::Time(Duration::from_micros(2500))));
+        assert_eq!(Limit::parse("2 min"), Ok(Limit::Time(Duration::from_secs(120))));
     }
 
     #[test]
@@ -171,9 +180,10 @@ mod tests {
         let problem = |text| Limit::parse(text).unwrap_err().to_string();
         assert_eq!(problem("0 packets"), "must be more than zero");
         assert_eq!(problem("0 BDP"), "must be more than zero");
+        assert_eq!(problem("0 ms"), "must be more than zero");
         assert_eq!(
             problem("3 boxes"),
-            "`boxes` is not a unit of queue size; the units are packets, BDP, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+            "`boxes` is not a unit of queue size; the units are packets, BDP, us, ms, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
         );
         assert_eq!(problem("1.5 packets"), "\"1.5 packets\" is not a number of packets");
         assert!(problem("-1 packets").contains("negative"));

@@ -1,12 +1,19 @@
 //! Links, and what can be said of each of their directions.
 
-use super::{Loss, Probability, Queue, SOME_TIME};
+use super::{
+    Contention, DelayChanges, Jitter, Loss, MILLION, Outages, Probability, Queue, RateChanges,
+    SOME_TIME,
+};
 use crate::mistake::{Mistake, Problem};
-use crate::read::{Definitions, Place, Read, define, table, wrong_type};
-use serde::Serialize;
-use serde_json::{Value, json};
+use crate::read::{Read, table};
 use std::ops::RangeInclusive;
 use tcplab_units::{Duration, Rate};
+
+/// The states of a timed loss in one run: so many take a second.
+const MOST_STATES: u64 = 10 * MILLION;
+
+/// The delivery opportunities of a trace between the outages of one run: so many are 160 MB.
+const MOST_OPPORTUNITIES: u64 = 10 * MILLION;
 
 /// From the least of IPv4 (RFC 791 §3.2) to the largest packet there can be.
 pub(crate) const MTU: RangeInclusive<u64> = 68..=65_535;
@@ -28,19 +35,37 @@ macro_rules! link_table {
                 /// Packets lost on the way: "1 %", or a table with the `kind` of loss. By default
                 /// none.
                 pub loss: Option<Loss> = None,
-                /// The most that is added to the delay of a packet, by chance: "1 ms". Packets stay
-                /// in order.
-                pub jitter: Option<Duration> = None,
+                /// What is added to the delay of each packet, by chance: any time up to "1 ms", or a
+                /// table with the `kind` of distribution. Packets stay in order, unless `overtaking`
+                /// is true.
+                pub jitter: Option<Jitter> = None,
+                /// How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file
+                /// `{ trace = "orbit.txt" }`, or a table with the `kind` of change. A packet has the
+                /// delay of the time at which it has left.
+                pub delay_changes: Option<DelayChanges> = None,
+                /// Whether packets overtake others whose delay is longer, by jitter or because the
+                /// delay has changed: false.
+                pub overtaking: Option<bool> = None,
                 /// Packets that others overtake. By default none.
                 pub reordering: Option<Reordering> = None,
+                /// The share of packets that arrive damaged, and are dropped for their checksum:
+                /// "0.1 %".
+                pub corruption: Option<Probability> = None,
+                /// The share of packets that arrive twice: "0.1 %".
+                pub duplication: Option<Probability> = None,
                 /// The largest packet, with its IP header, in bytes: 1500.
                 pub mtu: Option<u64> [$crate::schema::link::MTU] = None,
                 /// Whether the router before it says so when a packet is too large for it (RFC 1191): true.
                 /// Without, such packets disappear, as in a black hole.
                 pub icmp: Option<bool> = None,
-                /// How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, or
-                /// `{ trace = "lte.txt" }`.
+                /// How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file
+                /// `{ trace = "lte.txt" }`, or a table with the `kind` of change.
                 pub rate_changes: Option<RateChanges> = None,
+                /// Times at which nothing leaves, and packets wait: each with its beginning and its
+                /// length, `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+                pub outages: Option<Outages> = None,
+                /// A channel for which stations contend, as in Wi-Fi. By default none.
+                pub contention: Option<Contention> = None,
             }
         }
 
@@ -51,11 +76,17 @@ macro_rules! link_table {
                     delay: table.delay,
                     queue: table.queue.clone(),
                     loss: table.loss.clone(),
-                    jitter: table.jitter,
+                    jitter: table.jitter.clone(),
+                    delay_changes: table.delay_changes.clone(),
+                    overtaking: table.overtaking,
                     reordering: table.reordering.clone(),
+                    corruption: table.corruption,
+                    duplication: table.duplication,
                     mtu: table.mtu,
                     icmp: table.icmp,
                     rate_changes: table.rate_changes.clone(),
+                    outages: table.outages.clone(),
+                    contention: table.contention.clone(),
                 }
             }
         }
@@ -92,63 +123,6 @@ table! {
     }
 }
 
-/// How the rate of a link changes over time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
-pub enum RateChanges {
-    /// At these times to these rates.
-    Steps(Vec<(Duration, Rate)>),
-    /// As a file of times at which a packet may leave says (the format of Mahimahi).
-    Trace {
-        /// The file.
-        trace: String,
-    },
-}
-
-impl Read for RateChanges {
-    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
-        match value {
-            Value::Array(_) => {
-                let steps: Vec<(Duration, Rate)> = Read::read(value, at, mistakes)?;
-                for (i, pair) in steps.windows(2).enumerate() {
-                    if pair[0].0 >= pair[1].0 {
-                        let problem = Problem::Invalid("is not later than the one before".into());
-                        mistakes.push(problem.at(at.index(i + 1)));
-                        return None;
-                    }
-                }
-                Some(Self::Steps(steps))
-            }
-            Value::Object(_) => {
-                let mut table = crate::read::Table::open(value, at, &[&["trace"]], mistakes)?;
-                Some(Self::Trace { trace: table.read("trace", None)? })
-            }
-            _ => {
-                let problem = wrong_type(value, "a list like [[\"10 s\", \"5 Mbit/s\"]]");
-                mistakes.push(problem.at(at));
-                None
-            }
-        }
-    }
-
-    fn schema(definitions: &mut Definitions) -> Value {
-        let steps = Vec::<(Duration, Rate)>::schema(definitions);
-        define("RateChanges", definitions, |_| {
-            json!({
-                "anyOf": [
-                    steps,
-                    {
-                        "type": "object",
-                        "properties": { "trace": { "type": "string", "minLength": 1 } },
-                        "required": ["trace"],
-                        "additionalProperties": false,
-                    },
-                ],
-            })
-        })
-    }
-}
-
 /// One direction of a link with everything decided, except how much a relative queue holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
@@ -156,11 +130,17 @@ pub(crate) struct Lane {
     pub delay: Duration,
     pub queue: Queue,
     pub loss: Option<Loss>,
-    pub jitter: Duration,
+    pub jitter: Jitter,
+    pub delay_changes: Option<DelayChanges>,
+    pub overtaking: bool,
     pub reordering: Option<Reordering>,
+    pub corruption: Probability,
+    pub duplication: Probability,
     pub mtu: u64,
     pub icmp: bool,
     pub rate_changes: Option<RateChanges>,
+    pub outages: Option<Outages>,
+    pub contention: Option<Contention>,
 }
 
 impl LinkSettings {
@@ -171,33 +151,123 @@ impl LinkSettings {
             delay: self.delay.or(base.delay),
             queue: self.queue.clone().or_else(|| base.queue.clone()),
             loss: self.loss.clone().or_else(|| base.loss.clone()),
-            jitter: self.jitter.or(base.jitter),
+            jitter: self.jitter.clone().or_else(|| base.jitter.clone()),
+            delay_changes: self.delay_changes.clone().or_else(|| base.delay_changes.clone()),
+            overtaking: self.overtaking.or(base.overtaking),
             reordering: self.reordering.clone().or_else(|| base.reordering.clone()),
+            corruption: self.corruption.or(base.corruption),
+            duplication: self.duplication.or(base.duplication),
             mtu: self.mtu.or(base.mtu),
             icmp: self.icmp.or(base.icmp),
             rate_changes: self.rate_changes.clone().or_else(|| base.rate_changes.clone()),
+            outages: self.outages.clone().or_else(|| base.outages.clone()),
+            contention: self.contention.clone().or_else(|| base.contention.clone()),
         }
     }
 
-    /// Fills in the defaults; a rate and a delay must have been given.
+    /// Fills in the defaults; a rate, unless a trace says it, and a delay must have been given.
     pub(crate) fn lane(&self, at: &str, mistakes: &mut Vec<Mistake>) -> Option<Lane> {
-        if self.rate.is_none() {
+        // Of a trace the rate is what it carries on average.
+        let carried = match &self.rate_changes {
+            Some(RateChanges::Trace(trace)) => Some(trace.mean_rate()),
+            _ => None,
+        };
+        let rate = self.rate.or(carried);
+        if rate.is_none() {
             mistakes.push(Problem::Missing { example: Rate::EXAMPLE }.at(format!("{at}.rate")));
         }
         if self.delay.is_none() {
             mistakes
                 .push(Problem::Missing { example: Duration::EXAMPLE }.at(format!("{at}.delay")));
         }
+        let before = mistakes.len();
+        self.check(at, mistakes);
+        if mistakes.len() > before {
+            return None;
+        }
         Some(Lane {
-            rate: self.rate?,
+            rate: rate?,
             delay: self.delay?,
             queue: self.queue.clone().unwrap_or_default(),
             loss: self.loss.clone().filter(|loss| !loss.is_none()),
-            jitter: self.jitter.unwrap_or_default(),
+            jitter: self.jitter.clone().unwrap_or_default(),
+            delay_changes: self.delay_changes.clone().filter(|it| !it.is_none()),
+            overtaking: self.overtaking.unwrap_or(false),
             reordering: self.reordering.clone(),
+            corruption: self.corruption.unwrap_or_default(),
+            duplication: self.duplication.unwrap_or_default(),
             mtu: self.mtu.unwrap_or(1500),
             icmp: self.icmp.unwrap_or(true),
-            rate_changes: self.rate_changes.clone(),
+            rate_changes: self.rate_changes.clone().filter(|it| !it.is_none()),
+            outages: self.outages.clone().filter(|it| !it.is_none()),
+            contention: self.contention.clone(),
         })
+    }
+
+    /// What does not fit together.
+    fn check(&self, at: &str, mistakes: &mut Vec<Mistake>) {
+        let mut add =
+            |key: &str, problem: Problem| mistakes.push(problem.at(format!("{at}.{key}")));
+        if let (Some(changes), Some(rate)) = (&self.rate_changes, self.rate)
+            && let Err((key, problem)) = changes.check(rate)
+        {
+            add(&format!("rate_changes.{key}"), problem);
+        }
+        if let Some(Err((key, problem))) = self.delay_changes.as_ref().map(DelayChanges::check) {
+            add(&format!("delay_changes.{key}"), problem);
+        }
+        if let Some(contention) = &self.contention {
+            if let Err(problem) = contention.access.check() {
+                add("contention.access", problem);
+            }
+            let what = match (&self.rate_changes, &self.outages) {
+                (Some(RateChanges::Trace(_)), _) => "a trace, which says when packets leave",
+                (_, Some(_)) => "outages",
+                _ => return,
+            };
+            add("contention", Problem::Invalid(format!("cannot be on a link with {what}")));
+        }
+    }
+
+    /// Refuses changes that come so often that they would fill the memory.
+    pub(crate) fn check_changes(lane: &Lane, duration: Duration) -> Result<(), (&str, Problem)> {
+        let changes = [
+            ("rate_changes", lane.rate_changes.as_ref().map(|it| it.changes_in(duration))),
+            ("delay_changes", lane.delay_changes.as_ref().map(|it| it.changes_in(duration))),
+            ("outages", lane.outages.as_ref().map(|it| it.changes_in(duration))),
+        ];
+        // States that are shorter than this let the time between two packets take for ever.
+        if let Some(Loss::GilbertTime(timed)) = &lane.loss {
+            // Where a state may follow itself, all may be of the shorter kind.
+            let pair = match timed.change.0 {
+                change if change < 1.0 => timed.good.min(timed.bad).saturating_mul(2),
+                _ => timed.good + timed.bad,
+            };
+            let number = 2 * (duration.as_picos() / pair.as_picos().max(1));
+            if number > MOST_STATES {
+                let (what, number) = ("changes of state", number.into());
+                return Err(("loss", Problem::TooMany { what, number, most: MOST_STATES }));
+            }
+        }
+        // What outages leave of a trace differs in each of its rounds.
+        if let (Some(RateChanges::Trace(trace)), Some(outages)) =
+            (&lane.rate_changes, &lane.outages)
+        {
+            let rounds = duration.max(outages.last()).as_millis() / trace.period_ms();
+            let number = u128::from(rounds) * trace.opportunities.len() as u128;
+            if number > u128::from(MOST_OPPORTUNITIES) {
+                let what = "opportunities of a trace with outages";
+                let most = MOST_OPPORTUNITIES;
+                return Err(("outages", Problem::TooMany { what, number, most }));
+            }
+        }
+        for (key, number) in changes {
+            let number = number.unwrap_or(0);
+            if number > MILLION {
+                let (what, number) = ("changes", number.into());
+                return Err((key, Problem::TooMany { what, number, most: MILLION }));
+            }
+        }
+        Ok(())
     }
 }

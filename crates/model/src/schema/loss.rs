@@ -27,6 +27,9 @@ table! {
     pub struct Independent {
         /// The probability: "1 %" or 0.01.
         pub probability: Probability,
+        /// Which packets it looks at: "data", "acks" or "both".
+        #[serde(skip_serializing_if = "Carried::is_both")]
+        pub on: Carried = Carried::Both,
     }
 }
 
@@ -49,6 +52,9 @@ table! {
         pub loss_good: Probability = Probability(0.0),
         /// The probability of a loss in the bad state: 1.
         pub loss_bad: Probability = Probability(1.0),
+        /// Which packets it looks at: "data", "acks" or "both". The others pass.
+        #[serde(skip_serializing_if = "Carried::is_both")]
+        pub on: Carried = Carried::Both,
     }
 }
 
@@ -61,6 +67,10 @@ table! {
         pub bad: Duration [SOME_TIME],
         /// Whether these times are "fixed" or the means of an "exponential" distribution.
         pub holding: Holding = Holding::Exponential,
+        /// Whether states change with "time", so that a short bad state may hit no packet, or at
+        /// "packets", so that every state hits one at least, as in ns-2.
+        #[serde(skip_serializing_if = "Reading::is_literal")]
+        pub reading: Reading = Reading::Literal,
         /// The probability that the state changes when its time is over; otherwise it lasts once
         /// more.
         pub change: Probability = Probability(1.0),
@@ -68,6 +78,9 @@ table! {
         pub loss_good: Probability = Probability(0.0),
         /// The probability of a loss in the bad state: 0.1.
         pub loss_bad: Probability = Probability(1.0),
+        /// Which packets it looks at: "data", "acks" or "both". The others pass.
+        #[serde(skip_serializing_if = "Carried::is_both")]
+        pub on: Carried = Carried::Both,
     }
 }
 
@@ -82,7 +95,56 @@ words! {
     }
 }
 
+words! {
+    /// What it means that a state lasts for a time.
+    #[what("reading")]
+    pub enum Reading {
+        /// States come and go with time, whatever is sent.
+        "time" => Literal,
+        /// A state is over with the first packet after its time, from which on the next one counts.
+        "packets" => Sampled,
+    }
+}
+
+words! {
+    /// Packets by what they carry.
+    #[what("group of packets")]
+    pub enum Carried {
+        /// Packets with data of an application.
+        "data" => Data,
+        /// Packets without, most of which are ACKs.
+        "acks" => Acks,
+        /// All packets.
+        "both" => Both,
+    }
+}
+
+// What was not written before these settings were there has the id that it had then.
+impl Carried {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+    fn is_both(&self) -> bool {
+        *self == Self::Both
+    }
+}
+
+impl Reading {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
+    fn is_literal(&self) -> bool {
+        *self == Self::Literal
+    }
+}
+
 impl Loss {
+    /// Which packets it looks at.
+    pub fn on(&self) -> Carried {
+        match self {
+            Self::Independent(loss) => loss.on,
+            Self::Listed(_) => Carried::Data,
+            Self::Gilbert(loss) => loss.on,
+            Self::GilbertTime(loss) => loss.on,
+        }
+    }
+
     /// Losses that never happen are none.
     pub(crate) fn is_none(&self) -> bool {
         match self {

@@ -1,8 +1,10 @@
 //! What can be written in an experiment. The comments here are the reference that users read: they
 //! become the descriptions of the JSON Schema and the docstrings of the Python classes.
 
+mod changes;
 mod experiment;
 mod host;
+mod jitter;
 mod limit;
 mod link;
 mod load;
@@ -14,14 +16,19 @@ mod record;
 mod stack;
 mod traffic;
 
+pub use changes::{
+    DelayChanges, DelayRule, Handover, OPPORTUNITY_BYTES, OutageRule, Outages, Periodic,
+    RandomOutages, RandomWalk, RateChanges, RateRule, Sine, Trace,
+};
 pub(crate) use experiment::MOST_SEED;
-pub use experiment::{Experiment, Sweep};
+pub use experiment::{Experiment, Measure, Sweep};
 pub use host::{Flow, Host};
+pub use jitter::{Contention, Exponential, Jitter, Measured, Normal, ParetoTimes, Spread, Uniform};
 pub use limit::{Limit, OrOff};
 pub(crate) use link::Lane;
-pub use link::{Link, LinkSettings, RateChanges, Reordering};
+pub use link::{Link, LinkSettings, Reordering};
 pub use load::Load;
-pub use loss::{Gilbert, GilbertTime, Holding, Independent, Listed, Loss};
+pub use loss::{Carried, Gilbert, GilbertTime, Holding, Independent, Listed, Loss, Reading};
 pub use network::{Antiparallel, Chain, Dumbbell, Lan, Network, ParkingLot, Route};
 pub use probability::Probability;
 pub use queue::*;

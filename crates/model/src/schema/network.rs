@@ -1,7 +1,10 @@
 //! The network: shapes that expand to nodes and links, single links, routes and shared LANs.
 
-use super::link::{RateChanges, Reordering, link_table};
-use super::{Link, LinkSettings, Loss, Queue};
+use super::link::{Reordering, link_table};
+use super::{
+    Contention, DelayChanges, Jitter, Link, LinkSettings, Loss, Outages, Probability, Queue,
+    RateChanges,
+};
 use crate::read::table;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

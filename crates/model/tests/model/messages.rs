@@ -311,7 +311,8 @@ traffic = { kind = "bulk", sise = "1 MB" }
             "line 7: network.dumbbell.delay: 20 has no unit; write it as text with one, like \
              \"25 ms\"",
             "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \
-             are \"droptail\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq\", \"cake\"",
+             are \"droptail\", \"drophead\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq-pie\", \
+             \"sfq\", \"tbf\", \"fq\", \"cake\"",
             "line 9: network.dumbbell.loss: 2 is outside the range from 0 to 1 (100 %)",
             "line 11: flows[0].from: is missing",
             "line 13: flows[0].count: 2000000 is outside the range from 1 to 1000000",
@@ -346,7 +347,7 @@ fn a_wrong_swept_value_is_on_its_own_line() {
     assert_eq!(
         message(&format!("{SMALL}{sweep}")),
         "line 13: network.dumbbell.queue: `BDB` is not a unit of queue size; the units are \
-         packets, BDP, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+         packets, BDP, us, ms, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
     );
 }
 
@@ -456,5 +457,46 @@ fn words_in_braces_of_a_command_line_are_addresses() {
     assert_eq!(
         message(&lines("one\ntwo", "three")),
         "line 10: flows[0].traffic.server: has a line break; a text is one line"
+    );
+}
+
+#[test]
+fn what_is_measured_lies_within_the_experiment() {
+    let with = |text: &str| format!("{text}\n{SMALL}");
+    assert_eq!(
+        message(&with("measure.from = \"60 s\"")),
+        "line 1: measure.from: is 60 s: nothing is left to measure of an experiment of 60 s"
+    );
+    assert_eq!(
+        message(&with("measure = { from = \"10 s\", to = \"61 s\" }")),
+        "line 1: measure.to: is 61 s, after the end of the experiment at 60 s"
+    );
+    assert_eq!(
+        message(&with("measure = { from = \"10 s\", to = \"10 s\" }")),
+        "line 1: measure.to: is 10 s, not after `measure.from`, which is 10 s"
+    );
+    assert_eq!(message(&with("every = \"0 s\"")), "line 1: every: must be more than zero");
+    assert_eq!(
+        message(&with("every = \"1 us\"")),
+        "line 1: every: 60000000 intervals of flows are too many; the most is 50000000"
+    );
+}
+
+#[test]
+fn a_trace_with_outages_is_no_longer_than_memory_is() {
+    // Each round of a trace of 2 ms has two entries: 30,000 rounds in a minute, 5 * 10^9 in 10^7 s.
+    let with = |duration: u64| {
+        let trace = "rate_changes = { opportunities = [[1, 1], [2, 1]] }";
+        format!(
+            "duration = \"{duration} s\"\n[[network.links]]\nbetween = [\"a\", \"b\"]\n{trace}\n\
+             rate = \"1 Mbit/s\"\ndelay = \"1 ms\"\noutages = [[\"1 s\", \"2 s\"]]\n\
+             [[flows]]\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    assert_eq!(plans(&with(60)).map(|plans| plans.len()).ok(), Some(1));
+    assert_eq!(
+        message(&with(10_000_000)),
+        "line 7: network.links[0].outages: 10000000000 opportunities of a trace with outages are too many; \
+         the most is 10000000"
     );
 }

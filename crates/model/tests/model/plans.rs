@@ -1,8 +1,10 @@
 //! What is resolved: nodes, lanes, queues, flows and their transport.
 
-use crate::common::{SMALL, plan, small_with};
-use tcplab_model::schema::{Independent, Probability, RedPlan};
-use tcplab_model::{Discipline, LanePlan, Loss, Plan, QueueLimit, QueuePlan, TrafficPlan};
+use crate::common::{SMALL, plan, plans, small_with};
+use tcplab_model::schema::{Carried, Independent, Probability, RedPlan};
+use tcplab_model::{
+    Discipline, LanePlan, Loss, MeasurePlan, Plan, QueueLimit, QueuePlan, TrafficPlan,
+};
 use tcplab_units::{Bytes, Duration, Rate};
 
 fn lane<'a>(plan: &'a Plan, name: &str) -> &'a LanePlan {
@@ -103,7 +105,7 @@ back = { rate = "10 Mbit/s", delay = "42 ms", queue = "64 kB", loss = "1 %" }
     assert_eq!(down.rate, Rate::from_bits_per_second(10_000_000));
     assert_eq!(up.loss, None);
     let probability = Probability(0.01);
-    assert_eq!(down.loss, Some(Loss::Independent(Independent { probability })));
+    assert_eq!(down.loss, Some(Loss::Independent(Independent { probability, on: Carried::Both })));
     assert_eq!(plan.flows[0].base_rtt, Duration::from_millis(94));
 }
 
@@ -286,4 +288,40 @@ fn a_plan_can_be_printed_as_json_with_its_units() {
     assert_eq!(json["lanes"][0]["queue"]["limit"]["packets"], 37);
     assert_eq!(json["flows"][0]["transport"]["stack"]["delayed_ack"], "200 ms");
     assert_eq!(json["flows"][0]["traffic"]["kind"], "bulk");
+}
+
+#[test]
+fn what_is_measured_is_resolved_and_swept() {
+    let measure = |text: &str| plan(&format!("{text}\n{SMALL}")).measure;
+    let seconds = Duration::from_secs;
+    // All of it is what there is without: the run is the same one.
+    assert_eq!(measure("measure = { from = \"0 s\", to = \"60 s\" }"), None);
+    assert_eq!(plan(&format!("measure.from = \"0 s\"\n{SMALL}")).id, plan(SMALL).id);
+    let (from, to, every) = (seconds(20), seconds(60), Some(seconds(2)));
+    let found = measure("measure.from = \"20 s\"\nevery = \"2 s\"");
+    assert_eq!(found, Some(MeasurePlan { from, to, every }));
+    let swept = format!("{SMALL}\n[sweep]\n\"measure.from\" = [\"10 s\", \"30 s\"]\n");
+    let plans = plans(&swept).unwrap();
+    let from = plans.iter().map(|plan| plan.measured().from).collect::<Vec<_>>();
+    assert_eq!(from, [seconds(10), seconds(30)]);
+    assert_ne!(plans[0].id, plans[1].id);
+}
+
+#[test]
+fn a_time_is_what_the_queue_lets_out_meanwhile() {
+    let limit = |queue: &str| {
+        let toml =
+            small_with("[network.dumbbell]", &format!("[network.dumbbell]\nqueue = {queue}"));
+        lane(&plan(&toml), "left>right").queue.limit
+    };
+    // 10 Mbit/s: 12 ms are 15,000 bytes, or ten packets of 1500 bytes where those are counted.
+    assert_eq!(limit("\"12 ms\""), QueueLimit::Bytes(15_000));
+    assert_eq!(limit("{ kind = \"drophead\", limit = \"12 ms\" }"), QueueLimit::Bytes(15_000));
+    assert_eq!(limit("{ kind = \"codel\", limit = \"12 ms\" }"), QueueLimit::Packets(10));
+    assert_eq!(limit("{ kind = \"sfq\", limit = \"12.1 ms\" }"), QueueLimit::Packets(11));
+    // A token bucket lets out less: 12 ms of 5 Mbit/s.
+    let bucket = "{ kind = \"tbf\", rate = \"5 Mbit/s\", burst = \"15 kB\", limit = \"12 ms\" }";
+    assert_eq!(limit(bucket), QueueLimit::Bytes(7_500));
+    // A packet always has room.
+    assert_eq!(limit("\"1 us\""), QueueLimit::Bytes(1500));
 }

@@ -1,6 +1,6 @@
 //! Values that can be written in more than one way.
 
-use crate::common::{SMALL, message, plan, small_with};
+use crate::common::{SIM, SMALL, message, plan, small_with};
 use tcplab_model::schema::CoDelPlan;
 use tcplab_model::{AckCounting, Discipline, Loss, RateChanges, Samples};
 use tcplab_units::Duration;
@@ -72,8 +72,11 @@ fn rates_change_in_steps_or_by_a_trace() {
     assert!(
         matches!(&steps.lanes[0].rate_changes, Some(RateChanges::Steps(steps)) if steps.len() == 2)
     );
-    let trace = plan(&changes("{ trace = \"lte.txt\" }"));
-    assert!(matches!(&trace.lanes[0].rate_changes, Some(RateChanges::Trace { .. })));
+    let trace = plan(&changes("{ opportunities = [[2, 3], [5, 1]] }"));
+    let Some(RateChanges::Trace(found)) = &trace.lanes[0].rate_changes else { panic!() };
+    // Four packets of 1500 bytes in 5 ms.
+    assert_eq!((found.period_ms(), found.count()), (5, 4));
+    assert_eq!(found.mean_rate().to_string(), "9.6 Mbit/s");
     assert_eq!(
         message(&changes("[[\"10 s\", \"5 Mbit/s\"], [\"10 s\", \"1 Mbit/s\"]]")),
         "line 5: network.dumbbell.rate_changes[1]: is not later than the one before"
@@ -98,4 +101,94 @@ fn what_excludes_each_other_is_refused() {
         message(&format!("{SMALL}[stack]\nmin_rto = \"70 s\"\n")),
         "line 11: stack.min_rto: is 70 s, which is more than the `max_rto` of 60 s"
     );
+}
+
+/// The plan of the small experiment with these keys before the delay.
+fn with_keys(keys: &str) -> String {
+    small_with("delay", &format!("{keys}\ndelay"))
+}
+
+#[test]
+fn a_link_with_a_trace_needs_no_rate() {
+    let toml = "duration = \"1 s\"\nflows = [{ from = \"a\", to = \"b\" }]\n[[network.links]]\n\
+                between = [\"a\", \"b\"]\ndelay = \"1 ms\"\n\
+                rate_changes = { opportunities = [[1, 1]] }\n";
+    assert_eq!(plan(toml).lanes[0].rate.to_string(), "12 Mbit/s");
+}
+
+#[test]
+fn files_take_the_place_of_their_names() {
+    let folder = std::env::temp_dir().join(format!("tcplab-files-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for (name, text) in
+        [("lte.txt", "1\n1\n4\n"), ("orbit.txt", "0 20\n15 31.5\n"), ("jitter.txt", "1.5\n0.5\n")]
+    {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    let read = |keys: &str| {
+        let document = tcplab_model::from_toml(&with_keys(keys)).unwrap();
+        document.in_folder(&folder).plans(&SIM).map(|mut plans| plans.remove(0))
+    };
+    let named = read(
+        "rate_changes = { trace = \"lte.txt\" }\ndelay_changes = { trace = \"orbit.txt\" }\n\
+         jitter = { file = \"jitter.txt\" }",
+    );
+    let written = read(
+        "rate_changes = { opportunities = [[1, 2], [4, 1]] }\n\
+         delay_changes = [[\"0 s\", \"20 ms\"], [\"15 s\", \"31.5 ms\"]]\n\
+         jitter = { kind = \"empirical\", times = [\"1.5 ms\", \"0.5 ms\"] }",
+    );
+    // A plan holds what the files said, so it is the same run.
+    assert_eq!(named.unwrap().id, written.unwrap().id);
+    let message = read("rate_changes = { trace = \"none.txt\" }").unwrap_err().to_string();
+    assert!(
+        message
+            .contains("network.dumbbell.rate_changes.trace: the file \"none.txt\" cannot be read"),
+        "{message}"
+    );
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn changes_that_cannot_be_are_refused() {
+    for (keys, expected) in [
+        (
+            "rate_changes = { kind = \"sine\", amplitude = \"10 Mbit/s\", period = \"1 s\" }",
+            "rate_changes.amplitude: is 10 Mbit/s, and the rate of the link 10 Mbit/s",
+        ),
+        (
+            "rate_changes = { kind = \"random-walk\", step = \"1 Mbit/s\", least = \"1 Mbit/s\", most = \"5 Mbit/s\" }",
+            "rate_changes.least: the walk is from 1 Mbit/s to 5 Mbit/s, and begins at 10 Mbit/s",
+        ),
+        ("rate_changes = { opportunities = [[0, 1]] }", "a trace takes some time"),
+        ("rate_changes = { opportunities = [[3, 1], [2, 1]] }", "milliseconds that do not ascend"),
+        (
+            "outages = [[\"1 s\", \"2 s\"], [\"3 s\", \"1 s\"]]",
+            "outages[1]: begins before the one before is over",
+        ),
+        (
+            "outages = { kind = \"periodic\", every = \"1 s\", lasts = \"1 s\" }",
+            "outages.lasts: is 1 s, and the next begins after 1 s",
+        ),
+        (
+            "delay_changes = { kind = \"handover\", least = \"5 ms\", most = \"2 ms\" }",
+            "delay_changes.most: is 2 ms, and `least` is 5 ms",
+        ),
+        ("jitter = { kind = \"empirical\", times = [] }", "jitter: has no times"),
+        (
+            "jitter = { kind = \"pareto\", shape = 1.0, least = \"1 ms\" }",
+            "jitter.shape: 1 is outside the range from 1.01 to 1000",
+        ),
+        (
+            "outages = [[\"1 s\", \"2 s\"]]\ncontention = { access = { kind = \"uniform\", most = \"1 ms\" } }",
+            "contention: cannot be on a link with outages",
+        ),
+        (
+            "delay_changes = { kind = \"handover\", every = \"1 us\", least = \"1 ms\", most = \"2 ms\" }",
+            "delay_changes: ",
+        ),
+    ] {
+        let message = message(&with_keys(keys));
+        assert!(message.contains(expected), "{keys}: {message}");
+    }
 }

@@ -8,4 +8,4 @@
 
 pub(crate) mod lanes;
 mod losses;
-mod queues;
+pub(crate) mod queues;

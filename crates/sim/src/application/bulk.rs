@@ -29,6 +29,11 @@ impl Send {
         Self { piece, ..Self::bulk(size) }
     }
 
+    /// Whether it writes in calls of so many bytes, from its own memory.
+    pub fn is_in_pieces(&self) -> bool {
+        self.piece > 0
+    }
+
     /// Sends at times.
     pub fn on_off(periods: &[(Duration, Duration)]) -> Self {
         let periods = periods.iter().rev().copied().collect();

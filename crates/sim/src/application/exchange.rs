@@ -83,6 +83,8 @@ pub(crate) struct Answer {
     answering: u64,
     /// An answer takes some time before it begins.
     is_slow: bool,
+    /// It waits for questions in a call of its own, which looks for room as well (`poll`).
+    polls: bool,
     has_closed: bool,
 }
 
@@ -90,6 +92,11 @@ impl Answer {
     /// Waits for questions of this size. If `is_slow`, it is told when to answer.
     pub fn to(request: u64, response: u64, is_slow: bool) -> Self {
         Self { request, response, is_slow, ..Self::default() }
+    }
+
+    /// The same, and each question is waited for in a call of its own.
+    pub fn polling(self) -> Self {
+        Self { polls: true, ..self }
     }
 
     /// The next question and its answer have these sizes.
@@ -124,6 +131,12 @@ impl Answer {
             stream.finish();
             return Step::Acted;
         }
-        if read > 0 { Step::Acted } else { Step::Waits }
+        if read > 0 {
+            return Step::Acted;
+        }
+        if self.polls && self.heard == 0 {
+            stream.look();
+        }
+        Step::Waits
     }
 }

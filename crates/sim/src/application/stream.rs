@@ -24,6 +24,8 @@ pub(crate) trait Stream {
     fn write(&mut self, bytes: u64, how: Writing) -> u64;
     /// Reads up to so many bytes of those that wait.
     fn read(&mut self, now: Time, most: u64) -> u64;
+    /// Waits for something to read, in a call that looks for room as well.
+    fn look(&mut self);
     /// Nothing more is to be written.
     fn finish(&mut self);
     /// The other end has finished, and all that it wrote has arrived.
@@ -44,6 +46,11 @@ impl Stream for Endpoint {
     #[inline]
     fn read(&mut self, now: Time, most: u64) -> u64 {
         Self::read(self, now, most)
+    }
+
+    #[inline]
+    fn look(&mut self) {
+        Self::look(self);
     }
 
     #[inline]

@@ -2,13 +2,13 @@
 
 use super::Kind;
 use crate::packet::Packet;
-use crate::udp::{Fragment, Reassembly};
+use crate::udp::Fragment;
 use crate::world::World;
 use tcplab_engine::{Order, RouteId};
 use tcplab_model::schema::UdpPlan;
 use tcplab_tables as tables;
 use tcplab_units::Duration;
-use tcplab_workload::{Times, datagrams};
+use tcplab_workload::{Times, accounts, datagrams};
 
 /// Datagrams of one flow.
 pub(crate) struct Datagrams<'a> {
@@ -20,8 +20,7 @@ pub(crate) struct Datagrams<'a> {
     pub most: Option<u64>,
     payload: u32,
     mtu: u32,
-    reassembly: Reassembly,
-    pub seen: tables::Datagrams,
+    pub seen: tables::MeasuredDatagrams,
 }
 
 impl<'a> World<'a> {
@@ -36,8 +35,7 @@ impl<'a> World<'a> {
             most: udp.packets,
             payload: udp.payload.0 as u32,
             mtu: planned.mtu as u32,
-            reassembly: Reassembly::default(),
-            seen: tables::Datagrams::default(),
+            seen: tables::MeasuredDatagrams::within(accounts::window(self.plan)),
         }))
     }
 
@@ -52,7 +50,7 @@ impl<'a> World<'a> {
                 return;
             }
             let Datagrams { route, payload, mtu, .. } = **datagrams;
-            let which = datagrams.seen.sent() as u32;
+            let which = datagrams.seen.all().sent() as u32;
             datagrams.next = datagrams.times.next();
             datagrams.seen.on_sent(now);
             for fragment in Fragment::all_of(which, now, payload, mtu) {
@@ -65,7 +63,9 @@ impl<'a> World<'a> {
     pub fn take_datagram(&mut self, number: usize, fragment: &Fragment) {
         let now = self.network.now();
         let Kind::Datagrams(datagrams) = &mut self.flows[number].kind else { return };
-        if let Some(whole) = datagrams.reassembly.take(now, fragment) {
+        let host = self.plan.flows[number].to;
+        let reassembly = self.reassemblies.entry(host).or_default();
+        if let Some(whole) = reassembly.take(now, number, fragment) {
             let (number, bytes) = (whole.number.into(), whole.payload.into());
             datagrams.seen.on_arrival(number, whole.sent_at, now, bytes);
         }

@@ -63,7 +63,8 @@ impl<'a> World<'a> {
     fn begin_session_over_new(&mut self, number: usize) {
         let Some((which, request, response)) = self.take_session(number) else { return };
         let is_slow = self.server_time(number).is_some();
-        let answer = Answer::to(request, response, is_slow);
+        // Which question it is stands only when it comes.
+        let answer = Answer::to(request, response, is_slow).polling();
         let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
         let pair = self.add_connection(number, programs, true);
         self.begin_session(pair, (which, request, response));
@@ -87,6 +88,7 @@ impl<'a> World<'a> {
         let (pair, now) = (end / 2, self.network.now());
         self.note_end(pair);
         let number = self.connections.pairs[pair].flow;
+        self.flows[number].completed += 1;
         match &self.flows[number].kind {
             Kind::Requests(dialogue) if dialogue.goes_on() => {
                 let think = dialogue.spec.think;

@@ -21,9 +21,9 @@ use std::collections::VecDeque;
 use tcplab_engine::TimerId;
 use tcplab_model::schema::{ArrivalsPlan, Begin, Requests, WebPlan};
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
-use tcplab_tables as tables;
-use tcplab_units::Time;
-use tcplab_workload::{Session, Transfer, Transfers, User};
+use tcplab_tables::{self as tables, Activity, RoundTrips};
+use tcplab_units::{Duration, Time};
+use tcplab_workload::{Session, Transfer, Transfers, User, accounts};
 
 /// One flow of a plan.
 pub(crate) struct Flow<'a> {
@@ -40,10 +40,19 @@ pub(crate) struct Flow<'a> {
     pub opened: u32,
     /// What its connections left behind that others may use: since when, and the way.
     pub left: VecDeque<(Time, Way)>,
+    /// For how long these are left alone.
+    pub forsaken: Duration,
     /// The places of connections that are over.
     pub free: Vec<usize>,
     /// What became of its transfers, if it has many.
     pub transfers: tables::Transfers,
+    /// How many of these began, and how many completed.
+    pub begun: u64,
+    pub completed: u64,
+    /// The RTTs of transfers whose rows were written since the last mark.
+    pub written_rtt: Option<RoundTrips>,
+    /// All that it had done by then.
+    pub before: Activity,
 }
 
 /// How its connections come to be.
@@ -112,8 +121,13 @@ impl<'a> Flow<'a> {
             kind: Kind::One(0),
             opened: 0,
             left: VecDeque::new(),
+            forsaken: streams::forsaken(plan, flow),
             free: Vec::new(),
-            transfers: tables::Transfers::default(),
+            transfers: tables::Transfers::within(accounts::window(plan)),
+            begun: 0,
+            completed: 0,
+            written_rtt: None,
+            before: Activity::default(),
         }
     }
 

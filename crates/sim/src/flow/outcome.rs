@@ -6,10 +6,11 @@ use crate::world::World;
 use tcplab_model::TrafficPlan as Traffic;
 use tcplab_model::memory::ROW;
 use tcplab_tables::{
-    Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts, Transport,
+    Activity, Counters, FlowFacts, FlowTotals, Outcome, RoundTrips, TransferFacts,
 };
 use tcplab_tcp::{Ended, Endpoint, RttSummary, SenderCounters};
 use tcplab_units::Time;
+use tcplab_workload::accounts;
 
 impl World<'_> {
     /// A transfer of this number, from 0, begins on a connection.
@@ -17,6 +18,7 @@ impl World<'_> {
         self.write_transfer(pair);
         let now = self.network.now();
         let connection = &mut self.connections.pairs[pair];
+        self.flows[connection.flow].begun += 1;
         let sender = &mut self.connections.ends[2 * pair].endpoint;
         connection.transfer = Some(transfer);
         (connection.size, connection.began) = (size, now);
@@ -43,12 +45,10 @@ impl World<'_> {
         let connection = &mut self.connections.pairs[pair];
         let Some(transfer) = connection.transfer.take() else { return };
         let ended = connection.ended.take();
+        let rtt_before = connection.rtt.take();
         let [sender, receiver] = [2 * pair, 2 * pair + 1].map(|end| &self.connections.ends[end]);
-        let (bytes, last_arrival) = match &receiver.program {
-            Program::Receive(receive) => (receive.received, receive.last_arrival),
-            Program::Ask(ask) => (ask.received, ask.last_arrival),
-            Program::Send(_) | Program::Answer(_) => (0, connection.began),
-        };
+        let (bytes, last_arrival) = received(&receiver.program);
+        let last_arrival = last_arrival.unwrap_or(connection.began);
         let is_complete = bytes >= connection.size;
         let mut why = sender.endpoint.ended().into_iter().chain(receiver.endpoint.ended());
         let outcome = match why.find_map(broken) {
@@ -68,6 +68,10 @@ impl World<'_> {
         let has_connected =
             endpoint.has_connected() || receiver.endpoint.has_connected() || bytes > 0;
         flow.has_connected |= has_connected;
+        let rtt = endpoint.rtt().map(round_trips);
+        if self.recorder.has_meters() {
+            flow.written_rtt = together(rtt, flow.written_rtt);
+        }
         let facts = TransferFacts {
             flow: &flow.plan.name,
             class,
@@ -79,7 +83,7 @@ impl World<'_> {
             bytes,
             outcome,
             counters: Some(counters(endpoint.counters(), connection.before)),
-            rtt: endpoint.rtt().map(round_trips),
+            rtt: together(rtt, rtt_before),
         };
         self.recorder.add_transfer(&facts, &mut flow.transfers);
     }
@@ -87,7 +91,7 @@ impl World<'_> {
     /// What flows take in memory: connections that are there, and rows of transfers that were.
     pub fn held_by_flows(&self) -> u64 {
         let connections = self.connections.pairs.len() as u64 * crate::FLOW_BYTES;
-        connections + self.recorder.transfers() as u64 * ROW
+        connections + self.recorder.tables().transfers.in_memory() as u64 * ROW
     }
 
     /// The experiment is over: the rows of all flows.
@@ -95,15 +99,62 @@ impl World<'_> {
         for pair in 0..self.connections.pairs.len() {
             self.write_transfer(pair);
         }
+        if self.recorder.has_meters() {
+            self.read_meters(self.end());
+        }
         self.recorder.make_room_for(self.flows.len());
-        for flow in &self.flows {
-            let facts = match &flow.kind {
+        for (number, flow) in self.flows.iter().enumerate() {
+            let mut facts = match &flow.kind {
                 Kind::One(pair) => self.facts_of_one(flow, *pair),
                 Kind::Requests(_) | Kind::Web(_) | Kind::Arrivals(_) => self.facts_of_many(flow),
                 Kind::Datagrams(datagrams) => self.facts_of_datagrams(flow, datagrams),
             };
-            self.recorder.add_flow(&facts);
+            self.recorder.add_flow(number, &mut facts);
         }
+    }
+
+    /// The counters of all flows are read: at a mark, or at the end.
+    #[cold]
+    pub fn read_meters(&mut self, at: Time) {
+        let flows = self.flows.iter_mut();
+        let mut totals: Vec<Activity> = flows
+            .map(|flow| match &flow.kind {
+                Kind::Datagrams(datagrams) => {
+                    let seen = datagrams.seen.all();
+                    let counters = Counters { sent_segments: seen.sent(), ..Counters::default() };
+                    let (bytes, arrived) = (seen.bytes(), seen.arrived());
+                    Activity { bytes, counters, arrived, ..Activity::default() }
+                }
+                _ => Activity {
+                    bytes: flow.transfers.bytes,
+                    counters: flow.transfers.counters,
+                    rtt: flow.written_rtt.take(),
+                    begun: flow.begun,
+                    completed: flow.completed,
+                    ..Activity::default()
+                },
+            })
+            .collect();
+        for pair in 0..self.connections.pairs.len() {
+            let connection = &mut self.connections.pairs[pair];
+            let is_one = matches!(self.flows[connection.flow].kind, Kind::One(_));
+            if connection.transfer.is_none() && !is_one {
+                continue;
+            }
+            let sender = &mut self.connections.ends[2 * pair].endpoint;
+            let rtt = sender.rtt().map(round_trips);
+            sender.begin_rtts();
+            connection.rtt = together(rtt, connection.rtt);
+            let counters = counters(sender.counters(), connection.before);
+            let bytes = received(&self.connections.ends[2 * pair + 1].program).0;
+            let present = Activity { bytes, counters, rtt, ..Activity::default() };
+            totals[connection.flow].add(&present);
+        }
+        let done = self.flows.iter_mut().zip(totals).map(|(flow, total)| {
+            let before = std::mem::replace(&mut flow.before, total);
+            total.since(&before)
+        });
+        self.recorder.read_meters(at, done);
     }
 
     fn facts_of_one<'b>(&self, flow: &'b Flow<'_>, pair: usize) -> FlowFacts<'b>
@@ -133,9 +184,9 @@ impl World<'_> {
             bytes: receive.received,
             outcome,
             counters: counters(sender.counters(), SenderCounters::default()),
-            rtt: sender.rtt().map(round_trips),
+            rtt: together(sender.rtt().map(round_trips), self.connections.pairs[pair].rtt),
             totals: Some(totals(sender)),
-            ..self.facts(flow, Transport::Tcp)
+            ..self.facts(flow)
         }
     }
 
@@ -165,7 +216,7 @@ impl World<'_> {
             counters: transfers.counters,
             rtt: transfers.rtt,
             transfers: Some(transfers),
-            ..self.facts(flow, Transport::Tcp)
+            ..self.facts(flow)
         }
     }
 
@@ -177,7 +228,7 @@ impl World<'_> {
     where
         Self: 'b,
     {
-        let seen = &datagrams.seen;
+        let seen = datagrams.seen.all();
         let facts = seen.facts(self.end());
         let is_sent = datagrams.most == Some(seen.sent());
         let is_complete = is_sent && seen.arrived() == seen.sent();
@@ -191,42 +242,27 @@ impl World<'_> {
         };
         let has_ended = matches!(outcome, Outcome::Completed | Outcome::Partial);
         FlowFacts {
-            end: seen.last_arrival().filter(|_| has_ended).unwrap_or(self.end()),
+            // When the last arrived, or if none did, when the last was sent.
+            end: seen
+                .last_arrival()
+                .or(seen.last_sent())
+                .filter(|_| has_ended)
+                .unwrap_or(self.end()),
             has_connected: flow.has_started,
             bytes: seen.bytes(),
             outcome,
             counters: Counters { sent_segments: seen.sent(), ..Counters::default() },
-            datagrams: Some(facts),
-            ..self.facts(flow, Transport::Udp)
+            datagrams: Some(datagrams.seen.facts(self.end())),
+            ..self.facts(flow)
         }
     }
 
-    /// What holds of any flow.
-    fn facts<'b>(&self, flow: &'b Flow<'_>, transport: Transport) -> FlowFacts<'b>
+    /// A flow, to be filled.
+    fn facts<'b>(&self, flow: &'b Flow<'_>) -> FlowFacts<'b>
     where
         Self: 'b,
     {
-        let (plan, planned) = (self.plan, flow.plan);
-        let bottleneck = &plan.lanes[planned.bottleneck];
-        FlowFacts {
-            name: &planned.name,
-            class: &planned.class,
-            from: &plan.nodes[planned.from],
-            to: &plan.nodes[planned.to],
-            transport,
-            cc: planned.cc().map(|cc| cc.name.as_str()),
-            bottleneck: (&bottleneck.name, bottleneck.rate),
-            start: flow.start,
-            end: self.end(),
-            has_connected: false,
-            bytes: 0,
-            outcome: Outcome::NotStarted,
-            counters: Counters::default(),
-            rtt: None,
-            datagrams: None,
-            transfers: None,
-            totals: None,
-        }
+        FlowFacts::new(accounts::identity(self.plan, flow.plan), (flow.start, self.end()))
     }
 
     /// When the experiment is over.
@@ -251,6 +287,20 @@ fn counters(now: SenderCounters, before: SenderCounters) -> Counters {
         timeouts: now.timeouts - before.timeouts,
         loss_episodes: now.episodes - before.episodes,
     }
+}
+
+/// What the receiver of the present transfer has received, and when the last of it arrived.
+fn received(program: &Program) -> (u64, Option<Time>) {
+    match program {
+        Program::Receive(receive) => (receive.received, Some(receive.last_arrival)),
+        Program::Ask(ask) => (ask.received, Some(ask.last_arrival)),
+        Program::Send(_) | Program::Answer(_) => (0, None),
+    }
+}
+
+/// The RTTs of two parts of a run.
+fn together(one: Option<RoundTrips>, other: Option<RoundTrips>) -> Option<RoundTrips> {
+    one.map(|rtt| rtt.and(other)).or(other)
 }
 
 fn round_trips(rtt: RttSummary) -> RoundTrips {

@@ -5,15 +5,23 @@ use crate::application::{Program, Receive, Send};
 use crate::connections::{Pair, Wanted};
 use crate::world::{Owner, World};
 use tcplab_engine::Order;
-use tcplab_model::TrafficPlan;
 use tcplab_model::schema::Begin;
+use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tcp::{Ended, State};
 use tcplab_units::{Duration, Time};
 use tcplab_workload::Transfer;
 
-/// How long nobody takes the way of a connection that is over: twice the longest life of a segment, as
-/// Linux counts it (`TCP_TIMEWAIT_LEN`).
+/// How long nobody takes the way of a connection that is over, at least: twice the longest life of a
+/// segment, as Linux counts it (`TCP_TIMEWAIT_LEN`).
 const FORSAKEN: Duration = Duration::from_secs(60);
+
+/// How long nobody takes the way of a connection of this flow that is over. Its last packets may be on the
+/// way for that long; the next connection must not take them for its own.
+pub(crate) fn forsaken(plan: &Plan, flow: &FlowPlan) -> Duration {
+    let lanes = flow.forward.iter().chain(&flow.back);
+    let longest: Duration = lanes.map(|&lane| plan.lanes[lane].longest_stay()).sum();
+    longest.max(FORSAKEN)
+}
 
 impl World<'_> {
     /// Makes what a flow needs before it begins.
@@ -46,8 +54,13 @@ impl World<'_> {
     }
 
     fn add_one(&mut self, number: usize, send: Send) -> usize {
+        let is_copied = send.is_in_pieces();
         let programs = [Program::Send(send), Program::Receive(Receive::default())];
-        self.add_connection(number, programs, false)
+        let pair = self.add_connection(number, programs, false);
+        if is_copied {
+            self.connections.ends[2 * pair + 1].endpoint.expect_copies();
+        }
+        pair
     }
 
     /// A new connection of a flow; `is_passing`: it may be over before the run is.
@@ -59,7 +72,7 @@ impl World<'_> {
     ) -> usize {
         let now = self.network.now();
         let flow = &mut self.flows[number];
-        let is_free = flow.left.front().is_some_and(|(since, _)| *since + FORSAKEN <= now);
+        let is_free = flow.left.front().is_some_and(|(since, _)| *since + flow.forsaken <= now);
         let way = if is_free { flow.left.pop_front() } else { None };
         let wanted = Wanted {
             flow: number,
@@ -203,6 +216,7 @@ impl World<'_> {
             && !self.connections.pairs[pair].is_done
         {
             self.connections.pairs[pair].is_done = true;
+            self.flows[self.connections.pairs[pair].flow].completed += 1;
             self.on_done(pair);
         }
         let near = &self.connections.ends[end].endpoint;
@@ -250,6 +264,8 @@ mod tests {
     use crate::world::World;
     use tcplab_engine::LaneId;
     use tcplab_model::{Plan, Watch};
+    use tcplab_tables::Tables;
+    use tcplab_units::Duration;
 
     /// Transfers of 1 kB, of which so many begin in a second.
     fn plan(settings: &str, per_second: u32, transfers: u32) -> Plan {
@@ -276,7 +292,8 @@ mod tests {
 
     /// How many places connections took, how many ways, and how many timers there are besides theirs.
     fn places(plan: &Plan) -> (usize, usize, usize) {
-        let mut world = World::new(plan);
+        let mut show = |_: &Tables| {};
+        let mut world = World::new(plan, &mut show);
         assert!(world.pass_time(&Watch::default()).is_ok());
         let pairs = &world.connections.pairs;
         assert!(pairs.iter().all(|pair| pair.is_free), "a connection is not over");
@@ -321,12 +338,30 @@ mod tests {
             1,
             200,
         );
-        let mut world = World::new(&plan);
+        let mut show = |_: &Tables| {};
+        let mut world = World::new(&plan, &mut show);
         assert!(world.pass_time(&Watch::default()).is_ok());
         assert!(world.flows[0].left.len() < 100, "ways were used again");
         let lane = |number| world.network.counters(LaneId(number));
         // One segment of 1 kB is too large; its host remembers the path for the others.
         assert_eq!(lane(2).entered_packets + 1, lane(0).arrived_packets);
+    }
+
+    #[test]
+    fn a_way_is_left_alone_until_its_packets_have_left_the_network() {
+        let wait = |settings: &str| {
+            let plan =
+                plan(&format!("network.links = [{{ between = ['a', 'b'], {settings} }}]"), 1, 10);
+            super::forsaken(&plan, &plan.flows[0])
+        };
+        // Ten packets of 1500 bytes wait, one is in transmission and one comes; both ways.
+        let stay = Duration::from_millis(12 * 120_000 + 20_000);
+        assert_eq!(wait("rate = '100 bit/s', delay = '20 s', queue = '10 packets'"), stay + stay);
+        // 2 * 12.7 ms: TIME-WAIT is longer.
+        assert_eq!(
+            wait("rate = '100 Mbit/s', delay = '10 ms', queue = '20 packets'"),
+            Duration::from_secs(60)
+        );
     }
 
     #[test]

@@ -28,7 +28,8 @@ fn alone(cc: &str) -> Tables {
 /// The mean of what a controller shows after start-up.
 fn steady(tables: &Tables, column: &str) -> f64 {
     let times = tables.samples.numbers("time_s").unwrap();
-    let (_, values) = tables.samples.columns().find(|(name, _)| *name == column).unwrap();
+    let samples = tables.samples.part(0);
+    let (_, values) = samples.columns().find(|(name, _)| *name == column).unwrap();
     let Values::Number(values) = &*values else { panic!("{column} is a number") };
     let after = times.iter().zip(values).filter(|(time, _)| time.unwrap() > 2.0);
     mean(&after.map(|(_, value)| *value).collect::<Vec<_>>())

@@ -7,7 +7,7 @@
 use crate::ecn::Said;
 use crate::receiver::Size;
 use crate::settings::Settings;
-use crate::timer::{Place, Turn};
+use crate::timer::{InWheel, Place};
 use tcplab_units::{Duration, Time};
 
 /// Milliseconds: `TCP_ATO_MIN`, `TCP_DELACK_MAX`.
@@ -110,7 +110,7 @@ impl LinuxAcks {
     }
 
     /// The turn of the timer of delayed ACKs among those that run out now.
-    pub fn turn_at(&self, now: Time) -> Option<Turn> {
+    pub fn turn_at(&self, now: Time) -> Option<InWheel> {
         self.timer.turn_at(now)
     }
 

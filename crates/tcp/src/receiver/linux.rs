@@ -4,6 +4,7 @@
 use super::autotune::{Autotune, Sized, Tuned, Window};
 use super::blocks::Blocks;
 use super::packets::{Early, Packets};
+use crate::pages::Pages;
 use crate::settings::Settings;
 use std::ops::Range;
 use tcplab_units::Time;
@@ -22,12 +23,13 @@ pub(super) struct Linux {
 }
 
 impl Linux {
-    /// For full segments of so many bytes, and no greater window than `largest`.
-    pub fn new(settings: &Settings, mss: u16, largest: u64) -> Self {
+    /// For full segments of so many bytes, and no greater window than `largest`. Their sender has data in
+    /// these pages.
+    pub fn new(settings: &Settings, mss: u16, largest: u64, pages: Pages) -> Self {
         Self {
             window: Autotune::new(settings, mss.into(), largest),
             blocks: Blocks::default(),
-            packets: Packets::default(),
+            packets: Packets::new(pages),
             memory: 0,
             offered: 0,
             early: None,
@@ -63,7 +65,7 @@ impl Linux {
     pub fn take_early(&mut self, range: Range<u64>, end: u64) -> Early {
         let told = range.start..end;
         let before = self.packets.memory();
-        let early = self.packets.add_early(range);
+        let early = self.packets.add_early(range, end);
         // A packet of its own takes its memory last of all.
         self.memory = if early == Early::Apart { before } else { self.packets.memory() };
         self.early = Some(early);

@@ -2,12 +2,12 @@
 //! of so many fragments at the most (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
 
 use super::tree::{Side, Tree};
-use crate::pages::{self, MOST_PAGES};
+use crate::pages::{MOST_PAGES, Pages};
 use std::collections::VecDeque;
 use std::ops::Range;
 
 /// Bytes of memory that a packet takes beside its data: its head and two descriptions.
-pub(super) const OVERHEAD: u64 = 960;
+pub(crate) const OVERHEAD: u64 = 960;
 
 /// What becomes of a segment that something is missing before (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,19 +23,21 @@ pub(crate) enum Early {
 #[derive(Clone, Debug)]
 struct Packet {
     range: Range<u64>,
+    /// One more than the end of the data where a FIN follows it (`end_seq`).
+    end: u64,
     fragments: u64,
 }
 
 impl Packet {
-    fn new(range: Range<u64>) -> Self {
+    fn new(range: Range<u64>, end: u64, pages: Pages) -> Self {
         // A fragment ends with its page.
-        let fragments = pages::count(&range);
-        Self { range, fragments }
+        let fragments = pages.count(&range);
+        Self { range, end, fragments }
     }
 
     /// Whether `next` follows, and there is room for it.
     fn fits(&self, next: &Self) -> bool {
-        self.range.end == next.range.start && self.fragments + next.fragments <= MOST_PAGES
+        self.end == next.range.start && self.fragments + next.fragments <= MOST_PAGES
     }
 
     /// Takes what follows into itself, if it has room.
@@ -43,6 +45,7 @@ impl Packet {
         let fits = self.fits(next);
         if fits {
             self.range.end = next.range.end;
+            self.end = next.end;
             self.fragments += next.fragments;
         }
         fits
@@ -61,8 +64,10 @@ enum Place {
 }
 
 /// Data that waits: for the application, or for what is missing before it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Packets {
+    /// Those that its sender has data in.
+    pages: Pages,
     readable: VecDeque<Packet>,
     /// By their first offset.
     early: Tree<Packet>,
@@ -70,6 +75,11 @@ pub(super) struct Packets {
 }
 
 impl Packets {
+    /// None so far; their sender has data in these pages.
+    pub fn new(pages: Pages) -> Self {
+        Self { pages, readable: VecDeque::new(), early: Tree::default(), memory: 0 }
+    }
+
     /// Bytes of memory that all of it takes.
     pub fn memory(&self) -> u64 {
         self.memory
@@ -79,7 +89,8 @@ impl Packets {
     pub fn add(&mut self, range: Range<u64>) {
         if !range.is_empty() {
             self.memory += range.end - range.start + OVERHEAD;
-            self.append(Packet::new(range));
+            let end = range.end;
+            self.append(Packet::new(range, end, self.pages));
         }
     }
 
@@ -95,14 +106,14 @@ impl Packets {
     /// on the way down the tree, each by itself: the one that ends where the segment begins may come before
     /// the one that has it (`tcp_data_queue_ofo`).
     fn find(&self, packet: &Packet) -> Place {
-        let Range { start, end } = packet.range;
+        let (start, end) = (packet.range.start, packet.end);
         let Some((last, greatest)) = self.early.last().zip(self.at(self.early.last())) else {
             return Place::Below(None);
         };
         if greatest.fits(packet) {
             return Place::Behind(last);
         }
-        if start >= greatest.range.end {
+        if start >= greatest.end {
             return Place::Below(Some((last, Side::Right)));
         }
         let (mut place, mut next) = (None, self.early.root());
@@ -111,7 +122,7 @@ impl Packets {
             let side = if start < here.range.start {
                 above = here.range.start;
                 Side::Left
-            } else if start < here.range.end {
+            } else if start < here.end {
                 return Place::Known;
             } else if here.fits(packet) {
                 return Place::Behind(number);
@@ -130,12 +141,13 @@ impl Packets {
 
     /// Whether a segment that something is missing before would become part of another packet.
     pub fn merges(&self, range: &Range<u64>) -> bool {
-        matches!(self.find(&Packet::new(range.clone())), Place::Behind(_))
+        matches!(self.find(&Packet::new(range.clone(), range.end, self.pages)), Place::Behind(_))
     }
 
-    /// A segment that something is missing before.
-    pub fn add_early(&mut self, range: Range<u64>) -> Early {
-        let packet = Packet::new(range);
+    /// A segment that something is missing before. `end` is one more than that of its data if it has a
+    /// FIN.
+    pub fn add_early(&mut self, range: Range<u64>, end: u64) -> Early {
+        let packet = Packet::new(range, end, self.pages);
         let bytes = packet.range.end - packet.range.start;
         match self.find(&packet) {
             Place::Known => Early::Known,
@@ -159,12 +171,11 @@ impl Packets {
     pub fn advance(&mut self, mut reached: u64, next: u64) {
         while self.at(self.early.first()).is_some_and(|packet| packet.range.start < next) {
             let Some(packet) = self.early.pop_first() else { break };
-            let Range { start, end } = packet.range;
-            if end > reached {
-                reached = end;
+            if packet.end > reached {
+                reached = packet.end;
                 self.append(packet);
             } else {
-                self.memory -= end - start + OVERHEAD;
+                self.memory -= packet.range.end - packet.range.start + OVERHEAD;
             }
         }
     }
@@ -190,6 +201,12 @@ impl Packets {
 mod tests {
     use super::*;
 
+    /// Data that something is missing before, without a FIN.
+    fn early(packets: &mut Packets, range: Range<u64>) -> Early {
+        let end = range.end;
+        packets.add_early(range, end)
+    }
+
     /// The n-th segment of 1448 bytes, from 0.
     fn segment(n: u64) -> Range<u64> {
         1 + n * 1448..1 + (n + 1) * 1448
@@ -199,9 +216,9 @@ mod tests {
     fn a_packet_ends_with_its_seventeenth_fragment() {
         // Segments 10 to 21 take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1 fragments, for pages of 4096:
         // 16 together. The next takes two, and has no room; segment 9, which takes one, has.
-        let mut packets = Packets::default();
+        let mut packets = Packets::new(Pages::OfFile);
         for n in 10..27 {
-            packets.add_early(segment(n));
+            early(&mut packets, segment(n));
         }
         assert_eq!(packets.memory(), 17 * 1448 + 2 * OVERHEAD);
         packets.add(segment(9));
@@ -213,16 +230,32 @@ mod tests {
     }
 
     #[test]
+    fn of_copied_data_a_packet_ends_with_its_seventeenth_segment() {
+        // skb_copy_to_page_nocache into 32 kB at a time: segments 0 to 16 lie in one such page each, as 22
+        // and a half of them do, and of tcp_try_coalesce's 17 fragments each takes one.
+        let mut packets = Packets::new(Pages::OfCopies);
+        for n in 1..20 {
+            early(&mut packets, segment(n));
+        }
+        assert_eq!(packets.memory(), 19 * 1448 + 2 * OVERHEAD);
+        packets.add(segment(0));
+        packets.advance(1 + 1448, 1 + 20 * 1448);
+        // The first has no room for the 17 that follow, which go on as a packet of their own.
+        assert_eq!(packets.first_end(), Some(1 + 1448));
+        assert_eq!(packets.memory(), 20 * 1448 + 3 * OVERHEAD);
+    }
+
+    #[test]
     fn what_comes_twice_may_become_part_of_the_packet_before_it() {
         // tcp_data_queue_ofo: of 5, 4 and 3, in this order, 4 is at the root of the tree. What begins where
         // it ends becomes part of it, though 5 has that already.
-        let mut packets = Packets::default();
+        let mut packets = Packets::new(Pages::OfFile);
         for n in [5, 4, 3] {
-            assert_eq!(packets.add_early(segment(n)), Early::Apart);
+            assert_eq!(early(&mut packets, segment(n)), Early::Apart);
         }
         assert!(packets.merges(&segment(5)) && !packets.merges(&segment(4)));
-        assert_eq!(packets.add_early(segment(5)), Early::Merged);
-        assert_eq!(packets.add_early(segment(5)), Early::Known, "4 reaches over it");
+        assert_eq!(early(&mut packets, segment(5)), Early::Merged);
+        assert_eq!(early(&mut packets, segment(5)), Early::Known, "4 reaches over it");
         assert_eq!(packets.memory(), 4 * 1448 + 3 * OVERHEAD);
         // tcp_ofo_queue: 3 and both of 4 become one packet with 2, and 5 alone is of no use.
         packets.add(segment(2));
@@ -230,20 +263,33 @@ mod tests {
         assert_eq!(packets.memory(), 4 * 1448 + OVERHEAD);
         assert_eq!(packets.first_end(), Some(1 + 6 * 1448));
         // Where 5 is at the root, it is asked first.
-        let mut packets = Packets::default();
+        let mut packets = Packets::new(Pages::OfFile);
         for n in [5, 3] {
-            packets.add_early(segment(n));
+            early(&mut packets, segment(n));
         }
-        assert_eq!(packets.add_early(segment(5)), Early::Known);
+        assert_eq!(early(&mut packets, segment(5)), Early::Known);
     }
 
     #[test]
     fn what_does_not_follow_is_a_packet_of_its_own() {
-        let mut packets = Packets::default();
-        assert_eq!(packets.add_early(segment(3)), Early::Apart);
-        assert_eq!(packets.add_early(segment(1)), Early::Apart);
-        assert_eq!(packets.add_early(segment(2)), Early::Merged, "it follows 1; 3 is not asked");
-        assert_eq!(packets.add_early(segment(2)), Early::Known);
+        let mut packets = Packets::new(Pages::OfFile);
+        assert_eq!(early(&mut packets, segment(3)), Early::Apart);
+        assert_eq!(early(&mut packets, segment(1)), Early::Apart);
+        assert_eq!(early(&mut packets, segment(2)), Early::Merged, "it follows 1; 3 is not asked");
+        assert_eq!(early(&mut packets, segment(2)), Early::Known);
         assert_eq!(packets.memory(), 3 * 1448 + 2 * OVERHEAD);
+    }
+
+    #[test]
+    fn a_fin_that_comes_again_is_known() {
+        // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The second
+        // one is not what follows the first: all its bits are there, which a DSACK tells.
+        let mut packets = Packets::new(Pages::OfFile);
+        assert_eq!(packets.add_early(5000..5000, 5001), Early::Apart);
+        assert_eq!(packets.add_early(5000..5000, 5001), Early::Known);
+        // With data before it, which is dropped with the FIN.
+        assert_eq!(packets.add_early(4000..4900, 4900), Early::Apart);
+        assert_eq!(packets.add_early(4900..5000, 5001), Early::Merged);
+        assert_eq!(packets.add_early(4900..5000, 5001), Early::Known);
     }
 }

@@ -2,7 +2,7 @@
 //! again (`tcp_fragment`, `tcp_shift_skb_data`).
 
 use super::{OVERHEAD, SendBuffer};
-use crate::pages::{self, MOST_PAGES};
+use crate::pages::{MOST_PAGES, Pages};
 use std::ops::Range;
 use tcplab_units::Time;
 
@@ -93,7 +93,8 @@ impl SendBuffer {
         let (Some(first), Some(second)) = (self.sent.get(at), self.sent.get(at + 1)) else {
             return false;
         };
-        let pages = pages::count(&(first.start()..second.end));
+        let pages = if self.is_copied { Pages::OfCopies } else { Pages::OfFile };
+        let pages = pages.count(&(first.start()..second.end));
         let fits = first.has_arrived && second.has_arrived && pages <= MOST_PAGES;
         if fits {
             self.join(at);

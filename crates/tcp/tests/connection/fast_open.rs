@@ -164,6 +164,8 @@ fn a_server_reads_and_answers_before_the_handshake_ends() {
         peer.gets(ms(10), data(1..1 + 2 * MSS).acking(501));
         peer.sends(ms(100), data(501..601));
         assert_eq!(peer.end.state(), State::Established);
+        // The SYN-ACK was answered, which left at 0, not the data (`tcp_synack_rtt_meas`).
+        assert_eq!(peer.end.snapshot().srtt.as_millis(), 100);
         peer.gets(ms(100), ack(601));
         peer.sends(ms(120), ack(1 + 2 * MSS));
         assert_eq!((peer.read, peer.end.snapshot().acked_bytes), (600, 2 * MSS));

@@ -5,6 +5,7 @@
 
 use crate::peer::*;
 use tcplab_tcp::{Ended, Flags, Settings};
+use tcplab_units::Duration;
 
 const RTT: u64 = ms(100);
 
@@ -178,6 +179,67 @@ fn linux_counts_the_timeout_of_data_in_eights_of_ticks() {
     let second = wheel(first, 600);
     assert_eq!(second, ms(960));
     peer.gets(second, data(1..1001));
+}
+
+#[test]
+fn linux_repeats_syn_acks_before_what_else_is_due_in_the_tick() {
+    // reqsk_timer_handler: TIMER_PINNED, so in a wheel of its own (BASE_LOCAL), which turns first. In the
+    // same wheel the one that was set later would come first.
+    let mut request = Peer::listening(linux(), syn());
+    request.gets(0, syn());
+    let settings = Settings { tlp: false, min_rto: Duration::from_millis(850), ..linux() };
+    let mut other = Peer::connected(settings, RTT);
+    other.writes(ms(10), MSS);
+    other.gets(ms(10), data(1..1001));
+    let due = request.end.next_timer();
+    assert_eq!(due, other.end.next_timer(), "1 s from 0 on, and 950 ms from 10 ms on");
+    let [one, two] = [&request, &other].map(|peer| peer.end.turn_at(due).unwrap());
+    assert!(one < two, "{one:?} {two:?}");
+}
+
+#[test]
+fn linux_repeats_a_fin_with_the_data_before_it_that_is_a_small_packet() {
+    // __tcp_retransmit_skb: tcp_retrans_try_collapse is for a packet that is smaller than a segment. Of
+    // one with a segment and 390 bytes, both leave again, and the FIN by itself.
+    for calls in [&[1_000, 1_390][..], &[1_000, 1_000, 390]] {
+        let mut peer = Peer::connected(Settings { tlp: false, ..linux() }, RTT);
+        let mut end = 1;
+        for &bytes in calls {
+            peer.writes(0, bytes);
+            peer.gets(0, data(end..end + bytes));
+            end += bytes;
+        }
+        peer.end.close();
+        peer.writes(0, 0);
+        peer.gets(0, ack(1).from(2391).with(Flags::FIN));
+        let again = wheel(0, 300);
+        peer.gets(again, data(1..1001));
+        // The window is of two segments.
+        peer.sends(again + RTT, ack(1001));
+        peer.gets(again + RTT, data(1001..2001));
+        let is_small = calls.len() == 3;
+        let last = data(2001..2391);
+        let last = if is_small { last.with(Flags::FIN) } else { last.without(Flags::FIN) };
+        peer.gets(again + RTT, last);
+        peer.sends(again + 2 * RTT, ack(if is_small { 2392 } else { 2391 }));
+        if !is_small {
+            peer.gets(again + 2 * RTT, ack(1).from(2391).with(Flags::FIN));
+        }
+    }
+}
+
+#[test]
+fn a_probe_with_the_fin_pushes_as_what_it_repeats_did() {
+    // tcp_send_loss_probe sends the last packet again, and that has PSH as the end of what was written.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, 12 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.end.close();
+    peer.sends(ms(100), ack(10_001));
+    peer.gets(ms(100), data(10_001..11_001));
+    peer.gets(ms(100), data(11_001..12_001).with(Flags::FIN).pushed());
+    // 2 * SRTT and 2 ms after that.
+    peer.gets(wheel(ms(100), 202), data(11_001..12_001).with(Flags::FIN).pushed());
 }
 
 #[test]

@@ -13,7 +13,9 @@ table! {
         /// How many packets of one flow it holds: 100.
         pub flow_limit: u64 [AT_LEAST_ONE] = 100,
         /// The bytes a flow may send in its turn: 3028.
-        pub quantum: u64 [AT_LEAST_ONE] = 3028,
+        pub quantum: u64 [1..=1 << 20] = 3028,
+        /// The bytes a flow may send at first: 15140.
+        pub initial_quantum: u64 [1..=1 << 30] = 15_140,
     }
 }
 
@@ -24,10 +26,13 @@ pub struct FqPlan {
     pub flow_limit: u64,
     /// The bytes a flow may send in its turn.
     pub quantum: u64,
+    /// The bytes a flow may send at first.
+    pub initial_quantum: u64,
 }
 
 impl Fq {
     pub(super) fn plan(&self, _size: &dyn Fn(Limit) -> QueueLimit) -> FqPlan {
-        FqPlan { flow_limit: self.flow_limit, quantum: self.quantum }
+        let Self { flow_limit, quantum, initial_quantum, .. } = *self;
+        FqPlan { flow_limit, quantum, initial_quantum }
     }
 }

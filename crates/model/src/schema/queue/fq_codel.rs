@@ -2,7 +2,7 @@
 
 use crate::plan::QueueLimit;
 use crate::read::table;
-use crate::schema::{AT_LEAST_ONE, Limit, SOME_TIME};
+use crate::schema::{Limit, SOME_TIME};
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
 
@@ -12,9 +12,9 @@ table! {
         /// How much all queues hold together: "10240 packets".
         pub limit: Limit = Limit::Packets(10_240),
         /// The number of queues that flows are spread over: 1024.
-        pub flows: u64 [AT_LEAST_ONE] = 1024,
+        pub flows: u64 [1..=65_536] = 1024,
         /// The bytes a flow may send in its turn: 1514.
-        pub quantum: u64 [AT_LEAST_ONE] = 1514,
+        pub quantum: u64 [256..=1 << 20] = 1514,
         /// The waiting time that is acceptable: "5 ms".
         pub target: Duration [SOME_TIME] = Duration::from_millis(5),
         /// How long it may be exceeded: "100 ms".

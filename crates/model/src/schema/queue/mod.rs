@@ -5,31 +5,40 @@
 
 mod cake;
 mod codel;
+mod drophead;
 mod droptail;
 mod fq;
 mod fq_codel;
+mod fq_pie;
 mod pie;
 mod red;
+mod sfq;
+mod tbf;
 
 pub use cake::{Cake, CakePlan};
 pub use codel::{CoDel, CoDelPlan};
+pub use drophead::{DropHead, DropHeadPlan};
 pub use droptail::{DropTail, DropTailPlan};
 pub use fq::{Fq, FqPlan};
 pub use fq_codel::{FqCoDel, FqCoDelPlan};
+pub use fq_pie::{FqPie, FqPiePlan};
 pub use pie::{Pie, PiePlan};
 pub use red::{Red, RedPlan};
+pub use sfq::{Sfq, SfqPlan};
+pub use tbf::{Tbf, TbfPlan};
 
 use super::Limit;
 use crate::plan::{QueueLimit, QueuePlan};
 use crate::read::choice;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tcplab_units::Rate;
 
 /// All disciplines, each with what it is, its word, its table and its resolved form.
 macro_rules! disciplines {
     ($($(#[doc = $doc:literal])+ $word:literal => $table:ident, $plan:ident;)+) => {
         choice! {
-            /// The queue in front of a link: its size alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`) for
+            /// The queue in front of a link: its size alone (`"1 BDP"`, `"250 packets"`, `"64 kB"`, `"50 ms"`) for
             /// drop-tail, or a table with the `kind` of discipline and its settings.
             #[what("queue discipline")]
             #[short(only_limit)]
@@ -76,6 +85,8 @@ macro_rules! disciplines {
 disciplines! {
     /// Drops what does not fit.
     "droptail" => DropTail, DropTailPlan;
+    /// Drops the oldest packets for one that does not fit.
+    "drophead" => DropHead, DropHeadPlan;
     /// Random Early Detection (Floyd & Jacobson 1993).
     "red" => Red, RedPlan;
     /// Controlled Delay (RFC 8289).
@@ -84,10 +95,34 @@ disciplines! {
     "fq-codel" => FqCoDel, FqCoDelPlan;
     /// Proportional Integral controller Enhanced (RFC 8033).
     "pie" => Pie, PiePlan;
+    /// A fair queue of flows, each under `PIE`, as Linux `fq_pie`.
+    "fq-pie" => FqPie, FqPiePlan;
+    /// Stochastic Fairness Queueing, as Linux `sfq`.
+    "sfq" => Sfq, SfqPlan;
+    /// A token bucket: a rate below that of the link, as Linux `tbf`.
+    "tbf" => Tbf, TbfPlan;
     /// A fair queue of flows that also paces them, as Linux `fq`.
     "fq" => Fq, FqPlan;
     /// A fair queue with `CoDel`, host by host and flow by flow, as Linux `cake`.
     "cake" => Cake, CakePlan;
+}
+
+impl Queue {
+    /// Whether its sizes are counted in bytes, as Linux counts them. Those of others are in packets.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        matches!(
+            self,
+            Self::DropTail(_) | Self::DropHead(_) | Self::Red(_) | Self::Cake(_) | Self::Tbf(_)
+        )
+    }
+
+    /// The rate at which packets leave it, if that is not the rate of the link.
+    pub(crate) fn rate(&self) -> Option<Rate> {
+        match self {
+            Self::Tbf(tbf) => Some(tbf.rate),
+            _ => None,
+        }
+    }
 }
 
 impl Default for Queue {

@@ -1,0 +1,367 @@
+//! What lanes do that most lanes do not: rates and delays that change, traces, contention, jitter,
+//! losses, damage, copies, reordering. A lane without any of it has no `Wire`.
+//!
+//! `crates/linux/kernel/net/lane.c` has the same rules with the same random numbers.
+
+use crate::loss::{Loss, LossState, share_of_bits};
+use crate::random::Random;
+use tcplab_units::{Duration, Rate, Time};
+
+/// What a delivery opportunity carries, in bytes.
+pub const OPPORTUNITY_BYTES: u32 = 1500;
+
+/// What may happen to packets on a lane. By default nothing does.
+#[derive(Clone, Debug, Default)]
+pub struct WireConfig {
+    /// From when on it has which rate, after the one it begins with. Zero is an outage; the last is
+    /// none.
+    pub rates: Vec<(Time, Rate)>,
+    /// When packets leave, if that does not follow from a rate.
+    pub trace: Option<Trace>,
+    /// The channel for which it contends.
+    pub contention: Option<Contention>,
+    /// From when on it has which delay, after the one it begins with.
+    pub delays: Vec<(Time, Duration)>,
+    /// What is added to the delay.
+    pub jitter: Option<Spread>,
+    /// Whether packets with a shorter delay overtake others.
+    pub may_overtake: bool,
+    /// Which share of the packets is held back, and for how long.
+    pub reordering: Option<(f64, Duration)>,
+    /// The model of losses, if packets are lost.
+    pub loss: Option<Loss>,
+    /// Which packets the loss looks at.
+    pub loss_on: Carried,
+    /// The share of packets that are damaged, and dropped for it.
+    pub corruption: f64,
+    /// The share of packets that arrive twice.
+    pub duplication: f64,
+}
+
+/// Delivery opportunities, each for as much as one full packet has (Mahimahi, Netravali et al. 2015).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// The milliseconds that have some, ascending, and how many.
+    pub opportunities: Vec<(u64, u64)>,
+    /// After how many milliseconds they begin again.
+    pub period_ms: u64,
+}
+
+/// A channel that is won before packets are sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contention {
+    /// How long that takes.
+    pub access: Spread,
+    /// How many packets are sent at the most before it must be won again.
+    pub aggregate: u64,
+}
+
+/// A distribution of times: cells of equal probability, times within a cell evenly spread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread(pub Vec<(Duration, Duration)>);
+
+/// Packets by what they carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Carried {
+    /// Those with data.
+    Data,
+    /// Those without.
+    Acks,
+    /// All.
+    #[default]
+    Both,
+}
+
+/// What becomes of a packet that has been transmitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The packet arrives then.
+    Arrives(Time),
+    /// Both the packet and a copy of it arrive, the packet then.
+    ArrivesTwice(Time),
+    /// The wire lost it.
+    Lost,
+    /// The packet is damaged.
+    Corrupted,
+}
+
+impl Spread {
+    /// Any time up to this one.
+    pub fn up_to(most: Duration) -> Self {
+        Self(vec![(Duration::ZERO, most)])
+    }
+
+    fn draw(&self, random: &mut Random) -> Duration {
+        let place = u128::from(random.bits()) * self.0.len() as u128;
+        let (least, most) = self.0[(place >> 64) as usize];
+        let width = (most - least).as_picos() + 1;
+        let within = u128::from(place as u64) * u128::from(width);
+        least + Duration::from_picos((within >> 64) as u64)
+    }
+}
+
+/// The running state of a [`WireConfig`].
+#[derive(Debug)]
+pub(crate) struct Wire {
+    rates: Changes<Rate>,
+    opportunities: Option<Opportunities>,
+    channel: Option<Channel>,
+    delays: Changes<Duration>,
+    jitter: Option<(Spread, Random)>,
+    may_overtake: bool,
+    /// When the last packet arrives that was not held back: others keep their order.
+    last_arrival: Time,
+    reordering: Option<(Chance, Duration)>,
+    loss: Option<(LossState, Carried)>,
+    corruption: Option<Chance>,
+    duplication: Option<Chance>,
+}
+
+/// A list of steps, and how many of them have been taken.
+#[derive(Debug)]
+struct Changes<T> {
+    steps: Vec<(Time, T)>,
+    next: usize,
+}
+
+/// Something that happens by chance.
+#[derive(Debug)]
+struct Chance {
+    below: u128,
+    random: Random,
+}
+
+#[derive(Debug)]
+struct Channel {
+    contention: Contention,
+    random: Random,
+    /// Packets since it was won.
+    sent: u64,
+}
+
+#[derive(Debug)]
+struct Opportunities {
+    trace: Trace,
+    round: u64,
+    /// The next opportunities, and how many of them are used.
+    next: usize,
+    used: u64,
+    /// What the one used last can carry yet.
+    left: u32,
+}
+
+impl Wire {
+    /// Nothing, for a lane where nothing of it happens. `random` gives a generator of a name.
+    pub fn new(config: WireConfig, random: impl Fn(&str) -> Random) -> Option<Self> {
+        let chance = |share: f64, name| {
+            (share > 0.0).then(|| Chance { below: share_of_bits(share), random: random(name) })
+        };
+        let wire = Self {
+            rates: Changes { steps: config.rates, next: 0 },
+            opportunities: config.trace.map(|trace| Opportunities {
+                trace,
+                round: 0,
+                next: 0,
+                used: 0,
+                left: 0,
+            }),
+            channel: config.contention.map(|contention| Channel {
+                contention,
+                random: random("access"),
+                sent: 0,
+            }),
+            delays: Changes { steps: config.delays, next: 0 },
+            jitter: config.jitter.map(|spread| (spread, random("jitter"))),
+            may_overtake: config.may_overtake,
+            last_arrival: Time::ZERO,
+            reordering: config.reordering.and_then(|(share, delay)| {
+                Some((chance(share, "reordering")?, delay)).filter(|_| !delay.is_zero())
+            }),
+            loss: config.loss.map(|loss| (LossState::new(loss, random("loss")), config.loss_on)),
+            corruption: chance(config.corruption, "corruption"),
+            duplication: chance(config.duplication, "duplication"),
+        };
+        wire.does_anything().then_some(wire)
+    }
+
+    fn does_anything(&self) -> bool {
+        !self.rates.steps.is_empty()
+            || self.opportunities.is_some()
+            || self.channel.is_some()
+            || !self.delays.steps.is_empty()
+            || self.jitter.is_some()
+            || self.reordering.is_some()
+            || self.loss.is_some()
+            || self.corruption.is_some()
+            || self.duplication.is_some()
+    }
+
+    /// Whether packets may arrive in another order than they leave, or more than once.
+    pub fn is_disorderly(&self) -> bool {
+        let varies = self.jitter.is_some() || !self.delays.steps.is_empty();
+        self.reordering.is_some() || self.duplication.is_some() || (self.may_overtake && varies)
+    }
+
+    /// When a packet that has the transmitter from `begins` on has left; `has_waited`: it did so for the
+    /// one before. `rate` and `size` are the lane's rate, and the size transmitted last with its time at
+    /// that rate.
+    pub fn leaves(
+        &mut self,
+        (begins, has_waited): (Time, bool),
+        bytes: u32,
+        rate: &mut Rate,
+        size: &mut (u32, Duration),
+    ) -> Time {
+        let mut free_at = begins;
+        if let Some(channel) = &mut self.channel {
+            // A station that has won the channel sends what follows without a gap, up to the limit.
+            if !has_waited || channel.sent >= channel.contention.aggregate {
+                free_at += channel.contention.access.draw(&mut channel.random);
+                channel.sent = 0;
+            }
+            channel.sent += 1;
+        }
+        match &mut self.opportunities {
+            Some(opportunities) => opportunities.carry(free_at, bytes, has_waited),
+            None => self.rates.transmit(free_at, bytes, rate, size),
+        }
+    }
+
+    /// What becomes of a packet whose transmission is from `begins` to `left`.
+    pub fn outcome(
+        &mut self,
+        begins: Time,
+        left: Time,
+        delay: &mut Duration,
+        has_payload: impl FnOnce() -> bool,
+    ) -> Outcome {
+        while let Some((_, next)) = self.delays.due(left) {
+            *delay = next;
+        }
+        let mut arrives = left + *delay;
+        if let Some((spread, random)) = &mut self.jitter {
+            arrives += spread.draw(random);
+        }
+        if !self.may_overtake {
+            arrives = arrives.max(self.last_arrival);
+        }
+        if let Some((loss, on)) = &mut self.loss {
+            let has_payload = has_payload();
+            let concerns = match on {
+                Carried::Data => has_payload,
+                Carried::Acks => !has_payload,
+                Carried::Both => true,
+            };
+            if concerns && loss.takes(has_payload, begins) {
+                return Outcome::Lost;
+            }
+        }
+        if self.corruption.as_mut().is_some_and(Chance::happens) {
+            return Outcome::Corrupted;
+        }
+        let is_copied = self.duplication.as_mut().is_some_and(Chance::happens);
+        let held =
+            self.reordering.as_mut().and_then(|(chance, held)| chance.happens().then_some(*held));
+        match held {
+            Some(held) => arrives += held,
+            None => self.last_arrival = arrives,
+        }
+        if is_copied { Outcome::ArrivesTwice(arrives) } else { Outcome::Arrives(arrives) }
+    }
+}
+
+impl Chance {
+    fn happens(&mut self) -> bool {
+        u128::from(self.random.bits()) < self.below
+    }
+}
+
+impl<T: Copy> Changes<T> {
+    /// Takes the next step if its time has come.
+    fn due(&mut self, now: Time) -> Option<(Time, T)> {
+        let step = *self.steps.get(self.next).filter(|step| step.0 <= now)?;
+        self.next += 1;
+        Some(step)
+    }
+}
+
+impl Changes<Rate> {
+    /// When so many bytes have been transmitted.
+    fn transmit(
+        &mut self,
+        mut begins: Time,
+        bytes: u32,
+        rate: &mut Rate,
+        size: &mut (u32, Duration),
+    ) -> Time {
+        const PICOS: u128 = 1_000_000_000_000;
+        let mut left = u128::from(bytes) * 8 * PICOS;
+        let mut is_whole = true;
+        while let Some(&(until, next)) = self.steps.get(self.next) {
+            if begins < until {
+                let room =
+                    u128::from(until.since(begins).as_picos()) * u128::from(rate.bits_per_second());
+                if left <= room {
+                    break;
+                }
+                left -= room;
+                begins = until;
+                is_whole &= room == 0;
+            }
+            *rate = next;
+            *size = (0, Duration::ZERO);
+            self.next += 1;
+        }
+        if is_whole {
+            if size.0 != bytes {
+                *size = (bytes, rate.time_for(u64::from(bytes)));
+            }
+            return begins + size.1;
+        }
+        let rate = u128::from(rate.bits_per_second()).max(1);
+        begins + Duration::from_picos(((left + rate / 2) / rate) as u64)
+    }
+}
+
+impl Opportunities {
+    /// When the last byte of a packet leaves. Small packets share an opportunity, a large one takes
+    /// several. One at which nothing waits is gone; `has_waited`: this packet
+    /// did so for the one before.
+    fn carry(&mut self, begins: Time, mut bytes: u32, has_waited: bool) -> Time {
+        let Trace { opportunities, period_ms } = &self.trace;
+        let after = |ms: u64| Time::ZERO + Duration::from_millis(ms);
+        if !has_waited {
+            let round = begins.since(Time::ZERO).as_millis() / period_ms;
+            self.left = 0;
+            if round > self.round {
+                (self.round, self.next, self.used) = (round, 0, 0);
+            }
+        }
+        let mut at = begins;
+        while bytes > self.left {
+            bytes -= self.left;
+            self.left = 0;
+            let (ms, count) = opportunities[self.next];
+            at = after(self.round * period_ms + ms);
+            if !has_waited && at <= begins {
+                self.used = count;
+            } else {
+                self.left = OPPORTUNITY_BYTES;
+                self.used += 1;
+            }
+            if self.used >= count {
+                self.used = 0;
+                self.next += 1;
+                if self.next == opportunities.len() {
+                    self.next = 0;
+                    self.round += 1;
+                }
+            }
+        }
+        self.left -= bytes;
+        at
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! Rates and delays that change, traces, contention, order and copies: by arithmetic.
+
+use super::*;
+use crate::observer::{Observer, Point, Reason};
+use crate::packet::Packet;
+use crate::queue::QueueLimit;
+use crate::route::{EndpointId, LaneId};
+use crate::{Event, LaneConfig, Network};
+
+/// A numbered packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Parcel(u32, u32);
+
+impl Packet for Parcel {
+    fn wire_bytes(&self) -> u32 {
+        self.1
+    }
+    fn has_payload(&self) -> bool {
+        self.1 > 52
+    }
+}
+
+#[derive(Default)]
+struct Drops(Vec<(u32, Reason)>);
+
+impl Observer<Parcel> for Drops {
+    fn drop(&mut self, _point: Point<'_>, packet: &Parcel, reason: Reason) {
+        self.0.push((packet.0, reason));
+    }
+}
+
+fn at(millis: u64) -> Time {
+    Time::ZERO + Duration::from_millis(millis)
+}
+
+fn ms(millis: u64) -> Duration {
+    Duration::from_millis(millis)
+}
+
+/// A lane of 12 Mbit/s, where 1500 bytes take a millisecond, and 10 ms.
+fn network(wire: WireConfig) -> Network<Parcel, Drops> {
+    let lane = LaneConfig {
+        name: "a>b".into(),
+        rate: "12 Mbit/s".parse().unwrap(),
+        delay: ms(10),
+        queue: QueueLimit::Packets(100_000),
+        discipline: None,
+        wire,
+        observed: false,
+    };
+    Network::observed([lane], 1, Drops::default())
+}
+
+/// When which packets arrive, in microseconds. All are sent at once, at these times in microseconds.
+fn arrivals(wire: WireConfig, sent: &[(u64, u32)]) -> Vec<(u64, u32)> {
+    let mut network = network(wire);
+    let route = network.add_route(&[LaneId(0)], EndpointId(0));
+    let mut seen = Vec::new();
+    let mut collect = |network: &mut Network<Parcel, Drops>, until: Time| {
+        while let Some(event) = network.next(until) {
+            let Event::Delivered { packet, .. } = event else { panic!("{event:?}") };
+            seen.push((network.now().since(Time::ZERO).as_nanos() / 1000, packet.0));
+        }
+    };
+    for (number, (micros, bytes)) in (1..).zip(sent) {
+        collect(&mut network, Time::ZERO + Duration::from_micros(*micros));
+        network.send(route, Parcel(number, *bytes));
+    }
+    collect(&mut network, at(1_000_000));
+    seen
+}
+
+fn full(count: usize) -> Vec<(u64, u32)> {
+    vec![(0, 1500); count]
+}
+
+#[test]
+fn a_packet_goes_on_at_the_new_rate() {
+    let rates = vec![
+        (at(1) + Duration::from_micros(500), "6 Mbit/s".parse().unwrap()),
+        (at(10), "12 Mbit/s".parse().unwrap()),
+    ];
+    let wire = WireConfig { rates, ..WireConfig::default() };
+    // The second has half of it left at 1.5 ms, which then takes 1 ms; the third takes 2 ms.
+    assert_eq!(arrivals(wire, &full(3)), [(11_000, 1), (12_500, 2), (14_500, 3)]);
+}
+
+#[test]
+fn nothing_leaves_while_there_is_no_rate() {
+    let none = Rate::from_bits_per_second(0);
+    let rates = vec![(at(1), none), (at(5), "12 Mbit/s".parse().unwrap())];
+    let wire = WireConfig { rates: rates.clone(), ..WireConfig::default() };
+    assert_eq!(arrivals(wire, &full(2)), [(11_000, 1), (16_000, 2)]);
+    // A packet that comes in between waits as well, and one under way stands still.
+    let wire = WireConfig { rates, ..WireConfig::default() };
+    assert_eq!(arrivals(wire, &[(500, 1500), (3000, 1500)]), [(15_500, 1), (16_500, 2)]);
+}
+
+fn trace(opportunities: &[(u64, u64)], period_ms: u64) -> WireConfig {
+    let trace = Trace { opportunities: opportunities.to_vec(), period_ms };
+    WireConfig { trace: Some(trace), ..WireConfig::default() }
+}
+
+#[test]
+fn packets_leave_at_opportunities_that_come_after_them() {
+    // At 2, 2 and 5 ms, and again at 7, 7 and 10 ms.
+    let wire = trace(&[(2, 2), (5, 1)], 5);
+    assert_eq!(
+        arrivals(wire, &full(5)),
+        [(12_000, 1), (12_000, 2), (15_000, 3), (17_000, 4), (17_000, 5)]
+    );
+    // One that comes with an opportunity has missed it, and one that is not used is gone.
+    let wire = trace(&[(2, 2), (5, 1)], 5);
+    assert_eq!(arrivals(wire, &[(2000, 1500), (6000, 1500)]), [(15_000, 1), (17_000, 2)]);
+    // So it is after many rounds: 1003 ms are 200 rounds and 3 ms.
+    let wire = trace(&[(2, 2), (5, 1)], 5);
+    assert_eq!(arrivals(wire, &[(1_003_000, 1500)]), [(1_015_000, 1)]);
+}
+
+#[test]
+fn small_packets_share_an_opportunity_and_large_ones_take_several() {
+    let sent = [(0, 500), (0, 900), (0, 600), (0, 1500), (0, 3200)];
+    // 1400 of the first; 100 of the third go with it and 500 with the next, which leaves 1000 for the
+    // fourth and 500 in the next; that leaves 1000 for the fifth, whose 2200 take two more.
+    let wire = trace(&[(1, 1)], 1);
+    assert_eq!(
+        arrivals(wire, &sent),
+        [(11_000, 1), (11_000, 2), (12_000, 3), (13_000, 4), (15_000, 5)]
+    );
+}
+
+#[test]
+fn a_trace_delivers_what_it_allows() {
+    // 12 Mbit/s: one each millisecond. 1 Gbit/s: 250 in 3 ms.
+    for (list, period, rate) in [(vec![(1, 1)], 1, 12e6), (vec![(1, 83), (2, 83), (3, 84)], 3, 1e9)]
+    {
+        let packets = (rate / 12_000.0) as usize;
+        let seen = arrivals(trace(&list, period), &full(packets));
+        let took_s = (seen[packets - 1].0 - 10_000) as f64 / 1e6;
+        let delivered = packets as f64 * 12_000.0 / took_s;
+        assert!((delivered / rate - 1.0).abs() < 1e-3, "{delivered} of {rate}");
+    }
+}
+
+#[test]
+fn the_channel_is_won_for_so_many_packets() {
+    let access = Spread(vec![(ms(3), ms(3))]);
+    let contention = Some(Contention { access, aggregate: 2 });
+    let wire = WireConfig { contention, ..WireConfig::default() };
+    // 3 ms, two packets, 3 ms, two packets. After a pause it is won again, though one only was sent.
+    let mut sent = full(5);
+    sent.push((30_000, 1500));
+    assert_eq!(
+        arrivals(wire, &sent),
+        [(14_000, 1), (15_000, 2), (19_000, 3), (20_000, 4), (24_000, 5), (44_000, 6)]
+    );
+}
+
+#[test]
+fn a_packet_has_the_delay_of_the_time_at_which_it_has_left() {
+    let delays = vec![(at(2), ms(5))];
+    let wire = WireConfig { delays: delays.clone(), ..WireConfig::default() };
+    // The first leaves at 1 ms, the second at 2 ms, and arrives with the first, not before it.
+    assert_eq!(arrivals(wire, &full(6))[..3], [(11_000, 1), (11_000, 2), (11_000, 3)]);
+    let wire = WireConfig { delays, may_overtake: true, ..WireConfig::default() };
+    assert_eq!(
+        arrivals(wire, &full(6)),
+        [(7_000, 2), (8_000, 3), (9_000, 4), (10_000, 5), (11_000, 1), (11_000, 6)]
+    );
+}
+
+#[test]
+fn held_back_packets_are_overtaken() {
+    let wire = WireConfig { reordering: Some((0.1, ms(20))), ..WireConfig::default() };
+    let seen = arrivals(wire, &full(10_000));
+    let late = seen.iter().filter(|(micros, number)| *micros == 30_000 + 1000 * u64::from(*number));
+    let late = late.count();
+    let on_time =
+        seen.iter().filter(|(micros, number)| *micros == 10_000 + 1000 * u64::from(*number));
+    assert_eq!(on_time.count() + late, 10_000);
+    // Binomial: mean 1000, standard deviation sqrt(10,000 x 0.1 x 0.9) = 30; four of them.
+    assert!((880..=1120).contains(&late), "{late}");
+    assert!(seen.windows(2).all(|pair| pair[0].0 <= pair[1].0));
+}
+
+#[test]
+fn jitter_keeps_the_order_unless_it_may_not() {
+    let jitter = Some(Spread::up_to(ms(7)));
+    let wire = WireConfig { jitter: jitter.clone(), ..WireConfig::default() };
+    let numbers = |seen: Vec<(u64, u32)>| seen.into_iter().map(|it| it.1).collect::<Vec<_>>();
+    assert!(numbers(arrivals(wire, &full(2_000))).is_sorted());
+    let wire = WireConfig { jitter, may_overtake: true, ..WireConfig::default() };
+    let seen = arrivals(wire, &full(2_000));
+    // Each has its own jitter now: all of it evenly spread between 0 and 7 ms.
+    let added =
+        seen.iter().map(|(micros, number)| (micros - 10_000 - 1000 * u64::from(*number)) as f64);
+    let mean = added.sum::<f64>() / 2_000.0;
+    // Standard deviation of the mean: 7000/sqrt(12)/sqrt(2000) = 45 us; four of them.
+    assert!((mean - 3_500.0).abs() < 4.0 * 45.2, "{mean}");
+    assert!(!numbers(seen).is_sorted());
+}
+
+#[test]
+fn a_copy_follows_its_packet() {
+    let wire = WireConfig { duplication: 1.0, ..WireConfig::default() };
+    assert_eq!(arrivals(wire, &full(2)), [(11_000, 1), (11_000, 1), (12_000, 2), (12_000, 2)]);
+    let wire = WireConfig { duplication: 0.2, ..WireConfig::default() };
+    let copies = arrivals(wire, &full(10_000)).len() - 10_000;
+    // Binomial: mean 2000, standard deviation 40; four of them.
+    assert!((1840..=2160).contains(&copies), "{copies}");
+}
+
+#[test]
+fn a_copy_is_counted_where_it_is() {
+    let mut network = network(WireConfig { duplication: 1.0, ..WireConfig::default() });
+    let route = network.add_route(&[LaneId(0)], EndpointId(0));
+    network.send(route, Parcel(1, 1500));
+    let state = network.state(LaneId(0));
+    assert_eq!((state.counters.entered_packets, state.transit_packets), (2, 2));
+    assert_eq!(state.counters.sent_packets, 1);
+    while network.next(at(100)).is_some() {}
+    assert_eq!(network.counters(LaneId(0)).arrived_packets, 2);
+}
+
+#[test]
+fn damage_is_told_as_such() {
+    let mut network = network(WireConfig { corruption: 1.0, ..WireConfig::default() });
+    let route = network.add_route(&[LaneId(0)], EndpointId(0));
+    network.send(route, Parcel(1, 1500));
+    assert!(network.next(at(100)).is_none());
+    assert_eq!(network.observer().0, [(1, Reason::Corrupted)]);
+    assert_eq!(network.counters(LaneId(0)).lost_packets, 1);
+}
+
+#[test]
+fn losses_look_at_the_packets_that_they_are_for() {
+    for (loss_on, expected) in
+        [(Carried::Data, vec![2]), (Carried::Acks, vec![1]), (Carried::Both, vec![])]
+    {
+        let loss = Some(Loss::Independent { probability: 1.0 });
+        let wire = WireConfig { loss, loss_on, ..WireConfig::default() };
+        let seen = arrivals(wire, &[(0, 1500), (0, 52)]);
+        assert_eq!(seen.into_iter().map(|it| it.1).collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn numbers_from_cells_are_evenly_spread_over_them_and_within_them() {
+    let spread = Spread(vec![(ms(0), ms(1)), (ms(5), ms(5)), (ms(10), ms(20))]);
+    let mut random = Random::new(1, "cells");
+    let drawn: Vec<_> = (0..30_000).map(|_| spread.draw(&mut random)).collect();
+    let between = |least: u64, most: u64| {
+        let within = drawn.iter().filter(|it| (ms(least)..=ms(most)).contains(it));
+        within.count() as i64
+    };
+    // Binomial: mean 10,000, standard deviation 82; four of them. Half of the last: 5000 and 65.
+    for (least, most) in [(0, 1), (5, 5), (10, 20)] {
+        assert!((between(least, most) - 10_000).abs() < 4 * 82, "{least}");
+    }
+    assert!((between(10, 15) - 5_000).abs() < 4 * 65);
+    assert_eq!(between(0, 1) + between(5, 5) + between(10, 20), 30_000);
+}

@@ -1,0 +1,179 @@
+//! Many queues, one for each flow or for a few, that are served in turn: deficit round robin with
+//! new flows first (RFC 8290 §4.1 and §4.2), as `fq_codel` and `fq_pie` of Linux do it.
+
+use super::Queued;
+use crate::packet::Packet;
+use crate::random::mix;
+use crate::route::Flow;
+use std::collections::VecDeque;
+
+/// The key under which a router hashes flows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HashKey(pub u64);
+
+impl HashKey {
+    /// The hash of a flow, as `tcplab_flow_hash` of our part of the kernel.
+    pub fn of_flow(self, flow: &Flow) -> u32 {
+        self.of(flow.key)
+    }
+
+    /// The hash of anything.
+    pub fn of(self, value: u64) -> u32 {
+        (mix(value ^ self.0) >> 32) as u32
+    }
+}
+
+/// The place of a hash among `number`, which is at most 2^32.
+pub(crate) fn scaled(hash: u32, number: u32) -> u32 {
+    ((u64::from(hash) * u64::from(number)) >> 32) as u32
+}
+
+/// What waits, in one queue or in all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Waiting {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Waiting {
+    pub fn add(&mut self, bytes: u32) {
+        self.packets += 1;
+        self.bytes += u64::from(bytes);
+    }
+
+    pub fn remove(&mut self, bytes: u32) {
+        self.packets -= 1;
+        self.bytes -= u64::from(bytes);
+    }
+}
+
+/// Packets of a flow, in the order in which they came.
+#[derive(Debug)]
+pub(crate) struct Line<P> {
+    packets: VecDeque<Queued<P>>,
+    pub waiting: Waiting,
+}
+
+impl<P: Packet> Line<P> {
+    /// Takes the first packet out of the line, and out of what waits in all.
+    pub fn pop(&mut self, all: &mut Waiting) -> Option<Queued<P>> {
+        let first = self.packets.pop_front()?;
+        self.waiting.remove(first.bytes());
+        all.remove(first.bytes());
+        Some(first)
+    }
+}
+
+/// The queue of a flow, with the state `A` of what manages it.
+#[derive(Debug)]
+pub(crate) struct FlowQueue<P, A> {
+    pub line: Line<P>,
+    pub manager: A,
+    /// Bytes that it may still send in this turn.
+    deficit: i64,
+    /// It stands in the list of new or of old queues.
+    is_listed: bool,
+}
+
+/// All queues of a discipline. Only those that a packet has come to take memory.
+#[derive(Debug)]
+pub(crate) struct Flows<P, A> {
+    queues: Vec<Option<Box<FlowQueue<P, A>>>>,
+    new: VecDeque<u32>,
+    old: VecDeque<u32>,
+    quantum: i64,
+    pub waiting: Waiting,
+}
+
+impl<P: Packet, A> Flows<P, A> {
+    pub fn new(number: u32, quantum: u64) -> Self {
+        Self {
+            queues: (0..number).map(|_| None).collect(),
+            new: VecDeque::new(),
+            old: VecDeque::new(),
+            quantum: i64::try_from(quantum).unwrap_or(i64::MAX).max(1),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// The number of the queue for a hash.
+    pub fn place(&self, hash: u32) -> u32 {
+        scaled(hash, self.queues.len() as u32)
+    }
+
+    /// The queue of a number, with a new manager if no packet has come to it before.
+    pub fn queue(&mut self, place: u32, manager: impl FnOnce() -> A) -> (&Line<P>, &mut A) {
+        let queue = self.queues[place as usize].get_or_insert_with(|| {
+            Box::new(FlowQueue {
+                line: Line { packets: VecDeque::new(), waiting: Waiting::default() },
+                manager: manager(),
+                deficit: 0,
+                is_listed: false,
+            })
+        });
+        (&queue.line, &mut queue.manager)
+    }
+
+    /// All queues that a packet has come to, in the order of their numbers.
+    pub fn known(&mut self) -> impl Iterator<Item = (&Line<P>, &mut A)> {
+        self.queues.iter_mut().flatten().map(|queue| (&queue.line, &mut queue.manager))
+    }
+
+    /// Puts a packet behind the others of a queue that is known.
+    pub fn push(&mut self, place: u32, queued: Queued<P>) {
+        let Some(queue) = &mut self.queues[place as usize] else { return };
+        queue.line.waiting.add(queued.bytes());
+        self.waiting.add(queued.bytes());
+        queue.line.packets.push_back(queued);
+        if !queue.is_listed {
+            queue.is_listed = true;
+            queue.deficit = self.quantum;
+            self.new.push_back(place);
+        }
+    }
+
+    /// The queue with the most bytes, the first of several, and what waits in all.
+    pub fn fattest(&mut self) -> Option<(&mut FlowQueue<P, A>, &mut Waiting)> {
+        let bytes = |place: &u32| {
+            self.queues[*place as usize].as_ref().map_or(0, |queue| queue.line.waiting.bytes)
+        };
+        let listed = self.new.iter().chain(&self.old).copied();
+        let fattest = listed.max_by_key(|place| (bytes(place), std::cmp::Reverse(*place)))?;
+        let queue = self.queues[fattest as usize].as_deref_mut()?;
+        Some((queue, &mut self.waiting))
+    }
+
+    /// The packet to be transmitted from now on: what `take` gives from the queue whose turn it is.
+    pub fn next(
+        &mut self,
+        mut take: impl FnMut(&mut Line<P>, &mut A, &mut Waiting) -> Option<Queued<P>>,
+    ) -> Option<Queued<P>> {
+        loop {
+            let is_new = !self.new.is_empty();
+            let place = *self.new.front().or(self.old.front())?;
+            let queue = self.queues[place as usize].as_mut()?;
+            if queue.deficit <= 0 {
+                queue.deficit += self.quantum;
+                self.leave(is_new);
+                self.old.push_back(place);
+                continue;
+            }
+            let FlowQueue { line, manager, .. } = &mut **queue;
+            if let Some(next) = take(line, manager, &mut self.waiting) {
+                queue.deficit -= i64::from(next.bytes());
+                return Some(next);
+            }
+            // A new queue that is empty takes a turn among the old ones first: else it could starve them.
+            self.leave(is_new);
+            if is_new && !self.old.is_empty() {
+                self.old.push_back(place);
+            } else if let Some(queue) = &mut self.queues[place as usize] {
+                queue.is_listed = false;
+            }
+        }
+    }
+
+    fn leave(&mut self, is_new: bool) {
+        if is_new { &mut self.new } else { &mut self.old }.pop_front();
+    }
+}

@@ -1,0 +1,164 @@
+//! A token bucket, as `tbf` of Linux: packets leave at a rate below that of the link, bursts excepted.
+//! Tokens are counted as the time in which they come, in whole nanoseconds, with the kernel's division
+//! by the rate (`psched_l2t_ns`).
+
+use super::{Drops, Fifo, Next, Queue, Queued};
+use crate::observer::Reason;
+use crate::packet::Packet;
+use tcplab_units::{Duration, Rate, Time};
+
+/// What a token bucket is told.
+#[derive(Clone, Copy, Debug)]
+pub struct TbfConfig {
+    /// The rate at which tokens come.
+    pub rate: Rate,
+    /// Bytes that the bucket holds. A larger packet never passes.
+    pub burst: u64,
+}
+
+/// How long bytes take at a rate: multiplied, and shifted down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    factor: u64,
+    shift: u32,
+}
+
+impl Pace {
+    /// With the largest factor of 32 bits (`psched_ratecfg_precompute`). Rates are in whole bytes a second.
+    pub fn new(rate: Rate) -> Self {
+        let bytes = (rate.bits_per_second() / 8).max(1);
+        let mut nanos = 1_000_000_000_u64;
+        let mut shift = 0;
+        loop {
+            let factor = nanos / bytes;
+            if factor >> 31 & 1 == 1 || nanos >> 63 == 1 {
+                return Self { factor, shift };
+            }
+            nanos <<= 1;
+            shift += 1;
+        }
+    }
+
+    /// Nanoseconds for so many bytes.
+    pub fn nanos(self, bytes: u64) -> u64 {
+        ((u128::from(bytes) * u128::from(self.factor)) >> self.shift) as u64
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct TokenBucket<P> {
+    pace: Pace,
+    burst: u64,
+    /// The most tokens, and those there were at a time, in nanoseconds.
+    most: i64,
+    tokens: i64,
+    counted: Time,
+    fifo: Fifo<P>,
+}
+
+impl<P: Packet> TokenBucket<P> {
+    pub fn new(config: &TbfConfig, fifo: Fifo<P>) -> Self {
+        let pace = Pace::new(config.rate);
+        let most = pace.nanos(config.burst).cast_signed();
+        Self { pace, burst: config.burst, most, tokens: most, counted: Time::ZERO, fifo }
+    }
+}
+
+impl<P: Packet> Queue<P> for TokenBucket<P> {
+    fn enqueue(
+        &mut self,
+        _now: Time,
+        queued: Queued<P>,
+        _drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        if u64::from(queued.bytes()) > self.burst {
+            return Err(Reason::Discipline);
+        }
+        self.fifo.push(queued)
+    }
+
+    fn dequeue(&mut self, now: Time, _drops: &mut Drops<P>) -> Next<P> {
+        let now = now.in_nanos();
+        let Some(first) = self.fifo.first() else { return Next::Empty };
+        let passed = (now.since(self.counted).as_picos() / 1000).cast_signed();
+        let price = self.pace.nanos(first.bytes().into()).cast_signed();
+        let left = (self.tokens.saturating_add(passed.min(self.most))).min(self.most) - price;
+        if left < 0 {
+            return Next::NotBefore(now + Duration::from_nanos(left.unsigned_abs()));
+        }
+        (self.tokens, self.counted) = (left, now);
+        self.fifo.pop().map_or(Next::Empty, Next::Packet)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        self.fifo.waiting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::QueueLimit;
+    use crate::queue::tests::{Parcel, queued};
+
+    fn bucket(burst: u64) -> TokenBucket<Parcel> {
+        let rate = "12 Mbit/s".parse().unwrap();
+        let fifo = Fifo::new(QueueLimit::Bytes(10 * 1500));
+        TokenBucket::new(&TbfConfig { rate, burst }, fifo)
+    }
+
+    fn at(micros: u64) -> Time {
+        Time::ZERO + Duration::from_micros(micros)
+    }
+
+    /// Whether a packet leaves then, or when one may, in microseconds: the kernel's division loses some
+    /// nanoseconds.
+    fn leave(bucket: &mut TokenBucket<Parcel>, now: Time) -> Option<u64> {
+        let micros = |time: Time| (time.since(Time::ZERO).as_picos() + 10_000) / 1_000_000;
+        match bucket.dequeue(now, &mut Vec::new()) {
+            Next::Packet(_) => Some(micros(now)),
+            Next::NotBefore(then) => Some(micros(then)),
+            Next::Empty => None,
+        }
+    }
+
+    #[test]
+    fn a_burst_passes_at_once_and_the_rest_at_the_rate() {
+        // 1500 bytes take a millisecond at 12 Mbit/s; two fit into the bucket.
+        let mut bucket = bucket(3000);
+        for _ in 0..5 {
+            bucket.enqueue(at(0), queued(at(0), Parcel::default()), &mut Vec::new()).unwrap();
+        }
+        assert_eq!([leave(&mut bucket, at(0)), leave(&mut bucket, at(0))], [Some(0); 2]);
+        assert_eq!(leave(&mut bucket, at(0)), Some(1000));
+        assert_eq!(leave(&mut bucket, at(600)), Some(1000));
+        assert_eq!(leave(&mut bucket, at(1000)), Some(1000));
+        // Asked late, it has saved what came meanwhile.
+        assert_eq!(leave(&mut bucket, at(2700)), Some(2700));
+        assert_eq!(leave(&mut bucket, at(2700)), Some(3000));
+        assert_eq!(leave(&mut bucket, at(3000)), Some(3000));
+        assert_eq!(leave(&mut bucket, at(9000)), None);
+    }
+
+    #[test]
+    fn a_packet_larger_than_the_bucket_never_passes() {
+        let enter = |bucket: &mut TokenBucket<Parcel>| {
+            bucket.enqueue(at(0), queued(at(0), Parcel::default()), &mut Vec::new())
+        };
+        assert_eq!(enter(&mut bucket(1499)), Err(Reason::Discipline));
+        let mut bucket = bucket(1500);
+        let taken = (0..11).filter(|_| enter(&mut bucket).is_ok()).count();
+        // The queue holds ten.
+        assert_eq!((taken, enter(&mut bucket)), (10, Err(Reason::Full)));
+    }
+
+    #[test]
+    fn times_are_divided_as_precisely_as_32_bits_allow() {
+        for bits in [8_000_u64, 1_000_000, 12_345_678, 100_000_000_000] {
+            let pace = Pace::new(Rate::from_bits_per_second(bits));
+            let exact = 1500.0 * 8e9 / bits as f64;
+            let seen = pace.nanos(1500) as f64;
+            assert!((seen - exact).abs() <= exact / 2e9 + 1.0, "{bits}: {seen} for {exact}");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Files that an experiment names: their content takes the place of the name, so that plans depend on
+//! nothing outside.
+//!
+//! | where | a line of the file is |
+//! |---|---|
+//! | `rate_changes.trace` | the millisecond of a delivery opportunity (Mahimahi) |
+//! | `delay_changes.trace` | a time in seconds and a delay in milliseconds |
+//! | `jitter.file`, `contention.access.file` | a time in milliseconds |
+
+use crate::mistake::{Mistake, Problem};
+use crate::read::Place;
+use serde_json::{Value, json};
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+/// The largest file that is read, in bytes.
+const MOST_BYTES: u64 = 100_000_000;
+
+/// Turns the text of a file into the setting that it stands for, or says what is wrong with it.
+type Reader = fn(&str) -> Result<Value, String>;
+
+/// The keys of links whose values may name a file, the key with its name, and how it is read.
+const NAMED: [(&str, &str, Reader); 4] = [
+    ("rate_changes", "trace", opportunities),
+    ("delay_changes", "trace", delays),
+    ("jitter", "file", times),
+    ("access", "file", times),
+];
+
+/// Reads the files that the network of an experiment names, relative to `folder`.
+pub(crate) fn expand(tree: &mut Value, folder: &Path, mistakes: &mut Vec<Mistake>) {
+    if let Some(network) = tree.get_mut("network") {
+        walk(network, &Place::Root.key("network"), folder, mistakes);
+    }
+}
+
+fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mistake>) {
+    match value {
+        Value::Object(table) => {
+            for (key, value) in table {
+                let place = at.key(key);
+                let named = NAMED.iter().find(|named| named.0 == key);
+                let name = named.and_then(|(_, key, read)| {
+                    let table = value.as_object().filter(|table| table.len() == 1)?;
+                    Some((*key, table.get(*key)?.as_str()?, read))
+                });
+                let Some((key, name, read)) = name else {
+                    walk(value, &place, folder, mistakes);
+                    continue;
+                };
+                match content(&folder.join(name)).and_then(|text| read(&text)) {
+                    Ok(content) => *value = content,
+                    Err(reason) => {
+                        let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
+                        mistakes.push(problem.at(place.key(key)));
+                        *value = Value::Null;
+                    }
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (i, item) in items.iter_mut().enumerate() {
+                walk(item, &at.index(i), folder, mistakes);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The text of a file that is one, and not too large.
+fn content(path: &Path) -> Result<String, String> {
+    let cannot = |error: std::io::Error| format!("cannot be read: {error}");
+    if !path.metadata().map_err(cannot)?.is_file() {
+        return Err("is not a file".into());
+    }
+    let mut text = String::new();
+    let file = File::open(path).map_err(cannot)?;
+    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(format!("is larger than {} MB", MOST_BYTES / 1_000_000));
+    }
+    Ok(text)
+}
+
+/// The lines that say something, with their numbers.
+fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty())
+}
+
+/// A line that is wrong, as far as it is worth showing.
+fn wrong(number: usize, line: &str, why: &str) -> String {
+    let start: String = line.chars().take(40).collect();
+    format!("has \"{}\" in line {number}, {why}", crate::printable(&start))
+}
+
+/// Equal milliseconds become one, with their number.
+fn opportunities(text: &str) -> Result<Value, String> {
+    let mut counted: Vec<(u64, u64)> = Vec::new();
+    for (number, line) in lines(text) {
+        let why = "which is not a whole number of milliseconds";
+        let ms: u64 = line.parse().map_err(|_| wrong(number, line, why))?;
+        match counted.last_mut() {
+            Some(last) if last.0 == ms => last.1 += 1,
+            Some(last) if last.0 > ms => {
+                return Err(wrong(number, line, "which is earlier than the line before"));
+            }
+            _ => counted.push((ms, 1)),
+        }
+    }
+    Ok(json!({ "opportunities": counted }))
+}
+
+/// Numbers without a sign or an exponent, which every unit can follow.
+fn is_number(text: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_digit() || c == '.') && text.parse::<f64>().is_ok()
+}
+
+fn delays(text: &str) -> Result<Value, String> {
+    let mut list = Vec::new();
+    for (number, line) in lines(text) {
+        let is_between = |c: char| c == ',' || c.is_whitespace();
+        let parts: Vec<_> = line.split(is_between).filter(|part| !part.is_empty()).collect();
+        match parts[..] {
+            [time, delay] if is_number(time) && is_number(delay) => {
+                list.push([format!("{time} s"), format!("{delay} ms")]);
+            }
+            _ => return Err(wrong(number, line, "not a time in seconds and a delay in ms")),
+        }
+    }
+    Ok(json!(list))
+}
+
+fn times(text: &str) -> Result<Value, String> {
+    let mut list = Vec::new();
+    for (number, line) in lines(text) {
+        if !is_number(line) {
+            return Err(wrong(number, line, "which is not a time in milliseconds"));
+        }
+        list.push(format!("{line} ms"));
+    }
+    Ok(json!({ "kind": "empirical", "times": list }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn opportunities_of_a_millisecond_are_counted() {
+        let read = opportunities("1\n1\n3\n\n3\n3\n7\n").unwrap();
+        assert_eq!(read, json!({ "opportunities": [[1, 2], [3, 3], [7, 1]] }));
+        let says = |text| opportunities(text).unwrap_err();
+        assert_eq!(says("3\n2\n"), "has \"2\" in line 2, which is earlier than the line before");
+        assert!(says("1\n1.5\n").contains("line 2"));
+    }
+
+    #[test]
+    fn delays_and_times_get_their_units() {
+        assert_eq!(
+            delays("0 25\n15.5, 31.25\n").unwrap(),
+            json!([["0 s", "25 ms"], ["15.5 s", "31.25 ms"]])
+        );
+        assert!(delays("1 2 3\n").is_err());
+        assert!(delays("1 -2\n").is_err());
+        let read = times("1.5\n0\n").unwrap();
+        assert_eq!(read, json!({ "kind": "empirical", "times": ["1.5 ms", "0 ms"] }));
+        assert!(times("1e3\n").is_err());
+    }
+}

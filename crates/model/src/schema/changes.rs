@@ -1,0 +1,437 @@
+//! Links that change: their rate, their delay, and times at which nothing leaves.
+
+use super::{MILLION, SOME_TIME};
+use crate::mistake::{Mistake, Problem};
+use crate::read::{Definitions, Fields, Place, Read, Table, choice, define, table, wrong_type};
+use crate::stored::as_written;
+use serde::Serialize;
+use serde_json::{Value, json};
+use tcplab_units::{Duration, Rate};
+
+/// What a delivery opportunity carries: a full packet of Ethernet, with its IP header.
+pub const OPPORTUNITY_BYTES: u64 = 1500;
+
+/// How the rate of a link changes over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum RateChanges {
+    /// At these times to these rates.
+    Steps(Vec<(Duration, Rate)>),
+    /// Packets leave at the delivery opportunities of a trace, whatever the rate says.
+    Trace(Trace),
+    /// As a rule has it.
+    Rule(RateRule),
+}
+
+table! {
+    /// Delivery opportunities, as the files of Mahimahi have them.
+    pub struct Trace {
+        /// The milliseconds with opportunities, ascending, each with how many there are:
+        /// `[[1, 1], [3, 2]]`. The last millisecond ends the trace, which then begins again.
+        pub opportunities: Vec<(u64, u64)>,
+    }
+}
+
+choice! {
+    /// A rule by which the rate changes.
+    #[what("kind of change")]
+    pub enum RateRule {
+        /// The rate swings around the rate of the link.
+        "sine" => Sine,
+        /// The rate goes up and down by chance.
+        "random-walk" => RandomWalk,
+    }
+}
+
+table! {
+    /// A rate that swings around the rate of the link.
+    pub struct Sine {
+        /// How far it swings up and down: "4 Mbit/s". Less than the rate of the link.
+        pub amplitude: Rate,
+        /// How long a swing takes: "10 s".
+        pub period: Duration [SOME_TIME],
+        /// How long the rate stays the same: "100 ms".
+        pub every: Duration [SOME_TIME] = Duration::from_millis(100),
+    }
+}
+
+table! {
+    /// A rate that begins as that of the link and goes up and down by chance.
+    pub struct RandomWalk {
+        /// The most by which it changes at once: any change up to this is as likely, up or down.
+        pub step: Rate,
+        /// How long the rate stays the same: "100 ms".
+        pub every: Duration [SOME_TIME] = Duration::from_millis(100),
+        /// The least rate, at which the walk turns round: "1 Mbit/s".
+        pub least: Rate,
+        /// The highest rate, at which the walk turns round: "20 Mbit/s".
+        pub most: Rate,
+    }
+}
+
+/// How the delay of a link changes over time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum DelayChanges {
+    /// At these times to these delays.
+    Steps(Vec<(Duration, Duration)>),
+    /// As a rule has it.
+    Rule(DelayRule),
+}
+
+choice! {
+    /// A rule by which the delay changes.
+    #[what("kind of change")]
+    pub enum DelayRule {
+        /// A new delay is drawn now and then, as when a satellite hands over to the next.
+        "handover" => Handover,
+    }
+}
+
+table! {
+    /// A new delay is drawn now and then.
+    pub struct Handover {
+        /// From one handover to the next: "15 s".
+        pub every: Duration [SOME_TIME] = Duration::from_secs(15),
+        /// The least delay: "20 ms".
+        pub least: Duration,
+        /// The greatest delay, any between the two being as likely: "45 ms".
+        pub most: Duration,
+    }
+}
+
+/// Times at which nothing leaves and packets wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Outages {
+    /// When each begins and how long it lasts.
+    Listed(Vec<(Duration, Duration)>),
+    /// As a rule has it.
+    Rule(OutageRule),
+}
+
+choice! {
+    /// A rule for outages.
+    #[what("kind of outage")]
+    pub enum OutageRule {
+        /// As long as each other, and as far apart.
+        "periodic" => Periodic,
+        /// With exponentially distributed times.
+        "random" => RandomOutages,
+    }
+}
+
+table! {
+    /// Outages as long as each other and as far apart.
+    pub struct Periodic {
+        /// From the beginning of one outage to that of the next, and until the first: "15 s".
+        pub every: Duration [SOME_TIME],
+        /// How long each lasts: "200 ms".
+        pub lasts: Duration [SOME_TIME],
+    }
+}
+
+table! {
+    /// Outages by chance.
+    pub struct RandomOutages {
+        /// The mean time from the end of one outage, or the start, to the next: "30 s".
+        pub up: Duration [SOME_TIME],
+        /// How long they last in the mean: "500 ms".
+        pub down: Duration [SOME_TIME],
+    }
+}
+
+as_written!(Trace);
+
+/// Reads steps, whose times ascend.
+fn steps<T: Read>(
+    value: &Value,
+    at: &Place<'_>,
+    mistakes: &mut Vec<Mistake>,
+) -> Option<Vec<(Duration, T)>> {
+    let steps: Vec<(Duration, T)> = Read::read(value, at, mistakes)?;
+    for (i, pair) in steps.windows(2).enumerate() {
+        if pair[0].0 >= pair[1].0 {
+            let problem = Problem::Invalid("is not later than the one before".into());
+            mistakes.push(problem.at(at.index(i + 1)));
+            return None;
+        }
+    }
+    Some(steps)
+}
+
+/// The schema of a list of steps, of a file, and of tables.
+fn forms(steps: Value, file: Option<&str>, tables: impl IntoIterator<Item = Value>) -> Value {
+    let file = file.map(|about| {
+        json!({
+            "type": "object",
+            "properties": { "trace": { "type": "string", "minLength": 1, "description": about } },
+            "required": ["trace"],
+            "additionalProperties": false,
+        })
+    });
+    let forms: Vec<_> = std::iter::once(steps).chain(file).chain(tables).collect();
+    json!({ "anyOf": forms })
+}
+
+impl Read for RateChanges {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        match value {
+            Value::Array(_) => steps(value, at, mistakes).map(Self::Steps),
+            Value::Object(table) if !table.contains_key("kind") => {
+                let mut table = Table::open(value, at, &[Trace::KEYS], mistakes)?;
+                let trace = Trace::fields(&mut table)?;
+                if let Err(problem) = trace.check() {
+                    mistakes.push(problem.at(at));
+                    return None;
+                }
+                Some(Self::Trace(trace))
+            }
+            Value::Object(_) => RateRule::read(value, at, mistakes).map(Self::Rule),
+            _ => {
+                let problem = wrong_type(value, "a list like [[\"10 s\", \"5 Mbit/s\"]]");
+                mistakes.push(problem.at(at));
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let steps = Vec::<(Duration, Rate)>::schema(definitions);
+        let tables = [Trace::schema(definitions), RateRule::schema(definitions)];
+        let file =
+            "A file of milliseconds, one for each delivery opportunity (the format of Mahimahi).";
+        define("RateChanges", definitions, |_| forms(steps, Some(file), tables))
+    }
+}
+
+impl Trace {
+    /// How long it takes before it begins again, in milliseconds.
+    pub fn period_ms(&self) -> u64 {
+        self.opportunities.last().map_or(1, |last| last.0)
+    }
+
+    /// How many opportunities there are until it begins again.
+    pub fn count(&self) -> u64 {
+        self.opportunities.iter().map(|(_, count)| count).sum()
+    }
+
+    /// What it carries on average.
+    pub fn mean_rate(&self) -> Rate {
+        let bits = u128::from(self.count()) * u128::from(OPPORTUNITY_BYTES) * 8 * 1000;
+        let rate = bits / u128::from(self.period_ms());
+        Rate::from_bits_per_second(u64::try_from(rate).unwrap_or(u64::MAX).max(1))
+    }
+
+    /// What is wrong with it, if anything is.
+    fn check(&self) -> Result<(), Problem> {
+        let list = &self.opportunities;
+        let reason = if list.len() as u64 > MILLION {
+            let (what, number) = ("milliseconds with opportunities", list.len() as u128);
+            return Err(Problem::TooMany { what, number, most: MILLION });
+        } else if list.last().is_none_or(|last| last.0 == 0) {
+            "has no delivery opportunity after its first millisecond; a trace takes some time"
+        } else if list.windows(2).any(|pair| pair[0].0 >= pair[1].0) {
+            "has milliseconds that do not ascend"
+        } else if list.iter().any(|(ms, count)| {
+            *count == 0 || u32::try_from(*count).is_err() || u32::try_from(*ms).is_err()
+        }) {
+            "has numbers that are zero or too large"
+        } else {
+            return Ok(());
+        };
+        Err(Problem::Invalid(reason.into()))
+    }
+}
+
+impl Read for DelayChanges {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        match value {
+            Value::Array(_) => steps(value, at, mistakes).map(Self::Steps),
+            Value::Object(_) => DelayRule::read(value, at, mistakes).map(Self::Rule),
+            _ => {
+                let problem = wrong_type(value, "a list like [[\"10 s\", \"40 ms\"]]");
+                mistakes.push(problem.at(at));
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let steps = Vec::<(Duration, Duration)>::schema(definitions);
+        let tables = [DelayRule::schema(definitions)];
+        let file = "A file whose lines are a time in seconds and a delay in milliseconds.";
+        define("DelayChanges", definitions, |_| forms(steps, Some(file), tables))
+    }
+}
+
+impl Read for Outages {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        match value {
+            Value::Array(_) => {
+                let outages: Vec<(Duration, Duration)> = steps(value, at, mistakes)?;
+                for (i, pair) in outages.windows(2).enumerate() {
+                    if pair[0].0 + pair[0].1 >= pair[1].0 {
+                        let reason = "begins before the one before is over";
+                        mistakes.push(Problem::Invalid(reason.into()).at(at.index(i + 1)));
+                        return None;
+                    }
+                }
+                if let Some(i) = outages.iter().position(|outage| outage.1.is_zero()) {
+                    mistakes.push(Problem::Zero.at(at.index(i).index(1)));
+                    return None;
+                }
+                Some(Self::Listed(outages))
+            }
+            Value::Object(_) => {
+                let rule = OutageRule::read(value, at, mistakes)?;
+                if let OutageRule::Periodic(it) = &rule
+                    && it.lasts >= it.every
+                {
+                    let reason = format!("is {}, and the next begins after {}", it.lasts, it.every);
+                    mistakes.push(Problem::Invalid(reason).at(at.key("lasts")));
+                    return None;
+                }
+                Some(Self::Rule(rule))
+            }
+            _ => {
+                let problem = wrong_type(value, "a list like [[\"10 s\", \"500 ms\"]]");
+                mistakes.push(problem.at(at));
+                None
+            }
+        }
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        let listed = Vec::<(Duration, Duration)>::schema(definitions);
+        let tables = [OutageRule::schema(definitions)];
+        define("Outages", definitions, |_| forms(listed, None, tables))
+    }
+}
+
+impl RateChanges {
+    /// An empty list is none.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Self::Steps(steps) if steps.is_empty())
+    }
+
+    /// Its name among the features of backends.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Steps(_) => "steps",
+            Self::Trace(_) => "trace",
+            Self::Rule(rule) => rule.word(),
+        }
+    }
+
+    /// What is wrong with it on a link of this rate, if anything is: the key, and why.
+    pub(crate) fn check(&self, rate: Rate) -> Result<(), (&'static str, Problem)> {
+        let found = match self {
+            Self::Rule(RateRule::Sine(it)) if it.amplitude >= rate => {
+                ("amplitude", format!("is {}, and the rate of the link {rate}", it.amplitude))
+            }
+            Self::Rule(RateRule::RandomWalk(it)) if it.least >= it.most => {
+                ("most", format!("is {}, and `least` is {}", it.most, it.least))
+            }
+            Self::Rule(RateRule::RandomWalk(it)) if !(it.least..=it.most).contains(&rate) => {
+                let (least, most) = (it.least, it.most);
+                ("least", format!("the walk is from {least} to {most}, and begins at {rate}"))
+            }
+            Self::Rule(RateRule::RandomWalk(it))
+                if it.step.bits_per_second()
+                    > it.most.bits_per_second() - it.least.bits_per_second() =>
+            {
+                ("step", format!("is {}, which is more than there is room for", it.step))
+            }
+            _ => return Ok(()),
+        };
+        Err((found.0, Problem::Invalid(found.1)))
+    }
+
+    /// The highest rate of a link that begins with this one; nothing for a trace, where packets take no
+    /// time of their own.
+    pub fn highest(&self, rate: Rate) -> Option<Rate> {
+        let bits = Rate::bits_per_second;
+        match self {
+            Self::Steps(steps) => Some(steps.iter().map(|step| step.1).fold(rate, Rate::max)),
+            Self::Trace(_) => None,
+            Self::Rule(RateRule::Sine(it)) => {
+                Some(Rate::from_bits_per_second(bits(rate).saturating_add(bits(it.amplitude))))
+            }
+            Self::Rule(RateRule::RandomWalk(it)) => Some(it.most.max(rate)),
+        }
+    }
+
+    /// How often it changes in this time, in the mean.
+    pub(crate) fn changes_in(&self, duration: Duration) -> u64 {
+        match self {
+            Self::Steps(steps) => steps.len() as u64,
+            Self::Trace(trace) => trace.opportunities.len() as u64,
+            Self::Rule(RateRule::Sine(it)) => duration.as_picos() / it.every.as_picos(),
+            Self::Rule(RateRule::RandomWalk(it)) => duration.as_picos() / it.every.as_picos(),
+        }
+    }
+}
+
+impl DelayChanges {
+    /// An empty list is none, where a link has some for its other direction.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Self::Steps(steps) if steps.is_empty())
+    }
+
+    /// Its name among the features of backends.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Steps(_) => "steps",
+            Self::Rule(rule) => rule.word(),
+        }
+    }
+
+    /// The least delay of a link that begins with this one.
+    pub fn least(&self, delay: Duration) -> Duration {
+        match self {
+            Self::Steps(steps) => steps.iter().fold(delay, |least, step| least.min(step.1)),
+            Self::Rule(DelayRule::Handover(it)) => delay.min(it.least),
+        }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), (&'static str, Problem)> {
+        match self {
+            Self::Rule(DelayRule::Handover(it)) if it.least > it.most => {
+                let reason = format!("is {}, and `least` is {}", it.most, it.least);
+                Err(("most", Problem::Invalid(reason)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(crate) fn changes_in(&self, duration: Duration) -> u64 {
+        match self {
+            Self::Steps(steps) => steps.len() as u64,
+            Self::Rule(DelayRule::Handover(it)) => duration.as_picos() / it.every.as_picos(),
+        }
+    }
+}
+
+impl Outages {
+    /// An empty list is none.
+    pub(crate) fn is_none(&self) -> bool {
+        matches!(self, Self::Listed(outages) if outages.is_empty())
+    }
+
+    /// When the last of those that are listed ends.
+    pub(crate) fn last(&self) -> Duration {
+        let Self::Listed(outages) = self else { return Duration::ZERO };
+        outages.iter().fold(Duration::ZERO, |last, outage| last.max(outage.0 + outage.1))
+    }
+
+    pub(crate) fn changes_in(&self, duration: Duration) -> u64 {
+        let picos = duration.as_picos();
+        let every = match self {
+            Self::Listed(outages) => return 2 * outages.len() as u64,
+            Self::Rule(OutageRule::Periodic(it)) => it.every.as_picos(),
+            Self::Rule(OutageRule::RandomOutages(it)) => (it.up + it.down).as_picos(),
+        };
+        2 * (picos / every)
+    }
+}

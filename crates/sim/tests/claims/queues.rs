@@ -1,0 +1,150 @@
+//! What queue disciplines were published to do.
+
+use crate::{flows, mean, run, utilisation};
+use tcplab_tables::Tables;
+
+/// Bulk flows over a queue for a minute. `others`: more flows.
+fn through(queue: &str, rate_mbit_s: u32, count: u32, others: &str) -> Tables {
+    run(&format!(
+        r#"
+        duration = "60 s"
+        seed = 7
+        stack = {{ profile = "linux-6.12", cc = "newreno" }}
+        record = {{ links = "10 ms", samples = "off" }}
+        [network.dumbbell]
+        pairs = {pairs}
+        rate = "{rate_mbit_s} Mbit/s"
+        delay = "20 ms"
+        queue = {queue}
+        {others}
+        {bulk}
+        "#,
+        pairs = 11,
+        bulk = (1..=count).map(bulk).collect::<String>(),
+    ))
+}
+
+fn bulk(pair: u32) -> String {
+    format!("[[flows]]\nfrom = \"left{pair}\"\nto = \"right{pair}\"\n")
+}
+
+/// A voice stream of 64 kbit/s: 160 bytes every 20 ms.
+const VOICE: &str = r#"
+        [[flows]]
+        name = "voice"
+        from = "left11"
+        to = "right11"
+        traffic = { kind = "udp", interval = "20 ms", payload = "160 B" }
+"#;
+
+/// The mean queue of the bottleneck from the tenth second on, in milliseconds of its rate.
+fn mean_queue_ms(tables: &Tables, rate_mbit_s: u32) -> f64 {
+    let names = tables.links.texts("link").unwrap();
+    let times = tables.links.numbers("time_s").unwrap();
+    let bytes = tables.links.numbers("queue_mean_bytes").unwrap();
+    let rows = (0..names.len())
+        .filter(|&row| names[row] == Some("left>right") && times[row].unwrap() > 10.0)
+        .map(|row| bytes[row].unwrap());
+    mean(&rows.collect::<Vec<_>>()) * 8.0 / f64::from(rate_mbit_s) / 1e3
+}
+
+/// How long the packets of the voice stream waited, 99 of 100: their delay less that of the path, which is
+/// 20 ms of the bottleneck, 2 ms of other links, and their transmission.
+fn voice_p99_ms(tables: &Tables) -> f64 {
+    let delays = flows(tables, "delay_p99_ms");
+    let least = flows(tables, "delay_min_ms");
+    let voice = delays.iter().position(|delay| delay.is_finite()).unwrap();
+    delays[voice] - least[voice]
+}
+
+#[test]
+fn codel_holds_its_five_milliseconds_under_one_flow_and_ten() {
+    // RFC 8289 §4.2: the standing queue is about the target of 5 ms; with ten flows their bursts keep it
+    // somewhat above that, because the drop rate climbs slowly. One NewReno flow that halves its window
+    // over a queue far below the BDP has three quarters of the link at the least.
+    for (count, least, most, used) in [(1, 1.0, 7.0, 0.75), (10, 3.0, 15.0, 0.9)] {
+        let tables = through("\"codel\"", 20, count, "");
+        let queue = mean_queue_ms(&tables, 20);
+        assert!((least..most).contains(&queue), "{count}: {queue} ms");
+        assert!(utilisation(&tables, "left>right", 10.0) > used, "{count}");
+    }
+}
+
+#[test]
+fn pie_holds_its_fifteen_milliseconds_under_ten_flows() {
+    // RFC 8033 §5: the controller drives the delay to the target of 15 ms.
+    let tables = through("\"pie\"", 20, 10, "");
+    let queue = mean_queue_ms(&tables, 20);
+    assert!((11.0..19.0).contains(&queue), "{queue} ms");
+    assert!(utilisation(&tables, "left>right", 10.0) > 0.95);
+}
+
+#[test]
+fn fair_queues_keep_a_voice_stream_short_beside_ten_bulk_flows() {
+    // A packet of the stream waits for the one in transmission, and in a fair queue for as much as the
+    // quantum of each new flow at the most: 1.2 ms and less at 10 Mbit/s, so 10 ms is far.
+    for (queue, rate) in [("fq-codel", 10), ("fq-codel", 50), ("fq-pie", 10), ("sfq", 50)] {
+        let tables = through(&format!("\"{queue}\""), rate, 10, VOICE);
+        let waited = voice_p99_ms(&tables);
+        assert!(waited < 10.0, "{queue} at {rate} Mbit/s: {waited} ms");
+        assert!(utilisation(&tables, "left>right", 10.0) > 0.9, "{queue}");
+    }
+    // Behind one queue for all it waits as long as they do.
+    assert!(voice_p99_ms(&through("\"200 packets\"", 10, 10, VOICE)) > 50.0);
+}
+
+#[test]
+fn fair_queues_give_flows_of_other_round_trips_the_same() {
+    // RFC 8290 §1: flows get equal shares whatever their control, here NewReno beside CUBIC at two
+    // round-trip times. Drop-tail would give the shorter one most of it.
+    for queue in ["fq-codel", "fq-pie", "fq"] {
+        let tables = run(&format!(
+            r#"
+            duration = "60 s"
+            stack = {{ profile = "linux-6.12" }}
+            record = {{ links = "off", samples = "off" }}
+            [network.dumbbell]
+            pairs = 2
+            rate = "20 Mbit/s"
+            delay = "10 ms"
+            rtt = ["24 ms", "96 ms"]
+            queue = "{queue}"
+            [[flows]]
+            from = "left1"
+            to = "right1"
+            cc = "newreno"
+            [[flows]]
+            from = "left2"
+            to = "right2"
+            cc = "cubic"
+            "#
+        ));
+        let goodputs = flows(&tables, "goodput_mbit_s");
+        let ratio = goodputs[0] / goodputs[1];
+        assert!((0.85..1.25).contains(&ratio), "{queue}: {goodputs:?}");
+    }
+}
+
+#[test]
+fn a_token_bucket_lets_out_its_rate_and_no_more() {
+    let queue = "{ kind = \"tbf\", rate = \"5 Mbit/s\", burst = \"15 kB\", limit = \"50 ms\" }";
+    let tables = through(queue, 20, 2, "");
+    // 5 of 20 Mbit/s.
+    let share = utilisation(&tables, "left>right", 10.0);
+    assert!((0.24..0.2502).contains(&share), "{share}");
+    // The queue is 50 ms of the bucket's rate at the most: 31,250 bytes.
+    let most = tables.links.integers("queue_max_bytes").unwrap();
+    let most = most.iter().map(|most| most.unwrap()).max().unwrap();
+    assert!((29_750..=31_250).contains(&most), "{most}");
+}
+
+#[test]
+fn a_limit_in_time_is_what_the_link_transmits_meanwhile() {
+    // 30 ms at 20 Mbit/s are 75,000 bytes: fifty packets.
+    for queue in ["\"30 ms\"", "{ kind = \"drophead\", limit = \"30 ms\" }"] {
+        let tables = through(queue, 20, 4, "");
+        let most = tables.links.integers("queue_max_bytes").unwrap();
+        let most = most.iter().map(|most| most.unwrap()).max().unwrap();
+        assert_eq!(most, 75_000, "{queue}");
+    }
+}

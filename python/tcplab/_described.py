@@ -1,0 +1,58 @@
+"""Links and flows of a plan in words, a few for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SHOWN = 3
+"""How many packets that are lost are listed."""
+
+
+def lane(lane: dict[str, Any]) -> tuple[str, str, str, str]:
+    """Rate, delay, queue and loss of one direction of a link."""
+    return lane["rate"], up_to(lane["delay"], lane["jitter"]), _queue(lane), _loss(lane)
+
+
+def up_to(time: str, jitter: str) -> str:
+    """A time, and the most that chance adds to it."""
+    return time if jitter == "0 ms" else f"{time} + up to {jitter}"
+
+
+def _queue(lane: dict[str, Any]) -> str:
+    queue = lane["queue"]
+    if "packets" in queue["limit"]:
+        size = f"{queue['limit']['packets']} packets"
+    else:
+        held = queue["limit"]["bytes"]
+        size = f"{held} B ({held // lane['mtu']} packets)"
+    return f"{size}, {queue['discipline']['kind']}"
+
+
+def _loss(lane: dict[str, Any]) -> str:
+    loss = lane["loss"]
+    if loss is None:
+        return "none"
+    if loss["kind"] == "independent":
+        return f"{loss['probability'] * 100:g} %"
+    if loss["kind"] == "listed":
+        packets = loss["packets"]
+        few = ", ".join(map(str, packets[:SHOWN]))
+        return f"packets {few}" + (", ..." if len(packets) > SHOWN else "")
+    return str(loss["kind"])
+
+
+def traffic(traffic: dict[str, Any]) -> str:
+    """What a flow carries."""
+    if traffic["kind"] == "bulk" and traffic["size"]:
+        return f"bulk, {traffic['size']}"
+    if traffic["kind"] == "on-off":
+        number = len(traffic["periods"])
+        return f"on-off, {number} {'period' if number == 1 else 'periods'}"
+    if offered := traffic.get("offered"):
+        return f"{traffic['kind']}, {offered * 100:.3g} % load"
+    return str(traffic["kind"])
+
+
+def transport(transport: dict[str, Any]) -> str:
+    """The congestion control, where there is one."""
+    return str(transport["stack"]["cc"]["name"] if "stack" in transport else transport["kind"])
