@@ -109,13 +109,14 @@ def test_what_is_counted_is_what_is_taken(name: str, tmp_path: Path) -> None:
 def test_memory_does_not_grow_with_rows(tmp_path: Path) -> None:
     name = "samples at every ACK"
     peaks, samples = [], []
-    for duration in ("5 s", "20 s"):
+    for duration in ("5 s", "60 s"):
         peak, _, rows = measured(LARGE[name].replace(duration=duration), tmp_path / duration)
         peaks.append(peak)
         samples.append(rows["samples"])
-    # Three parts, and more than twelve.
-    assert 3 * ROWS < samples[0] < samples[1] / 3.5
-    assert peaks[1] - peaks[0] < (samples[1] - samples[0]) * ROW / 5
+    # Three parts, and more than 36: 600 MB if they were held. The allocators of the threads that
+    # write tables differ by 40 MB from run to run.
+    assert 3 * ROWS < samples[0] < samples[1] / 12
+    assert peaks[1] - peaks[0] < (samples[1] - samples[0]) * ROW / 10
 
 
 def test_what_does_not_fit_is_refused_before_it_begins(tcplab: Command, tmp_path: Path) -> None:
