@@ -574,7 +574,7 @@ impl Endpoint {
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
             self.send.begin(since, (self.build_control)(start), &self.settings);
-            if self.settings.is_linux() && self.receive.next > 1 {
+            if self.settings.is_linux() {
                 self.send.tell_of_request(now);
             }
             // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`).
