@@ -58,6 +58,7 @@ impl Endpoint {
             self.receive.open_for(self.segment_size(u16::MAX), &self.settings);
             self.send.nxt = 1;
             self.state = State::SynReceived;
+            self.was_called = true;
             self.owes_syn = true;
             self.take_fast_open(now, segment);
         }

@@ -2,7 +2,7 @@
 
 use crate::acks::Arrived;
 use crate::answer::Answer;
-use crate::ecn::Report;
+use crate::ecn::{Report, Said};
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::{OVERHEAD, Shape, Sized};
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
@@ -307,10 +307,16 @@ impl Endpoint {
         if told {
             self.receive.announce(start..end);
         }
+        // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
+        let before = changes.then(|| self.bare(now, self.send.nxt));
+        let said = self.marks.on_segment(segment, &self.settings);
+        if told && said.marked {
+            self.acks.on_mark(self.receive.offered(self.last_ack_sent));
+        }
         if told || changes {
-            // What waited is told as it was. What arrived has asked for its ACK before: that was it. Or
-            // what came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
-            let ack = self.bare(now, self.send.nxt);
+            // What waited is told as it was, but for the mark of what arrived (`tcp_data_queue_ofo`). That has
+            // asked for its ACK before: this was it.
+            let ack = before.unwrap_or_else(|| self.bare(now, self.send.nxt));
             self.owes_ack = Some(Box::new(ack));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
@@ -319,9 +325,8 @@ impl Endpoint {
             self.receive.forget_duplicate();
         }
         if self.settings.is_linux() {
-            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, rto));
+            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, said, rto));
         } else {
-            let said = self.marks.on_segment(segment, &self.settings);
             self.acks.on_data(now, reception, &self.settings);
             if said.changed {
                 self.acks.hurry();
@@ -344,8 +349,8 @@ impl Endpoint {
     }
 
     /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
-    /// expected, and there was a gap or not. `told`: one was sent already; `rto`: that of before, if the
-    /// data comes before the acknowledgment.
+    /// expected, and there was a gap or not. `told`: one was sent already; `said`: what the segment says of
+    /// marks; `rto`: that of before, if the data comes before the acknowledgment.
     #[inline(never)]
     fn acknowledge_as_linux(
         &mut self,
@@ -353,7 +358,7 @@ impl Endpoint {
         segment: &Segment,
         start: u64,
         (next, had_gap): (u64, bool),
-        (told, rto): (bool, Option<Duration>),
+        (told, said, rto): (bool, Said, Option<Duration>),
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
@@ -379,7 +384,7 @@ impl Endpoint {
             full: tuned.full,
             pushed,
             in_order,
-            said: self.marks.on_segment(segment, &self.settings),
+            said,
             has_gap: self.receive.has_gap(),
             has_sack,
             told,
