@@ -110,7 +110,7 @@ pub struct Endpoint {
     pub(crate) peer_scales: bool,
     /// `TS.Recent` of RFC 7323, and when it was heard.
     pub(crate) recent_timestamp: (u32, Time),
-    /// When a segment without data that is not acceptable was answered last.
+    /// When a segment without data that is not acceptable, or a SYN that came again, was answered last.
     pub(crate) answered_unacceptable: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,

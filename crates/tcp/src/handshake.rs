@@ -155,6 +155,7 @@ impl Endpoint {
             self.send.control.cwnd = 1;
         }
         self.attempts = 0;
+        self.answered_unacceptable = None;
         if self.send.has_outstanding() {
             // Data left before the handshake ended (`tcp_rcv_synrecv_state_fastopen`).
             self.arm_retransmission(now);

@@ -11,7 +11,8 @@ use tcplab_units::{Duration, Time};
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// How often segments without data that are not acceptable are answered (`tcp_invalid_ratelimit`).
+/// How often segments without data that are not acceptable are answered, and SYNs that come again
+/// (`tcp_invalid_ratelimit`).
 const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Endpoint {
@@ -127,9 +128,22 @@ impl Endpoint {
         if acks_ours {
             self.establish(now, segment);
             self.acks.hurry();
-        } else {
+        } else if !self.has_just_answered(now) {
             self.owes_syn = true;
         }
+    }
+
+    /// Whether something that is out of place was answered a short while ago. If not, this is
+    /// (`__tcp_oow_rate_limited`).
+    fn has_just_answered(&mut self, now: Time) -> bool {
+        let has_just = self.settings.is_linux()
+            && self
+                .answered_unacceptable
+                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
+        if !has_just {
+            self.answered_unacceptable = Some(now);
+        }
+        has_just
     }
 
     /// PAWS (RFC 7323 §5): older than what was heard before.
@@ -177,16 +191,8 @@ impl Endpoint {
         }
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
-        let is_limited = self.settings.is_linux()
-            && is_empty
-            && self
-                .answered_unacceptable
-                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
-        if !is_limited {
+        if !(is_empty && self.has_just_answered(now)) {
             self.acks.hurry();
-            if is_empty {
-                self.answered_unacceptable = Some(now);
-            }
         }
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
