@@ -189,6 +189,12 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             return;
         }
+        if self.send.has_outstanding()
+            && let Some(buffer) = &mut self.send.buffer
+        {
+            // What is discarded is no reason for data to leave (`tcp_validate_incoming`).
+            buffer.stay();
+        }
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
         if !(is_empty && self.has_just_answered(now)) {
