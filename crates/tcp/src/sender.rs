@@ -194,6 +194,7 @@ impl Sender {
                 pacing: None,
                 prr: false,
                 least_burst: None,
+                longest_burst: None,
             },
             copies: false,
             buffer: None,
