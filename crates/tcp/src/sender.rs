@@ -197,6 +197,7 @@ impl Sender {
                 pacing: None,
                 prr: false,
                 least_burst: None,
+                longest_burst: None,
             },
             copies: false,
             buffer: None,
