@@ -23,7 +23,6 @@ pub struct Feature {
 const SIM: &[&str] = &["sim"];
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
-const SIM: &[&str] = &["sim"];
 const NONE: &[&str] = &[];
 
 /// All features that some backend does not run, and what there is beside them.
