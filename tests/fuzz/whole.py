@@ -62,6 +62,7 @@ class Draw:
 
     def __init__(self, seed: int, number: int) -> None:
         """The same seed and number make the same experiment on any machine."""
+        self.seed, self.number = seed, number
         self.random = Random(f"whole {seed}/{number}")
         rate = self.random.choice(RATES) * self.random.choice([1, 1, 1, 1.7])
         self.rate = max(int(rate), 1)
@@ -101,9 +102,24 @@ class Draw:
         if self.chance(0.15):
             hosts = self.random.sample(nodes, min(2, len(nodes)))
             experiment["hosts"] = {host: {"stack": self.stack()} for host in hosts}
+        # Drawn apart, so that the rest of an experiment is as it was before hosts took time.
+        apart = Random(f"cpu {self.seed}/{self.number}")
+        if apart.random() < 0.1:
+            self.add_cpus(experiment, nodes, apart)
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment
+
+    def add_cpus(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
+        """Hosts that take about as long for a packet as a link does."""
+        packet = self.least * 8 / self.rate
+        for host in apart.sample(nodes, min(2, len(nodes))):
+            keys = [key for key in ("packet", "ack", "call") if apart.random() < 0.6]
+            times = {key: min(packet * log_uniform(apart, 0.01, 10), 1) for key in keys}
+            cpu = {
+                key: apart.choice(["0 s", time(cost), time(cost)]) for key, cost in times.items()
+            }
+            experiment.setdefault("hosts", {}).setdefault(host, {})["cpu"] = cpu
 
     def measure(self) -> Plain:
         """A part of the experiment."""

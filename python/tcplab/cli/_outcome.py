@@ -32,8 +32,8 @@ class Measure:
     factor: float = 1.0
     with_interval: bool = False
     digits: int = 3
-    leaves: int = 0
-    """Where there is no room, those of the highest number are left out first; those of 0 never."""
+    rank: int = 0
+    """Where there is no room, columns are left out from the greatest rank on; 0 always stays."""
 
 
 def table(results: Results) -> str:
@@ -45,16 +45,15 @@ def table(results: Results) -> str:
     rows = rows.with_columns(
         pl.col(path).replace(labels(results.runs[path].to_list())) for path in results.swept
     )
-    text, hidden = _layout(rows, results.swept, by, measures), []
+    every = list(measures)
+    text = _layout(rows, results.swept, by, measures)
     while _is_wide(text):
-        dropped = max(reversed(measures), key=lambda measure: measure.leaves)
-        if not dropped.leaves:
+        dropped = max(measures, key=lambda measure: measure.rank)
+        if dropped.rank == 0:
             break
         measures.remove(dropped)
-        unit = f" ({dropped.head.unit})" if dropped.head.unit else ""
-        hidden.append(f"{dropped.head.name}{unit}")
         text = _layout(rows, results.swept, by, measures)
-    if hidden:
+    if hidden := [_named(one.head) for one in every if one not in measures]:
         said = f"No room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
         text += "\n" + "\n".join(wrap(said, _text.room() or len(said)))
     if left_out:
@@ -69,6 +68,10 @@ def table(results: Results) -> str:
                 "\nAll are equal: nothing here is random; `start_jitter`, `jitter` and `loss` are."
             )
     return text
+
+
+def _named(column: Column) -> str:
+    return f"{column.name} ({column.unit})" if column.unit else column.name
 
 
 def _measured(runs: pl.DataFrame) -> str:
@@ -154,24 +157,24 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
     is_timed = summary["completion_s"].count() > 0 or (summary["unfinished"] > 0).any()
     if by == "flow":
         share = Column("share", unit="%")
-        measures.append(Measure(share, "bottleneck_share", factor=100.0, leaves=2))
+        measures.append(Measure(share, "bottleneck_share", factor=100.0, rank=6))
     else:
         measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_all_mbit_s"))
-        measures.append(Measure(Column("Jain's index"), "jain_index", leaves=2))
+        measures.append(Measure(Column("Jain's index"), "jain_index", rank=5))
     count, share = Column("resent", unit="segments"), Column("resent", unit="%")
     if (summary["transport"] != "udp").any():
         measures += [
-            Measure(count, "retransmitted_segments", digits=0, leaves=4),
+            Measure(count, "retransmitted_segments", digits=0, rank=8),
             Measure(share, "retransmitted_share", factor=100.0),
             Measure(Column("RTT mean", unit="ms"), "rtt_mean_ms", with_interval=True),
-            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", leaves=5),
+            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", rank=7),
         ]
     if summary["lost_share"].count() > 0:
         measures += [
             Measure(Column("lost", unit="%"), "lost_share", factor=100.0),
             Measure(Column("delay", unit="ms"), "delay_mean_ms", with_interval=True),
-            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", leaves=1),
-            Measure(Column("jitter", unit="ms"), "jitter_ms", leaves=3),
+            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", rank=3),
+            Measure(Column("variation", unit="ms"), "ipdv_ms", rank=4),
         ]
     if is_timed:
         if (summary["unfinished"] > 0).any():
@@ -185,9 +188,9 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
             Measure(
                 Column(f"{share} % in", unit="s"),
                 f"completion_p{share}_s",
-                leaves=6 if by == "flow" else 0,
+                rank=rank if by == "flow" else 0,
             )
-            for share in (50, 95, 99)
+            for share, rank in ((50, 1), (95, 2), (99, 1))
         ]
     return measures
 
