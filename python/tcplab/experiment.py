@@ -183,7 +183,9 @@ class RedQueue(Value):
     """The average length from which packets are dropped: "0.1 BDP"."""
 
     max: str
-    """The average length at which the probability reaches its most: "0.3 BDP"."""
+    """The average length at which the probability reaches its most: "0.3 BDP". Not less than
+    `min`.
+    """
 
     probability: float | str | None = None
     """The probability at `max`: 0.1. By default `0.1`."""
@@ -192,8 +194,8 @@ class RedQueue(Value):
     """The weight of the newest length in the average: 0.002. By default `0.002`."""
 
     gentle: bool | None = None
-    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. By default
-    `true`.
+    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux has
+    no such RED. By default `false`.
     """
 
     ecn: bool | None = None

@@ -28,7 +28,7 @@ FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
 PACKETS = (4, 1500)
 """How many full packets the link carries while an experiment lasts, from the least to the most."""
 MOST_PACKETS = 10**6
-"""How many full packets a link carries at most whose rate does not follow that of the experiment."""
+"""How many full packets a link carries at most whose rate is its own."""
 SAMPLES = 300
 """How many samples of a flow or link are taken, at most."""
 
@@ -324,7 +324,7 @@ class Draw:
         return chosen
 
     def shorten(self, rate: float) -> None:
-        """Ends the experiment before a link of a rate that does not follow it has carried too much."""
+        """Ends the experiment before a link with a rate of its own has carried too much."""
         # Links between hosts and routers are ten times as fast as those between routers.
         self.seconds = min(self.seconds, MOST_PACKETS * self.least * 8 / (10 * rate))
 

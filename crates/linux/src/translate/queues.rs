@@ -125,7 +125,7 @@ fn in_bytes(limit: QueueLimit, lane: &LanePlan) -> u64 {
 /// RED as Linux has it: in bytes, with the weight as a power of two.
 fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     if red.gentle {
-        let reason = "Linux RED has no gentle mode; set gentle = false";
+        let reason = "Linux RED has no gentle mode; set `gentle = false`, or run it on `sim`";
         return Err(Problem::Invalid(reason.into()));
     }
     let [limit, min, max] = [lane.queue.limit, red.min, red.max].map(|limit| in_bytes(limit, lane));
@@ -134,9 +134,6 @@ fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     let Averaging { weight_log, cell_log, table } = Averaging::new(red.weight, packet_time);
     if max >= 1 << 32 || min << weight_log >= 1 << 32 {
         return Err(Problem::Invalid("is larger than RED of Linux can count".into()));
-    }
-    if min > max {
-        return Err(Problem::Invalid("has a `min` that is above its `max`".into()));
     }
     let mut parameters = Vec::new();
     for value in [limit, min, max] {
