@@ -44,6 +44,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "tbf", "a token bucket", BOTH),
     kind("queue", "fq", "FQ", BOTH),
     kind("queue", "cake", "CAKE", LINUX),
+    kind("queue", "dualpi2", "DualPI2", SIM),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),
@@ -68,6 +69,7 @@ pub const FEATURES: &[Feature] = &[
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
+    one("cpu", "time spent in hosts", SIM),
     one("lan", "a shared medium", NONE),
     kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
     kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
@@ -180,6 +182,9 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
         .filter(|flow| std::mem::replace(&mut last, flow.place.as_str()) != flow.place.as_str())
     {
         add(&flow.place, &asked_by_flow(flow));
+    }
+    for host in plan.hosts.iter() {
+        add(&host.place, &[("cpu", None)]);
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);
