@@ -36,7 +36,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "sfq", "SFQ", BOTH),
     kind("queue", "tbf", "a token bucket", BOTH),
     kind("queue", "fq", "FQ", BOTH),
-    kind("queue", "cake", "CAKE", LINUX),
+    kind("queue", "cake", "CAKE", BOTH),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),

@@ -6,6 +6,7 @@
 //! them ([`Packet::mark`]). It knows nothing of the lane: the times at which it is called tell when
 //! the transmitter was free.
 
+pub(crate) mod cake;
 pub(crate) mod codel;
 mod fifo;
 mod flows;
@@ -21,6 +22,7 @@ use crate::observer::Reason;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::route::Flow;
+use cake::{Cake, CakeConfig};
 use codel::{CoDelConfig, CoDelQueue};
 use fifo::DropHead;
 pub(crate) use fifo::{DropTail, Fifo};
@@ -78,6 +80,8 @@ pub enum Discipline {
     Sfq(SfqConfig),
     /// A token bucket.
     Tbf(TbfConfig),
+    /// Common Applications Kept Enhanced. Its limit is in its configuration.
+    Cake(CakeConfig),
     /// The oldest packets are dropped.
     DropHead,
 }
@@ -102,6 +106,7 @@ impl Discipline {
             Self::Fq(config) => Box::new(Fq::new(config, limit, key())),
             Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
+            Self::Cake(config) => Box::new(Cake::new(config, key(), random("cake"))),
             Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }
