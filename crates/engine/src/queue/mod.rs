@@ -8,6 +8,7 @@
 
 pub(crate) mod cake;
 pub(crate) mod codel;
+pub(crate) mod dualpi2;
 mod fifo;
 mod flows;
 pub(crate) mod fq;
@@ -24,6 +25,7 @@ use crate::random::Random;
 use crate::route::Flow;
 use cake::{Cake, CakeConfig};
 use codel::{CoDelConfig, CoDelQueue};
+use dualpi2::{DualPi2, DualPi2Config};
 use fifo::DropHead;
 pub(crate) use fifo::{DropTail, Fifo};
 use flows::HashKey;
@@ -82,6 +84,8 @@ pub enum Discipline {
     Tbf(TbfConfig),
     /// Common Applications Kept Enhanced. Its limit is in its configuration.
     Cake(CakeConfig),
+    /// The dual-queue coupled AQM of L4S.
+    DualPi2(DualPi2Config),
     /// The oldest packets are dropped.
     DropHead,
 }
@@ -107,6 +111,7 @@ impl Discipline {
             Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
             Self::Cake(config) => Box::new(Cake::new(config, key(), random("cake"))),
+            Self::DualPi2(config) => Box::new(DualPi2::new(config, limit, random("dualpi2"))),
             Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }
@@ -192,6 +197,8 @@ pub(crate) mod tests {
     pub struct Parcel {
         /// It can be marked.
         pub ect: bool,
+        /// It is of a scalable sender.
+        pub l4s: bool,
         pub ce: bool,
     }
 
@@ -204,6 +211,9 @@ pub(crate) mod tests {
         }
         fn is_marked(&self) -> bool {
             self.ce
+        }
+        fn is_l4s(&self) -> bool {
+            self.l4s || self.ce
         }
         fn mark(&mut self) -> bool {
             self.ce |= self.ect;

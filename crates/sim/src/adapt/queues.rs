@@ -1,10 +1,11 @@
 //! Queue disciplines.
 
 use tcplab_engine::{
-    AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, FqCoDelConfig, FqConfig, FqPieConfig,
-    Framing, Isolation, PieConfig, QueueLimit, RedConfig, SfqConfig, TbfConfig, Tins,
+    AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, DualPi2Config, DualScheduler,
+    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, QueueLimit, RedConfig,
+    SfqConfig, TbfConfig, Tins,
 };
-use tcplab_model::schema::{self, CakePlan, SfqPlan};
+use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, SfqPlan};
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
 use tcplab_units::Duration;
 
@@ -83,6 +84,22 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             frame_header: FRAME_HEADER,
         }),
         Planned::Cake(cake) => Discipline::Cake(cake_config(cake, lane)),
+        Planned::DualPi2(queue) => Discipline::DualPi2(DualPi2Config {
+            target: queue.target,
+            update: queue.update,
+            alpha: queue.alpha,
+            beta: queue.beta,
+            coupling: queue.coupling,
+            threshold: queue.threshold,
+            ramp: queue.ramp,
+            behind: queue.behind,
+            scheduler: match queue.scheduler {
+                PlannedScheduler::Wrr => DualScheduler::Weighted(queue.protection as u8),
+                PlannedScheduler::TimeShifted => DualScheduler::Shifted(queue.shift),
+            },
+            drop_on_overload: queue.drop_on_overload,
+            frame: frame(lane),
+        }),
         _ => unreachable!("a plan with another discipline is refused"),
     })
 }
