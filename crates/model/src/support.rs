@@ -43,7 +43,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "sfq", "SFQ", BOTH),
     kind("queue", "tbf", "a token bucket", BOTH),
     kind("queue", "fq", "FQ", BOTH),
-    kind("queue", "cake", "CAKE", LINUX),
+    kind("queue", "cake", "CAKE", BOTH),
     kind("queue", "dualpi2", "DualPI2", SIM),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
