@@ -153,7 +153,7 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     refusal = (
         "cake.toml: line 5: network.chain.queue: the queue discipline `cake` is not available "
         "on `sim`; there are droptail, drophead, red, codel, fq-codel, pie, fq-pie, sfq, tbf, fq, "
-        "dualpi2; "
+        "dualpi2, policer; "
         "`linux` runs the experiment: "
         "tcplab run --on linux\n"
     )

@@ -14,6 +14,7 @@ pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
 pub(crate) mod pie;
+pub(crate) mod policer;
 pub(crate) mod red;
 pub(crate) mod sfq;
 pub(crate) mod tbf;
@@ -31,6 +32,7 @@ use fq::{Fq, FqConfig};
 use fq_codel::{FqCoDel, FqCoDelConfig};
 use fq_pie::{FqPie, FqPieConfig};
 use pie::{PieConfig, PieQueue};
+use policer::{Policer, PolicerConfig};
 use red::{Red, RedConfig, RedQueue};
 use sfq::{Sfq, SfqConfig};
 use std::fmt::Debug;
@@ -82,6 +84,8 @@ pub enum Discipline {
     Tbf(TbfConfig),
     /// The dual-queue coupled AQM of L4S.
     DualPi2(DualPi2Config),
+    /// A token bucket that drops.
+    Policer(PolicerConfig),
     /// The oldest packets are dropped.
     DropHead,
 }
@@ -97,7 +101,8 @@ impl Discipline {
         let key = || HashKey(random("hash").bits());
         match self {
             Self::Red { config, ecn } => {
-                Box::new(RedQueue::new(Red::new(*config, random("red")), *ecn, fifo))
+                let red = Red::new(*config, random("red"));
+                Box::new(RedQueue::new(red, config, *ecn, fifo))
             }
             Self::CoDel(config) => Box::new(CoDelQueue::new(config, fifo)),
             Self::FqCoDel(config) => Box::new(FqCoDel::new(config, limit, key())),
@@ -107,6 +112,7 @@ impl Discipline {
             Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
             Self::DualPi2(config) => Box::new(DualPi2::new(config, limit, random("dualpi2"))),
+            Self::Policer(config) => Box::new(Policer::new(config, fifo)),
             Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }
