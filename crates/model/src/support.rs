@@ -64,6 +64,7 @@ pub const FEATURES: &[Feature] = &[
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
+    one("cpu", "time spent in hosts", SIM),
     one("lan", "a shared medium", NONE),
 ];
 
@@ -116,6 +117,9 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
         .filter(|flow| std::mem::replace(&mut last, flow.place.as_str()) != flow.place.as_str())
     {
         add(&flow.place, &asked_by_flow(flow));
+    }
+    for host in plan.hosts.iter() {
+        add(&host.place, &[("cpu", None)]);
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);

@@ -43,6 +43,14 @@ fn a_number_without_a_unit_is_refused() {
 }
 
 #[test]
+fn a_processor_takes_a_second_at_the_most() {
+    assert_eq!(
+        message(&format!("hosts.left1.cpu.packet = \"2 s\"\n{SMALL}")),
+        "line 1: hosts.left1.cpu.packet: 2 s is outside the range from 0 ms to 1 s"
+    );
+}
+
+#[test]
 fn rates_are_more_than_zero() {
     assert_eq!(
         message(&small_with("10 Mbit/s", "-1 Mbit/s")),
