@@ -27,6 +27,7 @@ __all__ = [
     "DelayRule",
     "DropheadQueue",
     "DroptailQueue",
+    "Dualpi2Queue",
     "Dumbbell",
     "EmpiricalSizes",
     "EmpiricalSpread",
@@ -60,6 +61,7 @@ __all__ = [
     "ParkingLot",
     "PeriodicOutageRule",
     "PieQueue",
+    "PolicerQueue",
     "Queue",
     "RandomOutageRule",
     "RandomWalkRateRule",
@@ -200,6 +202,12 @@ class RedQueue(Value):
 
     ecn: bool | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
+
+    adaptive: bool | None = None
+    """Whether `probability` is only where it begins: each half second it grows while the average is
+    above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
+    default `false`.
+    """
 
     KIND: ClassVar[str] = "red"
 
@@ -357,6 +365,16 @@ class TbfQueue(Value):
     packets are dropped.
     """
 
+    peakrate: str | None = None
+    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". Without one, it is
+    the rate of the link.
+    """
+
+    mtu: str | None = None
+    """With a `peakrate`: how many bytes may leave faster than that, "1500 B". By default a full
+    packet; larger packets are dropped.
+    """
+
     KIND: ClassVar[str] = "tbf"
 
 
@@ -390,6 +408,90 @@ class CakeQueue(Value):
     """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
 
     KIND: ClassVar[str] = "cake"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dualpi2Queue(Value):
+    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
+    under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
+    drops, so that flows of both kinds share the link.
+    """
+
+    limit: str | None = None
+    """How much both queues hold together: "10000 packets". By default "10000 packets"."""
+
+    target: str | None = None
+    """The waiting time in the classic queue to aim for: "15 ms". By default "15 ms"."""
+
+    update: str | None = None
+    """How often the base probability is set anew: "16 ms". By default "16 ms"."""
+
+    alpha: float | None = None
+    """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
+    `0.16`.
+    """
+
+    beta: float | None = None
+    """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
+
+    coupling: float | None = None
+    """The coupling factor k: L4S packets are marked with k times the base probability, classic
+    packets dropped or marked with its square. By default `2.0`.
+    """
+
+    threshold: str | None = None
+    """The waiting time in the L4S queue from which packets are marked: "1 ms". By default "1
+    ms".
+    """
+
+    ramp: str | None = None
+    """Over how much more waiting time the probability of these marks climbs from 0 to 1. With "0
+    ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a ramp of
+    "400 us". By default "0 ms".
+    """
+
+    behind: int | None = None
+    """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
+    time: 1. By default `1`.
+    """
+
+    scheduler: str | None = None
+    """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
+
+    protection: int | None = None
+    """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
+    default `10`.
+    """
+
+    shift: str | None = None
+    """With "time-shifted": how much longer a classic packet must have waited to go first. By
+    default "50 ms".
+    """
+
+    drop_on_overload: bool | None = None
+    """What happens when all L4S packets would be marked: with `true`, packets of both queues are
+    dropped as classic packets are; with `false`, the queue fills up. By default `true`.
+    """
+
+    KIND: ClassVar[str] = "dualpi2"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PolicerQueue(Value):
+    """Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`:
+    those that pass wait for the link alone.
+    """
+
+    limit: str | None = None
+    """How much waits for the link: "1 BDP". By default "1 BDP"."""
+
+    rate: str
+    """The rate at which tokens come: "10 Mbit/s"."""
+
+    burst: str
+    """How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped."""
+
+    KIND: ClassVar[str] = "policer"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1772,6 +1874,8 @@ Queue: TypeAlias = (
     | TbfQueue
     | FqQueue
     | CakeQueue
+    | Dualpi2Queue
+    | PolicerQueue
     | Mapping[str, Any]
     | str
     | float
