@@ -17,6 +17,7 @@ pub(crate) fn config(plan: &Plan, lane: &LanePlan, observed: bool) -> LaneConfig
         discipline: queues::discipline(lane),
         wire: wire(plan, lane),
         observed,
+        tells_sender: plan.has_qdisc(lane.from),
     }
 }
 
