@@ -287,9 +287,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.agenda.set(lane, lane_state.next_look().unwrap_or(Time::NEVER));
         match seen? {
             Seen::Arrived(arrived) => self.arrive(arrived),
-            Seen::Left(place, packet) => {
-                Some(Event::Left { to: self.routes.end(place), packet })
-            }
+            Seen::Left(place, packet) => Some(Event::Left { to: self.routes.end(place), packet }),
         }
     }
 

@@ -214,7 +214,8 @@ impl Connections {
             let limit = mss_limit(plan, planned, stack, lanes);
             let (settings, control) = self.stacks.get(stack, limit, marks(&tcp(planned).stack));
             let mut endpoint = Endpoint::new(settings, control, identity);
-            if stack.tso && lanes.first().is_some_and(|&lane| plan.has_qdisc(plan.lanes[lane].from)) {
+            if stack.tso && lanes.first().is_some_and(|&lane| plan.has_qdisc(plan.lanes[lane].from))
+            {
                 endpoint.keep_queue_small();
             }
             endpoint

@@ -88,14 +88,20 @@ impl Endpoint {
 
 impl Sender {
     /// Whether a burst of so many bytes waits until something has left the device.
-    pub(crate) fn is_queue_full(&mut self, bytes: u64, is_repair: bool, settings: &Settings) -> bool {
+    pub(crate) fn is_queue_full(
+        &mut self,
+        bytes: u64,
+        is_repair: bool,
+        settings: &Settings,
+    ) -> bool {
         let is_paced = self.is_paced(settings);
         let rate = self.flight.bursts.rate() >> RATE_SHIFT;
         let una = self.una;
         let Some(queue) = &mut self.small_queue else { return false };
         let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });
-        // The only burst that is under way has to be followed, whatever becomes of it.
-        let is_full = queue.memory > limit << if is_repair { REPAIRS } else { 0 } && una < queue.newest;
+        let limit = limit << if is_repair { REPAIRS } else { 0 };
+        // The kernel's count begins at 1. A sender with no more than one burst under way is never held back.
+        let is_full = queue.memory + 1 > limit && una < queue.newest;
         queue.is_throttled |= is_full;
         is_full
     }

@@ -284,15 +284,14 @@ impl<P: Packet> Lane<P> {
         if let Some(managed) = &mut self.managed {
             managed.tell_sender(free_at, place, packet);
         }
-        let (arrives, copies) =
-            match sent {
-                Sent::At(arrives) => (arrives, 0),
-                Sent::Twice(arrives) => (arrives, 1),
-                Sent::Gone(reason) => {
-                    teller.drop(begins, place, &packet, reason);
-                    return;
-                }
-            };
+        let (arrives, copies) = match sent {
+            Sent::At(arrives) => (arrives, 0),
+            Sent::Twice(arrives) => (arrives, 1),
+            Sent::Gone(reason) => {
+                teller.drop(begins, place, &packet, reason);
+                return;
+            }
+        };
         // A copy has entered the lane here.
         self.counters.entered_packets += copies;
         if let Some(managed) = &mut self.managed {

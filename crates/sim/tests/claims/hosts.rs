@@ -1,6 +1,6 @@
 //! Hosts that take time: what they can send and receive follows from what each thing takes.
 
-use crate::{acked_per_second, assert_within, flows, run};
+use crate::{acked_per_second, assert_within, flows, mean, run};
 
 /// A second of one flow between hosts over a link that is never full, with what is said of them.
 fn over_fast_link(hosts: &str, flow: &str) -> String {
@@ -110,4 +110,71 @@ fn a_processor_that_takes_no_time_changes_nothing() {
     let plain = run(&over_fast_link("", flow));
     let free = run(&over_fast_link(r#"hosts.a.cpu = { packet = "0 s" }"#, flow));
     assert_eq!(flows(&plain, "completion_s"), flows(&free, "completion_s"));
+}
+
+/// A flow of a congestion control over a host's own link of 100 Mbit/s and 20 ms, with a queue of `queue` on
+/// the link or in the host: goodput in Mbit/s, and the mean and most of what waits there after the first
+/// second, in ms.
+fn own_queue(cc: &str, queue: &str) -> (f64, f64, f64) {
+    let tables = run(&format!(
+        r#"
+        duration = "10 s"
+        stack.profile = "linux-6.12"
+        network.links = [{{ between = ["a", "b"], rate = "100 Mbit/s", delay = "10 ms", queue = "1000 packets" }}]
+        {queue}
+        record.links = "100 ms"
+        flows = [{{ from = "a", to = "b", cc = "{cc}" }}]
+        "#
+    ));
+    let links = &tables.links;
+    let rows = |column: &str| -> Vec<f64> {
+        let (names, times) = (links.texts("link").unwrap(), links.numbers("time_s").unwrap());
+        let numbers = links.numbers(column);
+        let value = |row: usize| match &numbers {
+            Some(numbers) => numbers[row].unwrap(),
+            None => links.integers(column).unwrap()[row].unwrap() as f64,
+        };
+        let own = |row: &usize| names[*row] == Some("a>b") && times[*row].unwrap() > 1.0;
+        (0..names.len()).filter(own).map(value).collect()
+    };
+    // 12,500 bytes a millisecond.
+    let most = rows("queue_max_bytes").into_iter().fold(0.0, f64::max) / 12_500.0;
+    (flows(&tables, "goodput_mbit_s")[0], mean(&rows("queue_mean_bytes")) / 12_500.0, most)
+}
+
+#[test]
+fn a_linux_sender_keeps_its_own_queue_under_two_milliseconds() {
+    for qdisc in ["\"fq\"", "\"1000 packets\"", "\"fq-codel\""] {
+        for cc in ["cubic", "newreno", "bbr"] {
+            let (goodput, mean, _) = own_queue(cc, &format!("hosts.a.qdisc = {qdisc}"));
+            assert!(mean < 2.0, "{cc} {qdisc}: {mean} ms");
+            // All of the link but headers (1448 of 1500 bytes), the handshake and slow start.
+            assert!(goodput > 94.0, "{cc} {qdisc}: {goodput} Mbit/s");
+        }
+    }
+}
+
+#[test]
+fn a_queue_of_a_router_is_filled_by_the_same_sender() {
+    // A thousand packets are 120 ms, and CUBIC comes back to them after each loss.
+    let (_, mean, most) = own_queue("cubic", "");
+    assert!(mean > 20.0 && most > 115.0, "{mean} ms, {most} ms at the most");
+}
+
+#[test]
+fn senders_of_a_host_share_what_its_device_sends() {
+    // Twenty senders, each with two bursts of two segments at least: fq serves them in turn.
+    let tables = run(r#"
+        duration = "10 s"
+        stack.profile = "linux-6.12"
+        network.links = [{ between = ["a", "b"], rate = "100 Mbit/s", delay = "10 ms" }]
+        hosts.a.qdisc = "fq"
+        flows = [{ from = "a", to = "b", count = 20 }]
+        "#);
+    assert_eq!(flows(&tables, "retransmitted_segments"), [0.0; 20], "nothing is dropped");
+    let shares = flows(&tables, "goodput_mbit_s");
+    assert_within(0.02, shares.iter().sum(), 100.0 * 1448.0 / 1500.0, "goodput of all");
+    for share in &shares {
+        assert_within(0.1, *share, shares.iter().sum::<f64>() / 20.0, "goodput of one");
+    }
 }
