@@ -27,6 +27,8 @@ FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
 """How the rates of the links of one experiment differ."""
 PACKETS = (4, 1500)
 """How many full packets the link carries while an experiment lasts, from the least to the most."""
+MOST_PACKETS = 10**6
+"""How many full packets a link carries at most whose rate does not follow that of the experiment."""
 SAMPLES = 300
 """How many samples of a flow or link are taken, at most."""
 
@@ -311,7 +313,20 @@ class Draw:
         walk = {"kind": "random-walk", "step": "1 Mbit/s", "every": "10 ms"}
         walk |= {"least": "1 Mbit/s", "most": "9 Mbit/s"}
         kinds.append({"rate_changes": walk, "rate": "5 Mbit/s"})
-        return self.random.choice(kinds)
+        chosen = self.random.choice(kinds)
+        match chosen.get("rate_changes"):
+            case {"kind": "sine"}:
+                self.shorten(1e6)
+            case {"kind": "random-walk"}:
+                self.shorten(9e6)
+            case {"opportunities": [[_, first], [milliseconds, others]]}:
+                self.shorten((first + others) * 1500 * 8 / milliseconds * 1000)
+        return chosen
+
+    def shorten(self, rate: float) -> None:
+        """Ends the experiment before a link of a rate that does not follow it has carried too much."""
+        # Links between hosts and routers are ten times as fast as those between routers.
+        self.seconds = min(self.seconds, MOST_PACKETS * self.least * 8 / (10 * rate))
 
     def spread(self) -> Plain:
         """A distribution of times."""

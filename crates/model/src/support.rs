@@ -20,9 +20,9 @@ pub struct Feature {
     pub on: &'static [&'static str],
 }
 
+const SIM: &[&str] = &["sim"];
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
-const SIM: &[&str] = &["sim"];
 const NONE: &[&str] = &[];
 
 /// All features that some backend does not run, and what there is beside them.
@@ -38,6 +38,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "tbf", "a token bucket", BOTH),
     kind("queue", "fq", "FQ", BOTH),
     kind("queue", "cake", "CAKE", LINUX),
+    kind("queue", "dualpi2", "DualPI2", SIM),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),
