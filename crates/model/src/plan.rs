@@ -56,7 +56,8 @@ pub struct Plan {
 pub struct LanePlan {
     /// Unique: `left>right`; of several between the same nodes, the second is `left>right/2`.
     pub name: String,
-    /// Where in the experiment it was described, for messages: `network.links[0]`.
+    /// The table of the experiment that describes it, for messages: `network.links[0].back`. A key that
+    /// is not there is one of the link (`origin`).
     pub place: String,
     /// The node where it begins.
     pub from: usize,

@@ -9,6 +9,7 @@
 
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
+use crate::occupancy::Occupancy;
 use crate::packet::Packet;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use crate::route::Routes;
@@ -43,6 +44,8 @@ pub(crate) struct Managed<P> {
     is_drop_tail: bool,
     kind: Kind,
     drops: Drops<P>,
+    /// Packets and bytes that the queue holds.
+    waiting: (u64, u64),
     in_transit: VecDeque<Transit<P>>,
     /// Packets of which the sender is to be told, when, and their places.
     leaving: VecDeque<(Time, u32, P)>,
@@ -66,6 +69,7 @@ impl<P: Packet> Managed<P> {
             is_drop_tail: false,
             kind,
             drops: Vec::new(),
+            waiting: (0, 0),
             in_transit: VecDeque::new(),
             leaving: VecDeque::new(),
             asks_at: Time::ZERO,
@@ -76,24 +80,41 @@ impl<P: Packet> Managed<P> {
 
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
-        self.queue.waiting().0 as usize + self.in_transit.len()
+        self.waiting.0 as usize + self.in_transit.len()
     }
 
     /// A packet is under way: before those that arrive later.
+    #[inline]
     fn put_on_wire(&mut self, transit: Transit<P>) {
-        let mut place = self.in_transit.len();
         if self.kind.is_disorderly {
             let later = |it: &&Transit<P>| it.arrives > transit.arrives;
-            place -= self.in_transit.iter().rev().take_while(later).count();
+            let overtaken = self.in_transit.iter().rev().take_while(later).count();
+            self.in_transit.insert(self.in_transit.len() - overtaken, transit);
+        } else {
+            self.in_transit.push_back(transit);
         }
-        self.in_transit.insert(place, transit);
+    }
+
+    /// Counts the time that the queue, which is about to change, has been as it is.
+    #[inline]
+    fn count(&mut self, until: Time, occupancy: &mut Occupancy) {
+        let (packets, bytes) = self.waiting;
+        if packets > 0 {
+            occupancy.wait(until.since(self.counted_until), packets, bytes);
+        }
+        self.counted_until = until.max(self.counted_until);
     }
 
     /// The sender of a packet is told then that the packet has left, if it is to be told.
+    #[inline]
     fn tell_sender(&mut self, at: Time, place: u32, packet: P) {
-        if !self.kind.tells_sender {
-            return;
+        if self.kind.tells_sender {
+            self.note_leaving(at, place, packet);
         }
+    }
+
+    #[cold]
+    fn note_leaving(&mut self, at: Time, place: u32, packet: P) {
         // What is dropped leaves before what is in transmission.
         let later = self.leaving.iter().rev().take_while(|(then, ..)| *then > at).count();
         self.leaving.insert(self.leaving.len() - later, (at.in_nanos(), place, packet));
@@ -125,18 +146,21 @@ impl<P: Packet> Lane<P> {
         teller: &mut Teller<'_, O>,
     ) {
         self.catch_up(now, teller);
-        self.count_occupancy(now);
-        let Some(managed) = &mut self.managed else { return };
+        let Some(managed) = self.managed.as_deref_mut() else { return };
+        managed.count(now, &mut self.occupancy);
         if managed.kind.is_observed {
             teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
         }
         let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
         let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
+        managed.waiting = managed.queue.waiting();
         if accepted.is_ok() {
             managed.asks_at = self.free_at.max(now);
         }
-        self.tell_drops(now, teller);
+        if !managed.drops.is_empty() {
+            self.tell_drops(now, teller);
+        }
         if let Err(reason) = accepted {
             self.counters.dropped_packets += 1;
             teller.drop(now, place, &packet, reason);
@@ -147,36 +171,31 @@ impl<P: Packet> Lane<P> {
         }
         self.catch_up(now, teller);
         // A packet that finds the transmitter free has not waited.
-        if let Some(managed) = &self.managed {
-            let (packets, bytes) = managed.queue.waiting();
-            self.occupancy.reach(packets, bytes);
+        if let Some(Managed { waiting: (packets, bytes), .. }) = self.managed.as_deref() {
+            self.occupancy.reach(*packets, *bytes);
         }
     }
 
-    /// Counts the time that the queue, which is about to change, has been as it is.
-    fn count_occupancy(&mut self, until: Time) {
-        let Some(managed) = &mut self.managed else { return };
-        let (packets, bytes) = managed.queue.waiting();
-        self.occupancy.wait(until.since(managed.counted_until), packets, bytes);
-        managed.counted_until = until.max(managed.counted_until);
-    }
-
     /// Tells what the queue has dropped.
+    #[inline(never)]
     fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
         let Some(managed) = &mut self.managed else { return };
-        for (dropped, reason) in std::mem::take(&mut managed.drops) {
+        let mut drops = std::mem::take(&mut managed.drops);
+        for (dropped, reason) in drops.drain(..) {
             self.counters.dropped_packets += 1;
             teller.drop(at, dropped.place, &dropped.packet, reason);
             managed.tell_sender(at, dropped.place, dropped.packet);
         }
+        managed.drops = drops;
     }
 
     /// A lane with a managed queue as it was when it was last caught up with.
     #[cold]
     pub(crate) fn managed_state(&mut self, now: Time) -> LaneState {
-        self.count_occupancy(now);
-        let managed = self.managed.as_ref().expect("only lanes with a managed queue are asked");
-        let (queue_packets, queue_bytes) = managed.queue.waiting();
+        let managed = self.managed.as_deref_mut();
+        let managed = managed.expect("only lanes with a managed queue are asked");
+        managed.count(now, &mut self.occupancy);
+        let (queue_packets, queue_bytes) = managed.waiting;
         let mut counters = self.counters;
         if managed.is_drop_tail {
             counters.sent_packets += queue_packets;
@@ -221,7 +240,7 @@ impl<P: Packet> Lane<P> {
     /// When the lane is to be looked at next, if that is not on the agenda yet.
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
-        let waits = managed.queue.waiting().0 > 0;
+        let waits = managed.waiting.0 > 0;
         let arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
         let next = if managed.kind.is_disorderly || managed.kind.tells_sender {
@@ -240,13 +259,25 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Transmits what has left a managed queue until now.
+    #[inline]
     pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
-        while let Some(managed) = self.managed.as_ref().filter(|managed| managed.asks_at <= now) {
+        if self.managed.as_ref().is_some_and(|managed| managed.asks_at <= now) {
+            self.serve(now, teller);
+        }
+    }
+
+    /// Asks the queue for packets until now, and transmits them.
+    fn serve<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
+        while let Some(managed) = self.managed.as_deref_mut()
+            && managed.asks_at <= now
+        {
             let at = managed.asks_at;
-            self.count_occupancy(at);
-            let Some(Managed { queue, drops, .. }) = self.managed.as_deref_mut() else { return };
-            let next = queue.dequeue(at, drops);
-            self.tell_drops(at, teller);
+            managed.count(at, &mut self.occupancy);
+            let next = managed.queue.dequeue(at, &mut managed.drops);
+            managed.waiting = managed.queue.waiting();
+            if !managed.drops.is_empty() {
+                self.tell_drops(at, teller);
+            }
             let asks_at = match next {
                 Next::Packet(queued) => {
                     self.transmit_queued(at, queued, teller);
@@ -263,6 +294,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// A packet leaves the queue.
+    #[inline]
     fn transmit_queued<O: Observer<P>>(
         &mut self,
         begins: Time,

@@ -42,7 +42,8 @@ pub(crate) fn resolve(
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
-    let warnings = warnings::all(&topology, &flows, experiment.duration);
+    queues::check(&topology.lanes, mistakes);
+    let warnings = warnings::all(&topology, &flows, experiment);
     Some(Plan {
         id: String::new(),
         experiment: experiment.name.clone(),

@@ -120,7 +120,7 @@ fn waited(tables: &Tables, link: &str) -> (f64, f64) {
     let (names, times) = (links.texts("link").unwrap(), links.numbers("time_s").unwrap());
     let (means, most) =
         (links.numbers("queue_mean_bytes").unwrap(), links.integers("queue_max_bytes").unwrap());
-    let rows = (0..names.len());
+    let rows = 0..names.len();
     let rows: Vec<_> =
         rows.filter(|&row| names[row] == Some(link) && times[row].unwrap() > 1.0).collect();
     let means: Vec<_> = rows.iter().map(|&row| means[row].unwrap()).collect();
