@@ -57,6 +57,9 @@ DISCIPLINES = {
 }
 """The queue disciplines of `sim`, with those of their settings that may be left out."""
 
+QDISCS = ("fq", "fq-codel", "codel", "sfq", "1000 packets", "20 packets", "1 packets")
+"""Queues of hosts."""
+
 MOST_PIE_S = 1e4
 
 TOO_LONG = "99999999999999999999 s"
@@ -115,6 +118,11 @@ class Draw:
         apart = Random(f"cpu {self.seed}/{self.number}")
         if apart.random() < 0.1:
             self.add_cpus(experiment, nodes, apart)
+        apart = Random(f"qdisc {self.seed}/{self.number}")
+        if apart.random() < 0.1:
+            for host in apart.sample(nodes, min(2, len(nodes))):
+                settings = experiment.setdefault("hosts", {}).setdefault(host, {})
+                settings["qdisc"] = apart.choice(QDISCS)
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment

@@ -251,6 +251,9 @@ impl Sender {
             return 0;
         }
         let bytes = self.cut((packet, is_last), quota * mss, settings);
+        if self.is_queue_full(bytes, false, settings) {
+            return 0;
+        }
         self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes);
         if let Some(buffer) = self.buffer.as_mut().filter(|_| push == Push::One) {
             buffer.push = Push::Done;

@@ -9,12 +9,15 @@ use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, Sf
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
 use tcplab_units::Duration;
 
-/// The engine's discipline in front of a lane; nothing for drop-tail.
+/// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`).
+const BURST: u64 = 65_536;
+
+/// The engine's discipline in front of a lane; nothing for drop-tail. `is_own`: of the sending host.
 #[expect(
     unreachable_patterns,
     reason = "a discipline that is added and not run here needs no line"
 )]
-pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
+pub(super) fn discipline(lane: &LanePlan, is_own: bool) -> Option<Discipline> {
     Some(match &lane.queue.discipline {
         Planned::DropTail(_) => return None,
         Planned::Red(red) => {
@@ -61,7 +64,12 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             quantum: queue.quantum,
         }),
         Planned::Fq(fq) => Discipline::Fq(FqConfig {
-            flow_limit: fq.flow_limit,
+            // In the queue of a Linux host a burst is one packet, and here each of its segments.
+            flow_limit: if is_own {
+                fq.flow_limit.saturating_mul(BURST.div_ceil(lane.mtu))
+            } else {
+                fq.flow_limit
+            },
             quantum: fq.quantum,
             initial_quantum: fq.initial_quantum,
         }),
