@@ -13,6 +13,7 @@ use crate::scoreboard::Scoreboard;
 use crate::sendbuf::SendBuffer;
 use crate::seq::Origin;
 use crate::settings::Settings;
+use crate::small_queue::SmallQueue;
 use crate::timer::Timer;
 use crate::tlp::Tail;
 use crate::undo::Undo;
@@ -155,6 +156,8 @@ pub(crate) struct Sender {
     pub copies: bool,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
+    /// What waits at the host's own device, if that tells of what has left.
+    pub small_queue: Option<Box<SmallQueue>>,
     /// What is known of the path's size, if it is not what both ends say.
     pub path: Option<Box<Path>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
@@ -199,9 +202,11 @@ impl Sender {
                 pacing: None,
                 prr: false,
                 least_burst: None,
+                longest_burst: None,
             },
             copies: false,
             buffer: None,
+            small_queue: None,
             path: None,
             overrides_silly_window: false,
             last_sent: Time::ZERO,
