@@ -1317,6 +1317,23 @@ class Stack(Value):
     wmem: str | None = None
     """The send buffer: "4 MB"."""
 
+    so_rcvbuf: str | None = None
+    """The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer
+    does not grow then, and Linux makes it twice as large, for the memory that packets take beside
+    their data.
+    """
+
+    so_sndbuf: str | None = None
+    """The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for
+    `so_rcvbuf`.
+    """
+
+    rmem_max: str | None = None
+    """The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B"."""
+
+    wmem_max: str | None = None
+    """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
+
     app_win: int | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.

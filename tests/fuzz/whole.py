@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import tcplab as lab
-from fuzz.draw import Plain, log_uniform
+from fuzz.draw import ISOLATIONS, TINS, Plain, log_uniform
 
 PICOSECOND = 1e-12
 SECONDS = 2**64 * PICOSECOND
@@ -45,6 +45,10 @@ DISCIPLINES = {
     "sfq": ("depth", "flows", "quantum"),
     "tbf": (),
     "fq": ("flow_limit", "quantum", "initial_quantum"),
+    "cake": (
+        *("rtt", "rate", "overhead", "mpu", "framing", "isolation", "tins"),
+        *("ack_filter", "ingress"),
+    ),
 }
 """The queue disciplines of `sim`, with those of their settings that may be left out."""
 
@@ -382,6 +386,15 @@ class Draw:
             "flow_limit": lambda: self.random.choice([1, 2, 100, 1 << 40]),
             "quantum": lambda: self.random.choice([256, 1514, 3028, 1 << 20]),
             "initial_quantum": lambda: self.random.choice([1, 15_140, 1 << 30]),
+            "rtt": self.time,
+            "rate": lambda: rate(self.rate * self.random.choice(FACTORS)),
+            "overhead": lambda: self.whole(0, 256),
+            "mpu": lambda: self.whole(0, 256),
+            "framing": lambda: self.random.choice(["none", "atm", "ptm"]),
+            "isolation": lambda: self.random.choice(ISOLATIONS),
+            "tins": lambda: self.random.choice(TINS),
+            "ack_filter": lambda: self.random.choice(["off", "on", "aggressive"]),
+            "ingress": lambda: self.chance(0.5),
         }
         for name in DISCIPLINES[kind]:
             if self.chance(0.5):

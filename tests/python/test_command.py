@@ -149,27 +149,27 @@ def test_why_a_chart_cannot_be_written_is_said(
 
 
 def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> None:
-    (tmp_path / "cake.toml").write_text(bad('"20 packets"', '"cake"'))
+    command = '"cubic"\ntraffic = { kind = "command", server = "true", client = "true" }'
+    (tmp_path / "program.toml").write_text(bad('"cubic"', command))
     refusal = (
-        "cake.toml: line 5: network.chain.queue: the queue discipline `cake` is not available "
-        "on `sim`; there are droptail, drophead, red, codel, fq-codel, pie, fq-pie, sfq, tbf, fq, "
-        "dualpi2; "
+        "program.toml: line 10: flows[0].traffic: the traffic `command` is not available on `sim`; "
+        "there are bulk, on-off, udp, requests, web, arrivals; "
         "`linux` runs the experiment: "
         "tcplab run cake.toml --on linux\n"
     )
-    done = tcplab("run", "cake.toml")
+    done = tcplab("run", "program.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
-    checked = tcplab("check", "cake.toml")
+    checked = tcplab("check", "program.toml")
     assert checked.returncode == 0
     assert checked.stdout.splitlines()[1:4] == ["runs on linux", "", refusal.strip()]
-    assert tcplab("check", "cake.toml", "--on", "sim").returncode == 2
-    assert tcplab("check", "cake.toml", "--on", "linux").returncode == 0
+    assert tcplab("check", "program.toml", "--on", "sim").returncode == 2
+    assert tcplab("check", "program.toml", "--on", "linux").returncode == 0
     # Here `--on` takes two backends.
-    assert tcplab("compare", "cake.toml").stderr == f"error: {refusal}"
+    assert tcplab("compare", "program.toml").stderr == f"error: {refusal}"
     # What neither runs as a whole is not sent elsewhere.
-    (tmp_path / "both.toml").write_text(bad('"20 packets"', '"cake"').replace("cubic", "compound"))
+    (tmp_path / "both.toml").write_text(bad('"cubic"', command).replace("cubic", "compound"))
     done = tcplab("run", "both.toml")
-    assert "`cake` is not available on `sim`" in done.stderr
+    assert "`command` is not available on `sim`" in done.stderr
     assert "--on" not in done.stderr
     (tmp_path / "sim.toml").write_text(bad("cubic", "compound"))
     done = tcplab("run", "sim.toml", "--on", "linux")

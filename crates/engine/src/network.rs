@@ -260,7 +260,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     }
 
     /// A packet comes to a lane whose queue is managed.
-    #[cold]
+    #[inline(never)]
     fn enter_managed(&mut self, lane: u32, place: u32, packet: P) {
         let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
         let lane_state = &mut self.lanes[lane as usize];
@@ -271,7 +271,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     }
 
     /// A lane whose queue is managed is due; a packet may have arrived.
-    #[cold]
+    #[inline(never)]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
         let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
         let lane_state = &mut self.lanes[lane as usize];

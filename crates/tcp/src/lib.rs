@@ -74,8 +74,8 @@ pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
 pub use memory::{GUARANTEED, Shortage};
 pub use segment::{
-    Cookie, FastOpenOption, Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER,
-    TIMESTAMPS_OPTION, Timestamps, TooLarge,
+    Cookie, FastOpenOption, Flags, IP_HEADER, SEGMENT_OVERHEAD, SackBlock, Segment, SynOptions,
+    TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;

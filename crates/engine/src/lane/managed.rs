@@ -9,6 +9,7 @@
 
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
+use crate::occupancy::Occupancy;
 use crate::packet::Packet;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use crate::route::Routes;
@@ -26,6 +27,8 @@ pub(crate) struct Managed<P> {
     /// What leaves later may arrive earlier.
     is_disorderly: bool,
     drops: Drops<P>,
+    /// Packets and bytes that the queue holds.
+    waiting: (u64, u64),
     in_transit: VecDeque<Transit<P>>,
     /// When the transmitter asks the queue for a packet; never, until one comes.
     asks_at: Time,
@@ -48,6 +51,7 @@ impl<P: Packet> Managed<P> {
             is_observed,
             is_disorderly,
             drops: Vec::new(),
+            waiting: (0, 0),
             in_transit: VecDeque::new(),
             asks_at: Time::ZERO,
             looks_at: Time::NEVER,
@@ -57,17 +61,29 @@ impl<P: Packet> Managed<P> {
 
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
-        self.queue.waiting().0 as usize + self.in_transit.len()
+        self.waiting.0 as usize + self.in_transit.len()
     }
 
     /// A packet is under way: before those that arrive later.
+    #[inline]
     fn put_on_wire(&mut self, transit: Transit<P>) {
-        let mut place = self.in_transit.len();
         if self.is_disorderly {
             let later = |it: &&Transit<P>| it.arrives > transit.arrives;
-            place -= self.in_transit.iter().rev().take_while(later).count();
+            let overtaken = self.in_transit.iter().rev().take_while(later).count();
+            self.in_transit.insert(self.in_transit.len() - overtaken, transit);
+        } else {
+            self.in_transit.push_back(transit);
         }
-        self.in_transit.insert(place, transit);
+    }
+
+    /// Counts the time that the queue, which is about to change, has been as it is.
+    #[inline]
+    fn count(&mut self, until: Time, occupancy: &mut Occupancy) {
+        let (packets, bytes) = self.waiting;
+        if packets > 0 {
+            occupancy.wait(until.since(self.counted_until), packets, bytes);
+        }
+        self.counted_until = until.max(self.counted_until);
     }
 }
 
@@ -96,18 +112,21 @@ impl<P: Packet> Lane<P> {
         teller: &mut Teller<'_, O>,
     ) {
         self.catch_up(now, teller);
-        self.count_occupancy(now);
-        let Some(managed) = &mut self.managed else { return };
+        let Some(managed) = self.managed.as_deref_mut() else { return };
+        managed.count(now, &mut self.occupancy);
         if managed.is_observed {
             teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
         }
         let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
         let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
+        managed.waiting = managed.queue.waiting();
         if accepted.is_ok() {
             managed.asks_at = self.free_at.max(now);
         }
-        self.tell_drops(now, teller);
+        if !managed.drops.is_empty() {
+            self.tell_drops(now, teller);
+        }
         if let Err(reason) = accepted {
             self.counters.dropped_packets += 1;
             teller.drop(now, place, &packet, reason);
@@ -115,21 +134,13 @@ impl<P: Packet> Lane<P> {
         }
         self.catch_up(now, teller);
         // A packet that finds the transmitter free has not waited.
-        if let Some(managed) = &self.managed {
-            let (packets, bytes) = managed.queue.waiting();
-            self.occupancy.reach(packets, bytes);
+        if let Some(Managed { waiting: (packets, bytes), .. }) = self.managed.as_deref() {
+            self.occupancy.reach(*packets, *bytes);
         }
     }
 
-    /// Counts the time that the queue, which is about to change, has been as it is.
-    fn count_occupancy(&mut self, until: Time) {
-        let Some(managed) = &mut self.managed else { return };
-        let (packets, bytes) = managed.queue.waiting();
-        self.occupancy.wait(until.since(managed.counted_until), packets, bytes);
-        managed.counted_until = until.max(managed.counted_until);
-    }
-
     /// Tells what the queue has dropped.
+    #[inline(never)]
     fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
         let Some(managed) = &mut self.managed else { return };
         for (dropped, reason) in managed.drops.drain(..) {
@@ -141,9 +152,10 @@ impl<P: Packet> Lane<P> {
     /// A lane with a managed queue as it was when it was last caught up with.
     #[cold]
     pub(crate) fn managed_state(&mut self, now: Time) -> LaneState {
-        self.count_occupancy(now);
-        let managed = self.managed.as_ref().expect("only lanes with a managed queue are asked");
-        let (queue_packets, queue_bytes) = managed.queue.waiting();
+        let managed = self.managed.as_deref_mut();
+        let managed = managed.expect("only lanes with a managed queue are asked");
+        managed.count(now, &mut self.occupancy);
+        let (queue_packets, queue_bytes) = managed.waiting;
         let mut counters = self.counters;
         if managed.is_drop_tail {
             counters.sent_packets += queue_packets;
@@ -183,7 +195,7 @@ impl<P: Packet> Lane<P> {
     /// When the lane is to be looked at next, if that is not on the agenda yet.
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
-        let waits = managed.queue.waiting().0 > 0;
+        let waits = managed.waiting.0 > 0;
         let arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
         let next = match (arrives, asks_at) {
@@ -199,13 +211,25 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Transmits what has left a managed queue until now.
+    #[inline]
     pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
-        while let Some(managed) = self.managed.as_ref().filter(|managed| managed.asks_at <= now) {
+        if self.managed.as_ref().is_some_and(|managed| managed.asks_at <= now) {
+            self.serve(now, teller);
+        }
+    }
+
+    /// Asks the queue for packets until now, and transmits them.
+    fn serve<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
+        while let Some(managed) = self.managed.as_deref_mut()
+            && managed.asks_at <= now
+        {
             let at = managed.asks_at;
-            self.count_occupancy(at);
-            let Some(Managed { queue, drops, .. }) = self.managed.as_deref_mut() else { return };
-            let next = queue.dequeue(at, drops);
-            self.tell_drops(at, teller);
+            managed.count(at, &mut self.occupancy);
+            let next = managed.queue.dequeue(at, &mut managed.drops);
+            managed.waiting = managed.queue.waiting();
+            if !managed.drops.is_empty() {
+                self.tell_drops(at, teller);
+            }
             let asks_at = match next {
                 Next::Packet(queued) => {
                     self.transmit_queued(at, queued, teller);
@@ -222,6 +246,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// A packet leaves the queue.
+    #[inline]
     fn transmit_queued<O: Observer<P>>(
         &mut self,
         begins: Time,

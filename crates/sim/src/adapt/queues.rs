@@ -1,15 +1,17 @@
 //! Queue disciplines.
 
 use tcplab_engine::{
-    CoDelConfig, Discipline, DualPi2Config, DualScheduler, FqCoDelConfig, FqConfig, FqPieConfig,
-    PieConfig, QueueLimit, RedConfig, SfqConfig, TbfConfig,
+    AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, DualPi2Config, DualScheduler,
+    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, QueueLimit, RedConfig,
+    SfqConfig, TbfConfig, Tins,
 };
-use tcplab_model::schema::{DualScheduler as PlannedScheduler, SfqPlan};
+use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, SfqPlan};
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
+use tcplab_units::Duration;
 
 /// The engine's discipline in front of a lane; nothing for drop-tail.
 #[expect(
-    clippy::match_wildcard_for_single_variants,
+    unreachable_patterns,
     reason = "a discipline that is added and not run here needs no line"
 )]
 pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
@@ -81,6 +83,7 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             frame: frame(lane),
             frame_header: FRAME_HEADER,
         }),
+        Planned::Cake(cake) => Discipline::Cake(cake_config(cake, lane)),
         Planned::DualPi2(queue) => Discipline::DualPi2(DualPi2Config {
             target: queue.target,
             update: queue.update,
@@ -101,11 +104,50 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
     })
 }
 
+fn cake_config(cake: &CakePlan, lane: &LanePlan) -> CakeConfig {
+    let [interval, target] = cake.interval_and_target().map(Duration::from_micros);
+    let [flows, sources, targets] = cake.isolation.parts();
+    CakeConfig {
+        shaper: cake.rate,
+        framing: Framing {
+            overhead: cake.overhead,
+            least: cake.mpu,
+            cells: match cake.framing {
+                schema::Framing::None => Cells::None,
+                schema::Framing::Atm => Cells::Atm,
+                schema::Framing::Ptm => Cells::Ptm,
+            },
+        },
+        target,
+        interval,
+        isolation: Isolation { flows, sources, targets },
+        tins: match cake.tins {
+            schema::Tins::BestEffort => Tins::BestEffort,
+            schema::Tins::Precedence => Tins::Precedence,
+            schema::Tins::Diffserv3 => Tins::Diffserv3,
+            schema::Tins::Diffserv4 => Tins::Diffserv4,
+            schema::Tins::Diffserv8 => Tins::Diffserv8,
+        },
+        ack_filter: match cake.ack_filter {
+            schema::AckFilter::Off => AckFilter::Off,
+            schema::AckFilter::On => AckFilter::On,
+            schema::AckFilter::Aggressive => AckFilter::Aggressive,
+        },
+        ingress: cake.ingress,
+        frame: frame(lane),
+        memory: in_bytes(lane.queue.limit, lane),
+    }
+}
+
 /// Whether the discipline of a lane has several queues.
 pub(crate) fn tells_flows(lane: &LanePlan) -> bool {
     matches!(
         &lane.queue.discipline,
-        Planned::FqCoDel(_) | Planned::FqPie(_) | Planned::Fq(_) | Planned::Sfq(_)
+        Planned::FqCoDel(_)
+            | Planned::FqPie(_)
+            | Planned::Fq(_)
+            | Planned::Sfq(_)
+            | Planned::Cake(_)
     )
 }
 
