@@ -61,6 +61,7 @@ __all__ = [
     "ParkingLot",
     "PeriodicOutageRule",
     "PieQueue",
+    "PolicerQueue",
     "Queue",
     "RandomOutageRule",
     "RandomWalkRateRule",
@@ -201,6 +202,12 @@ class RedQueue(Value):
 
     ecn: bool | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
+
+    adaptive: bool | None = None
+    """Whether `probability` is only where it begins: each half second it grows while the average is
+    above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
+    default `false`.
+    """
 
     KIND: ClassVar[str] = "red"
 
@@ -358,6 +365,16 @@ class TbfQueue(Value):
     packets are dropped.
     """
 
+    peakrate: str | None = None
+    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". Without one, it is
+    the rate of the link.
+    """
+
+    mtu: str | None = None
+    """With a `peakrate`: how many bytes may leave faster than that, "1500 B". By default a full
+    packet; larger packets are dropped.
+    """
+
     KIND: ClassVar[str] = "tbf"
 
 
@@ -388,48 +405,7 @@ class CakeQueue(Value):
     """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10
-    ms `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`. By default
-    "100 ms".
-    """
-
-    rate: str | None = None
-    """The rate at which packets leave, below that of the link, which is it without this: "9
-    Mbit/s". What `tc` calls `bandwidth`.
-    """
-
-    overhead: int | None = None
-    """Bytes that each packet counts at that rate beside its own: headers of the link, 38 on
-    Ethernet. By default `0`.
-    """
-
-    mpu: int | None = None
-    """The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet. By
-    default `0`.
-    """
-
-    framing: str | None = None
-    """What packets are cut into on the link that the rate is of. By default "none"."""
-
-    isolation: str | None = None
-    """By what queues are told apart, and whose shares of the link are equal. By default
-    "triple-isolate".
-    """
-
-    tins: str | None = None
-    """The classes that packets are sorted into by their DSCP. That is 0 but for messages of routers
-    (ICMP), which are control of the network (CS6). By default "diffserv3".
-    """
-
-    ack_filter: str | None = None
-    """Whether ACKs that wait are dropped when a later one of the flow says as much. By default
-    "off".
-    """
-
-    ingress: bool | None = None
-    """Whether packets have passed the bottleneck already: then those that are dropped count as
-    sent. By default `false`.
-    """
+    """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
 
     KIND: ClassVar[str] = "cake"
 
@@ -498,6 +474,24 @@ class Dualpi2Queue(Value):
     """
 
     KIND: ClassVar[str] = "dualpi2"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PolicerQueue(Value):
+    """Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`:
+    those that pass wait for the link alone.
+    """
+
+    limit: str | None = None
+    """How much waits for the link: "1 BDP". By default "1 BDP"."""
+
+    rate: str
+    """The rate at which tokens come: "10 Mbit/s"."""
+
+    burst: str
+    """How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped."""
+
+    KIND: ClassVar[str] = "policer"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1881,6 +1875,7 @@ Queue: TypeAlias = (
     | FqQueue
     | CakeQueue
     | Dualpi2Queue
+    | PolicerQueue
     | Mapping[str, Any]
     | str
     | float

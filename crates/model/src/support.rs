@@ -45,6 +45,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "fq", "FQ", BOTH),
     kind("queue", "cake", "CAKE", BOTH),
     kind("queue", "dualpi2", "DualPI2", SIM),
+    kind("queue", "policer", "a policer", SIM),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),
@@ -70,6 +71,7 @@ pub const FEATURES: &[Feature] = &[
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
     one("cpu", "time spent in hosts", SIM),
+    one("qdisc", "a queue of the sending host", SIM),
     one("lan", "a shared medium", NONE),
     kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
     kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
@@ -184,7 +186,9 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
         add(&flow.place, &asked_by_flow(flow));
     }
     for host in plan.hosts.iter() {
-        add(&host.place, &[("cpu", None)]);
+        let cpu = host.cpu.as_ref().map(|_| ("cpu", None));
+        let qdisc = host.has_qdisc.then_some(("qdisc", None));
+        add(&host.place, &cpu.into_iter().chain(qdisc).collect::<Vec<_>>());
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);

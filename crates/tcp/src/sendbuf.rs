@@ -12,7 +12,7 @@ use tcplab_units::Time;
 mod sent;
 
 /// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
-const OVERHEAD: u64 = 960;
+pub(crate) const OVERHEAD: u64 = 960;
 /// Headers and their description, and that of a packet: what a segment is thought to take beside its data
 /// (`tcp_sndbuf_expand`).
 const HEADERS: u64 = 640;
@@ -444,7 +444,7 @@ impl SendBuffer {
     /// A packet ends with what has left.
     fn note_sent(&mut self, bytes: u64, push: bool) {
         let (end, memory) = (self.reached, bytes + OVERHEAD);
-        self.sent.push_back(Sent { end, memory, push, has_arrived: false });
+        self.sent.push_back(Sent { end, memory, push, has_arrived: false, was_again: false });
     }
 }
 

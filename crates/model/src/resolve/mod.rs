@@ -37,7 +37,7 @@ pub(crate) fn resolve(
     }
     let mut topology = Topology::build(&experiment.network, experiment.duration, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
-    let hosts = hosts::resolve(experiment, &topology);
+    let hosts = hosts::resolve(experiment, &mut topology);
     let record = record(&experiment.record, &topology, mistakes);
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
