@@ -27,6 +27,7 @@ __all__ = [
     "DelayRule",
     "DropheadQueue",
     "DroptailQueue",
+    "Dualpi2Queue",
     "Dumbbell",
     "EmpiricalSizes",
     "EmpiricalSpread",
@@ -60,6 +61,7 @@ __all__ = [
     "ParkingLot",
     "PeriodicOutageRule",
     "PieQueue",
+    "PolicerQueue",
     "Queue",
     "RandomOutageRule",
     "RandomWalkRateRule",
@@ -183,7 +185,9 @@ class RedQueue(Value):
     """The average length from which packets are dropped: "0.1 BDP"."""
 
     max: str
-    """The average length at which the probability reaches its most: "0.3 BDP"."""
+    """The average length at which the probability reaches its most: "0.3 BDP". Not less than
+    `min`.
+    """
 
     probability: float | str | None = None
     """The probability at `max`: 0.1. By default `0.1`."""
@@ -192,12 +196,18 @@ class RedQueue(Value):
     """The weight of the newest length in the average: 0.002. By default `0.002`."""
 
     gentle: bool | None = None
-    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. By default
-    `true`.
+    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux has
+    no such RED. By default `false`.
     """
 
     ecn: bool | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
+
+    adaptive: bool | None = None
+    """Whether `probability` is only where it begins: each half second it grows while the average is
+    above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
+    default `false`.
+    """
 
     KIND: ClassVar[str] = "red"
 
@@ -355,6 +365,16 @@ class TbfQueue(Value):
     packets are dropped.
     """
 
+    peakrate: str | None = None
+    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". Without one, it is
+    the rate of the link.
+    """
+
+    mtu: str | None = None
+    """With a `peakrate`: how many bytes may leave faster than that, "1500 B". By default a full
+    packet; larger packets are dropped.
+    """
+
     KIND: ClassVar[str] = "tbf"
 
 
@@ -429,6 +449,90 @@ class CakeQueue(Value):
     """
 
     KIND: ClassVar[str] = "cake"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dualpi2Queue(Value):
+    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
+    under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
+    drops, so that flows of both kinds share the link.
+    """
+
+    limit: str | None = None
+    """How much both queues hold together: "10000 packets". By default "10000 packets"."""
+
+    target: str | None = None
+    """The waiting time in the classic queue to aim for: "15 ms". By default "15 ms"."""
+
+    update: str | None = None
+    """How often the base probability is set anew: "16 ms". By default "16 ms"."""
+
+    alpha: float | None = None
+    """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
+    `0.16`.
+    """
+
+    beta: float | None = None
+    """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
+
+    coupling: float | None = None
+    """The coupling factor k: L4S packets are marked with k times the base probability, classic
+    packets dropped or marked with its square. By default `2.0`.
+    """
+
+    threshold: str | None = None
+    """The waiting time in the L4S queue from which packets are marked: "1 ms". By default "1
+    ms".
+    """
+
+    ramp: str | None = None
+    """Over how much more waiting time the probability of these marks climbs from 0 to 1. With "0
+    ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a ramp of
+    "400 us". By default "0 ms".
+    """
+
+    behind: int | None = None
+    """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
+    time: 1. By default `1`.
+    """
+
+    scheduler: str | None = None
+    """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
+
+    protection: int | None = None
+    """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
+    default `10`.
+    """
+
+    shift: str | None = None
+    """With "time-shifted": how much longer a classic packet must have waited to go first. By
+    default "50 ms".
+    """
+
+    drop_on_overload: bool | None = None
+    """What happens when all L4S packets would be marked: with `true`, packets of both queues are
+    dropped as classic packets are; with `false`, the queue fills up. By default `true`.
+    """
+
+    KIND: ClassVar[str] = "dualpi2"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PolicerQueue(Value):
+    """Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`:
+    those that pass wait for the link alone.
+    """
+
+    limit: str | None = None
+    """How much waits for the link: "1 BDP". By default "1 BDP"."""
+
+    rate: str
+    """The rate at which tokens come: "10 Mbit/s"."""
+
+    burst: str
+    """How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped."""
+
+    KIND: ClassVar[str] = "policer"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1289,6 +1393,23 @@ class Stack(Value):
     wmem: str | None = None
     """The send buffer: "4 MB"."""
 
+    so_rcvbuf: str | None = None
+    """The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer
+    does not grow then, and Linux makes it twice as large, for the memory that packets take beside
+    their data.
+    """
+
+    so_sndbuf: str | None = None
+    """The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for
+    `so_rcvbuf`.
+    """
+
+    rmem_max: str | None = None
+    """The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B"."""
+
+    wmem_max: str | None = None
+    """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
+
     app_win: int | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
@@ -1794,6 +1915,8 @@ Queue: TypeAlias = (
     | TbfQueue
     | FqQueue
     | CakeQueue
+    | Dualpi2Queue
+    | PolicerQueue
     | Mapping[str, Any]
     | str
     | float

@@ -155,7 +155,7 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
         "program.toml: line 10: flows[0].traffic: the traffic `command` is not available on `sim`; "
         "there are bulk, on-off, udp, requests, web, arrivals; "
         "`linux` runs the experiment: "
-        "tcplab run --on linux\n"
+        "tcplab run cake.toml --on linux\n"
     )
     done = tcplab("run", "program.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
@@ -174,7 +174,7 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     (tmp_path / "sim.toml").write_text(bad("cubic", "compound"))
     done = tcplab("run", "sim.toml", "--on", "linux")
     assert done.returncode == 2
-    assert "`sim` runs the experiment: tcplab run --on sim" in done.stderr
+    assert "`sim` runs the experiment: tcplab run sim.toml --on sim" in done.stderr
 
 
 def test_other_backends_are_refused(tcplab: Command) -> None:
@@ -198,7 +198,10 @@ def test_a_reader_that_leaves_is_no_mistake(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path: Path) -> None:
+def test_run_prints_a_table_and_says_where_the_rest_is(
+    tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     done = tcplab("run", FIRST)
     assert done.returncode == 0
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
@@ -231,7 +234,10 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
-def test_run_prints_intervals_of_repeated_runs(tcplab: Command) -> None:
+def test_run_prints_intervals_of_repeated_runs(
+    tcplab: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     done = tcplab("run", EXAMPLES / "sweep.toml", "--workers", 2)
     assert done.returncode == 0
     lines = done.stdout.splitlines()

@@ -1,7 +1,7 @@
 //! Lanes, routes, timers, and the order in which things happen.
 
 use crate::agenda::Agenda;
-use crate::lane::managed::Teller;
+use crate::lane::managed::{Seen, Teller};
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::Packet;
@@ -17,6 +17,14 @@ pub enum Event<P> {
         /// The end of the route.
         to: EndpointId,
         /// What arrived.
+        packet: P,
+    },
+    /// A packet has been transmitted or dropped by a lane that tells its sender
+    /// ([`LaneConfig::tells_sender`]).
+    Left {
+        /// The end of the route.
+        to: EndpointId,
+        /// What has left.
         packet: P,
     },
     /// A timer of a connection ran out.
@@ -275,9 +283,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
         let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
         let lane_state = &mut self.lanes[lane as usize];
-        let arrived = lane_state.look(self.now, &mut teller);
+        let seen = lane_state.look(self.now, &mut teller);
         self.agenda.set(lane, lane_state.next_look().unwrap_or(Time::NEVER));
-        self.arrive(arrived?)
+        match seen? {
+            Seen::Arrived(arrived) => self.arrive(arrived),
+            Seen::Left(place, packet) => Some(Event::Left { to: self.routes.end(place), packet }),
+        }
     }
 
     #[cold]

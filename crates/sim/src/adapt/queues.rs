@@ -2,19 +2,22 @@
 
 use tcplab_engine::{
     AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, DualPi2Config, DualScheduler,
-    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, QueueLimit, RedConfig,
-    SfqConfig, TbfConfig, Tins,
+    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, PolicerConfig, QueueLimit,
+    RedConfig, SfqConfig, TbfConfig, Tins,
 };
 use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, SfqPlan};
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
 use tcplab_units::Duration;
 
-/// The engine's discipline in front of a lane; nothing for drop-tail.
+/// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`).
+const BURST: u64 = 65_536;
+
+/// The engine's discipline in front of a lane; nothing for drop-tail. `is_own`: of the sending host.
 #[expect(
     unreachable_patterns,
     reason = "a discipline that is added and not run here needs no line"
 )]
-pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
+pub(super) fn discipline(lane: &LanePlan, is_own: bool) -> Option<Discipline> {
     Some(match &lane.queue.discipline {
         Planned::DropTail(_) => return None,
         Planned::Red(red) => {
@@ -24,6 +27,7 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
                 probability: red.probability,
                 weight: red.weight,
                 gentle: red.gentle,
+                adaptive: red.adaptive,
                 packet_time: lane.rate.time_for(lane.mtu),
             };
             Discipline::Red { config, ecn: red.ecn }
@@ -60,7 +64,12 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             quantum: queue.quantum,
         }),
         Planned::Fq(fq) => Discipline::Fq(FqConfig {
-            flow_limit: fq.flow_limit,
+            // In the queue of a Linux host a burst is one packet, and here each of its segments.
+            flow_limit: if is_own {
+                fq.flow_limit.saturating_mul(BURST.div_ceil(lane.mtu))
+            } else {
+                fq.flow_limit
+            },
             quantum: fq.quantum,
             initial_quantum: fq.initial_quantum,
         }),
@@ -71,7 +80,14 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             divisor: SfqPlan::DIVISOR,
             quantum: sfq.quantum,
         }),
-        Planned::Tbf(tbf) => Discipline::Tbf(TbfConfig { rate: tbf.rate, burst: tbf.burst }),
+        Planned::Tbf(tbf) => Discipline::Tbf(TbfConfig {
+            rate: tbf.rate,
+            burst: tbf.burst,
+            peak: tbf.peakrate.map(|rate| (rate, tbf.mtu.unwrap_or(lane.mtu))),
+        }),
+        Planned::Policer(policer) => {
+            Discipline::Policer(PolicerConfig { rate: policer.rate, burst: policer.burst })
+        }
         Planned::Pie(pie) => Discipline::Pie(PieConfig {
             target: pie.target,
             update: pie.update,

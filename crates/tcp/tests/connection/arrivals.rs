@@ -27,7 +27,14 @@ impl CongestionControl for Listener {
     fn on_congestion(&mut self, _flow: &FlowState, _event: Congestion) {}
 
     fn control(&self) -> Control {
-        Control { cwnd: 10, ssthresh: None, pacing: None, prr: false, least_burst: None }
+        Control {
+            cwnd: 10,
+            ssthresh: None,
+            pacing: None,
+            prr: false,
+            least_burst: None,
+            longest_burst: None,
+        }
     }
 }
 

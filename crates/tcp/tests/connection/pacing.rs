@@ -193,7 +193,7 @@ fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
 fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
     let rto = Duration::from_millis(40);
     let settings = Settings { tlp: false, tso: false, min_rto: rto, max_rto: rto, ..linux() };
-    let mut peer = steady(settings, None);
+    let mut peer = steady(settings, None, None);
     peer.writes(0, 12 * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(10), data(10_001..11_001));
