@@ -185,7 +185,9 @@ class RedQueue(Value):
     """The average length from which packets are dropped: "0.1 BDP"."""
 
     max: str
-    """The average length at which the probability reaches its most: "0.3 BDP"."""
+    """The average length at which the probability reaches its most: "0.3 BDP". Not less than
+    `min`.
+    """
 
     probability: float | str | None = None
     """The probability at `max`: 0.1. By default `0.1`."""
@@ -194,8 +196,8 @@ class RedQueue(Value):
     """The weight of the newest length in the average: 0.002. By default `0.002`."""
 
     gentle: bool | None = None
-    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. By default
-    `true`.
+    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux has
+    no such RED. By default `false`.
     """
 
     ecn: bool | None = None
@@ -1349,6 +1351,23 @@ class Stack(Value):
 
     wmem: str | None = None
     """The send buffer: "4 MB"."""
+
+    so_rcvbuf: str | None = None
+    """The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer
+    does not grow then, and Linux makes it twice as large, for the memory that packets take beside
+    their data.
+    """
+
+    so_sndbuf: str | None = None
+    """The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for
+    `so_rcvbuf`.
+    """
+
+    rmem_max: str | None = None
+    """The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B"."""
+
+    wmem_max: str | None = None
+    """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
 
     app_win: int | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in

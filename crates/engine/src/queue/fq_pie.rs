@@ -70,7 +70,7 @@ impl<P: Packet> Queue<P> for FqPie<P> {
         } else if !pie.admits(&self.config, backlog, &mut queued, &mut self.random) {
             Reason::Discipline
         } else {
-            self.flows.push(place, queued);
+            self.flows.put(place, queued, Pie::default);
             return Ok(());
         };
         pie.on_drop();

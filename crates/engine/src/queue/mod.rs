@@ -6,6 +6,7 @@
 //! them ([`Packet::mark`]). It knows nothing of the lane: the times at which it is called tell when
 //! the transmitter was free.
 
+pub(crate) mod cake;
 pub(crate) mod codel;
 pub(crate) mod dualpi2;
 mod fifo;
@@ -23,6 +24,7 @@ use crate::observer::Reason;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::route::Flow;
+use cake::{Cake, CakeConfig};
 use codel::{CoDelConfig, CoDelQueue};
 use dualpi2::{DualPi2, DualPi2Config};
 use fifo::DropHead;
@@ -82,6 +84,8 @@ pub enum Discipline {
     Sfq(SfqConfig),
     /// A token bucket.
     Tbf(TbfConfig),
+    /// Common Applications Kept Enhanced. Its limit is in its configuration.
+    Cake(CakeConfig),
     /// The dual-queue coupled AQM of L4S.
     DualPi2(DualPi2Config),
     /// A token bucket that drops.
@@ -111,6 +115,7 @@ impl Discipline {
             Self::Fq(config) => Box::new(Fq::new(config, limit, key())),
             Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
+            Self::Cake(config) => Box::new(Cake::new(config, key(), random("cake"))),
             Self::DualPi2(config) => Box::new(DualPi2::new(config, limit, random("dualpi2"))),
             Self::Policer(config) => Box::new(Policer::new(config, fifo)),
             Self::DropHead => Box::new(DropHead::new(limit)),

@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use tcplab_engine::Averaging;
 use tcplab_guest::job;
-use tcplab_model::schema::{RedPlan, SfqPlan, TbfPlan};
+use tcplab_model::schema::{AckFilter, CakePlan, Framing, RedPlan, SfqPlan, TbfPlan, Tins};
 use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
@@ -89,16 +89,47 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
                 .u32(3, fq.quantum)
                 .u32(4, fq.initial_quantum),
         ),
-        Discipline::Cake(cake) => (
-            "cake",
-            // As `tc` does: the target is a twentieth of the interval.
-            Attributes::default()
-                .u32(7, micros(cake.rtt).max(1))
-                .u32(8, (micros(cake.rtt) / 20).max(1))
-                .u32(10, in_bytes(limit, lane)),
-        ),
+        Discipline::Cake(cake) => ("cake", cake_options(cake, in_bytes(limit, lane))),
     };
     Ok(Some(job::Discipline { kind: kind.into(), options: options.finish(), more: Vec::new() }))
+}
+
+fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
+    let [interval, target] = cake.interval_and_target();
+    let [flows, sources, targets] = cake.isolation.parts().map(u64::from);
+    let tins = match cake.tins {
+        Tins::Diffserv3 => 0,
+        Tins::Diffserv4 => 1,
+        Tins::Diffserv8 => 2,
+        Tins::BestEffort => 3,
+        Tins::Precedence => 4,
+    };
+    let framing = match cake.framing {
+        Framing::None => 0,
+        Framing::Atm => 1,
+        Framing::Ptm => 2,
+    };
+    let ack_filter = match cake.ack_filter {
+        AckFilter::Off => 0,
+        AckFilter::On => 1,
+        AckFilter::Aggressive => 2,
+    };
+    // Bytes a second; 0 is any rate.
+    let rate = cake.rate.map_or(0, |rate| (rate.bits_per_second() / 8).max(1));
+    Attributes::default()
+        .bytes(2, &rate.to_le_bytes())
+        .u32(3, tins)
+        .u32(4, framing)
+        .u32(5, sources | targets << 1 | flows << 2)
+        .u32(6, cake.overhead)
+        .u32(7, interval)
+        .u32(8, target)
+        .u32(10, memory)
+        // Sizes are those of IP packets already: no header of a frame is taken off them.
+        .u32(12, 0)
+        .u32(14, cake.mpu)
+        .u32(15, u64::from(cake.ingress))
+        .u32(16, ack_filter)
 }
 
 /// `tc_tbf_qopt`, whose rate and burst are given exactly beside it.
@@ -137,7 +168,7 @@ fn in_bytes(limit: QueueLimit, lane: &LanePlan) -> u64 {
 /// RED as Linux has it: in bytes, with the weight as a power of two.
 fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     if red.gentle {
-        let reason = "Linux RED has no gentle mode; set gentle = false";
+        let reason = "Linux RED has no gentle mode; set `gentle = false`, or run it on `sim`";
         return Err(Problem::Invalid(reason.into()));
     }
     let [limit, min, max] = [lane.queue.limit, red.min, red.max].map(|limit| in_bytes(limit, lane));
@@ -146,9 +177,6 @@ fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     let Averaging { weight_log, cell_log, table } = Averaging::new(red.weight, packet_time);
     if max >= 1 << 32 || min << weight_log >= 1 << 32 {
         return Err(Problem::Invalid("is larger than RED of Linux can count".into()));
-    }
-    if min > max {
-        return Err(Problem::Invalid("has a `min` that is above its `max`".into()));
     }
     let mut parameters = Vec::new();
     for value in [limit, min, max] {

@@ -17,7 +17,7 @@ mod red;
 mod sfq;
 mod tbf;
 
-pub use cake::{Cake, CakePlan};
+pub use cake::{AckFilter, Cake, CakePlan, Framing, Isolation, Tins};
 pub use codel::{CoDel, CoDelPlan};
 pub use drophead::{DropHead, DropHeadPlan};
 pub use droptail::{DropTail, DropTailPlan};
@@ -128,6 +128,7 @@ impl Queue {
     pub(crate) fn rate(&self) -> Option<Rate> {
         match self {
             Self::Tbf(tbf) => Some(tbf.rate),
+            Self::Cake(cake) => cake.rate,
             _ => None,
         }
     }
