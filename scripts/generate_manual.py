@@ -30,7 +30,15 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.remove_kernel,
 ]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
-CHARTS: list[Callable[..., Any]] = [plot.overview, plot.cwnd, plot.samples, plot.queue, plot.save]
+CHARTS: list[Callable[..., Any]] = [
+    plot.overview,
+    plot.cwnd,
+    plot.samples,
+    plot.queue,
+    plot.transfers,
+    plot.datagrams,
+    plot.save,
+]
 
 
 def command_line_page() -> str:

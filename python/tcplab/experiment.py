@@ -23,6 +23,7 @@ __all__ = [
     "CodelQueue",
     "CommandTraffic",
     "Contention",
+    "Cpu",
     "DelayRule",
     "DropheadQueue",
     "DroptailQueue",
@@ -1626,11 +1627,36 @@ class Stack(Value):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Cpu(Value):
+    """The time that a host's processor takes. It does one thing at a time, in the order in which
+    they come; what an event makes the host send leaves before the next event has its turn.
+    """
+
+    packet: str | None = None
+    """For each packet with data that is sent or received: "10 us". By default "0 ms"."""
+
+    ack: str | None = None
+    """For each packet without data that is sent or received, as an ACK: "2 us". By default "0
+    ms".
+    """
+
+    call: str | None = None
+    """For each system call in which a program writes or reads, and each time that one goes on after
+    it has waited: "1 us". By default "0 ms".
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Host(Value):
     """Settings of one host."""
 
     stack: Stack | Mapping[str, Any] | str | None = None
     """The transport of all flows that begin or end here, where the flow says nothing else."""
+
+    cpu: Cpu | Mapping[str, Any] | None = None
+    """The time that the host's processor takes for what its flows send and receive: `{ packet = "10
+    us" }`. By default none.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -28,6 +28,8 @@ FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
 """How the rates of the links of one experiment differ."""
 PACKETS = (4, 1500)
 """How many full packets the link carries while an experiment lasts, from the least to the most."""
+MOST_PACKETS = 10**6
+"""How many full packets a link carries at most whose rate does not follow that of the experiment."""
 SAMPLES = 300
 """How many samples of a flow or link are taken, at most."""
 
@@ -61,6 +63,7 @@ class Draw:
 
     def __init__(self, seed: int, number: int) -> None:
         """The same seed and number make the same experiment on any machine."""
+        self.seed, self.number = seed, number
         self.random = Random(f"whole {seed}/{number}")
         rate = self.random.choice(RATES) * self.random.choice([1, 1, 1, 1.7])
         self.rate = max(int(rate), 1)
@@ -100,9 +103,24 @@ class Draw:
         if self.chance(0.15):
             hosts = self.random.sample(nodes, min(2, len(nodes)))
             experiment["hosts"] = {host: {"stack": self.stack()} for host in hosts}
+        # Drawn apart, so that the rest of an experiment is as it was before hosts took time.
+        apart = Random(f"cpu {self.seed}/{self.number}")
+        if apart.random() < 0.1:
+            self.add_cpus(experiment, nodes, apart)
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment
+
+    def add_cpus(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
+        """Hosts that take about as long for a packet as a link does."""
+        packet = self.least * 8 / self.rate
+        for host in apart.sample(nodes, min(2, len(nodes))):
+            keys = [key for key in ("packet", "ack", "call") if apart.random() < 0.6]
+            times = {key: min(packet * log_uniform(apart, 0.01, 10), 1) for key in keys}
+            cpu = {
+                key: apart.choice(["0 s", time(cost), time(cost)]) for key, cost in times.items()
+            }
+            experiment.setdefault("hosts", {}).setdefault(host, {})["cpu"] = cpu
 
     def measure(self) -> Plain:
         """A part of the experiment."""
@@ -356,7 +374,20 @@ class Draw:
         walk = {"kind": "random-walk", "step": "1 Mbit/s", "every": "10 ms"}
         walk |= {"least": "1 Mbit/s", "most": "9 Mbit/s"}
         kinds.append({"rate_changes": walk, "rate": "5 Mbit/s"})
-        return self.random.choice(kinds)
+        chosen = self.random.choice(kinds)
+        match chosen.get("rate_changes"):
+            case {"kind": "sine"}:
+                self.shorten(1e6)
+            case {"kind": "random-walk"}:
+                self.shorten(9e6)
+            case {"opportunities": [[_, first], [milliseconds, others]]}:
+                self.shorten((first + others) * 1500 * 8 / milliseconds * 1000)
+        return chosen
+
+    def shorten(self, rate: float) -> None:
+        """Ends the experiment before a link of a rate that does not follow it has carried too much."""
+        # Links between hosts and routers are ten times as fast as those between routers.
+        self.seconds = min(self.seconds, MOST_PACKETS * self.least * 8 / (10 * rate))
 
     def spread(self) -> Plain:
         """A distribution of times."""

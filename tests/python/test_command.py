@@ -152,7 +152,8 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     (tmp_path / "cake.toml").write_text(bad('"20 packets"', '"cake"'))
     refusal = (
         "cake.toml: line 5: network.chain.queue: the queue discipline `cake` is not available "
-        "on `sim`; there are droptail, drophead, red, codel, fq-codel, pie, fq-pie, sfq, tbf, fq; "
+        "on `sim`; there are droptail, drophead, red, codel, fq-codel, pie, fq-pie, sfq, tbf, fq, "
+        "dualpi2; "
         "`linux` runs the experiment: "
         "tcplab run --on linux\n"
     )

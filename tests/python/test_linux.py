@@ -945,6 +945,20 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
     assert "flows[0].stack.fack" in third
 
 
+def test_hosts_that_take_time_are_refused_with_their_place(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "cpu.toml").write_text(
+        'duration = "2 s"\n'
+        'hosts.a.cpu.packet = "10 us"\n'
+        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        '[[flows]]\nfrom = "a"\nto = "b"\n'
+    )
+    done = tcplab("run", "cpu.toml", "--on", "linux")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: cpu.toml: line 2: hosts.a.cpu: ")
+    assert "time spent in hosts" in done.stderr
+    assert "--on sim" in done.stderr
+
+
 def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Path) -> None:
     (tmp_path / "old.toml").write_text(
         'duration = "2 s"\n'

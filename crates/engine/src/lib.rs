@@ -40,6 +40,7 @@ pub use observer::{Observer, Point, Reason};
 pub use occupancy::Occupancy;
 pub use packet::Packet;
 pub use queue::codel::CoDelConfig;
+pub use queue::dualpi2::{DualPi2Config, DualScheduler};
 pub use queue::fq::FqConfig;
 pub use queue::fq_codel::FqCoDelConfig;
 pub use queue::fq_pie::FqPieConfig;

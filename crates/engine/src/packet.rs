@@ -19,6 +19,10 @@ pub trait Packet: Copy + Debug + 'static {
     fn is_marked(&self) -> bool {
         false
     }
+    /// Whether it is of the service L4S: ECT(1), or a mark that an earlier queue has set (RFC 9331 §5.1).
+    fn is_l4s(&self) -> bool {
+        false
+    }
     /// Marks it, if it can be marked. Says whether it carries a mark then.
     fn mark(&mut self) -> bool {
         false

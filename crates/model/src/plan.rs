@@ -2,7 +2,7 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Contention, DelayChanges, Discipline, Jitter, Loss, OrOff, Outages,
+    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, Loss, OrOff, Outages,
     Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
 };
 use crate::stored;
@@ -37,6 +37,9 @@ pub struct Plan {
     pub lanes: Arc<[LanePlan]>,
     /// The flows, counted out.
     pub flows: Arc<[FlowPlan]>,
+    /// Hosts that take time, in the order of their nodes.
+    #[serde(default, skip_serializing_if = "<[HostPlan]>::is_empty")]
+    pub hosts: Arc<[HostPlan]>,
     /// What to write down.
     pub record: RecordPlan,
     /// The part of the run that results are of; nothing if that is all of it, without intervals.
@@ -197,6 +200,18 @@ pub struct FlowPlan {
     pub base_rtt: Duration,
     /// The lane of the way forward with the least rate; the first among equals.
     pub bottleneck: usize,
+}
+
+/// A host that takes time for what it sends and receives.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// Its node.
+    pub node: usize,
+    /// Where in the experiment it was described, for messages: `hosts.server`.
+    pub place: String,
+    /// How much time.
+    #[serde(deserialize_with = "stored::setting")]
+    pub cpu: Cpu,
 }
 
 /// What carries the data of a flow.

@@ -20,6 +20,7 @@ pub struct Feature {
     pub on: &'static [&'static str],
 }
 
+const SIM: &[&str] = &["sim"];
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
 const NONE: &[&str] = &[];
@@ -37,6 +38,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "tbf", "a token bucket", BOTH),
     kind("queue", "fq", "FQ", BOTH),
     kind("queue", "cake", "CAKE", LINUX),
+    kind("queue", "dualpi2", "DualPI2", SIM),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),
@@ -61,6 +63,7 @@ pub const FEATURES: &[Feature] = &[
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
+    one("cpu", "time spent in hosts", SIM),
     one("lan", "a shared medium", NONE),
 ];
 
@@ -113,6 +116,9 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
         .filter(|flow| std::mem::replace(&mut last, flow.place.as_str()) != flow.place.as_str())
     {
         add(&flow.place, &asked_by_flow(flow));
+    }
+    for host in plan.hosts.iter() {
+        add(&host.place, &[("cpu", None)]);
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);

@@ -9,6 +9,7 @@
 //! | `flow` | which connections a flow opens, and what came of them |
 //! | `application` | what programs do with a connection |
 //! | `connections` | the slab of connections, their ends and their ways |
+//! | `cpu` | the time that hosts take |
 //! | `udp` | datagrams and their fragments |
 //! | `packet` | what the network carries |
 //! | `world` | hosts and network, and the loop over what happens |
@@ -18,6 +19,7 @@
 mod adapt;
 mod application;
 mod connections;
+mod cpu;
 mod flow;
 mod gates;
 mod memory;

@@ -36,6 +36,11 @@ impl Carried for Packet {
         matches!(self, Self::Tcp(segment) if segment.flags.has(Flags::CE))
     }
 
+    fn is_l4s(&self) -> bool {
+        matches!(self, Self::Tcp(segment)
+            if segment.flags.has(Flags::ECT1) || segment.flags.has(Flags::CE))
+    }
+
     fn flow(&self, flow: Flow) -> Flow {
         let has_ports = match self {
             Self::Tcp(_) => true,

@@ -73,6 +73,8 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
+            let is_heard = self.steering.is_some() || answer.is_predicted || segment.payload == 0;
+            self.unheard += u32::from(!is_heard);
             return false;
         }
         self.take_news(now, segment, (ack, window_changed), answer, settings)
@@ -271,12 +273,14 @@ impl Sender {
         }
     }
 
-    /// Data came before there was a controller. For Linux there was one: the first data that a connection
-    /// takes finds it without memory, so that its ACK is looked at, which brings nothing
-    /// (`tcp_rcv_established`, `tcp_in_ack_event`).
+    /// Data came before there was a controller. For Linux there was one: a segment that finds the
+    /// connection without memory for it, as the first does and all do whose data is read at once, has its
+    /// ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
     #[cold]
     pub(crate) fn tell_of_request(&mut self, now: Time) {
-        self.announce(now, || Ack { is_idle: true, ..Ack::default() });
+        for _ in 0..std::mem::take(&mut self.unheard) {
+            self.announce(now, || Ack { is_idle: true, ..Ack::default() });
+        }
     }
 
     #[inline(never)]

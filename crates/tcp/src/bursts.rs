@@ -115,11 +115,16 @@ impl Sender {
 
     /// The most segments of a burst.
     pub(crate) fn burst_size(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        if let Some(longest) = self.control.longest_burst {
+            let bytes = u128::from(self.flight.bursts.rate) * u128::from(longest.as_picos());
+            return ((bytes / 1_000_000_000_000).min(MOST_BYTES.into()) as u64 / mss).max(1);
+        }
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
         let fewest = self.control.least_burst.unwrap_or(FEWEST);
-        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
+        (bytes.min(MOST_BYTES) / mss).max(fewest)
     }
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.

@@ -2,7 +2,7 @@
 
 use crate::acks::Arrived;
 use crate::answer::Answer;
-use crate::ecn::Report;
+use crate::ecn::{Report, Said};
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::{OVERHEAD, Shape, Sized};
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
@@ -11,7 +11,8 @@ use tcplab_units::{Duration, Time};
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// How often segments without data that are not acceptable are answered (`tcp_invalid_ratelimit`).
+/// How often segments without data that are not acceptable are answered, and SYNs that come again
+/// (`tcp_invalid_ratelimit`).
 const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Endpoint {
@@ -127,9 +128,22 @@ impl Endpoint {
         if acks_ours {
             self.establish(now, segment);
             self.acks.hurry();
-        } else {
+        } else if !self.has_just_answered(now) {
             self.owes_syn = true;
         }
+    }
+
+    /// Whether something that is out of place was answered a short while ago. If not, this is
+    /// (`__tcp_oow_rate_limited`).
+    fn has_just_answered(&mut self, now: Time) -> bool {
+        let has_just = self.settings.is_linux()
+            && self
+                .answered_unacceptable
+                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
+        if !has_just {
+            self.answered_unacceptable = Some(now);
+        }
+        has_just
     }
 
     /// PAWS (RFC 7323 §5): older than what was heard before.
@@ -177,16 +191,8 @@ impl Endpoint {
         }
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
-        let is_limited = self.settings.is_linux()
-            && is_empty
-            && self
-                .answered_unacceptable
-                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
-        if !is_limited {
+        if !(is_empty && self.has_just_answered(now)) {
             self.acks.hurry();
-            if is_empty {
-                self.answered_unacceptable = Some(now);
-            }
         }
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
@@ -307,10 +313,16 @@ impl Endpoint {
         if told {
             self.receive.announce(start..end);
         }
+        // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
+        let before = changes.then(|| self.bare(now, self.send.nxt));
+        let said = self.marks.on_segment(segment, &self.settings);
+        if told && said.marked {
+            self.acks.on_mark(self.receive.offered(self.last_ack_sent));
+        }
         if told || changes {
-            // What waited is told as it was. What arrived has asked for its ACK before: that was it. Or
-            // what came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
-            let ack = self.bare(now, self.send.nxt);
+            // What waited is told as it was, but for the mark of what arrived (`tcp_data_queue_ofo`). That has
+            // asked for its ACK before: this was it.
+            let ack = before.unwrap_or_else(|| self.bare(now, self.send.nxt));
             self.owes_ack = Some(Box::new(ack));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
@@ -319,9 +331,8 @@ impl Endpoint {
             self.receive.forget_duplicate();
         }
         if self.settings.is_linux() {
-            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, rto));
+            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, said, rto));
         } else {
-            let said = self.marks.on_segment(segment, &self.settings);
             self.acks.on_data(now, reception, &self.settings);
             if said.changed {
                 self.acks.hurry();
@@ -344,8 +355,8 @@ impl Endpoint {
     }
 
     /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
-    /// expected, and there was a gap or not. `told`: one was sent already; `rto`: that of before, if the
-    /// data comes before the acknowledgment.
+    /// expected, and there was a gap or not. `told`: one was sent already; `said`: what the segment says of
+    /// marks; `rto`: that of before, if the data comes before the acknowledgment.
     #[inline(never)]
     fn acknowledge_as_linux(
         &mut self,
@@ -353,7 +364,7 @@ impl Endpoint {
         segment: &Segment,
         start: u64,
         (next, had_gap): (u64, bool),
-        (told, rto): (bool, Option<Duration>),
+        (told, said, rto): (bool, Said, Option<Duration>),
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
@@ -379,7 +390,7 @@ impl Endpoint {
             full: tuned.full,
             pushed,
             in_order,
-            said: self.marks.on_segment(segment, &self.settings),
+            said,
             has_gap: self.receive.has_gap(),
             has_sack,
             told,

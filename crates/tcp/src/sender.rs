@@ -147,6 +147,8 @@ pub(crate) struct Sender {
     pub deadline: Time,
     /// None until there is data to send.
     pub steering: Option<Box<Steering>>,
+    /// Segments with data that came before, and that Linux does not only take the data of.
+    pub unheard: u32,
     /// The controller's last decision; before there is one, the initial window.
     pub control: Control,
     /// The application writes from its own memory, not from a file.
@@ -188,12 +190,14 @@ impl Sender {
             timer: Timer::OFF,
             deadline: Time::NEVER,
             steering: None,
+            unheard: 0,
             control: Control {
                 cwnd: settings.initial_window,
                 ssthresh: None,
                 pacing: None,
                 prr: false,
                 least_burst: None,
+                longest_burst: None,
             },
             copies: false,
             buffer: None,

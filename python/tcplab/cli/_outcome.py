@@ -30,8 +30,8 @@ class Measure:
     factor: float = 1.0
     with_interval: bool = False
     digits: int = 3
-    is_optional: bool = False
-    """Whether it is left out where there is no room. The last one goes first."""
+    rank: int = 0
+    """Where there is no room, columns are left out from the greatest rank on; 0 always stays."""
 
 
 def table(results: Results) -> str:
@@ -42,8 +42,8 @@ def table(results: Results) -> str:
     measures = _measures(rows, by)
     text = _layout(rows, results.swept, by, measures)
     while _is_wide(text):
-        dropped = next((one for one in reversed(measures) if one.is_optional), None)
-        if dropped is None:
+        dropped = max(measures, key=lambda measure: measure.rank)
+        if dropped.rank == 0:
             break
         measures.remove(dropped)
         text = _layout(rows, results.swept, by, measures)
@@ -143,24 +143,24 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
     is_timed = summary["completion_s"].count() > 0 or (summary["unfinished"] > 0).any()
     if by == "flow":
         share = Column("share", unit="%")
-        measures.append(Measure(share, "bottleneck_share", factor=100.0, is_optional=True))
+        measures.append(Measure(share, "bottleneck_share", factor=100.0, rank=6))
     else:
         measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_all_mbit_s"))
-        measures.append(Measure(Column("Jain's index"), "jain_index", is_optional=is_timed))
+        measures.append(Measure(Column("Jain's index"), "jain_index", rank=5 if is_timed else 0))
     count, share = Column("resent", unit="segments"), Column("resent", unit="%")
     if (summary["transport"] != "udp").any():
         measures += [
-            Measure(count, "retransmitted_segments", digits=0, is_optional=True),
+            Measure(count, "retransmitted_segments", digits=0, rank=8),
             Measure(share, "retransmitted_share", factor=100.0),
             Measure(Column("RTT mean", unit="ms"), "rtt_mean_ms", with_interval=True),
-            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", is_optional=True),
+            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", rank=7),
         ]
     if summary["lost_share"].count() > 0:
         measures += [
             Measure(Column("lost", unit="%"), "lost_share", factor=100.0),
             Measure(Column("delay", unit="ms"), "delay_mean_ms", with_interval=True),
-            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", is_optional=True),
-            Measure(Column("jitter", unit="ms"), "jitter_ms", is_optional=True),
+            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", rank=3),
+            Measure(Column("variation", unit="ms"), "ipdv_ms", rank=4),
         ]
     if is_timed:
         if (summary["unfinished"] > 0).any():
@@ -174,9 +174,9 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
             Measure(
                 Column(f"{share} % in", unit="s"),
                 f"completion_p{share}_s",
-                is_optional=by == "flow",
+                rank=rank if by == "flow" else 0,
             )
-            for share in (50, 95, 99)
+            for share, rank in ((50, 1), (95, 2), (99, 1))
         ]
     return measures
 

@@ -7,6 +7,7 @@
 //! the transmitter was free.
 
 pub(crate) mod codel;
+pub(crate) mod dualpi2;
 mod fifo;
 mod flows;
 pub(crate) mod fq;
@@ -22,6 +23,7 @@ use crate::packet::Packet;
 use crate::random::Random;
 use crate::route::Flow;
 use codel::{CoDelConfig, CoDelQueue};
+use dualpi2::{DualPi2, DualPi2Config};
 use fifo::DropHead;
 pub(crate) use fifo::{DropTail, Fifo};
 use flows::HashKey;
@@ -78,6 +80,8 @@ pub enum Discipline {
     Sfq(SfqConfig),
     /// A token bucket.
     Tbf(TbfConfig),
+    /// The dual-queue coupled AQM of L4S.
+    DualPi2(DualPi2Config),
     /// The oldest packets are dropped.
     DropHead,
 }
@@ -102,6 +106,7 @@ impl Discipline {
             Self::Fq(config) => Box::new(Fq::new(config, limit, key())),
             Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
+            Self::DualPi2(config) => Box::new(DualPi2::new(config, limit, random("dualpi2"))),
             Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }
@@ -187,6 +192,8 @@ pub(crate) mod tests {
     pub struct Parcel {
         /// It can be marked.
         pub ect: bool,
+        /// It is of a scalable sender.
+        pub l4s: bool,
         pub ce: bool,
     }
 
@@ -199,6 +206,9 @@ pub(crate) mod tests {
         }
         fn is_marked(&self) -> bool {
             self.ce
+        }
+        fn is_l4s(&self) -> bool {
+            self.l4s || self.ce
         }
         fn mark(&mut self) -> bool {
             self.ce |= self.ect;

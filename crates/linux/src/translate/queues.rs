@@ -20,6 +20,7 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
         Discipline::DropTail(_) => return Ok(None),
+        Discipline::DualPi2(_) => unreachable!("a plan with it is refused"),
         Discipline::Red(red) => ("red", red_options(red, lane)?),
         Discipline::CoDel(codel) => (
             "codel",

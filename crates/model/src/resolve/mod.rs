@@ -1,6 +1,7 @@
 //! Decides everything that an experiment leaves open: from what was written to a plan.
 
 mod flows;
+mod hosts;
 mod names;
 mod queues;
 mod stacks;
@@ -37,6 +38,7 @@ pub(crate) fn resolve(
     let mut topology =
         Topology::build(&experiment.network, experiment.duration, experiment.seed, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
+    let hosts = hosts::resolve(experiment, &topology);
     let record = record(&experiment.record, &topology, mistakes);
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
@@ -55,6 +57,7 @@ pub(crate) fn resolve(
         nodes: topology.nodes.into(),
         lanes: topology.lanes.into(),
         flows: flows.into(),
+        hosts: hosts.into(),
         record,
         measure,
         warnings: warnings.into(),

@@ -24,7 +24,7 @@ pub use changes::{
 };
 pub(crate) use experiment::MOST_SEED;
 pub use experiment::{Experiment, Measure};
-pub use host::{Flow, Host};
+pub use host::{Cpu, Flow, Host};
 pub use jitter::{Contention, Exponential, Jitter, Measured, Normal, ParetoTimes, Spread, Uniform};
 pub use limit::{Limit, OrOff};
 pub(crate) use link::Lane;

@@ -43,6 +43,14 @@ fn a_number_without_a_unit_is_refused() {
 }
 
 #[test]
+fn a_processor_takes_a_second_at_the_most() {
+    assert_eq!(
+        message(&format!("hosts.left1.cpu.packet = \"2 s\"\n{SMALL}")),
+        "line 1: hosts.left1.cpu.packet: 2 s is outside the range from 0 ms to 1 s"
+    );
+}
+
+#[test]
 fn rates_are_more_than_zero() {
     assert_eq!(
         message(&small_with("10 Mbit/s", "-1 Mbit/s")),
@@ -312,7 +320,7 @@ traffic = { kind = "bulk", sise = "1 MB" }
              \"25 ms\"",
             "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \
              are \"droptail\", \"drophead\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq-pie\", \
-             \"sfq\", \"tbf\", \"fq\", \"cake\"",
+             \"sfq\", \"tbf\", \"fq\", \"cake\", \"dualpi2\"",
             "line 9: network.dumbbell.loss: 2 is outside the range from 0 to 1 (100 %)",
             "line 11: flows[0].from: is missing",
             "line 13: flows[0].count: 2000000 is outside the range from 1 to 1000000",

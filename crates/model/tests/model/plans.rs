@@ -141,6 +141,40 @@ flows = [
 }
 
 #[test]
+fn a_host_takes_time_if_that_is_said_of_it_by_its_own_name_or_another() {
+    let text = SMALL.replace("delay", "pairs = 4\ndelay").replace(
+        "[[flows]]",
+        r#"
+[hosts]
+left2.cpu = { ack = "2 us" }
+left3.cpu = {}
+"left*".cpu = { packet = "10 us", call = "1 us" }
+right1.stack.sack = false
+
+[[flows]]"#,
+    );
+    let plan = plan(&text);
+    let us = Duration::from_micros;
+    let found: Vec<_> = plan
+        .hosts
+        .iter()
+        .map(|host| {
+            let cpu = &host.cpu;
+            (&*plan.nodes[host.node], &*host.place, [cpu.packet, cpu.ack, cpu.call])
+        })
+        .collect();
+    let all = [us(10), us(0), us(1)];
+    assert_eq!(
+        found,
+        [
+            ("left1", "hosts.\"left*\"", all),
+            ("left2", "hosts.left2", [us(0), us(2), us(0)]),
+            ("left4", "hosts.\"left*\"", all),
+        ]
+    );
+}
+
+#[test]
 fn the_way_has_the_fewest_hops_unless_a_route_says_otherwise() {
     let text = r#"
 duration = "1 s"

@@ -1,10 +1,10 @@
 //! Queue disciplines.
 
 use tcplab_engine::{
-    CoDelConfig, Discipline, FqCoDelConfig, FqConfig, FqPieConfig, PieConfig, QueueLimit,
-    RedConfig, SfqConfig, TbfConfig,
+    CoDelConfig, Discipline, DualPi2Config, DualScheduler, FqCoDelConfig, FqConfig, FqPieConfig,
+    PieConfig, QueueLimit, RedConfig, SfqConfig, TbfConfig,
 };
-use tcplab_model::schema::SfqPlan;
+use tcplab_model::schema::{DualScheduler as PlannedScheduler, SfqPlan};
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
 
 /// The engine's discipline in front of a lane; nothing for drop-tail.
@@ -80,6 +80,22 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             bytemode: pie.bytemode,
             frame: frame(lane),
             frame_header: FRAME_HEADER,
+        }),
+        Planned::DualPi2(queue) => Discipline::DualPi2(DualPi2Config {
+            target: queue.target,
+            update: queue.update,
+            alpha: queue.alpha,
+            beta: queue.beta,
+            coupling: queue.coupling,
+            threshold: queue.threshold,
+            ramp: queue.ramp,
+            behind: queue.behind,
+            scheduler: match queue.scheduler {
+                PlannedScheduler::Wrr => DualScheduler::Weighted(queue.protection as u8),
+                PlannedScheduler::TimeShifted => DualScheduler::Shifted(queue.shift),
+            },
+            drop_on_overload: queue.drop_on_overload,
+            frame: frame(lane),
         }),
         _ => unreachable!("a plan with another discipline is refused"),
     })

@@ -10,6 +10,7 @@ mod delay_based;
 mod digests;
 mod fairness;
 mod goodput;
+mod hosts;
 mod long;
 mod loss_law;
 mod marking;

@@ -3,6 +3,7 @@
 mod accurate;
 mod acks;
 mod alive;
+mod arrivals;
 mod classics;
 mod closing;
 mod corners;

@@ -7,6 +7,7 @@ mod cake;
 mod codel;
 mod drophead;
 mod droptail;
+mod dualpi2;
 mod fq;
 mod fq_codel;
 mod fq_pie;
@@ -19,6 +20,7 @@ pub use cake::{Cake, CakePlan};
 pub use codel::{CoDel, CoDelPlan};
 pub use drophead::{DropHead, DropHeadPlan};
 pub use droptail::{DropTail, DropTailPlan};
+pub use dualpi2::{DualPi2, DualPi2Plan, DualScheduler};
 pub use fq::{Fq, FqPlan};
 pub use fq_codel::{FqCoDel, FqCoDelPlan};
 pub use fq_pie::{FqPie, FqPiePlan};
@@ -105,6 +107,8 @@ disciplines! {
     "fq" => Fq, FqPlan;
     /// A fair queue with `CoDel`, host by host and flow by flow, as Linux `cake`.
     "cake" => Cake, CakePlan;
+    /// Two coupled queues, one for L4S and one for all else (RFC 9332).
+    "dualpi2" => DualPi2, DualPi2Plan;
 }
 
 impl Queue {
