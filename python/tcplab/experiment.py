@@ -27,6 +27,7 @@ __all__ = [
     "DelayRule",
     "DropheadQueue",
     "DroptailQueue",
+    "Dualpi2Queue",
     "Dumbbell",
     "EmpiricalSizes",
     "EmpiricalSpread",
@@ -411,6 +412,72 @@ class CakeQueue(Value):
     """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
 
     KIND: ClassVar[str] = "cake"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dualpi2Queue(Value):
+    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
+    under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
+    drops, so that flows of both kinds share the link.
+    """
+
+    limit: str | None = None
+    """How much both queues hold together: "10000 packets". By default "10000 packets"."""
+
+    target: str | None = None
+    """The waiting time in the classic queue to aim for: "15 ms". By default "15 ms"."""
+
+    update: str | None = None
+    """How often the base probability is set anew: "16 ms". By default "16 ms"."""
+
+    alpha: float | str | None = None
+    """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
+    `0.16`.
+    """
+
+    beta: float | str | None = None
+    """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
+
+    coupling: float | str | None = None
+    """The coupling factor k: L4S packets are marked with k times the base probability, classic
+    packets dropped or marked with its square. By default `2.0`.
+    """
+
+    threshold: str | None = None
+    """The waiting time in the L4S queue from which packets are marked: "1 ms". By default "1
+    ms".
+    """
+
+    ramp: str | None = None
+    """Over how much more waiting time the probability of these marks climbs from 0 to 1. With "0
+    ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a ramp of
+    "400 us". By default "0 ms".
+    """
+
+    behind: int | str | None = None
+    """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
+    time: 1. By default `1`.
+    """
+
+    scheduler: str | None = None
+    """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
+
+    protection: int | str | None = None
+    """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
+    default `10`.
+    """
+
+    shift: str | None = None
+    """With "time-shifted": how much longer a classic packet must have waited to go first. By
+    default "50 ms".
+    """
+
+    drop_on_overload: bool | str | None = None
+    """What happens when all L4S packets would be marked: with `true`, packets of both queues are
+    dropped as classic packets are; with `false`, the queue fills up. By default `true`.
+    """
+
+    KIND: ClassVar[str] = "dualpi2"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1653,7 +1720,7 @@ class Host(Value):
     stack: Stack | Mapping[str, Any] | str | None = None
     """The transport of all flows that begin or end here, where the flow says nothing else."""
 
-    cpu: Cpu | Mapping[str, Any] | None = None
+    cpu: Cpu | Mapping[str, Any] | str | None = None
     """The time that the host's processor takes for what its flows send and receive: `{ packet = "10
     us" }`. By default none.
     """
@@ -2027,6 +2094,7 @@ Queue: TypeAlias = (
     | TbfQueue
     | FqQueue
     | CakeQueue
+    | Dualpi2Queue
     | Mapping[str, Any]
     | str
     | float

@@ -18,9 +18,6 @@ const DEEPEST: usize = 128;
 /// What tables call the variants of an experiment: no parameter.
 pub(crate) const VARIANT: &str = "variant";
 
-/// Where a parameter stood, and its name.
-pub(crate) type Trace = (String, String);
-
 /// What a text stands for.
 enum Text<'a> {
     /// Itself.
@@ -75,8 +72,8 @@ pub(crate) fn names(values: &Map<String, Value>, mistakes: &mut Vec<Mistake>) ->
 /// What was found where parameters stood.
 #[derive(Default)]
 pub(crate) struct Filled {
-    /// The places of parameters, those in other parameters too.
-    pub traces: Vec<Trace>,
+    /// The name of the parameter at each place where one stood, those in other parameters too.
+    places: BTreeMap<String, String>,
     /// The parameters that stand anywhere.
     pub used: BTreeSet<String>,
 }
@@ -87,13 +84,14 @@ impl Filled {
         let mut at = at.to_owned();
         // A parameter may hold others, but never itself.
         for _ in 0..DEEPEST {
-            let inner = self.traces.iter().filter_map(|(place, name)| {
-                let rest = at.strip_prefix(place.as_str())?;
-                let is_part = rest.is_empty() || rest.starts_with(['.', '[']);
-                is_part.then(|| (place.len(), format!("let.{name}{rest}")))
+            let ends = at.char_indices().rev().filter(|(_, c)| matches!(c, '.' | '['));
+            let mut ends = std::iter::once(at.len()).chain(ends.map(|(end, _)| end));
+            let found = ends.find_map(|end| {
+                let name = self.places.get(&at[..end])?;
+                Some(format!("let.{name}{}", &at[end..]))
             });
-            match inner.max_by_key(|(length, _)| *length) {
-                Some((_, written)) => at = written,
+            match found {
+                Some(written) => at = written,
                 None => break,
             }
         }
@@ -181,7 +179,7 @@ impl Filling<'_> {
         }
         self.filled.used.insert(name.into());
         let known = self.known[name].as_ref()?;
-        self.filled.traces.push((at.to_string(), name.into()));
+        self.filled.places.insert(at.to_string(), name.into());
         self.total += known.number;
         if self.total > MOST_VALUES {
             let (number, most) = (self.total as u128, MOST_VALUES as u64);

@@ -94,7 +94,7 @@ fn names_of_parameters_lead_somewhere() {
     );
     assert_eq!(
         message(&format!("{NAMED}\"2x\" = 1\n")),
-        "line 13: let.\"2x\": \"2x\" cannot be the name of a parameter: of ASCII letters, digits, `-` \
+        "line 13: let.2x: \"2x\" cannot be the name of a parameter: of ASCII letters, digits, `-` \
          and `_`, and a letter or `_` first"
     );
     assert_eq!(
