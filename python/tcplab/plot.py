@@ -24,6 +24,7 @@ from tcplab import _drawing
 from tcplab._backends import first_plan
 from tcplab._compare import Comparison
 from tcplab._core import printable
+from tcplab._labels import labels
 from tcplab._results import Results
 from tcplab._series import MOST_POINTS, thin
 from tcplab.experiment import Experiment
@@ -271,7 +272,11 @@ def _chosen(results: Results, run: str | None) -> str:
 def _title(results: Results, run: str, note: str) -> alt.TitleParams:
     """The experiment's name; below, which run it is and what is left out."""
     about = results.runs.filter(pl.col("run") == run).row(0, named=True)
-    said = [f"{name} = {about[name]}" for name in results.swept if about[name] is not None]
+    said = [
+        f"{name} = {labels(results.runs[name].to_list())[about[name]]}"
+        for name in results.swept
+        if about[name] is not None
+    ]
     subtitle = []
     if len(results.plans) > 1:
         number = [plan.id for plan in results.plans].index(run) + 1

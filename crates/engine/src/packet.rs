@@ -15,6 +15,26 @@ pub trait Packet: Copy + Debug + 'static {
     fn flow(&self, flow: Flow) -> Flow {
         flow
     }
+    /// The memory of a router that it takes while it waits.
+    fn memory_bytes(&self) -> u64 {
+        self.wire_bytes().into()
+    }
+    /// Whether it belongs to the control of the network (DSCP CS6).
+    fn is_control(&self) -> bool {
+        false
+    }
+    /// How it echoes marks of congestion, if it is of a protocol whose ACKs can be filtered.
+    fn echo(&self) -> Option<u8> {
+        None
+    }
+    /// Whether it acknowledges something, if only by the way, on an established connection.
+    fn is_ack(&self) -> bool {
+        false
+    }
+    /// Whether it says nothing that `newer`, of the same flow, does not say as well, marks excepted.
+    fn is_superseded(&self, _newer: &Self) -> bool {
+        false
+    }
     /// Whether it carries a mark of congestion.
     fn is_marked(&self) -> bool {
         false

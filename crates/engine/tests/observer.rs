@@ -69,6 +69,7 @@ fn lane(name: &str, discipline: Option<Discipline>, loss: Option<Loss>) -> LaneC
         discipline,
         wire: WireConfig { loss, ..WireConfig::default() },
         observed: true,
+        tells_sender: false,
     }
 }
 

@@ -41,6 +41,7 @@ fn observed(
         discipline,
         wire: WireConfig { loss, ..WireConfig::default() },
         observed,
+        tells_sender: false,
     };
     let mut network = Network::new([lane], 1);
     let route = network.add_route(&[LANE], EndpointId(0));

@@ -16,6 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// After so many mistakes, more would not help.
 const ENOUGH: usize = 100;
@@ -136,23 +137,30 @@ impl Planning<'_, '_> {
     /// Adds all repetitions of a variant. Ends where there are too many plans or mistakes.
     fn variant(&mut self, chosen: &[&Choice]) -> ControlFlow<()> {
         let (mut tree, mut mistakes) = (self.base.clone(), Vec::new());
+        let mut unset = Vec::new();
         for setting in chosen.iter().flat_map(|choice| &choice.settings) {
             if let Err(problem) = setting.set(&mut tree) {
-                mistakes.push(problem.at(&setting.key));
+                unset.push((setting, problem.at(&setting.key)));
             }
         }
-        let before = mistakes.len();
         let filled = parameters::fill(&mut tree, &mut mistakes);
         self.used.extend(filled.used.iter().cloned());
         // What has no value cannot be read.
-        let is_filled = mistakes.len() == before;
+        let is_filled = mistakes.is_empty();
         let cause = Cause { chosen, filled: Some(&filled) };
         if is_filled {
             files::expand(&mut tree, self.folder, Parameters::AreFilled, &mut mistakes);
         }
         let experiment = is_filled.then(|| Experiment::read(&tree, &Place::Root, &mut mistakes));
+        // Of a key that nothing has, what was meant is said alone.
+        let is_unknown = |path: &str| {
+            let unknown = |it: &&Mistake| matches!(it.problem, Problem::UnknownKey { .. });
+            mistakes.iter().filter(unknown).any(|it| lies_in(path, &it.at))
+        };
+        unset.retain(|(setting, _)| !is_unknown(&setting.path));
+        mistakes.splice(0..0, unset.into_iter().map(|(_, mistake)| mistake));
         let Some(experiment) = experiment.flatten() else {
-            return self.is_enough(mistakes, &cause);
+            return self.is_enough(mistakes, &tree, &cause);
         };
         let runs = self.plans.len() as u128 + u128::from(experiment.repeat);
         if runs > u128::from(MOST_RUNS) {
@@ -162,7 +170,7 @@ impl Planning<'_, '_> {
         }
         let first = self.plan(&experiment, &tree, &cause, &mut mistakes);
         let Some(first) = first.filter(|_| mistakes.is_empty()) else {
-            return self.is_enough(mistakes, &cause);
+            return self.is_enough(mistakes, &tree, &cause);
         };
         self.count(&first)?;
         // A network that is drawn differs from seed to seed.
@@ -174,7 +182,7 @@ impl Planning<'_, '_> {
                 let experiment = Experiment { seed, repeat: 1, ..experiment.clone() };
                 let drawn = self.plan(&experiment, &tree, &cause, &mut mistakes);
                 let Some(drawn) = drawn.filter(|_| mistakes.is_empty()) else {
-                    return self.is_enough(mistakes, &cause);
+                    return self.is_enough(mistakes, &tree, &cause);
                 };
                 self.count(&drawn)?;
                 (content, plan) = (id::content(&drawn), drawn);
@@ -199,7 +207,7 @@ impl Planning<'_, '_> {
         let warnings = plan.warnings.iter().cloned();
         let warnings =
             warnings.map(|warning| self.found.located(origin::trace(warning, tree), cause));
-        let warnings = warnings.collect();
+        let warnings = each_link_once(warnings);
         let (swept, backend) = (labels.collect(), self.backend.name.into());
         let plan = Plan { backend, version, swept, warnings, ..plan };
         let refused = (self.backend.refuse)(&plan).into_iter();
@@ -208,7 +216,13 @@ impl Planning<'_, '_> {
     }
 
     /// Adds mistakes of a variant; whether they are enough.
-    fn is_enough(&mut self, mistakes: Vec<Mistake>, cause: &Cause<'_>) -> ControlFlow<()> {
+    fn is_enough(
+        &mut self,
+        mistakes: Vec<Mistake>,
+        tree: &Value,
+        cause: &Cause<'_>,
+    ) -> ControlFlow<()> {
+        let mistakes = mistakes.into_iter().map(|mistake| origin::of_link(mistake, tree));
         self.found.add(mistakes, cause);
         if self.found.mistakes.len() >= ENOUGH {
             return ControlFlow::Break(());
@@ -301,4 +315,11 @@ impl Found<'_> {
 fn lies_in(inner: &str, outer: &str) -> bool {
     let rest = inner.strip_prefix(outer);
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
+
+/// What both directions of a link have in common is said of the first.
+fn each_link_once(warnings: impl Iterator<Item = Mistake>) -> Arc<[Mistake]> {
+    let mut places = BTreeSet::new();
+    let is_new = |it: &Mistake| !it.at.starts_with("network.") || places.insert(it.at.clone());
+    warnings.filter(is_new).collect()
 }

@@ -25,7 +25,7 @@ pub(crate) fn content(plan: &Plan) -> String {
         nodes: &plan.nodes,
         lanes: plan.lanes.iter().map(LaneId::new).collect(),
         flows,
-        hosts: plan.hosts.iter().map(|host| (host.node, &host.cpu)).collect(),
+        hosts: plan.hosts.iter().map(|host| (host.node, &host.cpu, host.has_qdisc)).collect(),
         shared,
         record: &plan.record,
         measure: plan.measure,
@@ -47,7 +47,7 @@ struct Content<'a> {
     lanes: Vec<LaneId<'a>>,
     flows: Vec<FlowId<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    hosts: Vec<(usize, &'a Cpu)>,
+    hosts: Vec<(usize, &'a Option<Cpu>, bool)>,
     shared: Shared<'a>,
     record: &'a RecordPlan,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -213,7 +213,12 @@ impl Connections {
             let identity = Identity { initial_sequence, seed };
             let limit = mss_limit(plan, planned, stack, lanes);
             let (settings, control) = self.stacks.get(stack, limit, marks(&tcp(planned).stack));
-            Endpoint::new(settings, control, identity)
+            let mut endpoint = Endpoint::new(settings, control, identity);
+            if stack.tso && lanes.first().is_some_and(|&lane| plan.has_qdisc(plan.lanes[lane].from))
+            {
+                endpoint.keep_queue_small();
+            }
+            endpoint
         });
         let server = usize::from(!asks);
         if tcp(planned).stacks()[server].fast_open {

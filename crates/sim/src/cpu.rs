@@ -19,6 +19,8 @@ pub(crate) enum Work {
     Receive(EndpointId, Packet),
     /// The timer of this end of a connection has run out.
     EndTimer(usize),
+    /// The device of this end's host has room again.
+    Resume(usize),
     /// Another timer has run out: a program goes on.
     Timer(TimerId),
 }
@@ -57,13 +59,14 @@ pub(crate) struct Cpus {
 impl Cpus {
     /// Those of a plan, if it has any; `add_timer` makes the timer of a node.
     pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
-        if plan.hosts.is_empty() {
+        if plan.hosts.iter().all(|host| host.cpu.is_none()) {
             return None;
         }
         let mut by_node = vec![None; plan.nodes.len()];
         for host in plan.hosts.iter() {
+            let Some(costs) = host.cpu.clone() else { continue };
             by_node[host.node] = Some(Box::new(Cpu {
-                costs: host.cpu.clone(),
+                costs,
                 timer: add_timer(host.node),
                 free_at: Time::ZERO,
                 present: None,
@@ -153,7 +156,7 @@ impl Cpu {
     fn cost_of_work(&self, work: &Work) -> Duration {
         match work {
             Work::Receive(_, packet) => self.cost_of(packet),
-            Work::EndTimer(_) | Work::Timer(_) => Duration::ZERO,
+            Work::EndTimer(_) | Work::Resume(_) | Work::Timer(_) => Duration::ZERO,
         }
     }
 

@@ -16,6 +16,7 @@
 //! | `watcher` | looks at packets on the network |
 //! | `recorder` | writes the tables |
 
+mod ack_filter;
 mod adapt;
 mod application;
 mod connections;

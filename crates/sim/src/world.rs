@@ -168,6 +168,7 @@ impl<'a> World<'a> {
             } else {
                 match event {
                     Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
+                    Event::Left { to, packet } => self.on_left(*to, *packet),
                     Event::Connection(timer) => self.on_connection_timer(*timer),
                     Event::Timer(timer) => self.on_timer(*timer),
                 }
@@ -290,9 +291,30 @@ impl<'a> World<'a> {
                         self.run_end_timer(end);
                     }
                 }
+                CpuStep::Do(Work::Resume(end)) => self.serve(end),
                 CpuStep::Do(Work::Timer(timer)) => self.run_timer(timer),
                 CpuStep::Wait => return,
             }
+        }
+    }
+
+    /// A packet has left the device of its sender's host.
+    #[cold]
+    fn on_left(&mut self, to: EndpointId, packet: Packet) {
+        let Packet::Tcp(segment) = packet else { return };
+        // The route ends at the other end, or at a router on the way.
+        let sender = match to.0 {
+            end if end < GATES => end as usize ^ 1,
+            gate if gate < DATAGRAMS => self.gates.end_of(to),
+            _ => return,
+        };
+        let End { endpoint, host, .. } = &mut self.connections.ends[sender];
+        let host = *host as usize;
+        if segment.payload > 0
+            && endpoint.on_left(segment.payload)
+            && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
+        {
+            self.serve(sender);
         }
     }
 

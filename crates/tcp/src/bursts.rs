@@ -251,6 +251,9 @@ impl Sender {
             return 0;
         }
         let bytes = self.cut((packet, is_last), quota * mss, settings);
+        if self.is_queue_full(bytes, false, settings) {
+            return 0;
+        }
         self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes);
         if let Some(buffer) = self.buffer.as_mut().filter(|_| push == Push::One) {
             buffer.push = Push::Done;
@@ -348,8 +351,8 @@ impl Sender {
     ) -> bool {
         let mss = u64::from(self.mss);
         // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
-        let last_sent = self.last_sent.max(self.flight.pacing.next());
-        if self.flight.recovery.is_repairing() || now.since(last_sent) > PATIENCE {
+        let last_left = self.last_left.max(self.flight.pacing.next());
+        if self.flight.recovery.is_repairing() || now.since(last_left) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);

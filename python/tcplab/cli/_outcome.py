@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import polars as pl
 from rich.cells import cell_len
 
 from tcplab import Results
+from tcplab._labels import labels
 from tcplab.cli import _text
 from tcplab.cli._text import LEFT, Column
 
@@ -40,6 +42,10 @@ def table(results: Results) -> str:
     summary = results.summary(by=by)
     rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
     measures = _measures(rows, by)
+    rows = rows.with_columns(
+        pl.col(path).replace(labels(results.runs[path].to_list())) for path in results.swept
+    )
+    every = list(measures)
     text = _layout(rows, results.swept, by, measures)
     while _is_wide(text):
         dropped = max(measures, key=lambda measure: measure.rank)
@@ -47,6 +53,9 @@ def table(results: Results) -> str:
             break
         measures.remove(dropped)
         text = _layout(rows, results.swept, by, measures)
+    if hidden := [_named(one.head) for one in every if one not in measures]:
+        said = f"No room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
+        text += "\n" + "\n".join(wrap(said, _text.room() or len(said)))
     if left_out:
         text += f"\n... and {left_out} more rows; `Results.summary()` has them all"
     text += _measured(results.runs)
@@ -61,6 +70,10 @@ def table(results: Results) -> str:
     return text
 
 
+def _named(column: Column) -> str:
+    return f"{column.name} ({column.unit})" if column.unit else column.name
+
+
 def _measured(runs: pl.DataFrame) -> str:
     """Which part of the runs the table is of, if it is the same part of all and not all of them."""
     (from_s, to_s, simulated_s), *others = (
@@ -72,7 +85,8 @@ def _measured(runs: pl.DataFrame) -> str:
 
 
 def _is_wide(text: str) -> bool:
-    return max(map(cell_len, text.split("\n"))) > _text.WIDTH
+    room = _text.room()
+    return room is not None and max(map(cell_len, text.split("\n"))) > room
 
 
 def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measure]) -> str:
@@ -146,7 +160,7 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
         measures.append(Measure(share, "bottleneck_share", factor=100.0, rank=6))
     else:
         measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_all_mbit_s"))
-        measures.append(Measure(Column("Jain's index"), "jain_index", rank=5 if is_timed else 0))
+        measures.append(Measure(Column("Jain's index"), "jain_index", rank=5))
     count, share = Column("resent", unit="segments"), Column("resent", unit="%")
     if (summary["transport"] != "udp").any():
         measures += [

@@ -17,7 +17,7 @@ use crate::occupancy::Occupancy;
 use crate::packet::Packet;
 use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
-use managed::Managed;
+use managed::{Kind, Managed};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
 use wire::{Outcome, Wire, WireConfig};
@@ -39,6 +39,9 @@ pub struct LaneConfig {
     pub wire: WireConfig,
     /// Whether the observer is told of all packets. It is told of drops in any case.
     pub observed: bool,
+    /// Whether it is of a sending host's own device, which is told of each packet that has been
+    /// transmitted or dropped ([`Event::Left`](crate::Event::Left)).
+    pub tells_sender: bool,
 }
 
 /// What a lane has done since the start.
@@ -144,7 +147,11 @@ impl<P: Packet> Lane<P> {
     pub(crate) fn new(config: LaneConfig, seed: u64) -> Self {
         let random = |element: &str| Random::new(seed, &format!("{element} {}", config.name));
         let wire = Wire::new(config.wire, random).map(Box::new);
-        let is_disorderly = wire.as_ref().is_some_and(|wire| wire.is_disorderly());
+        let kind = Kind {
+            is_observed: config.observed,
+            is_disorderly: wire.as_ref().is_some_and(|wire| wire.is_disorderly()),
+            tells_sender: config.tells_sender,
+        };
         Self {
             rate: config.rate,
             delay: config.delay,
@@ -152,13 +159,10 @@ impl<P: Packet> Lane<P> {
             managed: match config.discipline {
                 Some(discipline) => {
                     let queue = discipline.queue(config.queue, random);
-                    Some(Box::new(Managed::new(queue, config.observed, is_disorderly)))
+                    Some(Box::new(Managed::new(queue, kind)))
                 }
-                None if config.observed || is_disorderly => {
-                    let managed = Managed::drop_tail(config.queue, config.observed, is_disorderly);
-                    Some(Box::new(managed))
-                }
-                None => None,
+                None if kind == Kind::default() => None,
+                None => Some(Box::new(Managed::drop_tail(config.queue, kind))),
             },
             wire,
             waiting: VecDeque::new(),

@@ -38,12 +38,13 @@ pub(crate) fn resolve(
     let mut topology =
         Topology::build(&experiment.network, experiment.duration, experiment.seed, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
-    let hosts = hosts::resolve(experiment, &topology);
+    let hosts = hosts::resolve(experiment, &mut topology);
     let record = record(&experiment.record, &topology, mistakes);
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
-    let warnings = warnings::all(&topology, &flows, experiment.duration);
+    queues::check(&topology.lanes, mistakes);
+    let warnings = warnings::all(&topology, &flows, experiment);
     Some(Plan {
         id: String::new(),
         experiment: experiment.name.clone(),

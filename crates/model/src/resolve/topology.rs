@@ -17,6 +17,8 @@ pub(crate) struct Topology {
     pub lanes: Vec<LanePlan>,
     /// The queue of each lane as it was written: its size may depend on the flows.
     pub queues: Vec<Queue>,
+    /// Where each link was described: `network.links[0]`.
+    pub links: Vec<String>,
     /// Explicit routes: where each was written, and the nodes on it.
     pub routes: Vec<(String, Vec<usize>)>,
     fat_tree: Option<FatTree>,
@@ -47,6 +49,7 @@ impl Topology {
             numbers: BTreeMap::new(),
             lanes: Vec::with_capacity(links.len() * 2),
             queues: Vec::with_capacity(links.len() * 2),
+            links: links.iter().map(|link| link.place.clone()).collect(),
             routes: Vec::new(),
             fat_tree: network.fat_tree.as_ref().map(|shape| FatTree::new(shape.k)),
         };
@@ -54,7 +57,7 @@ impl Topology {
         for link in &links {
             for lane in [&link.forward, &link.back] {
                 if let Err((key, problem)) = LinkSettings::check_changes(lane, duration) {
-                    let mistake = problem.at(format!("{}.{key}", link.place));
+                    let mistake = problem.at(format!("{}.{key}", lane.place));
                     if !mistakes.contains(&mistake) {
                         mistakes.push(mistake);
                     }
@@ -108,7 +111,7 @@ impl Topology {
                 name = format!("{name}/{times}");
             }
             self.queues.push(lane.queue.clone());
-            self.lanes.push(plan(name, link, (from, to), lane));
+            self.lanes.push(plan(name, (from, to), lane, link.lan.clone()));
         }
     }
 
@@ -146,10 +149,10 @@ impl Topology {
 }
 
 /// A lane whose queue is not known yet.
-fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) -> LanePlan {
+fn plan(name: String, (from, to): (usize, usize), lane: &Lane, lan: Option<String>) -> LanePlan {
     LanePlan {
         name,
-        place: link.place.clone(),
+        place: lane.place.clone(),
         from,
         to,
         rate: lane.rate,
@@ -164,7 +167,7 @@ fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) 
         loss: lane.loss.clone(),
         reordering: lane.reordering.clone(),
         rate_changes: lane.rate_changes.clone(),
-        lan: link.lan.clone(),
+        lan,
         delay_changes: lane.delay_changes.clone(),
         overtaking: lane.overtaking,
         corruption: lane.corruption,

@@ -1,6 +1,6 @@
 //! Hosts and the flows between them.
 
-use super::{CongestionControl, MILLION, Stack, Traffic};
+use super::{CongestionControl, MILLION, Queue, Stack, Traffic};
 use crate::read::table;
 use std::ops::RangeInclusive;
 use tcplab_units::Duration;
@@ -17,6 +17,11 @@ table! {
         /// The time that the host's processor takes for what its flows send and receive:
         /// `{ packet = "10 us" }`. By default none.
         pub cpu: Option<Cpu> = None,
+        /// The queue of the host's own devices, in place of the `queue` that its links have where they
+        /// begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
+        /// packets there (TCP small queues), and with "fq" they are paced. By default the links have
+        /// queues of routers, of which senders know nothing.
+        pub qdisc: Option<Queue> = None,
     }
 }
 

@@ -159,7 +159,7 @@ right1.stack.sack = false
         .hosts
         .iter()
         .map(|host| {
-            let cpu = &host.cpu;
+            let cpu = host.cpu.as_ref().unwrap();
             (&*plan.nodes[host.node], &*host.place, [cpu.packet, cpu.ack, cpu.call])
         })
         .collect();
@@ -172,6 +172,38 @@ right1.stack.sack = false
             ("left4", "hosts.\"left*\"", all),
         ]
     );
+}
+
+#[test]
+fn a_host_has_its_own_queue_on_all_links_that_begin_there() {
+    let text = SMALL.replace("delay", "pairs = 2\nqueue = \"7 packets\"\ndelay").replace(
+        "[[flows]]",
+        r#"
+[hosts]
+"left*".qdisc = "fq"
+left2.qdisc = "1000 packets"
+left2.stack.pacing = false
+
+[[flows]]
+from = "right1"
+to = "left1"
+[[flows]]
+from = "left2"
+to = "right2"
+[[flows]]"#,
+    );
+    let plan = plan(&text);
+    let queue = |name| lane(&plan, name).queue.clone();
+    let fq = |name| matches!(queue(name).discipline, Discipline::Fq(_));
+    assert!(fq("left1>left") && !fq("left>left1") && !fq("left2>left"));
+    assert_eq!(queue("left2>left").limit, QueueLimit::Packets(1000));
+    assert_eq!(queue("left>right").limit, QueueLimit::Packets(7));
+    let hosts: Vec<_> = (0..plan.nodes.len()).filter(|&node| plan.has_qdisc(node)).collect();
+    let names: Vec<_> = hosts.iter().map(|&node| &*plan.nodes[node]).collect();
+    assert_eq!(names, ["left1", "left2"]);
+    // fq paces all that its host sends (`SK_PACING_FQ`), and nothing else does.
+    let paced = plan.flows.iter().map(|flow| flow.tcp().unwrap().stacks().map(|it| it.pacing));
+    assert_eq!(paced.collect::<Vec<_>>(), [[false, true], [false, false], [true, false]]);
 }
 
 #[test]

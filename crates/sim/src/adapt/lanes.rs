@@ -9,14 +9,16 @@ use tcplab_workload::{links, spread};
 
 /// The engine's lane for a direction of a link; `observed`: its packets are looked at.
 pub(crate) fn config(plan: &Plan, lane: &LanePlan, observed: bool) -> LaneConfig {
+    let is_own = plan.has_qdisc(lane.from);
     LaneConfig {
         name: lane.name.clone(),
         rate: lane.rate,
         delay: lane.delay,
         queue: queues::limit(lane),
-        discipline: queues::discipline(lane),
+        discipline: queues::discipline(lane, is_own),
         wire: wire(plan, lane),
         observed,
+        tells_sender: is_own,
     }
 }
 

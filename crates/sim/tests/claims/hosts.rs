@@ -1,6 +1,7 @@
 //! Hosts that take time: what they can send and receive follows from what each thing takes.
 
-use crate::{acked_per_second, assert_within, flows, run};
+use crate::{acked_per_second, assert_within, flows, mean, run};
+use tcplab_tables::Tables;
 
 /// A second of one flow between hosts over a link that is never full, with what is said of them.
 fn over_fast_link(hosts: &str, flow: &str) -> String {
@@ -110,4 +111,115 @@ fn a_processor_that_takes_no_time_changes_nothing() {
     let plain = run(&over_fast_link("", flow));
     let free = run(&over_fast_link(r#"hosts.a.cpu = { packet = "0 s" }"#, flow));
     assert_eq!(flows(&plain, "completion_s"), flows(&free, "completion_s"));
+}
+
+/// What waited at a link after the first second, in milliseconds of the link at 100 Mbit/s: on average, and
+/// at the most.
+fn waited(tables: &Tables, link: &str) -> (f64, f64) {
+    let links = &tables.links;
+    let (names, times) = (links.texts("link").unwrap(), links.numbers("time_s").unwrap());
+    let (means, most) =
+        (links.numbers("queue_mean_bytes").unwrap(), links.integers("queue_max_bytes").unwrap());
+    let rows = 0..names.len();
+    let rows: Vec<_> =
+        rows.filter(|&row| names[row] == Some(link) && times[row].unwrap() > 1.0).collect();
+    let means: Vec<_> = rows.iter().map(|&row| means[row].unwrap()).collect();
+    let most = rows.iter().map(|&row| most[row].unwrap() as f64).fold(0.0, f64::max);
+    (mean(&means) / 12_500.0, most / 12_500.0)
+}
+
+/// A flow over a host's own link of 100 Mbit/s and 20 ms, with a queue of the link or the host.
+fn over_own_link(cc: &str, qdisc: &str) -> Tables {
+    run(&format!(
+        r#"
+        duration = "10 s"
+        stack.profile = "linux-6.12"
+        {qdisc}
+        record.links = "100 ms"
+        flows = [{{ from = "a", to = "b", cc = "{cc}" }}]
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "100 Mbit/s"
+        delay = "10 ms"
+        queue = "1000 packets"
+        "#
+    ))
+}
+
+#[test]
+fn bbr_keeps_its_own_queue_under_two_milliseconds() {
+    for qdisc in ["fq", "fq-codel", "1000 packets"] {
+        let tables = over_own_link("bbr", &format!("hosts.a.qdisc = \"{qdisc}\""));
+        let (mean, _) = waited(&tables, "a>b");
+        assert!(mean < 2.0, "{qdisc}: {mean} ms");
+        // 1448 of 1500 bytes are data; the rest is the handshake and slow start.
+        assert_within(0.02, flows(&tables, "goodput_mbit_s")[0], 100.0 * 1448.0 / 1500.0, qdisc);
+        assert_eq!(flows(&tables, "retransmitted_segments"), [0.0], "{qdisc}");
+    }
+}
+
+#[test]
+fn a_sender_behind_a_router_that_is_slower_keeps_its_own_queue_under_two_milliseconds() {
+    for cc in ["cubic", "newreno", "bbr"] {
+        let tables = run(&format!(
+            r#"
+            duration = "10 s"
+            stack.profile = "linux-6.12"
+            hosts.a.qdisc = "fq"
+            network.links = [
+                {{ between = ["a", "r"], rate = "1 Gbit/s", delay = "1 ms" }},
+                {{ between = ["r", "b"], rate = "100 Mbit/s", delay = "9 ms" }},
+            ]
+            record.links = "100 ms"
+            flows = [{{ from = "a", to = "b", cc = "{cc}" }}]
+            "#
+        ));
+        // At ten times the rate.
+        let most = waited(&tables, "a>r").1 / 10.0;
+        assert!(most < 2.0, "{cc}: {most} ms");
+    }
+}
+
+#[test]
+fn what_waits_in_the_own_queue_are_three_bursts_at_the_most() {
+    // tcp_tso_autosize, tcp_small_queue_check: a burst is what the pacing rate sends in 2^-10 s, in whole
+    // segments. A new one begins while less than two wait. The packets of a burst have 52 bytes of headers
+    // for 1448 of data. CUBIC and NewReno pace at 1.2 times the window in a round trip, and their window may
+    // be twice of what is in flight (tcp_is_cwnd_limited): their queue is longer than BBR's.
+    for cc in ["cubic", "newreno"] {
+        let tables = over_own_link(cc, "hosts.a.qdisc = \"fq\"");
+        assert_eq!(flows(&tables, "retransmitted_segments"), [0.0], "{cc}");
+        let pacing = tables.samples.numbers("pacing_mbit_s").unwrap();
+        let times = tables.samples.numbers("time_s").unwrap();
+        let rates = (0..times.len()).filter(|&row| times[row].unwrap() > 1.0);
+        let rate = rates.map(|row| pacing[row].unwrap()).fold(0.0, f64::max);
+        let burst = rate / 100.0 * 1e3 / 1024.0 * 1500.0 / 1448.0;
+        let (_, most) = waited(&tables, "a>b");
+        assert!(burst < most && most < 3.0 * burst, "{cc}: {most} ms, bursts of {burst} ms");
+    }
+}
+
+#[test]
+fn a_queue_of_a_router_is_filled_by_the_same_sender() {
+    // A thousand packets are 120 ms, and CUBIC comes back to them after each loss.
+    let (mean, most) = waited(&over_own_link("cubic", ""), "a>b");
+    assert!(mean > 20.0 && most > 115.0, "{mean} ms, {most} ms at the most");
+}
+
+#[test]
+fn senders_of_a_host_share_what_its_device_sends() {
+    // Twenty senders, each with two bursts of two segments at least: fq serves them in turn.
+    let tables = run(r#"
+        duration = "10 s"
+        stack.profile = "linux-6.12"
+        network.links = [{ between = ["a", "b"], rate = "100 Mbit/s", delay = "10 ms" }]
+        hosts.a.qdisc = "fq"
+        flows = [{ from = "a", to = "b", count = 20 }]
+        "#);
+    assert_eq!(flows(&tables, "retransmitted_segments"), [0.0; 20], "nothing is dropped");
+    let shares = flows(&tables, "goodput_mbit_s");
+    assert_within(0.02, shares.iter().sum(), 100.0 * 1448.0 / 1500.0, "goodput of all");
+    for share in &shares {
+        assert_within(0.1, *share, shares.iter().sum::<f64>() / 20.0, "goodput of one");
+    }
 }

@@ -23,5 +23,6 @@ mod peer;
 mod rate;
 mod repair;
 mod sending;
+mod small_queue;
 mod stream;
 mod world;

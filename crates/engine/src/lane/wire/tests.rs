@@ -47,6 +47,7 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
         discipline: None,
         wire,
         observed: false,
+        tells_sender: false,
     };
     Network::observed([lane], 1, Drops::default())
 }
