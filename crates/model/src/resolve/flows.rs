@@ -30,7 +30,7 @@ pub(crate) fn resolve(
     topology: &Topology,
     mistakes: &mut Vec<Mistake>,
 ) -> Vec<FlowPlan> {
-    let mut routes = Routes::new(topology.nodes.len(), &topology.lanes);
+    let mut routes = Routes::new(topology.nodes.len(), &topology.lanes, topology.rule());
     for (place, path) in &topology.routes {
         if let Err((from, to)) = routes.fix(path) {
             let (from, to) = (&topology.nodes[from], &topology.nodes[to]);
