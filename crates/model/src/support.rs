@@ -343,7 +343,7 @@ mod tests {
 
     #[test]
     fn every_kind_stands_in_the_table_once() {
-        let profiles = Profile::ALL.map(Profile::word);
+        let profiles: Vec<_> = Profile::ALL.iter().map(|profile| profile.word()).collect();
         for (key, words) in [
             ("queue", Queue::WORDS),
             ("loss", Loss::WORDS),
