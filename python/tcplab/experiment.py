@@ -33,6 +33,7 @@ __all__ = [
     "EmpiricalSpread",
     "Experiment",
     "ExponentialSpread",
+    "FatTree",
     "FixedSizes",
     "Flow",
     "FqCodelQueue",
@@ -40,6 +41,7 @@ __all__ = [
     "FqQueue",
     "GilbertLoss",
     "GilbertTimeLoss",
+    "Graph",
     "HandoverDelayRule",
     "Host",
     "IndependentLoss",
@@ -77,6 +79,7 @@ __all__ = [
     "Sizes",
     "Spread",
     "Stack",
+    "Star",
     "TbfQueue",
     "Trace",
     "Traffic",
@@ -101,28 +104,28 @@ class Experiment(Runnable):
     duration: str
     """How long to simulate: "60 s"."""
 
-    seed: int | None = None
+    seed: int | str | None = None
     """Where the random numbers start. The same seed gives the same run, to the last bit. By default
     `1`.
     """
 
-    repeat: int | None = None
+    repeat: int | str | None = None
     """How often to run each variant: repetition r, from 0, has the seed `seed + r`. All variants of
     a sweep use the same seeds, so that they can be compared in pairs. By default `1`.
     """
 
-    network: Network | Mapping[str, Any] | None = None
+    network: Network | Mapping[str, Any] | str | None = None
     """The nodes and the links between them."""
 
-    hosts: Mapping[str, Host | Mapping[str, Any]] | None = None
+    hosts: Mapping[str, Host | Mapping[str, Any]] | str | None = None
     """Settings of single hosts, by name: `[hosts.server]`. A `*` in the name stands for a number:
     `[hosts."left*"]`; what is said for a name without one counts more.
     """
 
-    stack: Stack | Mapping[str, Any] | None = None
+    stack: Stack | Mapping[str, Any] | str | None = None
     """The transport of all hosts and flows, where they say nothing else."""
 
-    flows: Sequence[Flow | Mapping[str, Any]] | None = None
+    flows: Sequence[Flow | Mapping[str, Any]] | str | None = None
     """The traffic, one entry for each kind of flow."""
 
     kernel: str | None = None
@@ -130,7 +133,7 @@ class Experiment(Runnable):
     has one.
     """
 
-    measure: Measure | Mapping[str, Any] | None = None
+    measure: Measure | Mapping[str, Any] | str | None = None
     """The part of the experiment that results are of: `measure = { from = "200 s", to = "800 s" }`.
     By default all of it.
     """
@@ -141,12 +144,32 @@ class Experiment(Runnable):
     may be shorter. By default there are none.
     """
 
-    record: Record | Mapping[str, Any] | None = None
+    record: Record | Mapping[str, Any] | str | None = None
     """What to write down."""
 
+    let: Mapping[str, Any] | None = None
+    """Parameters: values by name, `rtt = "40 ms"`. Where a value stands, in tables, lists and other
+    parameters too, the text `"$rtt"` stands for it. A text that is to be `$rtt` itself is written
+    `"$$rtt"`.
+    """
+
     sweep: Mapping[str, Sequence[Any]] | None = None
-    """Lists of values for any key by its path: `"flows[0].cc" = ["newreno", "cubic"]`. All
-    combinations are run; the first key changes slowest.
+    """Lists of values for any parameter by its name, or key by its path: `rtt = ["10 ms", "40
+    ms"]`, `"flows[0].cc" = ["newreno", "cubic"]`. All combinations are run; the first key changes
+    slowest.
+    """
+
+    zip: Sequence[Mapping[str, Sequence[Any]]] | None = None
+    """Tables like `sweep`, whose keys step together: with `[[zip]]`, `rate = ["1 Mbit/s", "1
+    Gbit/s"]` and `rtt = ["200 ms", "2 ms"]` are two variants. Each `[[zip]]` is combined with all
+    others, and with the sweep, which changes faster.
+    """
+
+    variants: Mapping[str, Mapping[str, Any]] | None = None
+    """Settings by the name of a variant, like `[variants.tuned]`: parameters by their name, keys by
+    their path, or tables, which are merged into those that are there (a table with a `kind` takes
+    their place). Each variant runs with everything that is swept; tables and charts have its name
+    as `variant`. The first variant comes first.
     """
 
 
@@ -192,18 +215,18 @@ class RedQueue(Value):
     probability: float | str | None = None
     """The probability at `max`: 0.1. By default `0.1`."""
 
-    weight: float | None = None
+    weight: float | str | None = None
     """The weight of the newest length in the average: 0.002. By default `0.002`."""
 
-    gentle: bool | None = None
+    gentle: bool | str | None = None
     """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux has
     no such RED. By default `false`.
     """
 
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
 
-    adaptive: bool | None = None
+    adaptive: bool | str | None = None
     """Whether `probability` is only where it begins: each half second it grows while the average is
     above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
     default `false`.
@@ -225,7 +248,7 @@ class CodelQueue(Value):
     interval: str | None = None
     """How long it may be exceeded: "100 ms". By default "100 ms"."""
 
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
 
     KIND: ClassVar[str] = "codel"
@@ -238,10 +261,10 @@ class FqCodelQueue(Value):
     limit: str | None = None
     """How much all queues hold together: "10240 packets". By default "10240 packets"."""
 
-    flows: int | None = None
+    flows: int | str | None = None
     """The number of queues that flows are spread over: 1024. By default `1024`."""
 
-    quantum: int | None = None
+    quantum: int | str | None = None
     """The bytes a flow may send in its turn: 1514. By default `1514`."""
 
     target: str | None = None
@@ -250,7 +273,7 @@ class FqCodelQueue(Value):
     interval: str | None = None
     """How long it may be exceeded: "100 ms". By default "100 ms"."""
 
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     """Whether packets that can be are marked, not dropped. By default `true`."""
 
     KIND: ClassVar[str] = "fq-codel"
@@ -269,20 +292,20 @@ class PieQueue(Value):
     update: str | None = None
     """How often the probability is set anew: "15 ms". By default "15 ms"."""
 
-    alpha: int | None = None
+    alpha: int | str | None = None
     """The weight of how far the waiting time is from its target, in sixteenths per second: 2. By
     default `2`.
     """
 
-    beta: int | None = None
+    beta: int | str | None = None
     """The weight of how far the waiting time has moved, in sixteenths per second: 20. By default
     `20`.
     """
 
-    bytemode: bool | None = None
+    bytemode: bool | str | None = None
     """Whether small packets are dropped less often than large ones. By default `false`."""
 
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
 
     KIND: ClassVar[str] = "pie"
@@ -295,10 +318,10 @@ class FqPieQueue(Value):
     limit: str | None = None
     """How much all queues hold together: "10240 packets". By default "10240 packets"."""
 
-    flows: int | None = None
+    flows: int | str | None = None
     """The number of queues that flows are spread over: 1024. By default `1024`."""
 
-    quantum: int | None = None
+    quantum: int | str | None = None
     """The bytes a flow may send in its turn: 1514. By default `1514`."""
 
     target: str | None = None
@@ -307,23 +330,23 @@ class FqPieQueue(Value):
     update: str | None = None
     """How often the probabilities are set anew: "15 ms". By default "15 ms"."""
 
-    alpha: int | None = None
+    alpha: int | str | None = None
     """The weight of how far the waiting time is from its target, in sixteenths per second: 2. By
     default `2`.
     """
 
-    beta: int | None = None
+    beta: int | str | None = None
     """The weight of how far the waiting time has moved, in sixteenths per second: 20. By default
     `20`.
     """
 
-    bytemode: bool | None = None
+    bytemode: bool | str | None = None
     """Whether small packets are dropped less often than large ones. By default `false`."""
 
-    ecn: bool | None = None
+    ecn: bool | str | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
 
-    ecn_prob: int | None = None
+    ecn_prob: int | str | None = None
     """Up to which probability, in percent, packets are marked and not dropped: 10. By default
     `10`.
     """
@@ -338,13 +361,13 @@ class SfqQueue(Value):
     limit: str | None = None
     """How much all queues hold together: "127 packets". By default "127 packets"."""
 
-    depth: int | None = None
+    depth: int | str | None = None
     """How many packets of one flow it holds: 127. By default `127`."""
 
-    flows: int | None = None
+    flows: int | str | None = None
     """How many flows can have packets in it at once: 128. By default `128`."""
 
-    quantum: int | None = None
+    quantum: int | str | None = None
     """The bytes a flow may send in its turn: 1514. By default `1514`."""
 
     KIND: ClassVar[str] = "sfq"
@@ -385,13 +408,13 @@ class FqQueue(Value):
     limit: str | None = None
     """How much all queues hold together: "10000 packets". By default "10000 packets"."""
 
-    flow_limit: int | None = None
+    flow_limit: int | str | None = None
     """How many packets of one flow it holds: 100. By default `100`."""
 
-    quantum: int | None = None
+    quantum: int | str | None = None
     """The bytes a flow may send in its turn: 3028. By default `3028`."""
 
-    initial_quantum: int | None = None
+    initial_quantum: int | str | None = None
     """The bytes a flow may send at first: 15140. By default `15140`."""
 
     KIND: ClassVar[str] = "fq"
@@ -415,12 +438,12 @@ class CakeQueue(Value):
     Mbit/s". What `tc` calls `bandwidth`.
     """
 
-    overhead: int | None = None
+    overhead: int | str | None = None
     """Bytes that each packet counts at that rate beside its own: headers of the link, 38 on
     Ethernet. By default `0`.
     """
 
-    mpu: int | None = None
+    mpu: int | str | None = None
     """The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet. By
     default `0`.
     """
@@ -443,7 +466,7 @@ class CakeQueue(Value):
     "off".
     """
 
-    ingress: bool | None = None
+    ingress: bool | str | None = None
     """Whether packets have passed the bottleneck already: then those that are dropped count as
     sent. By default `false`.
     """
@@ -467,15 +490,15 @@ class Dualpi2Queue(Value):
     update: str | None = None
     """How often the base probability is set anew: "16 ms". By default "16 ms"."""
 
-    alpha: float | None = None
+    alpha: float | str | None = None
     """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
     `0.16`.
     """
 
-    beta: float | None = None
+    beta: float | str | None = None
     """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
 
-    coupling: float | None = None
+    coupling: float | str | None = None
     """The coupling factor k: L4S packets are marked with k times the base probability, classic
     packets dropped or marked with its square. By default `2.0`.
     """
@@ -491,7 +514,7 @@ class Dualpi2Queue(Value):
     "400 us". By default "0 ms".
     """
 
-    behind: int | None = None
+    behind: int | str | None = None
     """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
     time: 1. By default `1`.
     """
@@ -499,7 +522,7 @@ class Dualpi2Queue(Value):
     scheduler: str | None = None
     """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
 
-    protection: int | None = None
+    protection: int | str | None = None
     """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
     default `10`.
     """
@@ -509,7 +532,7 @@ class Dualpi2Queue(Value):
     default "50 ms".
     """
 
-    drop_on_overload: bool | None = None
+    drop_on_overload: bool | str | None = None
     """What happens when all L4S packets would be marked: with `true`, packets of both queues are
     dropped as classic packets are; with `false`, the queue fills up. By default `true`.
     """
@@ -552,7 +575,7 @@ class IndependentLoss(Value):
 class ListedLoss(Value):
     """Exactly these packets are lost."""
 
-    packets: Sequence[int]
+    packets: Sequence[int] | str
     """Which packets with data, counted from 1 as they come through: `[3, 7]`."""
 
     KIND: ClassVar[str] = "listed"
@@ -647,7 +670,7 @@ class NormalSpread(Value):
 class ParetoSpread(Value):
     """The Pareto distribution."""
 
-    shape: float
+    shape: float | str
     """The shape: 2.5. The smaller it is, the more often times are very long. More than 1."""
 
     least: str
@@ -670,7 +693,7 @@ class ExponentialSpread(Value):
 class EmpiricalSpread(Value):
     """Times measured elsewhere."""
 
-    times: Sequence[str]
+    times: Sequence[str] | str
     """Times, any of which is as likely as the others: `["1 ms", "1.3 ms", "9 ms"]`."""
 
     KIND: ClassVar[str] = "empirical"
@@ -707,7 +730,7 @@ class Reordering(Value):
 class Trace(Value):
     """Delivery opportunities, as the files of Mahimahi have them."""
 
-    opportunities: Sequence[Sequence[int]]
+    opportunities: Sequence[Sequence[int]] | str
     """The milliseconds with opportunities, ascending, each with how many there are: `[[1, 1], [3,
     2]]`. The last millisecond ends the trace, which then begins again.
     """
@@ -780,10 +803,10 @@ class Contention(Value):
     channel is its own, and then sends several packets at once.
     """
 
-    access: Spread
+    access: Spread | str
     """How long it takes to win the channel: a table like `jitter` has."""
 
-    aggregate: int | None = None
+    aggregate: int | str | None = None
     """How many packets that wait are sent at once then: 32. By default `32`."""
 
 
@@ -797,12 +820,12 @@ class LinkSettings(Value):
     delay: str | None = None
     """How long a bit travels, one way: "20 ms"."""
 
-    queue: Queue | None = None
+    queue: Queue | str | None = None
     """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
     a table with the `kind` of discipline.
     """
 
-    loss: Loss | None = None
+    loss: Loss | str | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
@@ -810,18 +833,18 @@ class LinkSettings(Value):
     the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
     """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
     "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
     which it has left.
     """
 
-    overtaking: bool | None = None
+    overtaking: bool | str | None = None
     """Whether packets overtake others whose delay is longer, by jitter or because the delay has
     changed: false.
     """
 
-    reordering: Reordering | Mapping[str, Any] | None = None
+    reordering: Reordering | Mapping[str, Any] | str | None = None
     """Packets that others overtake. By default none."""
 
     corruption: float | str | None = None
@@ -830,25 +853,25 @@ class LinkSettings(Value):
     duplication: float | str | None = None
     """The share of packets that arrive twice: "0.1 %"."""
 
-    mtu: int | None = None
+    mtu: int | str | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
-    icmp: bool | None = None
+    icmp: bool | str | None = None
     """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
-    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
-    contention: Contention | Mapping[str, Any] | None = None
+    contention: Contention | Mapping[str, Any] | str | None = None
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
@@ -859,20 +882,26 @@ class Dumbbell(Value):
     bottleneck between the routers.
     """
 
-    pairs: int | None = None
-    """How many pairs: 2. By default `1`."""
+    pairs: int | str | None = None
+    """How many pairs: 2. By default as many as there are `rtts`, or 1."""
 
-    access: LinkSettings | Mapping[str, Any] | None = None
+    access: LinkSettings | Mapping[str, Any] | str | None = None
     """The links between hosts and routers; by default ten times as fast as those between routers,
     and 1 ms.
     """
 
-    rtt: Sequence[str] | None = None
+    rtt: Sequence[str] | str | None = None
     """The RTTs of the pairs without queues, spread evenly from one to the other, in place of
     `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th has from + i * (to - from) / M.
     """
 
-    back: LinkSettings | Mapping[str, Any] | None = None
+    rtts: Sequence[str] | Mapping[str, Any] | Spread | str | None = None
+    """The same, one by one, `["10 ms", "80 ms"]`, or drawn for each pair from a distribution, `{
+    kind = "uniform", least = "10 ms", most = "200 ms" }`. They are drawn from the seed: each
+    repetition has others.
+    """
+
+    back: LinkSettings | Mapping[str, Any] | str | None = None
     """What differs from `right` to `left`."""
 
     rate: str | None = None
@@ -881,12 +910,12 @@ class Dumbbell(Value):
     delay: str | None = None
     """How long a bit travels, one way: "20 ms"."""
 
-    queue: Queue | None = None
+    queue: Queue | str | None = None
     """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
     a table with the `kind` of discipline.
     """
 
-    loss: Loss | None = None
+    loss: Loss | str | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
@@ -894,18 +923,18 @@ class Dumbbell(Value):
     the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
     """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
     "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
     which it has left.
     """
 
-    overtaking: bool | None = None
+    overtaking: bool | str | None = None
     """Whether packets overtake others whose delay is longer, by jitter or because the delay has
     changed: false.
     """
 
-    reordering: Reordering | Mapping[str, Any] | None = None
+    reordering: Reordering | Mapping[str, Any] | str | None = None
     """Packets that others overtake. By default none."""
 
     corruption: float | str | None = None
@@ -914,25 +943,25 @@ class Dumbbell(Value):
     duplication: float | str | None = None
     """The share of packets that arrive twice: "0.1 %"."""
 
-    mtu: int | None = None
+    mtu: int | str | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
-    icmp: bool | None = None
+    icmp: bool | str | None = None
     """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
-    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
-    contention: Contention | Mapping[str, Any] | None = None
+    contention: Contention | Mapping[str, Any] | str | None = None
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
@@ -943,15 +972,15 @@ class ParkingLot(Value):
     connected before and behind it. What is said of it holds for the links between routers.
     """
 
-    hops: int
+    hops: int | str
     """How many links between routers: 3."""
 
-    access: LinkSettings | Mapping[str, Any] | None = None
+    access: LinkSettings | Mapping[str, Any] | str | None = None
     """The links between hosts and routers; by default ten times as fast as those between routers,
     and 1 ms.
     """
 
-    back: LinkSettings | Mapping[str, Any] | None = None
+    back: LinkSettings | Mapping[str, Any] | str | None = None
     """What differs in the direction from `sink` to `source`."""
 
     rate: str | None = None
@@ -960,12 +989,12 @@ class ParkingLot(Value):
     delay: str | None = None
     """How long a bit travels, one way: "20 ms"."""
 
-    queue: Queue | None = None
+    queue: Queue | str | None = None
     """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
     a table with the `kind` of discipline.
     """
 
-    loss: Loss | None = None
+    loss: Loss | str | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
@@ -973,18 +1002,18 @@ class ParkingLot(Value):
     the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
     """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
     "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
     which it has left.
     """
 
-    overtaking: bool | None = None
+    overtaking: bool | str | None = None
     """Whether packets overtake others whose delay is longer, by jitter or because the delay has
     changed: false.
     """
 
-    reordering: Reordering | Mapping[str, Any] | None = None
+    reordering: Reordering | Mapping[str, Any] | str | None = None
     """Packets that others overtake. By default none."""
 
     corruption: float | str | None = None
@@ -993,25 +1022,25 @@ class ParkingLot(Value):
     duplication: float | str | None = None
     """The share of packets that arrive twice: "0.1 %"."""
 
-    mtu: int | None = None
+    mtu: int | str | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
-    icmp: bool | None = None
+    icmp: bool | str | None = None
     """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
-    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
-    contention: Contention | Mapping[str, Any] | None = None
+    contention: Contention | Mapping[str, Any] | str | None = None
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
@@ -1019,10 +1048,10 @@ class ParkingLot(Value):
 class Chain(Value):
     """A row of equal links: `client`, `router1`, `router2`, ..., `server`."""
 
-    hops: int | None = None
+    hops: int | str | None = None
     """How many links: 2. By default `1`."""
 
-    back: LinkSettings | Mapping[str, Any] | None = None
+    back: LinkSettings | Mapping[str, Any] | str | None = None
     """What differs in the direction from `server` to `client`."""
 
     rate: str | None = None
@@ -1031,12 +1060,12 @@ class Chain(Value):
     delay: str | None = None
     """How long a bit travels, one way: "20 ms"."""
 
-    queue: Queue | None = None
+    queue: Queue | str | None = None
     """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
     a table with the `kind` of discipline.
     """
 
-    loss: Loss | None = None
+    loss: Loss | str | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
@@ -1044,18 +1073,18 @@ class Chain(Value):
     the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
     """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
     "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
     which it has left.
     """
 
-    overtaking: bool | None = None
+    overtaking: bool | str | None = None
     """Whether packets overtake others whose delay is longer, by jitter or because the delay has
     changed: false.
     """
 
-    reordering: Reordering | Mapping[str, Any] | None = None
+    reordering: Reordering | Mapping[str, Any] | str | None = None
     """Packets that others overtake. By default none."""
 
     corruption: float | str | None = None
@@ -1064,25 +1093,337 @@ class Chain(Value):
     duplication: float | str | None = None
     """The share of packets that arrive twice: "0.1 %"."""
 
-    mtu: int | None = None
+    mtu: int | str | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
-    icmp: bool | None = None
+    icmp: bool | str | None = None
     """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
-    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
-    contention: Contention | Mapping[str, Any] | None = None
+    contention: Contention | Mapping[str, Any] | str | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Star(Value):
+    """Hosts around a hub: `host1`, `host2`, ... are connected to `hub`, each by a link of its own.
+    What is said of it holds for each of these links.
+    """
+
+    hosts: int | str | None = None
+    """How many hosts: 5. By default as many as there are `rtts`."""
+
+    rtts: Sequence[str] | Mapping[str, Any] | Spread | str | None = None
+    """The RTTs between each host and the hub without queues, in place of `delay`: one by one, `["10
+    ms", "80 ms"]`, or drawn for each host from a distribution, `{ kind = "exponential", mean = "50
+    ms" }`. They are drawn from the seed: each repetition has others.
+    """
+
+    back: LinkSettings | Mapping[str, Any] | str | None = None
+    """What differs from `hub` to the hosts."""
+
+    rate: str | None = None
+    """How fast bits leave: "10 Mbit/s"."""
+
+    delay: str | None = None
+    """How long a bit travels, one way: "20 ms"."""
+
+    queue: Queue | str | None = None
+    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
+    a table with the `kind` of discipline.
+    """
+
+    loss: Loss | str | None = None
+    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | str | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
+
+    reordering: Reordering | Mapping[str, Any] | str | None = None
+    """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
+
+    mtu: int | str | None = None
+    """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | str | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | str | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class FatTree(Value):
+    """The fat tree of Al-Fares et al. (SIGCOMM 2008), of equal switches: hosts `host1`, `host2`,
+    ... at the switches `edge1-1`, `edge1-2`, ... of pod 1 and so on, above these `aggregation1-1`,
+    ..., and above all pods `core1`, `core2`, ... What is said of it holds for all links. From host
+    to host packets take the way of the two-level routing tables in that paper: which switches of
+    the upper layers, the destination's place at its edge switch decides, so that the hosts of a
+    switch are reached over different cores.
+    """
+
+    k: int | str | None = None
+    """The ports of a switch, an even number: 4. There are k pods and k^3/4 hosts. By default
+    `4`.
+    """
+
+    access: LinkSettings | Mapping[str, Any] | str | None = None
+    """What differs between hosts and switches."""
+
+    rate: str | None = None
+    """How fast bits leave: "10 Mbit/s"."""
+
+    delay: str | None = None
+    """How long a bit travels, one way: "20 ms"."""
+
+    queue: Queue | str | None = None
+    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
+    a table with the `kind` of discipline.
+    """
+
+    loss: Loss | str | None = None
+    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | str | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
+
+    reordering: Reordering | Mapping[str, Any] | str | None = None
+    """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
+
+    mtu: int | str | None = None
+    """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | str | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | str | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Link(Value):
+    """A link between two nodes. What is said of it holds for both directions, unless `forward` or
+    `back` say otherwise.
+    """
+
+    between: Sequence[str] | str
+    """The two nodes: `["client", "router"]`. A node is there as soon as a link names it."""
+
+    forward: LinkSettings | Mapping[str, Any] | str | None = None
+    """What differs from the first node to the second."""
+
+    back: LinkSettings | Mapping[str, Any] | str | None = None
+    """What differs from the second node to the first."""
+
+    rate: str | None = None
+    """How fast bits leave: "10 Mbit/s"."""
+
+    delay: str | None = None
+    """How long a bit travels, one way: "20 ms"."""
+
+    queue: Queue | str | None = None
+    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
+    a table with the `kind` of discipline.
+    """
+
+    loss: Loss | str | None = None
+    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | str | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
+
+    reordering: Reordering | Mapping[str, Any] | str | None = None
+    """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
+
+    mtu: int | str | None = None
+    """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | str | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | str | None = None
+    """A channel for which stations contend, as in Wi-Fi. By default none."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Graph(Value):
+    """A network from a file of nodes and links. What is said of it holds for links of which the
+    file says nothing.
+    """
+
+    file: str | None = None
+    """A file: `GraphML`, as of the Internet Topology Zoo, if its name ends in `.graphml`, or a
+    table of links, `.csv`, with the columns `from`, `to` and, where it has them, `rate`, `delay`,
+    `queue` and `loss`. In `GraphML`, edges may have these attributes or `LinkSpeedRaw` (in bit/s),
+    and nodes are called by their `label`. Without a delay, it is that of light in fibre (5 us/km)
+    between the places of the nodes, if both have `Latitude` and `Longitude`.
+    """
+
+    links: Sequence[Link | Mapping[str, Any]] | str | None = None
+    """The links one by one, in place of a file."""
+
+    rate: str | None = None
+    """How fast bits leave: "10 Mbit/s"."""
+
+    delay: str | None = None
+    """How long a bit travels, one way: "20 ms"."""
+
+    queue: Queue | str | None = None
+    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
+    a table with the `kind` of discipline.
+    """
+
+    loss: Loss | str | None = None
+    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
+
+    jitter: str | Mapping[str, Any] | Spread | None = None
+    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
+    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
+    """
+
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
+    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
+    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
+    which it has left.
+    """
+
+    overtaking: bool | str | None = None
+    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
+    changed: false.
+    """
+
+    reordering: Reordering | Mapping[str, Any] | str | None = None
+    """Packets that others overtake. By default none."""
+
+    corruption: float | str | None = None
+    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
+
+    duplication: float | str | None = None
+    """The share of packets that arrive twice: "0.1 %"."""
+
+    mtu: int | str | None = None
+    """The largest packet, with its IP header, in bytes: 1500."""
+
+    icmp: bool | str | None = None
+    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
+    Without, such packets disappear, as in a black hole.
+    """
+
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
+    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
+    "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
+    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
+    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
+    """
+
+    contention: Contention | Mapping[str, Any] | str | None = None
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
@@ -1092,99 +1433,23 @@ class Antiparallel(Value):
     asymmetric link between the routers.
     """
 
-    down: LinkSettings | Mapping[str, Any]
+    down: LinkSettings | Mapping[str, Any] | str
     """The link from `far` to `near`, which downloads take: rate and delay must be given."""
 
-    up: LinkSettings | Mapping[str, Any]
+    up: LinkSettings | Mapping[str, Any] | str
     """The link from `near` to `far`, which uploads take: rate and delay must be given."""
 
-    access: LinkSettings | Mapping[str, Any] | None = None
+    access: LinkSettings | Mapping[str, Any] | str | None = None
     """The links between hosts and routers; by default ten times as fast as the faster direction
     between the routers, without delay.
     """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Link(Value):
-    """A link between two nodes. What is said of it holds for both directions, unless `forward` or
-    `back` say otherwise.
-    """
-
-    between: Sequence[str]
-    """The two nodes: `["client", "router"]`. A node is there as soon as a link names it."""
-
-    forward: LinkSettings | Mapping[str, Any] | None = None
-    """What differs from the first node to the second."""
-
-    back: LinkSettings | Mapping[str, Any] | None = None
-    """What differs from the second node to the first."""
-
-    rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
-
-    delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
-
-    queue: Queue | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
-    """
-
-    loss: Loss | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
-
-    jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
-    """
-
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
-    """
-
-    overtaking: bool | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
-    """
-
-    reordering: Reordering | Mapping[str, Any] | None = None
-    """Packets that others overtake. By default none."""
-
-    corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
-
-    duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
-
-    mtu: int | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
-
-    icmp: bool | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
-    """
-
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
-    "lte.txt" }`, or a table with the `kind` of change.
-    """
-
-    outages: Sequence[Sequence[str]] | OutageRule | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
-    """
-
-    contention: Contention | Mapping[str, Any] | None = None
-    """A channel for which stations contend, as in Wi-Fi. By default none."""
-
-
-@dataclass(frozen=True, kw_only=True, repr=False)
 class Route(Value):
     """A way that packets must take, in one direction."""
 
-    path: Sequence[str]
+    path: Sequence[str] | str
     """The nodes from the first to the last: `["client", "router1", "server"]`."""
 
 
@@ -1192,7 +1457,7 @@ class Route(Value):
 class Lan(Value):
     """A shared medium, half duplex: only one station sends at a time."""
 
-    nodes: Sequence[str]
+    nodes: Sequence[str] | str
     """The nodes on it: `["a", "b"]`."""
 
     rate: str | None = None
@@ -1201,12 +1466,12 @@ class Lan(Value):
     delay: str | None = None
     """How long a bit travels, one way: "20 ms"."""
 
-    queue: Queue | None = None
+    queue: Queue | str | None = None
     """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
     a table with the `kind` of discipline.
     """
 
-    loss: Loss | None = None
+    loss: Loss | str | None = None
     """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
 
     jitter: str | Mapping[str, Any] | Spread | None = None
@@ -1214,18 +1479,18 @@ class Lan(Value):
     the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
     """
 
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | None = None
+    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
     """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
     "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
     which it has left.
     """
 
-    overtaking: bool | None = None
+    overtaking: bool | str | None = None
     """Whether packets overtake others whose delay is longer, by jitter or because the delay has
     changed: false.
     """
 
-    reordering: Reordering | Mapping[str, Any] | None = None
+    reordering: Reordering | Mapping[str, Any] | str | None = None
     """Packets that others overtake. By default none."""
 
     corruption: float | str | None = None
@@ -1234,25 +1499,25 @@ class Lan(Value):
     duplication: float | str | None = None
     """The share of packets that arrive twice: "0.1 %"."""
 
-    mtu: int | None = None
+    mtu: int | str | None = None
     """The largest packet, with its IP header, in bytes: 1500."""
 
-    icmp: bool | None = None
+    icmp: bool | str | None = None
     """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
     Without, such packets disappear, as in a black hole.
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | None = None
+    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
-    outages: Sequence[Sequence[str]] | OutageRule | None = None
+    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
     """
 
-    contention: Contention | Mapping[str, Any] | None = None
+    contention: Contention | Mapping[str, Any] | str | None = None
     """A channel for which stations contend, as in Wi-Fi. By default none."""
 
 
@@ -1262,27 +1527,36 @@ class Network(Value):
     use the same name for a node meet there.
     """
 
-    dumbbell: Dumbbell | Mapping[str, Any] | None = None
+    dumbbell: Dumbbell | Mapping[str, Any] | str | None = None
     """Pairs of hosts that share one bottleneck."""
 
-    parking_lot: ParkingLot | Mapping[str, Any] | None = None
+    parking_lot: ParkingLot | Mapping[str, Any] | str | None = None
     """A row of bottlenecks, with one way through all of them and other traffic at each."""
 
-    chain: Chain | Mapping[str, Any] | None = None
+    chain: Chain | Mapping[str, Any] | str | None = None
     """A row of links from a client to a server."""
 
-    antiparallel: Antiparallel | Mapping[str, Any] | None = None
+    star: Star | Mapping[str, Any] | str | None = None
+    """Hosts around a hub."""
+
+    fat_tree: FatTree | Mapping[str, Any] | str | None = None
+    """Switches in three layers, as in a data centre."""
+
+    graph: Graph | Mapping[str, Any] | str | None = None
+    """A network from a file of nodes and links."""
+
+    antiparallel: Antiparallel | Mapping[str, Any] | str | None = None
     """A client and a server, whose traffic in both directions meets on an asymmetric link."""
 
-    links: Sequence[Link | Mapping[str, Any]] | None = None
+    links: Sequence[Link | Mapping[str, Any]] | str | None = None
     """Single links."""
 
-    routes: Sequence[Route | Mapping[str, Any]] | None = None
+    routes: Sequence[Route | Mapping[str, Any]] | str | None = None
     """Ways that packets must take. Without them each takes the one with the fewest hops; among
-    equals, the one whose first link comes first in the file.
+    equals, the one whose first link comes first in the file. A fat tree has ways of its own.
     """
 
-    lan: Mapping[str, Lan | Mapping[str, Any]] | None = None
+    lan: Mapping[str, Lan | Mapping[str, Any]] | str | None = None
     """Shared media of which only one station uses at a time, by name: `[network.lan.office]`."""
 
 
@@ -1312,7 +1586,7 @@ class Keepalive(Value):
     interval: str | None = None
     """How long each waits for an answer. By default "75 s"."""
 
-    probes: int | None = None
+    probes: int | str | None = None
     """After how many without an answer the connection fails; with a `user_timeout`, that counts. By
     default `9`.
     """
@@ -1335,13 +1609,13 @@ class Stack(Value):
     "cubic", beta = 0.5 }` with parameters.
     """
 
-    sack: bool | None = None
+    sack: bool | str | None = None
     """Whether receivers say which segments arrived out of order (RFC 2018)."""
 
-    dsack: bool | None = None
+    dsack: bool | str | None = None
     """Whether receivers say what arrived twice (RFC 2883)."""
 
-    fack: bool | None = None
+    fack: bool | str | None = None
     """Whether, with SACK and without RACK, a hole counts as lost as soon as something arrived
     `dup_thresh` segments above it (FACK, Mathis and Mahdavi 1996; Linux until 4.14).
     """
@@ -1358,16 +1632,16 @@ class Stack(Value):
     delayed_ack: str | None = None
     """How long an ACK may wait for another segment: "200 ms", or "off"."""
 
-    ack_every: int | None = None
+    ack_every: int | str | None = None
     """How many full segments an ACK waits for: 2."""
 
-    quick_ack: int | None = None
+    quick_ack: int | str | None = None
     """How many segments at the start of a connection are acknowledged at once: 16."""
 
-    timestamps: bool | None = None
+    timestamps: bool | str | None = None
     """Whether segments carry timestamps (RFC 7323)."""
 
-    window_scaling: bool | None = None
+    window_scaling: bool | str | None = None
     """Whether windows can be larger than 64 KiB (RFC 7323)."""
 
     ecn: bool | str | None = None
@@ -1375,7 +1649,7 @@ class Stack(Value):
     two ends count them (RFC 9768). Congestion controls that need marks use them without this.
     """
 
-    initial_window: int | None = None
+    initial_window: int | str | None = None
     """The first window, in segments: 10."""
 
     min_rto: str | None = None
@@ -1410,7 +1684,7 @@ class Stack(Value):
     wmem_max: str | None = None
     """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
 
-    app_win: int | None = None
+    app_win: int | str | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
     """
@@ -1420,22 +1694,22 @@ class Stack(Value):
     `{ low = "1 MB", pressure = "1.5 MB", high = "2 MB" }`, or "off".
     """
 
-    nagle: bool | None = None
+    nagle: bool | str | None = None
     """Whether small writes wait for an ACK to be sent together (Nagle's algorithm)."""
 
-    limited_transmit: bool | None = None
+    limited_transmit: bool | str | None = None
     """Whether the first two duplicate ACKs send new segments (RFC 3042)."""
 
-    restart_after_idle: bool | None = None
+    restart_after_idle: bool | str | None = None
     """Whether the window starts anew after a pause (RFC 5681 §4.1)."""
 
-    pacing: bool | None = None
+    pacing: bool | str | None = None
     """Whether segments are spread over the round trip."""
 
-    rack: bool | None = None
+    rack: bool | str | None = None
     """Whether losses are found by time (RACK, RFC 8985)."""
 
-    tlp: bool | None = None
+    tlp: bool | str | None = None
     """Whether a probe finds losses at the end of a flight (TLP, RFC 8985)."""
 
     reduction: str | None = None
@@ -1443,18 +1717,18 @@ class Stack(Value):
     "proportional" (PRR, RFC 9937).
     """
 
-    frto: bool | None = None
+    frto: bool | str | None = None
     """Whether timeouts that were not needed are noticed and undone (F-RTO, RFC 5682)."""
 
-    undo: bool | None = None
+    undo: bool | str | None = None
     """Whether reductions that were not needed are taken back, by timestamps (RFC 3522, RFC 4015)
     and by reports of what arrived twice.
     """
 
-    tso: bool | None = None
+    tso: bool | str | None = None
     """Whether segments leave in bursts, as they are made for segmentation offload."""
 
-    hystart: bool | None = None
+    hystart: bool | str | None = None
     """Whether slow start ends when delays grow (HyStart++, RFC 9406), for congestion controls that
     have a parameter of this name. What is said there counts more.
     """
@@ -1464,21 +1738,21 @@ class Stack(Value):
     as in Linux).
     """
 
-    dup_thresh: int | None = None
+    dup_thresh: int | str | None = None
     """How many duplicate ACKs mean a loss: 3."""
 
-    syn_retries: int | None = None
+    syn_retries: int | str | None = None
     """How often an unanswered SYN is repeated: 6."""
 
-    syn_linear_timeouts: int | None = None
+    syn_linear_timeouts: int | str | None = None
     """How often more, before its timeout begins to double, as in Linux since 6.5: 4. With 0 each
     repetition doubles it (RFC 6298 §5.5).
     """
 
-    syn_ack_retries: int | None = None
+    syn_ack_retries: int | str | None = None
     """How often an unanswered SYN-ACK is repeated: 5."""
 
-    retries: int | None = None
+    retries: int | str | None = None
     """How often unanswered data is repeated before the connection fails: 15."""
 
     user_timeout: str | None = None
@@ -1491,7 +1765,7 @@ class Stack(Value):
     (RFC 9293 §3.8.4): `{ idle = "2 h", interval = "75 s", probes = 9 }`, or "off".
     """
 
-    fast_open: bool | None = None
+    fast_open: bool | str | None = None
     """Whether data leaves with the SYN, for a server that has given a cookie before (TCP Fast Open,
     RFC 7413). Both ends must have it; the first connection between two hosts gets the cookie.
     """
@@ -1510,7 +1784,7 @@ class Stack(Value):
     time_wait: str | None = None
     """How long a closed connection waits for stray segments: "60 s"."""
 
-    mss: int | None = None
+    mss: int | str | None = None
     """The most data in one segment, in bytes: 1460. The path's MTU limits it too."""
 
 
@@ -1538,15 +1812,15 @@ class Cpu(Value):
 class Host(Value):
     """Settings of one host."""
 
-    stack: Stack | Mapping[str, Any] | None = None
+    stack: Stack | Mapping[str, Any] | str | None = None
     """The transport of all flows that begin or end here, where the flow says nothing else."""
 
-    cpu: Cpu | Mapping[str, Any] | None = None
+    cpu: Cpu | Mapping[str, Any] | str | None = None
     """The time that the host's processor takes for what its flows send and receive: `{ packet = "10
     us" }`. By default none.
     """
 
-    qdisc: Queue | None = None
+    qdisc: Queue | str | None = None
     """The queue of the host's own devices, in place of the `queue` that its links have where they
     begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
     packets there (TCP small queues), and with "fq" they are paced. By default the links have queues
@@ -1561,7 +1835,7 @@ class SessionClass(Value):
     name: str
     """What tables call it, like "large"."""
 
-    count: int
+    count: int | str
     """How many sessions: 2."""
 
     size: str
@@ -1585,7 +1859,7 @@ class FixedSizes(Value):
 class ZipfSizes(Value):
     """Zipf's law."""
 
-    exponent: float
+    exponent: float | str
     """The exponent: 1.7."""
 
     unit: str | None = None
@@ -1601,7 +1875,7 @@ class ZipfSizes(Value):
 class ParetoSizes(Value):
     """The Pareto distribution, cut off at `max`."""
 
-    shape: float
+    shape: float | str
     """The shape: 1.2. The smaller it is, the more of the data is in large transfers."""
 
     min: str
@@ -1620,7 +1894,7 @@ class LognormalSizes(Value):
     median: str
     """The size that half of the transfers exceed: "10 kB"."""
 
-    sigma: float
+    sigma: float | str
     """The standard deviation of the logarithm: 1.5."""
 
     max: str | None = None
@@ -1633,7 +1907,7 @@ class LognormalSizes(Value):
 class EmpiricalSizes(Value):
     """Sizes measured elsewhere."""
 
-    sizes: Sequence[str]
+    sizes: Sequence[str] | str
     """Sizes, any of which is as likely as the others: `["4 kB", "21 kB", "120 kB"]`."""
 
     KIND: ClassVar[str] = "empirical"
@@ -1660,7 +1934,7 @@ class OnOffTraffic(Value):
     turn.
     """
 
-    periods: Sequence[Sequence[str]] | None = None
+    periods: Sequence[Sequence[str]] | str | None = None
     """From when to when it sends, counted from the start of the flow: `[["250 s", "500 s"], ["750
     s", "1000 s"]]`.
     """
@@ -1680,10 +1954,10 @@ class WebTraffic(Value):
     `to`. Either `classes` or `sizes` say what there is.
     """
 
-    classes: Sequence[SessionClass | Mapping[str, Any]] | None = None
+    classes: Sequence[SessionClass | Mapping[str, Any]] | str | None = None
     """What is loaded, by class of size."""
 
-    sizes: Sequence[str] | None = None
+    sizes: Sequence[str] | str | None = None
     """What is loaded, one by one, like the objects of a page: `["12 kB", "3 kB", "80 kB"]`."""
 
     order: str | None = None
@@ -1691,10 +1965,10 @@ class WebTraffic(Value):
     "parallel".
     """
 
-    connections: int | None = None
+    connections: int | str | None = None
     """The most connections that are open at once: 6. By default `6`."""
 
-    persistent: bool | None = None
+    persistent: bool | str | None = None
     """Whether one connection serves several sessions, as in HTTP/1.1. By default `true`."""
 
     request: str | None = None
@@ -1715,7 +1989,7 @@ class ArrivalsTraffic(Value):
     so many `users` has thought after the transfer before. One of these four keys is given.
     """
 
-    per_second: float | None = None
+    per_second: float | str | None = None
     """How many begin in a second, on average: 0.15. They are a Poisson process."""
 
     load: float | str | None = None
@@ -1729,7 +2003,7 @@ class ArrivalsTraffic(Value):
     every: str | None = None
     """The time from one beginning to the next: "10 ms". The first transfer begins at once."""
 
-    users: int | None = None
+    users: int | str | None = None
     """How many users there are, each with one transfer at a time: 5. All begin at once."""
 
     think: str | None = None
@@ -1737,10 +2011,10 @@ class ArrivalsTraffic(Value):
     of the next: "1 s". Only with `users`.
     """
 
-    sizes: Sizes
+    sizes: Sizes | str
     """How large they are: a size ("20 kB") or a distribution."""
 
-    transfers: int | None = None
+    transfers: int | str | None = None
     """How many begin in total: 1000. Without a number they go on until the experiment ends."""
 
     KIND: ClassVar[str] = "arrivals"
@@ -1766,10 +2040,10 @@ class UdpTraffic(Value):
     payload: str | None = None
     """The data in each datagram: "1472 B". At most 65,507 B. By default "1.472 kB"."""
 
-    packets: int | None = None
+    packets: int | str | None = None
     """How many: 10000. Without a number it sends until the experiment ends."""
 
-    periods: Sequence[Sequence[str]] | None = None
+    periods: Sequence[Sequence[str]] | str | None = None
     """From when to when it sends, counted from the start of the flow: `[["0 s", "1 s"], ["3 s", "4
     s"]]`. Without periods it sends all the time.
     """
@@ -1803,7 +2077,7 @@ class RequestsTraffic(Value):
     think: str | None = None
     """The time from an answer to the next question: "1 s". By default "0 ms"."""
 
-    requests: int | None = None
+    requests: int | str | None = None
     """How many questions: 100. Without a number they go on until the experiment ends."""
 
     KIND: ClassVar[str] = "requests"
@@ -1839,7 +2113,7 @@ class Flow(Value):
     to: str
     """The node that receives the data, written like `from`."""
 
-    count: int | None = None
+    count: int | str | None = None
     """How many of it there are: 20. Without a count there is 1 or, where a `*` stands in a name,
     one for each node.
     """
@@ -1860,7 +2134,7 @@ class Flow(Value):
     with parameters.
     """
 
-    traffic: Traffic | None = None
+    traffic: Traffic | str | None = None
     """What the application does: "bulk" (send as fast as possible), or a table with its `kind`."""
 
     class_: str | None = None
@@ -1868,7 +2142,7 @@ class Flow(Value):
     number.
     """
 
-    stack: Stack | Mapping[str, Any] | None = None
+    stack: Stack | Mapping[str, Any] | str | None = None
     """The transport of both ends of this flow."""
 
 
@@ -1901,10 +2175,10 @@ class Record(Value):
     default "100 ms".
     """
 
-    captures: Sequence[str] | None = None
+    captures: Sequence[str] | str | None = None
     """Where to capture packets, by direction of a link: `["left>right"]`."""
 
-    packets: Sequence[str] | None = None
+    packets: Sequence[str] | str | None = None
     """Where to write down each packet as rows of the table `packets`, by direction of a link:
     `["left>right"]`.
     """
