@@ -7,9 +7,9 @@
 //! loss probability and that of a scalable one as the inverse of its, so flows of both kinds with equal
 //! round trips are about as fast with k = 2 (§2.1).
 //!
-//! As in `sch_dualpi2` of Linux 6.17: p is 2^-56 at the least, draws are random, a packet is not
-//! signalled for p while less than two full packets wait behind it, and weighted round robin counts bytes
-//! as credit.
+//! The rest is meant to be as in `sch_dualpi2` of Linux 6.17, with which it was not compared: draws are
+//! random, a packet is not signalled for p while less than two full packets wait behind it, and weighted
+//! round robin counts bytes as credit. Here p has 56 bits, there 32.
 
 use super::{Drops, Fifo, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;
