@@ -23,7 +23,7 @@ pub(crate) struct Managed<P> {
     is_drop_tail: bool,
     /// The observer is told of all packets.
     is_observed: bool,
-    /// What leaves later may arrive earlier.
+    /// Packets that leave later may arrive earlier.
     is_disorderly: bool,
     drops: Drops<P>,
     in_transit: VecDeque<Transit<P>>,
