@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -63,5 +64,9 @@ class Agreed:
             with suppress(OSError), other.open("rb") as known:
                 if not Path(os.fsdecode(known.readline().rstrip(b"\n"))).is_dir():
                     other.unlink()
-        with suppress(FileExistsError), file.open("xb") as new:
+        # With its first line from the start: others add lines as soon as the file is there.
+        with tempfile.NamedTemporaryFile(dir=file.parent) as new:
             new.write(self._place + b"\n")
+            new.flush()
+            with suppress(FileExistsError):
+                os.link(new.name, file)

@@ -9,6 +9,7 @@ import subprocess
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from conftest import EXAMPLES, Command
 
 import tcplab as lab
 from tcplab import _core, _restored
+from tcplab._agreed import Agreed
 from tcplab._checksums import checksum, listed, write_list
 from tcplab._restored import TABLES
 
@@ -389,6 +391,25 @@ def test_tables_that_have_not_their_digest_are_computed_anew(
     assert after.flows.equals(before.flows)
     with warnings.catch_warnings(action="error"):
         assert not lab.run(small, out=tmp_path).computed
+
+
+def test_what_is_remembered_at_the_same_time_is_not_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TCPLAB_CACHE", str(tmp_path / "cache"))
+    for number in range(200):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        both = threading.Barrier(2)
+
+        def remember(listed: str, folder: Path = folder, both: threading.Barrier = both) -> None:
+            agreed = Agreed(folder)
+            both.wait()
+            agreed.add(listed)
+
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(remember, ("one", "other")))
+        assert all(Agreed(folder).has(listed) for listed in ("one", "other")), number
 
 
 @pytest.mark.parametrize("has_cache", [True, False])

@@ -1,4 +1,4 @@
-//! What happens next: which of many subjects is due first. Each is due at one time; ties go to the lower
+//! The agenda: which of many subjects is due first. Each is due at one time; ties go to the lower
 //! number.
 //!
 //! Ties by number, not by order of entry: the order of events at one instant then follows from the

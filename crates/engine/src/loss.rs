@@ -74,7 +74,7 @@ pub(crate) enum LossState {
     },
 }
 
-/// What 64 random bits are below with this chance; one more bit, so that 1 is always.
+/// The bound that 64 random bits are below with this chance; one more bit, so that 1 is always.
 pub(crate) fn share_of_bits(chance: f64) -> u128 {
     let two_to_64 = 18_446_744_073_709_551_616.0;
     (chance.clamp(0.0, 1.0) * two_to_64) as u128
@@ -207,7 +207,7 @@ mod tests {
         LossState::new(loss, Random::new(7, "timed"))
     }
 
-    /// Which of the packets are lost that come once a millisecond, beginning at 0.
+    /// Numbers of the lost packets, where one comes each millisecond, beginning at 0.
     fn each_millisecond(state: &mut LossState, packets: u64) -> Vec<u64> {
         let at = |millis| Time::ZERO + Duration::from_millis(millis);
         (0..packets).filter(|millis| state.takes(true, at(*millis))).collect()

@@ -19,9 +19,9 @@ pub(crate) struct Flows<'a> {
     planned: Names<'a>,
     capacities: Capacities<'a>,
     slack: Slack,
-    /// What the transfers of each flow have together.
+    /// Sums over the transfers of each flow.
     pub sums: BTreeMap<String, Sums>,
-    /// What the intervals of each flow have together, if there are any.
+    /// Sums over the intervals of each flow, if there are any.
     pub intervals: Option<BTreeMap<String, intervals::Sums>>,
 }
 
@@ -132,7 +132,7 @@ pub(crate) fn is_rate(mbit_s: f64, bytes: i64, (start, end): (f64, f64)) -> bool
         || (carried - bytes).abs() <= 2.0 * f64::EPSILON * end / (end - start) * bytes
 }
 
-/// What a flow received by the end of what is measured came over every link of its way since it began:
+/// Bytes that a flow received by the end of the window passed every link of its way since it began:
 /// what arrives in a window may have left a link long before. Connections of programs may go either way: such
 /// a flow has twice the room.
 fn check_rate(

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 use tcplab_tables::{FlowRow, IntervalColumns, IntervalRow, Table};
 
-/// What intervals and flows both count.
+/// Columns that intervals and flows both count.
 const COUNTS: [&str; 5] =
     ["bytes", "sent_segments", "retransmitted_segments", "timeouts", "loss_episodes"];
 
-/// What the intervals of a flow have together.
+/// Sums over the intervals of a flow.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sums {
     counts: [i64; 5],
@@ -41,7 +41,7 @@ impl<'a> Intervals<'a> {
         Self { plan, planned: Names::new(plan), flows: Known::new() }
     }
 
-    /// What the intervals of each flow have together, by the flow's name; nothing if nothing asks for
+    /// Sums over the intervals of each flow, by the flow's name; nothing if nothing asks for
     /// intervals.
     pub fn sums(&self, table: &Table<IntervalRow>) -> Option<BTreeMap<String, Sums>> {
         self.plan.measured().every?;
@@ -110,7 +110,7 @@ impl Check<IntervalRow> for Intervals<'_> {
     }
 }
 
-/// What a flow has is what its intervals have together. Programs may use a port again: then the table of flows
+/// The counts of a flow are the sums over its intervals. Programs may use a port again: then the table of flows
 /// has only the last connection from it.
 pub(crate) fn check_flows(
     planned: &Names<'_>,

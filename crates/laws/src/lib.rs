@@ -102,7 +102,7 @@ impl Check<RunRow> for Runs<'_> {
 }
 
 impl<'a> Laws<'a> {
-    /// Those of a plan.
+    /// The laws of a plan.
     pub fn new(plan: &'a Plan) -> Self {
         let slack = Slack::of(plan);
         Self {
@@ -130,7 +130,7 @@ impl<'a> Laws<'a> {
     /// Checks all that is left of the tables of a run that has just ended, with what it counted in all.
     ///
     /// # Errors
-    /// They break a law.
+    /// The tables break a law.
     pub fn finish(mut self, tables: Tables) -> Result<Checked, Box<Broken>> {
         self.check(&tables)?;
         self.drops.laws.check_totals(&tables)?;
@@ -169,7 +169,7 @@ impl<'a> Laws<'a> {
 /// Checks the tables of a run that has just ended, with what it counted in all.
 ///
 /// # Errors
-/// They break a law.
+/// The tables break a law.
 pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
     Laws::new(plan).finish(tables)
 }
@@ -177,7 +177,7 @@ pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
 /// Checks tables by themselves, as far as they tell.
 ///
 /// # Errors
-/// They break a law.
+/// The tables break a law.
 pub fn check_stored(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
     Laws::new(plan).check(tables)
 }

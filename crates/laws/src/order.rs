@@ -32,7 +32,7 @@ impl Times {
     }
 }
 
-/// What is wrong with a time.
+/// The reason why a time is wrong.
 pub(crate) fn out_of_order(time: f64, last_s: f64, end_s: f64) -> String {
     if time < last_s {
         format!("`time_s` is {time}, before that of an earlier row, {last_s}")

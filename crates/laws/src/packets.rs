@@ -112,7 +112,7 @@ impl<'a> Drops<'a> {
     ) -> Result<(), Box<Broken>> {
         let sampled = links.lanes.iter().filter(|lane| lane.last.is_some());
         let first = sampled.map(|lane| lane.time_s).fold(f64::INFINITY, f64::min);
-        // Those until then: of two things that happen at the same time it is open which is counted first.
+        // Rows until then: of two things that happen at the same time it is open which is counted first.
         let (mut least, mut most) = (self.listed.clone(), self.listed.clone());
         self.each_from_last(tables, |time, lane, kind| {
             if time < first - slack.late_s {
@@ -161,7 +161,7 @@ impl<'a> Drops<'a> {
         }
     }
 
-    /// What each lane counted from beginning to end.
+    /// Compares rows with the counts of each lane from beginning to end.
     pub fn check_totals(&self, tables: &Tables) -> Result<(), Box<Broken>> {
         let (plan, lanes) = (self.plan, &tables.totals.lanes);
         if lanes.len() != plan.lanes.len() {

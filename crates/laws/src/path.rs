@@ -59,7 +59,7 @@ pub(crate) fn hint(label: u32) -> usize {
 /// ever has.
 pub(crate) fn least_rtt(plan: &Plan, flow: &FlowPlan) -> Duration {
     let lanes = flow.forward.iter().chain(&flow.back).map(|&lane| &plan.lanes[lane]);
-    // What the plan says of the flow is more than its links have only if one of them is wrong.
+    // The plan's RTT exceeds the delays of the links only if one of the two is wrong.
     let more = flow.base_rtt.saturating_sub(lanes.clone().map(|lane| lane.delay).sum());
     more + lanes.map(|lane| least_time(lane, SMALLEST)).sum()
 }

@@ -9,7 +9,7 @@ use tcplab_tables::FlowRow;
 /// Stacks measure in whole microseconds.
 pub(crate) const CLOCK_MS: f64 = 1e-3;
 
-/// What the path of the flow of this name takes, if it is planned.
+/// The least RTT of the path of the flow of this name, if it is planned.
 pub(crate) fn least_ms(
     plan: &Plan,
     names: &Names<'_>,

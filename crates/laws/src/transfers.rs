@@ -49,7 +49,7 @@ impl<'a> Transfers<'a> {
         }
     }
 
-    /// What the transfers of each flow have together, by the flow's name.
+    /// Sums over the transfers of each flow, by the flow's name.
     pub fn sums(&self, table: &Table<TransferRow>) -> impl Iterator<Item = (String, Sums)> {
         let known = self.flows.all();
         known.filter_map(|(label, flow)| Some((table.text(label)?.to_owned(), flow.sums)))
@@ -110,7 +110,7 @@ impl Check<TransferRow> for Transfers<'_> {
 }
 
 impl Flows<'_> {
-    /// What flows have of transfers is what these have together.
+    /// The counts of a flow are the sums over its transfers.
     pub fn check_sums(&self, rows: &Rows<'_, FlowRow>) -> Result<(), Box<Broken>> {
         let flows = rows.columns();
         let (begun, completed) = (flows.transfers, flows.completed_transfers);

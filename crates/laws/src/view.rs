@@ -80,7 +80,7 @@ pub(crate) trait Check<R: Row> {
 /// The rows of a table on their way past its laws.
 pub(crate) struct Walk<C> {
     pub laws: C,
-    /// Those that were checked.
+    /// Rows that were checked.
     seen: usize,
 }
 

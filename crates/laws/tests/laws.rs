@@ -639,7 +639,7 @@ fn long_tables(plan: &Plan, number: usize, edit: &impl Fn(&mut Long)) -> Tables 
     tables
 }
 
-/// What breaks a row.
+/// A change that breaks a row.
 type Edit<'a, R> = &'a dyn Fn(&mut R);
 
 /// A row of each table that grows.
@@ -692,7 +692,7 @@ fn rows_may_be_looked_at_while_they_are_written() {
     let tables = tcplab_sim::run_shown(&quick, &watch, &mut look).unwrap();
     // Two rows every 10 us for 300 ms, shown 1024 at a time.
     assert_eq!((tables.links.len(), looks), (60_000, 58));
-    // They are of another plan than the laws: the first look has found it.
+    // The tables are of another plan than the laws: the first look has found it.
     let broken = laws.finish(tables).unwrap_err();
     assert_eq!((broken.law, broken.row.unwrap().number), (Law::Value, 0));
 }

@@ -79,7 +79,7 @@ pub(crate) enum Occasion {
     Marked,
 }
 
-/// What a connection or session has counted. RTTs are those since the last summary.
+/// Counters of a connection or session. RTTs are those since the last summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Summary {
     pub acked_bytes: u64,

@@ -160,7 +160,7 @@ impl<'a> Recorder<'a> {
         self.meters.is_some()
     }
 
-    /// What flows have done since the last mark.
+    /// Takes the activity of flows since the last mark.
     pub fn read_meters(&mut self, at: Time, done: impl IntoIterator<Item = Activity>) {
         let (plan, Some(meters)) = (self.plan, &mut self.meters) else { return };
         let identity = |flow: usize| accounts::identity(plan, &plan.flows[flow]);

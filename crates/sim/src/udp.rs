@@ -11,7 +11,7 @@ const UDP_HEADER: u32 = 8;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The memory of a host above which it takes no fragments (`ipfrag_high_thresh`).
 const MOST_MEMORY: u64 = 4 << 20;
-/// What a datagram takes beside its fragments (`struct ipq`).
+/// Memory of a datagram beside its fragments (`struct ipq`).
 const QUEUE: u64 = 200;
 /// The smallest piece of memory of a packet (`SKB_SMALL_HEAD_CACHE_SIZE`).
 const SMALL_PIECE: u64 = 704;
@@ -76,7 +76,7 @@ impl Fragment {
         self.bytes
     }
 
-    /// It is a whole datagram.
+    /// Whether the packet is a whole datagram.
     pub fn is_whole(&self) -> bool {
         u32::from(self.bytes) == self.all
     }
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn fragments_take_memory_as_in_linux() {
-        // What the kernel says (`skb->truesize`) of fragments of so many bytes: head and data lie in pieces
+        // The kernel's memory (`skb->truesize`) for fragments of so many bytes: head and data lie in pieces
         // of 704, 1,024, 2,048 bytes and so on, and 256 describe the packet.
         for (bytes, memory) in [
             (1, 960),

@@ -425,7 +425,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What this end sends next has the size that its route has now (`tcp_current_mss`).
+    /// Sets the size of the next segments to that of the route now (`tcp_current_mss`).
     #[inline]
     fn refresh_route(&mut self, end: usize) {
         if !self.stale.is_empty()
@@ -436,7 +436,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// This end is to know how large packets may be, if its host has heard it and asks.
+    /// Tells this end how large packets may be, if its host has heard it and asks.
     fn know_mtu(&mut self, end: usize) {
         let finds_mtu = self.stack_of(end).path_mtu == PathMtu::Discovered;
         if let Some(mtu) = self.gates.known(self.nodes(end)).filter(|_| finds_mtu) {
@@ -782,7 +782,7 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What happens at the very time of a mark comes after it.
+    /// Arms the timer of the next mark, which comes before all else of its time.
     fn arm_marks(&mut self, timer: TimerId) {
         if let Some(mark) = self.recorder.next_mark() {
             self.network.set_timer(timer, mark, Order::First);

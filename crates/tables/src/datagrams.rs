@@ -180,7 +180,7 @@ pub struct MeasuredDatagrams {
     part: Option<Box<Part>>,
 }
 
-/// Those that are sent in a window.
+/// Datagrams that are sent in a window.
 #[derive(Clone, Debug)]
 struct Part {
     window: Window,
@@ -190,7 +190,7 @@ struct Part {
 }
 
 impl MeasuredDatagrams {
-    /// Those of a run whose results are of this part of it.
+    /// Datagrams of a run whose results are of this part of it.
     pub fn within(window: Window) -> Self {
         let part = Part { window, before: 0, seen: Datagrams::default() };
         let part = (!window.is_whole()).then(|| Box::new(part));
@@ -224,7 +224,7 @@ impl MeasuredDatagrams {
         &self.all
     }
 
-    /// What became of those that results are of, where nothing is seen after `end`.
+    /// The fate of the datagrams that results are of, where nothing is seen after `end`.
     pub fn facts(&self, end: Time) -> DatagramFacts {
         self.part.as_ref().map_or(&self.all, |part| &part.seen).facts(end)
     }

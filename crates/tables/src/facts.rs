@@ -86,7 +86,7 @@ impl Counters {
         self.loss_episodes = self.loss_episodes.saturating_add(other.loss_episodes);
     }
 
-    /// What was counted after `before`.
+    /// Counts after `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -160,7 +160,7 @@ pub struct TransferFacts<'a> {
     pub rtt: Option<RoundTrips>,
 }
 
-/// Which flow it is: an entry of the experiment, or one instance of its `count`.
+/// Identity of a flow: an entry of the experiment, or one instance of its `count`.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowIdentity<'a> {
     /// Its name.
@@ -189,7 +189,7 @@ impl<'a> FlowIdentity<'a> {
     }
 }
 
-/// What is known of a flow at the end.
+/// Everything known of a flow at the end.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowFacts<'a> {
     /// Which one it is.
@@ -214,7 +214,7 @@ pub struct FlowFacts<'a> {
     pub datagrams: Option<DatagramFacts>,
     /// Its transfers, if its traffic consists of many.
     pub transfers: Option<&'a Transfers>,
-    /// What its sender wrote and sent in the whole run, if the backend counts that.
+    /// Counts of the sender in the whole run, if the backend has them.
     pub totals: Option<FlowTotals>,
 }
 

@@ -73,12 +73,12 @@ impl Window {
     }
 }
 
-/// What a flow has done, in all or in a part of a run.
+/// Activity of a flow, in all or in a part of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Bytes that reached the application.
     pub bytes: u64,
-    /// What its senders counted.
+    /// Counters of its senders.
     pub counters: Counters,
     /// The RTTs of its senders, if they took any.
     pub rtt: Option<RoundTrips>,
@@ -101,7 +101,7 @@ impl Activity {
         self.completed = self.completed.saturating_add(other.completed);
     }
 
-    /// What was done after `before`. RTTs are left as they are.
+    /// Activity after `before`. RTTs are left as they are.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -156,7 +156,7 @@ struct Meter {
     work: Work,
     /// All that it had done by the last mark.
     total: Activity,
-    /// What it did in the window.
+    /// Activity in the window.
     measured: Activity,
 }
 
@@ -173,8 +173,8 @@ impl Meters {
         self.window.next_mark(self.since)
     }
 
-    /// What each flow has done from the last mark to this one, or to the end of the run. Adds the rows of
-    /// an interval that is over.
+    /// Takes the activity of each flow from the last mark to this one, or to the end of the run. Adds
+    /// the rows of an interval that is over.
     pub fn read<'a>(
         &mut self,
         at: Time,

@@ -21,7 +21,7 @@ use tcplab_units::{Duration, Time};
 pub(crate) struct Kind {
     /// The observer is told of all packets.
     pub is_observed: bool,
-    /// What leaves later may arrive earlier.
+    /// Packets that leave later may arrive earlier.
     pub is_disorderly: bool,
     /// The sender of a packet is told when the packet has left the device.
     pub tells_sender: bool,

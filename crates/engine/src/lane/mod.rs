@@ -35,7 +35,7 @@ pub struct LaneConfig {
     pub queue: QueueLimit,
     /// What manages the queue; without anything, what does not fit is dropped.
     pub discipline: Option<Discipline>,
-    /// What else happens to packets.
+    /// Changes, losses, delays and damage on the wire.
     pub wire: WireConfig,
     /// Whether the observer is told of all packets. It is told of drops in any case.
     pub observed: bool,

@@ -1,4 +1,4 @@
-//! What lanes do that most lanes do not: rates and delays that change, traces, contention, jitter,
+//! The wire of lanes that do more than delay: rates and delays that change, traces, contention, jitter,
 //! losses, damage, copies, reordering. A lane without any of it has no `Wire`.
 //!
 //! `crates/linux/kernel/net/lane.c` has the same rules with the same random numbers.
@@ -7,10 +7,10 @@ use crate::loss::{Loss, LossState, share_of_bits};
 use crate::random::Random;
 use tcplab_units::{Duration, Rate, Time};
 
-/// What a delivery opportunity carries, in bytes.
+/// Bytes that a delivery opportunity carries.
 pub const OPPORTUNITY_BYTES: u32 = 1500;
 
-/// What may happen to packets on a lane. By default nothing does.
+/// Everything that may happen to packets on a lane. By default nothing does.
 #[derive(Clone, Debug, Default)]
 pub struct WireConfig {
     /// From when on it has which rate, after the one it begins with. Zero is an outage; the last is
@@ -22,15 +22,15 @@ pub struct WireConfig {
     pub contention: Option<Contention>,
     /// From when on it has which delay, after the one it begins with.
     pub delays: Vec<(Time, Duration)>,
-    /// What is added to the delay.
+    /// Random additions to the delay.
     pub jitter: Option<Spread>,
     /// Whether packets with a shorter delay overtake others.
     pub may_overtake: bool,
-    /// Which share of the packets is held back, and for how long.
+    /// The share of packets that are held back, and for how long.
     pub reordering: Option<(f64, Duration)>,
     /// The model of losses, if packets are lost.
     pub loss: Option<Loss>,
-    /// Which packets the loss looks at.
+    /// The packets that the loss looks at.
     pub loss_on: Carried,
     /// The share of packets that are damaged, and dropped for it.
     pub corruption: f64,
@@ -63,16 +63,16 @@ pub struct Spread(pub Vec<(Duration, Duration)>);
 /// Packets by what they carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Carried {
-    /// Those with data.
+    /// Packets with data.
     Data,
-    /// Those without.
+    /// Packets without data.
     Acks,
     /// All.
     #[default]
     Both,
 }
 
-/// What becomes of a packet that has been transmitted.
+/// The fate of a packet that has been transmitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The packet arrives then.
@@ -146,7 +146,7 @@ struct Opportunities {
     /// The next opportunities, and how many of them are used.
     next: usize,
     used: u64,
-    /// What the one used last can carry yet.
+    /// Bytes that the opportunity used last can still carry.
     left: u32,
 }
 
@@ -227,7 +227,7 @@ impl Wire {
         }
     }
 
-    /// What becomes of a packet whose transmission is from `begins` to `left`.
+    /// The fate of a packet whose transmission lasts from `begins` to `left`.
     pub fn outcome(
         &mut self,
         begins: Time,

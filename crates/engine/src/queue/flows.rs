@@ -28,7 +28,7 @@ pub(crate) fn scaled(hash: u32, number: u32) -> u32 {
     ((u64::from(hash) * u64::from(number)) >> 32) as u32
 }
 
-/// What waits, in one queue or in all.
+/// Packets and bytes that wait, in one queue or in all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
     pub packets: u64,
@@ -72,7 +72,7 @@ pub(crate) struct FlowQueue<P, A> {
     pub manager: A,
     /// Bytes that it may still send in this turn.
     deficit: i64,
-    /// It stands in the list of new or of old queues.
+    /// The queue stands in the list of new or of old queues.
     is_listed: bool,
 }
 

@@ -26,7 +26,7 @@ const REFILL: u64 = 40;
 const BAND_CREDITS: [i64; 3] = [9 << 16, 3 << 16, 1 << 16];
 const BAND: usize = 1;
 
-/// What FQ is told.
+/// Settings of FQ.
 #[derive(Clone, Copy, Debug)]
 pub struct FqConfig {
     /// Packets that the queue of a flow holds.

@@ -12,7 +12,7 @@ use tcplab_units::Time;
 /// The most packets that are dropped at once for want of room (the `drop_batch` of `tc`).
 const MOST_DROPPED: u64 = 64;
 
-/// What FQ-CoDel is told.
+/// Settings of FQ-CoDel.
 #[derive(Clone, Debug)]
 pub struct FqCoDelConfig {
     /// The `CoDel` of each queue.

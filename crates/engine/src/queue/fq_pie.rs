@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use crate::random::Random;
 use tcplab_units::Time;
 
-/// What FQ-PIE is told.
+/// Settings of FQ-PIE.
 #[derive(Clone, Debug)]
 pub struct FqPieConfig {
     /// The PIE of each queue.

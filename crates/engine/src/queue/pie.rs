@@ -29,7 +29,7 @@ const COARSER: u32 = 3;
 /// The tick of the kernel's clock, in its last bits, in which experiments begin.
 const AT_BEGINNING: u64 = (1 << 24) - 298_000;
 
-/// What PIE is told.
+/// Settings of PIE.
 #[derive(Clone, Copy, Debug)]
 pub struct PieConfig {
     /// The waiting time to aim for.
@@ -153,7 +153,7 @@ impl Pie {
     pub fn update(&mut self, config: &PieConfig, backlog: u64) {
         let target = units(config.target);
         let (delay, old_delay) = (self.delay, self.old_delay);
-        // What waits is too little to tell how long it waits.
+        // Too little waits to estimate the delay.
         let mut may_decay = delay > 0 || backlog == 0;
         let weight = |sixteenths: u64| sixteenths.wrapping_mul(ONE / SECOND) >> 4;
         let (mut alpha, mut beta) = (weight(config.alpha), weight(config.beta));
@@ -442,7 +442,7 @@ mod tests {
         assert_eq!([enter(&mut queue), enter(&mut queue)], [Ok(()), Ok(())]);
         assert_eq!(enter(&mut queue), Err(Reason::Full));
         assert!(matches!(queue.dequeue(at(3), &mut Vec::new()), Next::Packet(_)));
-        // It waited for 3 ms, and one is behind it.
+        // The packet waited for 3 ms, and another is behind it.
         assert_eq!(queue.pie.delay, units(Duration::from_millis(3)));
     }
 }

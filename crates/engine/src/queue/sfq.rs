@@ -9,7 +9,7 @@ use crate::packet::Packet;
 use std::collections::{BTreeMap, VecDeque};
 use tcplab_units::Time;
 
-/// What SFQ is told.
+/// Settings of SFQ.
 #[derive(Clone, Copy, Debug)]
 pub struct SfqConfig {
     /// Packets that one queue holds.
@@ -167,7 +167,7 @@ mod tests {
         Sfq::new(&config, QueueLimit::Packets(limit), HashKey(0))
     }
 
-    /// What is dropped for so many packets, by their flow, and how many are not accepted.
+    /// Flows of the packets that are dropped for so many new ones, and how many of these are not accepted.
     fn enter(queue: &mut Sfq<Parcel>, flow: u64, number: usize) -> (Vec<u64>, usize) {
         let mut drops = Vec::new();
         let refused = (0..number).filter(|_| {

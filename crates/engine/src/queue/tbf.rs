@@ -7,7 +7,7 @@ use crate::observer::Reason;
 use crate::packet::Packet;
 use tcplab_units::{Duration, Rate, Time};
 
-/// What a token bucket is told.
+/// Settings of a token bucket.
 #[derive(Clone, Copy, Debug)]
 pub struct TbfConfig {
     /// The rate at which tokens come.

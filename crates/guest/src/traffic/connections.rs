@@ -37,7 +37,7 @@ pub(super) struct Counts {
     since: Option<Mutex<Since>>,
 }
 
-/// What a flow of datagrams did since the last mark.
+/// Counters of a flow of datagrams since the last mark.
 struct Since {
     flow: usize,
     window: Window,

@@ -272,7 +272,7 @@ impl Part {
     }
 }
 
-/// What a sender counted.
+/// Counters of a sender.
 pub(super) fn counters(sender: &Summary) -> Counters {
     Counters {
         sent_segments: sender.sent_segments,

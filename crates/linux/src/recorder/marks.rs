@@ -1,4 +1,4 @@
-//! What flows do between marks, for results of a part of the run and the table of intervals.
+//! Activity of flows between marks, for results of a part of the run and the table of intervals.
 //!
 //! The kernel tells of connections at each mark. The guest tells of datagrams when something happens after
 //! it, and of programs it is known at the end which of their ends sends: until then a mark waits.
@@ -13,7 +13,7 @@ use tcplab_tables::{Activity, Counters, FlowFacts, Meters, Window};
 use tcplab_units::{Duration, Time};
 use tcplab_workload::accounts;
 
-/// What flows have done since the last mark, and at marks that wait.
+/// Activity of flows since the last mark, and at marks that wait.
 pub(super) struct Marks {
     window: Window,
     meters: Meters,
@@ -29,7 +29,7 @@ pub(super) struct Marks {
     has_programs: bool,
 }
 
-/// What a connection of programs did up to a mark: if its client sends, and if its server does.
+/// Activity of a connection of programs up to a mark: if its client sends, and if its server does.
 type Ways = [Activity; 2];
 
 /// The same, with the number of the mark.
@@ -73,7 +73,7 @@ impl Marks {
         self.waiting.partition_point(|(mark, _)| *mark <= at)
     }
 
-    /// What a flow did up to the mark of this number.
+    /// Activity of a flow up to the mark of this number.
     fn done_by(&mut self, number: usize, flow: usize) -> &mut Activity {
         match self.waiting.get_mut(number) {
             Some((_, done)) => &mut done[flow],
@@ -184,7 +184,7 @@ impl Recorder<'_> {
         marks.meters.read(at, done, (&mut self.tables, &plan.id), identity);
     }
 
-    /// It is known now which end of a connection of programs sends.
+    /// Decides which end of a connection of programs sends.
     pub(super) fn decide(
         &mut self,
         flow: usize,
@@ -211,7 +211,7 @@ impl Recorder<'_> {
     }
 }
 
-/// What the guest tells of a flow of datagrams.
+/// Activity of a flow of datagrams, from the guest's counters.
 pub(super) fn of_datagrams(sent: u64, arrived: u64, bytes: u64) -> Activity {
     let counters = Counters { sent_segments: sent, ..Counters::default() };
     Activity { bytes, counters, arrived, ..Activity::default() }

@@ -62,7 +62,7 @@ struct Connection {
     told: Option<Told>,
     opened: Option<u64>,
     closed: Option<u64>,
-    /// What it did up to each mark, while it is not known which end sends the data.
+    /// Activity up to each mark, while it is not known which end sends the data.
     undecided: Undecided,
 }
 

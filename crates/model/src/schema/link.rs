@@ -252,7 +252,7 @@ impl LinkSettings {
                 return Err(("loss", Problem::TooMany { what, number, most: MOST_STATES }));
             }
         }
-        // What outages leave of a trace differs in each of its rounds.
+        // Outages fall on other parts of a trace in each of its rounds.
         if let (Some(RateChanges::Trace(trace)), Some(outages)) =
             (&lane.rate_changes, &lane.outages)
         {

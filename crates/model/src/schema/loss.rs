@@ -119,7 +119,7 @@ words! {
     }
 }
 
-// What was not written before these settings were there has the id that it had then.
+// Experiments without these settings keep the ids that they had before the settings were there.
 impl Carried {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over references")]
     fn is_both(&self) -> bool {

@@ -88,7 +88,7 @@ pub(crate) struct Answer {
     answering: u64,
     /// An answer takes some time before it begins.
     is_slow: bool,
-    /// It waits for questions in a call of its own, which looks for room as well (`poll`).
+    /// The server waits for questions in a call of its own, which looks for room as well (`poll`).
     polls: bool,
     has_closed: bool,
 }

@@ -63,7 +63,7 @@ impl<'a> World<'a> {
     fn begin_session_over_new(&mut self, number: usize) {
         let Some((which, request, response)) = self.take_session(number) else { return };
         let is_slow = self.server_time(number).is_some();
-        // Which question it is stands only when it comes.
+        // The number of the question is known only when it comes.
         let answer = Answer::to(request, response, is_slow).polling();
         let programs = [Program::Answer(answer), Program::Ask(Ask::default())];
         let pair = self.add_connection(number, programs, true);

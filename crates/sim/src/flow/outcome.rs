@@ -289,7 +289,7 @@ fn counters(now: SenderCounters, before: SenderCounters) -> Counters {
     }
 }
 
-/// What the receiver of the present transfer has received, and when the last of it arrived.
+/// Bytes that the receiver of the present transfer has received, and when the last of them arrived.
 fn received(program: &Program) -> (u64, Option<Time>) {
     match program {
         Program::Receive(receive) => (receive.received, Some(receive.last_arrival)),

@@ -105,7 +105,7 @@ fn what_is_read_from_files_is_what_was_written() {
     assert!(lengths.iter().all(|rows| *rows > PART + SHOWN), "{lengths:?}");
     // In memory it would not have fitted.
     assert!(lengths.iter().sum::<usize>() as u64 * ROW > memory);
-    // What only this run has is in a file, too.
+    // Columns that only this run has are in a file, too.
     assert!(tables.samples.part(0).columns().any(|(name, _)| name == "bbr_min_rtt_ms"));
     let mut read = Rows::default();
     let Ok(()) = tables.each(&mut read);

@@ -115,7 +115,7 @@ fn what_arrives_at_the_edge_is_of_the_part_that_begins() {
     assert_eq!((flows(&after, "bytes")[0], flows(&after, "sent_segments")[0]), (1222.0, 0.0));
     let nanosecond = datagram("measure = { from = \"11 ms\", to = \"11.000001 ms\" }");
     assert_eq!(flows(&nanosecond, "bytes")[0], 1222.0);
-    // It was sent before, and so nothing is said of its delay.
+    // The datagram was sent before the window, and so nothing is said of its delay.
     assert!(flows(&nanosecond, "delay_min_ms")[0].is_nan());
     let intervals = datagram("every = \"11 ms\"");
     assert_eq!(intervals.intervals.integers("bytes").unwrap(), [Some(0), Some(1222)]);

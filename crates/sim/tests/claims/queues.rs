@@ -1,4 +1,4 @@
-//! What queue disciplines were published to do.
+//! Published behaviour of queue disciplines.
 
 use crate::{flows, mean, run, utilisation};
 use tcplab_tables::Tables;
@@ -193,6 +193,12 @@ fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
     assert!(on > 1.1 * off && aggressive > 1.1 * off, "{off} {on} {aggressive}");
 }
 
+/// Bytes of the longest queue of a run.
+fn longest_queue(tables: &Tables) -> i64 {
+    let most = tables.links.integers("queue_max_bytes").unwrap();
+    most.iter().map(|most| most.unwrap()).max().unwrap()
+}
+
 #[test]
 fn a_token_bucket_lets_out_its_rate_and_no_more() {
     let queue = "{ kind = \"tbf\", rate = \"5 Mbit/s\", burst = \"15 kB\", limit = \"50 ms\" }";
@@ -201,8 +207,7 @@ fn a_token_bucket_lets_out_its_rate_and_no_more() {
     let share = utilisation(&tables, "left>right", 10.0);
     assert!((0.24..0.2502).contains(&share), "{share}");
     // The queue is 50 ms of the bucket's rate at the most: 31,250 bytes.
-    let most = tables.links.integers("queue_max_bytes").unwrap();
-    let most = most.iter().map(|most| most.unwrap()).max().unwrap();
+    let most = longest_queue(&tables);
     assert!((29_750..=31_250).contains(&most), "{most}");
 }
 
@@ -211,8 +216,7 @@ fn a_limit_in_time_is_what_the_link_transmits_meanwhile() {
     // 30 ms at 20 Mbit/s are 75,000 bytes: fifty packets.
     for queue in ["\"30 ms\"", "{ kind = \"drophead\", limit = \"30 ms\" }"] {
         let tables = through(queue, 20, 4, "");
-        let most = tables.links.integers("queue_max_bytes").unwrap();
-        let most = most.iter().map(|most| most.unwrap()).max().unwrap();
+        let most = longest_queue(&tables);
         assert_eq!(most, 75_000, "{queue}");
     }
 }
