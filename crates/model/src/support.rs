@@ -343,12 +343,12 @@ mod tests {
 
     #[test]
     fn every_kind_stands_in_the_table_once() {
-        let profiles = Profile::ALL.map(Profile::word);
+        let profiles: Vec<_> = Profile::ALL.iter().copied().map(Profile::word).collect();
         for (key, words) in [
             ("queue", Queue::WORDS),
             ("loss", Loss::WORDS),
             ("traffic", Traffic::WORDS),
-            ("profile", &profiles),
+            ("profile", profiles.as_slice()),
         ] {
             let mut listed: Vec<_> =
                 FEATURES.iter().filter(|it| it.key == key).filter_map(|it| it.kind).collect();
