@@ -405,7 +405,48 @@ class CakeQueue(Value):
     """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
+    """The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10
+    ms `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`. By default
+    "100 ms".
+    """
+
+    rate: str | None = None
+    """The rate at which packets leave, below that of the link, which is it without this: "9
+    Mbit/s". What `tc` calls `bandwidth`.
+    """
+
+    overhead: int | None = None
+    """Bytes that each packet counts at that rate beside its own: headers of the link, 38 on
+    Ethernet. By default `0`.
+    """
+
+    mpu: int | None = None
+    """The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet. By
+    default `0`.
+    """
+
+    framing: str | None = None
+    """What packets are cut into on the link that the rate is of. By default "none"."""
+
+    isolation: str | None = None
+    """By what queues are told apart, and whose shares of the link are equal. By default
+    "triple-isolate".
+    """
+
+    tins: str | None = None
+    """The classes that packets are sorted into by their DSCP. That is 0 but for messages of routers
+    (ICMP), which are control of the network (CS6). By default "diffserv3".
+    """
+
+    ack_filter: str | None = None
+    """Whether ACKs that wait are dropped when a later one of the flow says as much. By default
+    "off".
+    """
+
+    ingress: bool | None = None
+    """Whether packets have passed the bottleneck already: then those that are dropped count as
+    sent. By default `false`.
+    """
 
     KIND: ClassVar[str] = "cake"
 
@@ -1503,6 +1544,13 @@ class Host(Value):
     cpu: Cpu | Mapping[str, Any] | None = None
     """The time that the host's processor takes for what its flows send and receive: `{ packet = "10
     us" }`. By default none.
+    """
+
+    qdisc: Queue | None = None
+    """The queue of the host's own devices, in place of the `queue` that its links have where they
+    begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
+    packets there (TCP small queues), and with "fq" they are paced. By default the links have queues
+    of routers, of which senders know nothing.
     """
 
 
