@@ -146,7 +146,7 @@ impl Tins {
     /// The rate of each tin, 0 for any, and its quantum.
     fn all(self, rate: u64) -> Vec<(u64, u64)> {
         let (shifts, quantum) = self.shares();
-        let less = |&(rate, quantum): &(u64, u64)| Some((rate * 7 >> 3, quantum * 7 >> 3));
+        let less = |&(rate, quantum): &(u64, u64)| Some((rate * 7 / 8, quantum * 7 / 8));
         match shifts {
             Some(shifts) => shifts.iter().map(|by| (rate >> by, quantum >> by)).collect(),
             None => std::iter::successors(Some((rate, quantum)), less).take(MOST_TINS).collect(),

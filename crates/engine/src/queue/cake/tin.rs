@@ -326,13 +326,14 @@ impl<P: Packet> Tin<P> {
     }
 
     fn append(&mut self, list: List, number: u16) {
-        let last = std::mem::replace(&mut self.lists[list as usize].last, number);
-        let flow = &mut self.flows[usize::from(number)];
-        (flow.before, flow.behind) = (last, NOBODY);
-        match self.flows.get_mut(usize::from(last)) {
-            Some(last) => last.behind = number,
-            None => self.lists[list as usize].first = number,
+        let ends = &mut self.lists[list as usize];
+        let before = std::mem::replace(&mut ends.last, number);
+        match self.flows.get_mut(usize::from(before)) {
+            Some(before) => before.behind = number,
+            None => ends.first = number,
         }
+        let flow = &mut self.flows[usize::from(number)];
+        (flow.before, flow.behind) = (before, NOBODY);
     }
 
     fn remove(&mut self, list: List, number: u16) {
