@@ -193,12 +193,8 @@ impl Links<'_> {
         let none = shape.rtts.is_some().then_some(Duration::ZERO);
         let settings = LinkSettings { delay: settings.delay.or(none), ..settings };
         let Some(link) = self.both(&settings, &shape.back, at) else { return };
-        let Some(hosts) = self.number(shape.hosts, shape.rtts.as_ref(), "hosts", at) else {
+        let Some(hosts) = self.number((shape.hosts, None), shape.rtts.as_ref(), "hosts", at) else {
             return;
-        };
-        let Some(hosts) = hosts else {
-            let problem = Problem::Missing { example: "5" };
-            return self.mistakes.push(problem.at(format!("{at}.hosts")));
         };
         let rtts = shape.rtts.as_ref().map(|rtts| rtts.of(hosts, self.seed, "star"));
         for i in 0..hosts {

@@ -116,8 +116,8 @@ impl Parser<'_> {
     /// Counts lines up to a byte.
     fn reach(&mut self, byte: usize) {
         self.line = self.line.max(1);
-        let passed = self.text.as_bytes().get(self.reached..byte).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        let passed = self.text.get(self.reached..byte).unwrap_or_default();
+        self.line += passed.matches('\n').count();
         self.reached = self.reached.max(byte);
     }
 

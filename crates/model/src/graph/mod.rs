@@ -1,4 +1,4 @@
-//! Reads a network from a file of nodes and links: GraphML, or CSV.
+//! Reads a network from a file of nodes and links: `GraphML`, or CSV.
 
 mod graphml;
 mod table;
