@@ -27,6 +27,7 @@ __all__ = [
     "DelayRule",
     "DropheadQueue",
     "DroptailQueue",
+    "Dualpi2Queue",
     "Dumbbell",
     "EmpiricalSizes",
     "EmpiricalSpread",
@@ -387,9 +388,116 @@ class CakeQueue(Value):
     """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
+    """The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10
+    ms `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`. By default
+    "100 ms".
+    """
+
+    rate: str | None = None
+    """The rate at which packets leave, below that of the link, which is it without this: "9
+    Mbit/s". What `tc` calls `bandwidth`.
+    """
+
+    overhead: int | None = None
+    """Bytes that each packet counts at that rate beside its own: headers of the link, 38 on
+    Ethernet. By default `0`.
+    """
+
+    mpu: int | None = None
+    """The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet. By
+    default `0`.
+    """
+
+    framing: str | None = None
+    """What packets are cut into on the link that the rate is of. By default "none"."""
+
+    isolation: str | None = None
+    """By what queues are told apart, and whose shares of the link are equal. By default
+    "triple-isolate".
+    """
+
+    tins: str | None = None
+    """The classes that packets are sorted into by their DSCP. That is 0 but for messages of routers
+    (ICMP), which are control of the network (CS6). By default "diffserv3".
+    """
+
+    ack_filter: str | None = None
+    """Whether ACKs that wait are dropped when a later one of the flow says as much. By default
+    "off".
+    """
+
+    ingress: bool | None = None
+    """Whether packets have passed the bottleneck already: then those that are dropped count as
+    sent. By default `false`.
+    """
 
     KIND: ClassVar[str] = "cake"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dualpi2Queue(Value):
+    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
+    under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
+    drops, so that flows of both kinds share the link.
+    """
+
+    limit: str | None = None
+    """How much both queues hold together: "10000 packets". By default "10000 packets"."""
+
+    target: str | None = None
+    """The waiting time in the classic queue to aim for: "15 ms". By default "15 ms"."""
+
+    update: str | None = None
+    """How often the base probability is set anew: "16 ms". By default "16 ms"."""
+
+    alpha: float | None = None
+    """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
+    `0.16`.
+    """
+
+    beta: float | None = None
+    """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
+
+    coupling: float | None = None
+    """The coupling factor k: L4S packets are marked with k times the base probability, classic
+    packets dropped or marked with its square. By default `2.0`.
+    """
+
+    threshold: str | None = None
+    """The waiting time in the L4S queue from which packets are marked: "1 ms". By default "1
+    ms".
+    """
+
+    ramp: str | None = None
+    """Over how much more waiting time the probability of these marks climbs from 0 to 1. With "0
+    ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a ramp of
+    "400 us". By default "0 ms".
+    """
+
+    behind: int | None = None
+    """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
+    time: 1. By default `1`.
+    """
+
+    scheduler: str | None = None
+    """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
+
+    protection: int | None = None
+    """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
+    default `10`.
+    """
+
+    shift: str | None = None
+    """With "time-shifted": how much longer a classic packet must have waited to go first. By
+    default "50 ms".
+    """
+
+    drop_on_overload: bool | None = None
+    """What happens when all L4S packets would be marked: with `true`, packets of both queues are
+    dropped as classic packets are; with `false`, the queue fills up. By default `true`.
+    """
+
+    KIND: ClassVar[str] = "dualpi2"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1403,6 +1511,13 @@ class Host(Value):
     us" }`. By default none.
     """
 
+    qdisc: Queue | None = None
+    """The queue of the host's own devices, in place of the `queue` that its links have where they
+    begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
+    packets there (TCP small queues), and with "fq" they are paced. By default the links have queues
+    of routers, of which senders know nothing.
+    """
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SessionClass(Value):
@@ -1772,6 +1887,7 @@ Queue: TypeAlias = (
     | TbfQueue
     | FqQueue
     | CakeQueue
+    | Dualpi2Queue
     | Mapping[str, Any]
     | str
     | float
