@@ -61,6 +61,7 @@ __all__ = [
     "ParkingLot",
     "PeriodicOutageRule",
     "PieQueue",
+    "PolicerQueue",
     "Queue",
     "RandomOutageRule",
     "RandomWalkRateRule",
@@ -201,6 +202,12 @@ class RedQueue(Value):
 
     ecn: bool | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
+
+    adaptive: bool | None = None
+    """Whether `probability` is only where it begins: each half second it grows while the average is
+    above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
+    default `false`.
+    """
 
     KIND: ClassVar[str] = "red"
 
@@ -358,6 +365,16 @@ class TbfQueue(Value):
     packets are dropped.
     """
 
+    peakrate: str | None = None
+    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". Without one, it is
+    the rate of the link.
+    """
+
+    mtu: str | None = None
+    """With a `peakrate`: how many bytes may leave faster than that, "1500 B". By default a full
+    packet; larger packets are dropped.
+    """
+
     KIND: ClassVar[str] = "tbf"
 
 
@@ -498,6 +515,24 @@ class Dualpi2Queue(Value):
     """
 
     KIND: ClassVar[str] = "dualpi2"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PolicerQueue(Value):
+    """Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`:
+    those that pass wait for the link alone.
+    """
+
+    limit: str | None = None
+    """How much waits for the link: "1 BDP". By default "1 BDP"."""
+
+    rate: str
+    """The rate at which tokens come: "10 Mbit/s"."""
+
+    burst: str
+    """How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped."""
+
+    KIND: ClassVar[str] = "policer"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1888,6 +1923,7 @@ Queue: TypeAlias = (
     | FqQueue
     | CakeQueue
     | Dualpi2Queue
+    | PolicerQueue
     | Mapping[str, Any]
     | str
     | float

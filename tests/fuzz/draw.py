@@ -386,6 +386,19 @@ def tbf(random: Random) -> Plain:
     return managed(random, queue | {"limit": f"{time:g} ms"}, marks=False)
 
 
+def peak_rate(random: Random) -> Plain:
+    """A token bucket whose bursts leave faster than its tokens come, and slower than the link."""
+    rate = rounded(log_uniform(random, RATE_MBIT_S[0] / 2, RATE_MBIT_S[1]))
+    burst = round(log_uniform(random, 3000, 200_000))
+    time = rounded(log_uniform(random, 5, 500))
+    peak = rounded(rate * log_uniform(random, 1.1, 10))
+    queue = {"kind": "tbf", "rate": f"{rate:g} Mbit/s", "burst": f"{burst} B"}
+    queue |= {"peakrate": f"{peak:g} Mbit/s", "limit": f"{time:g} ms"}
+    if random.random() < 0.5:
+        queue["mtu"] = f"{round(log_uniform(random, 1500, 20_000))} B"
+    return managed(random, queue, marks=False)
+
+
 def drop_head(random: Random) -> Plain:
     """A queue that drops its oldest packets."""
     bdps = rounded(log_uniform(random, 0.1, 3))
@@ -498,6 +511,7 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "tbf": tbf,
     "drop-head": drop_head,
     "cake": cake,
+    "peak rate": peak_rate,
 }
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
 

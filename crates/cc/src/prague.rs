@@ -8,6 +8,10 @@
 //! - Marks are counted by both ends (RFC 9768), so it needs no special receiver.
 //! - Segments are paced, and no more leave at once than the rate sends in 0.25 ms: a queue that marks from
 //!   a few packets on would take bursts for congestion.
+//! - A round trip with marks makes the window smaller once (RFC 8257 §3.3): at the first of them, or
+//!   when a round trip has passed since the last cut. So there are two marks a round trip, as the coupling
+//!   of RFC 9332 §2.1 takes for granted. To wait for another mark after that round trip, as others
+//!   do, is to have 2.7.
 //! - Additive increase goes on while the window gets smaller, by what was acknowledged without a mark.
 //! - `alpha` is 1 with the first mark, which ends slow start, and an average from then on.
 //! - Flows with short round trips behave as if theirs were `virtual_rtt_ms`: they average and cut at
@@ -24,8 +28,9 @@
 //! difference of the smoothed and the least RTT (`d`), and by how RTTs vary (`v`, their mean deviation):
 //! each averaging time with a mark adds `log2(v / 0.75 ms) / 2 + log2(d / 2 ms) / 2` to a score, which is
 //! at first 0. Between a score of 0 and 1 Prague turns into Reno, whose cut is a half and whose round
-//! trips are as they are. Both limits are larger by the time that two packets take at the rate of the
-//! flow, because on slow links a queue of two packets is as short as there can be.
+//! trips are as they are. Both limits are larger by the time that a packet takes at the rate of the
+//! flow, because on slow links a queue of a packet is as short as there can be. The 5 ms of
+//! `CoDel` are too short a queue to be told so on fast links.
 //!
 //! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a threshold:
 //! `red` with `ecn`, a `weight` of 1 and `min` equal to `max`. The sender is paced by its stack, at up to
@@ -111,10 +116,10 @@ impl Suspicion {
     /// Some packets of the last round trip were marked, in which the window was this.
     fn judge(&mut self, flow: &FlowState, window: f64) {
         let srtt = flow.srtt.as_secs_f64();
-        let packets = 2.0 * srtt / window;
+        let packet = srtt / window;
         let delay = srtt - flow.min_rtt.as_secs_f64().min(srtt);
         let compared = |seconds: f64, limit: f64| {
-            libm::log2(seconds.max(1e-6) / (limit + packets).max(1e-6)) / 2.0
+            libm::log2(seconds.max(1e-6) / (limit + packet).max(1e-6)) / 2.0
         };
         self.score += compared(self.deviation, Self::DEVIATION) + compared(delay, Self::DELAY);
         self.score = self.score.clamp(-Self::STICKY, 1.0 + Self::STICKY);
@@ -135,6 +140,8 @@ pub struct Prague {
     window: Window,
     /// The window where it is less than two segments; `window` is the next whole number then.
     small: Option<f64>,
+    /// The same before the last loss.
+    small_before: Option<f64>,
     /// How many windows of segments buy one more: 1, or the square of how much shorter round trips are
     /// than the virtual one.
     price: f64,
@@ -148,8 +155,11 @@ pub struct Prague {
     delivered: u64,
     marked: u64,
     suspicion: Suspicion,
-    /// When marks last made the window smaller.
+    /// When marks last made the window smaller, and whether some have come that did not.
     cut_at: Option<Time>,
+    is_unanswered: bool,
+    /// Marks before this are of the slow start that has ended.
+    heeds_from: Time,
     /// The window was cut for a mark, and what was outstanding then still is.
     answers_mark: bool,
 }
@@ -163,6 +173,7 @@ impl Prague {
             mss: init.mss,
             window: Window::new(init),
             small: None,
+            small_before: None,
             price: 1.0,
             srtt: Duration::ZERO,
             rounds: 0,
@@ -172,6 +183,8 @@ impl Prague {
             marked: 0,
             suspicion: Suspicion::default(),
             cut_at: None,
+            is_unanswered: false,
+            heeds_from: Time::ZERO,
             answers_mark: false,
         }
     }
@@ -223,13 +236,16 @@ impl Prague {
         (self.counted_since, self.delivered, self.marked) = (flow.now, 0, 0);
     }
 
-    /// Something was marked: makes the window smaller, unless that has just been done.
+    /// Something was marked: makes the window smaller, unless that was done less than a round trip ago.
     fn answer(&mut self, flow: &FlowState, event: Congestion) {
         let is_early = self.cut_at.is_some_and(|then| flow.now.since(then) < self.round_trip(flow));
         if is_early {
             return;
         }
-        self.cut_at = Some(flow.now);
+        (self.cut_at, self.is_unanswered) = (Some(flow.now), false);
+        if self.window.in_slow_start() {
+            self.heeds_from = flow.now + flow.srtt;
+        }
         let alpha = *self.alpha.get_or_insert(1.0);
         // The cut of Reno where the queue is a classic one.
         let cut = alpha + (1.0 - alpha) * self.suspicion.share();
@@ -249,8 +265,10 @@ impl CongestionControl for Prague {
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
         self.srtt = flow.srtt;
         self.count(flow, ack);
-        if ack.ce > 0 && flow.phase <= Phase::Reduced {
-            // Not with the next episode of the stack, which may begin up to a round trip later.
+        self.is_unanswered |= ack.ce > 0 && flow.now >= self.heeds_from;
+        if self.is_unanswered && flow.phase <= Phase::Reduced {
+            // Neither with the next episode of the stack, which may begin up to a round trip later, nor
+            // with the next mark.
             let event = Congestion { cause: Cause::Ecn, flight: flow.in_flight, again: false };
             self.answer(flow, event);
         }
@@ -260,6 +278,7 @@ impl CongestionControl for Prague {
             return;
         }
         let longer = self.round_trip(flow).as_secs_f64() / flow.srtt.as_secs_f64().max(1e-6);
+        let longer = longer.max(1.0);
         let (size, price) = (self.size(), longer * longer);
         // What was marked does not count.
         let unmarked = ack.credit.saturating_sub(ack.ce);
@@ -282,14 +301,31 @@ impl CongestionControl for Prague {
         self.answers_mark = event.cause == Cause::Ecn;
         if self.answers_mark {
             self.answer(flow, event);
-        } else {
-            self.small = None;
-            self.window.shrink(flow, event, 0.5);
+            return;
         }
+        let kept = self.size() / 2.0;
+        self.small_before = self.small;
+        self.window.shrink(flow, event, 0.5);
+        if kept < SMALL {
+            // No way back to two segments, where the window was less.
+            self.window.set_threshold(whole(kept));
+            if event.cause == Cause::Loss {
+                self.resize(kept);
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+        self.small = self.small_before;
     }
 
     fn on_deepened(&mut self, _cwnd: u64) {
         self.answers_mark = false;
+        if self.small().is_some() {
+            self.resize(self.size() / 2.0);
+            return self.window.set_threshold(self.window.cwnd());
+        }
         let half = (self.window.cwnd() / 2).max(2);
         self.window.set_threshold(half);
         self.window.cap(half);
@@ -332,7 +368,7 @@ mod tests {
     use crate::{Params, Phase, build};
 
     fn prague() -> Prague {
-        Prague::new(&INIT, &Config::default())
+        Prague::new(&INIT, &Config { rtt_transition: 0, ..Config::default() })
     }
 
     fn at(millis: u64, srtt: u64) -> FlowState {
@@ -376,6 +412,96 @@ mod tests {
         assert_eq!(cc.control().cwnd, 50);
         cc.on_ack(&at(130, 5), &Ack { credit: 50, ..Ack::default() });
         assert_eq!(cc.control().cwnd, 51);
+    }
+
+    #[test]
+    fn marks_of_a_round_trip_are_answered_when_it_is_over() {
+        let mut cc = prague();
+        cc.window.set(100);
+        cc.window.leave_slow_start();
+        let (mark, none) = (Ack { delivered: 1, ce: 1, ..Ack::default() }, Ack::default());
+        cc.on_ack(&at(100, 50), &mark);
+        assert_eq!((cc.control().cwnd, cc.alpha), (50, Some(1.0)));
+        for millis in [120, 149] {
+            cc.on_ack(&at(millis, 50), &mark);
+            assert_eq!(cc.control().cwnd, 50);
+        }
+        cc.on_ack(&at(150, 50), &none);
+        assert!(cc.control().cwnd < 30);
+        // Nothing has been marked since.
+        let cwnd = cc.control().cwnd;
+        cc.on_ack(&at(250, 50), &none);
+        assert_eq!(cc.control().cwnd, cwnd);
+    }
+
+    #[test]
+    fn marks_of_the_round_trip_in_which_slow_start_ends_are_answered_once() {
+        let mut cc = prague();
+        cc.window.set(100);
+        let mark = Ack { delivered: 1, ce: 1, ..Ack::default() };
+        for millis in [100, 120, 149] {
+            cc.on_ack(&at(millis, 50), &mark);
+        }
+        cc.on_ack(&at(151, 50), &Ack::default());
+        assert_eq!(cc.control().cwnd, 50);
+    }
+
+    #[test]
+    fn small_windows_have_parts_and_are_paced() {
+        let mut cc = prague();
+        cc.window.set(3);
+        cc.alpha = Some(0.5);
+        // A quarter off: 2.25 segments, which is a window of two; again 1.6875, and then 1.265625.
+        for (millis, cwnd, size) in [(100, 2, 2.25), (200, 2, 1.6875), (300, 2, 1.265_625)] {
+            cc.answer(&at(millis, 50), MARK);
+            cc.srtt = Duration::from_millis(50);
+            assert_eq!((cc.control().cwnd, cc.size()), (cwnd, size));
+        }
+        // 1.265625 segments of 1460 bytes in 50 ms.
+        let rate = cc.control().pacing.unwrap().bits_per_second();
+        assert_eq!(rate, (1.265_625 * 1460.0 * 8.0 / 0.05) as u64);
+        cc.answer(&at(400, 50), MARK);
+        assert_eq!((cc.control().cwnd, cc.size()), (1, 0.949_218_75));
+        // One segment for the next window's worth, and then another: back to whole windows.
+        let ack = Ack { credit: 1, ..Ack::default() };
+        cc.on_ack(&at(410, 50), &ack);
+        assert_eq!((cc.control().cwnd, cc.size()), (1 + 1, 1.949_218_75));
+        cc.on_ack(&at(420, 50), &ack);
+        assert_eq!((cc.control().cwnd, cc.control().pacing), (2, None));
+        // A loss halves it, too, and not to two segments.
+        cc.resize(1.5);
+        let loss = Congestion { cause: Cause::Loss, flight: 2, again: false };
+        cc.on_congestion(&at(500, 50), loss);
+        assert_eq!((cc.control().cwnd, cc.size()), (1, 0.75));
+        cc.on_undo(&at(510, 50));
+        assert_eq!((cc.control().cwnd, cc.size()), (2, 1.5));
+        for millis in 1..100 {
+            cc.alpha = Some(1.0);
+            cc.answer(&at(1000 * millis, 50), MARK);
+        }
+        assert_eq!((cc.control().cwnd, cc.size()), (1, LEAST));
+    }
+
+    #[test]
+    fn a_classic_queue_is_told_by_its_delay_and_its_changes() {
+        let marked = |srtt: u64, least: u64, deviation_us: u64| {
+            let mut cc = prague();
+            cc.window.set(1000);
+            cc.suspicion.deviation = deviation_us as f64 / 1e6;
+            let min_rtt = Duration::from_millis(least);
+            cc.suspicion.judge(&FlowState { min_rtt, ..at(100, srtt) }, 1e9);
+            cc.suspicion.score
+        };
+        // Each in halves of powers of two from 2 ms and 0.75 ms.
+        assert!((marked(28, 20, 750) - 1.0).abs() < 1e-6);
+        assert!((marked(28, 20, 1500) - 1.5).abs() < 1e-6);
+        assert!((marked(21, 20, 375) + 1.0).abs() < 1e-6);
+        // Then a mark halves, whatever alpha is.
+        let mut cc = prague();
+        cc.window.set(100);
+        (cc.alpha, cc.suspicion.score) = (Some(0.0), 1.0);
+        cc.answer(&at(100, 50), MARK);
+        assert_eq!(cc.control().cwnd, 50);
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub use queue::fq::FqConfig;
 pub use queue::fq_codel::FqCoDelConfig;
 pub use queue::fq_pie::FqPieConfig;
 pub use queue::pie::PieConfig;
+pub use queue::policer::PolicerConfig;
 pub use queue::red::{Averaging, RedConfig};
 pub use queue::sfq::SfqConfig;
 pub use queue::tbf::TbfConfig;

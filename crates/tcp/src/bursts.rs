@@ -351,8 +351,8 @@ impl Sender {
     ) -> bool {
         let mss = u64::from(self.mss);
         // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
-        let last_sent = self.last_sent.max(self.flight.pacing.next());
-        if self.flight.recovery.is_repairing() || now.since(last_sent) > PATIENCE {
+        let last_left = self.last_left.max(self.flight.pacing.next());
+        if self.flight.recovery.is_repairing() || now.since(last_left) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);

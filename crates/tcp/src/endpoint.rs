@@ -676,6 +676,7 @@ impl Endpoint {
             segment = self.with_report(segment);
         }
         self.last_ack_sent = self.receive.next;
+        self.send.last_left = now;
         self.acks.on_sent();
         if payload > 0 {
             self.acks.on_data_sent(now);

@@ -106,12 +106,14 @@ impl Endpoint {
             && self.has_left(u64::from(segment.payload) + OVERHEAD)
     }
 
-    /// The time of what comes before the last ACK is the one to be echoed (RFC 7323 §4.3).
+    /// The time of what comes before the last ACK is the one to be echoed, if it is no older than the one
+    /// that is (RFC 7323 §4.3; `tcp_replace_ts_recent`).
     #[inline]
     fn note_timestamp(&mut self, now: Time, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.timestamps()
             && self.has_timestamps
             && start <= self.last_ack_sent
+            && self.older_by(now, timestamps.value).is_none()
         {
             self.recent_timestamp = (timestamps.value, now);
         }
@@ -149,15 +151,20 @@ impl Endpoint {
     /// PAWS (RFC 7323 §5): older than what was heard before.
     #[inline]
     fn is_outdated(&self, now: Time, segment: &Segment, start: u64) -> bool {
-        let (recent, heard) = self.recent_timestamp;
         self.has_timestamps
             && !segment.flags.has(Flags::RST)
-            && segment.timestamps().is_some_and(|timestamps| {
-                let older = recent.wrapping_sub(timestamps.value).cast_signed();
-                older > 0
-                    && now.since(heard) < TIMESTAMP_LIFE
-                    && !self.is_tolerated(segment, start, older)
-            })
+            && segment
+                .timestamps()
+                .and_then(|timestamps| self.older_by(now, timestamps.value))
+                .is_some_and(|older| !self.is_tolerated(segment, start, older))
+    }
+
+    /// By how much a timestamp is older than the one that is echoed, if it is.
+    #[inline]
+    fn older_by(&self, now: Time, value: u32) -> Option<i32> {
+        let (recent, heard) = self.recent_timestamp;
+        let older = recent.wrapping_sub(value).cast_signed();
+        (older > 0 && now.since(heard) < TIMESTAMP_LIFE).then_some(older)
     }
 
     /// Linux lets pass what is a tick older (`TCP_PAWS_WINDOW`), and an ACK that says nothing new
@@ -188,6 +195,12 @@ impl Endpoint {
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, start: u64) {
         if segment.flags.has(Flags::RST) {
             return;
+        }
+        if self.send.has_outstanding()
+            && let Some(buffer) = &mut self.send.buffer
+        {
+            // What is discarded is no reason for data to leave (`tcp_validate_incoming`).
+            buffer.stay();
         }
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);

@@ -444,7 +444,7 @@ impl SendBuffer {
     /// A packet ends with what has left.
     fn note_sent(&mut self, bytes: u64, push: bool) {
         let (end, memory) = (self.reached, bytes + OVERHEAD);
-        self.sent.push_back(Sent { end, memory, push, has_arrived: false });
+        self.sent.push_back(Sent { end, memory, push, has_arrived: false, was_again: false });
     }
 }
 

@@ -163,6 +163,8 @@ pub(crate) struct Sender {
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
+    /// When anything left, ACKs too (`tcp_wstamp_ns`).
+    pub last_left: Time,
     pub delivered: u64,
     /// Segments found lost, each time they are.
     pub lost: u64,
@@ -208,6 +210,7 @@ impl Sender {
             path: None,
             overrides_silly_window: false,
             last_sent: Time::ZERO,
+            last_left: Time::ZERO,
             delivered: 0,
             lost: 0,
             credit_bytes: 0,

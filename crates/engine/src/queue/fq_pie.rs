@@ -39,7 +39,7 @@ impl<P: Packet> FqPie<P> {
 
     fn catch_up(&mut self, now: Time, comes: bool) {
         let (flows, config) = (&mut self.flows, &self.config);
-        self.updates.pass(now, comes, || {
+        self.updates.pass(now, comes, |_| {
             let mut changes = false;
             for (line, pie) in flows.known() {
                 let before = pie.clone();

@@ -15,6 +15,7 @@ pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
 pub(crate) mod pie;
+pub(crate) mod policer;
 pub(crate) mod red;
 pub(crate) mod sfq;
 pub(crate) mod tbf;
@@ -33,6 +34,7 @@ use fq::{Fq, FqConfig};
 use fq_codel::{FqCoDel, FqCoDelConfig};
 use fq_pie::{FqPie, FqPieConfig};
 use pie::{PieConfig, PieQueue};
+use policer::{Policer, PolicerConfig};
 use red::{Red, RedConfig, RedQueue};
 use sfq::{Sfq, SfqConfig};
 use std::fmt::Debug;
@@ -86,6 +88,8 @@ pub enum Discipline {
     Cake(CakeConfig),
     /// The dual-queue coupled AQM of L4S.
     DualPi2(DualPi2Config),
+    /// A token bucket that drops.
+    Policer(PolicerConfig),
     /// The oldest packets are dropped.
     DropHead,
 }
@@ -101,7 +105,8 @@ impl Discipline {
         let key = || HashKey(random("hash").bits());
         match self {
             Self::Red { config, ecn } => {
-                Box::new(RedQueue::new(Red::new(*config, random("red")), *ecn, fifo))
+                let red = Red::new(*config, random("red"));
+                Box::new(RedQueue::new(red, config, *ecn, fifo))
             }
             Self::CoDel(config) => Box::new(CoDelQueue::new(config, fifo)),
             Self::FqCoDel(config) => Box::new(FqCoDel::new(config, limit, key())),
@@ -112,6 +117,7 @@ impl Discipline {
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
             Self::Cake(config) => Box::new(Cake::new(config, key(), random("cake"))),
             Self::DualPi2(config) => Box::new(DualPi2::new(config, limit, random("dualpi2"))),
+            Self::Policer(config) => Box::new(Policer::new(config, fifo)),
             Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }

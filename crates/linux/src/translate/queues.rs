@@ -20,7 +20,8 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
         Discipline::DropTail(_) => return Ok(None),
-        Discipline::DualPi2(_) => unreachable!("a plan with it is refused"),
+        // Refused before, by its name.
+        Discipline::DualPi2(_) | Discipline::Policer(_) => return Ok(None),
         Discipline::Red(red) => ("red", red_options(red, lane)?),
         Discipline::CoDel(codel) => (
             "codel",
@@ -79,7 +80,7 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
             let rest = [0; 12];
             ("sfq", Attributes::of_struct(&[options.as_slice(), &rest].concat()))
         }
-        Discipline::Tbf(tbf) => ("tbf", tbf_options(tbf, in_bytes(limit, lane))),
+        Discipline::Tbf(tbf) => ("tbf", tbf_options(tbf, in_bytes(limit, lane), lane.mtu)?),
         Discipline::Fq(fq) => (
             "fq",
             Attributes::default()
@@ -132,17 +133,28 @@ fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
 }
 
 /// `tc_tbf_qopt`, whose rate and burst are given exactly beside it.
-fn tbf_options(tbf: &TbfPlan, limit: u64) -> Attributes {
+fn tbf_options(tbf: &TbfPlan, limit: u64, mtu: u64) -> Result<Attributes, Problem> {
     let rate = tbf.rate.bits_per_second() / 8;
+    let peak = tbf.peakrate.map(|rate| rate.bits_per_second() / 8);
+    if peak.is_some_and(|peak| peak <= rate) {
+        let reason = "has a `peakrate` that is not above its `rate`";
+        return Err(Problem::Invalid(reason.into()));
+    }
     let short = |value: u64| (value.min(u64::from(u32::MAX)) as u32).to_le_bytes();
     // TC_LINKLAYER_ETHERNET: times are computed, not taken from a table.
-    let mut parameters = vec![0, 1, 0, 0, 0, 0, 0, 0];
-    parameters.extend(short(rate));
-    parameters.extend([0; 12]);
+    let mut parameters = Vec::new();
+    for rate in [Some(rate), peak] {
+        parameters.extend([0, u8::from(rate.is_some()), 0, 0, 0, 0, 0, 0]);
+        parameters.extend(short(rate.unwrap_or(0)));
+    }
     parameters.extend(short(limit));
     parameters.extend([0; 8]);
     let attributes = Attributes::default().bytes(1, &parameters);
-    attributes.bytes(4, &rate.to_le_bytes()).u32(6, tbf.burst)
+    let attributes = attributes.bytes(4, &rate.to_le_bytes()).u32(6, tbf.burst);
+    Ok(match peak {
+        None => attributes,
+        Some(peak) => attributes.bytes(5, &peak.to_le_bytes()).u32(7, tbf.mtu.unwrap_or(mtu)),
+    })
 }
 
 /// A packet counts as one of full size.
@@ -170,8 +182,9 @@ fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     for value in [limit, min, max] {
         parameters.extend((value.min(u64::from(u32::MAX)) as u32).to_le_bytes());
     }
-    // The weight, the slope (given exactly below), the cell, ECN.
-    parameters.extend([weight_log as u8, 0, cell_log as u8, u8::from(red.ecn)]);
+    // The weight, the slope (given exactly below), the cell, the flags for ECN and adaptive RED.
+    let flags = u8::from(red.ecn) | u8::from(red.adaptive) << 2;
+    parameters.extend([weight_log as u8, 0, cell_log as u8, flags]);
     let probability = (red.probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
     Ok(Attributes::default().bytes(1, &parameters).bytes(2, &table).u32(3, probability))
 }

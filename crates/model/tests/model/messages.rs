@@ -320,7 +320,7 @@ traffic = { kind = "bulk", sise = "1 MB" }
              \"25 ms\"",
             "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \
              are \"droptail\", \"drophead\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq-pie\", \
-             \"sfq\", \"tbf\", \"fq\", \"cake\", \"dualpi2\"",
+             \"sfq\", \"tbf\", \"fq\", \"cake\", \"dualpi2\", \"policer\"",
             "line 9: network.dumbbell.loss: 2 is outside the range from 0 to 1 (100 %)",
             "line 11: flows[0].from: is missing",
             "line 13: flows[0].count: 2000000 is outside the range from 1 to 1000000",
@@ -342,7 +342,7 @@ fn sweeps_vary_what_exists() {
     );
     assert_eq!(message(&sweep("\"seed\" = []")), "line 11: sweep.seed: has no values");
     assert_eq!(message(&sweep("seed = 1")), "line 11: sweep.seed: 1 is not a list of values");
-    assert_eq!(message(&sweep("repeat = [1]")), "line 11: sweep.repeat: `repeat` cannot be swept");
+    assert_eq!(message(&sweep("repeat = [1]")), "line 11: sweep.repeat: `repeat` cannot be varied");
     assert_eq!(
         message(&sweep("\"stack.cc\" = [\"cubic\"]\nstack = [{}]")),
         "line 12: sweep.stack: varies the same as `stack.cc`"

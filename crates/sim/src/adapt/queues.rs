@@ -2,8 +2,8 @@
 
 use tcplab_engine::{
     AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, DualPi2Config, DualScheduler,
-    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, QueueLimit, RedConfig,
-    SfqConfig, TbfConfig, Tins,
+    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, PolicerConfig, QueueLimit,
+    RedConfig, SfqConfig, TbfConfig, Tins,
 };
 use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, SfqPlan};
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
@@ -27,6 +27,7 @@ pub(super) fn discipline(lane: &LanePlan, is_own: bool) -> Option<Discipline> {
                 probability: red.probability,
                 weight: red.weight,
                 gentle: red.gentle,
+                adaptive: red.adaptive,
                 packet_time: lane.rate.time_for(lane.mtu),
             };
             Discipline::Red { config, ecn: red.ecn }
@@ -79,7 +80,14 @@ pub(super) fn discipline(lane: &LanePlan, is_own: bool) -> Option<Discipline> {
             divisor: SfqPlan::DIVISOR,
             quantum: sfq.quantum,
         }),
-        Planned::Tbf(tbf) => Discipline::Tbf(TbfConfig { rate: tbf.rate, burst: tbf.burst }),
+        Planned::Tbf(tbf) => Discipline::Tbf(TbfConfig {
+            rate: tbf.rate,
+            burst: tbf.burst,
+            peak: tbf.peakrate.map(|rate| (rate, tbf.mtu.unwrap_or(lane.mtu))),
+        }),
+        Planned::Policer(policer) => {
+            Discipline::Policer(PolicerConfig { rate: policer.rate, burst: policer.burst })
+        }
         Planned::Pie(pie) => Discipline::Pie(PieConfig {
             target: pie.target,
             update: pie.update,

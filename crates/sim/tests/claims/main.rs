@@ -11,6 +11,7 @@ mod digests;
 mod fairness;
 mod goodput;
 mod hosts;
+mod l4s;
 mod long;
 mod loss_law;
 mod marking;

@@ -12,6 +12,7 @@ mod fq;
 mod fq_codel;
 mod fq_pie;
 mod pie;
+mod policer;
 mod red;
 mod sfq;
 mod tbf;
@@ -25,6 +26,7 @@ pub use fq::{Fq, FqPlan};
 pub use fq_codel::{FqCoDel, FqCoDelPlan};
 pub use fq_pie::{FqPie, FqPiePlan};
 pub use pie::{Pie, PiePlan};
+pub use policer::{Policer, PolicerPlan};
 pub use red::{Red, RedPlan};
 pub use sfq::{Sfq, SfqPlan};
 pub use tbf::{Tbf, TbfPlan};
@@ -109,6 +111,8 @@ disciplines! {
     "cake" => Cake, CakePlan;
     /// Two coupled queues, one for L4S and one for all else (RFC 9332).
     "dualpi2" => DualPi2, DualPi2Plan;
+    /// A token bucket that drops what it has no tokens for.
+    "policer" => Policer, PolicerPlan;
 }
 
 impl Queue {

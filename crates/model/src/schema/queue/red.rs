@@ -25,6 +25,9 @@ table! {
         pub gentle: bool = false,
         /// Whether packets that can be are marked, not dropped.
         pub ecn: bool = false,
+        /// Whether `probability` is only where it begins: each half second it grows while the average is
+        /// above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001).
+        pub adaptive: bool = false,
     }
 }
 
@@ -43,6 +46,9 @@ pub struct RedPlan {
     pub gentle: bool,
     /// Whether packets are marked where they can be.
     pub ecn: bool,
+    /// Whether the probability at `max` follows the average.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adaptive: bool,
 }
 
 impl Red {
@@ -54,6 +60,7 @@ impl Red {
             weight: self.weight,
             gentle: self.gentle,
             ecn: self.ecn,
+            adaptive: self.adaptive,
         }
     }
 }
