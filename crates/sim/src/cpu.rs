@@ -1,8 +1,9 @@
 //! The time that hosts take: a processor does one thing at a time.
 //!
-//! A packet that arrives waits for its turn, takes its time, and is then received. What its host sends
-//! for that takes its time as well, before the next packet or timer has its turn, and leaves packet by
-//! packet. Timers and programs have no cost of their own, and wait for their turn all the same.
+//! A packet that arrives waits for its turn, takes its time, and is then received. What its host
+//! sends for that takes its time as well, before the next packet or timer has its turn, and leaves
+//! packet by packet. Timers and programs have no cost of their own, and wait for their turn all the
+//! same.
 
 use crate::packet::Packet;
 use crate::watcher::Network;
@@ -160,8 +161,8 @@ impl Cpu {
         }
     }
 
-    /// Does something more; when that is done. What is done at a fraction of a nanosecond is seen at the
-    /// next whole one, and a processor that is kept busy loses nothing to that.
+    /// Does something more; when that is done. What is done at a fraction of a nanosecond is seen
+    /// at the next whole one, and a processor that is kept busy loses nothing to that.
     fn spend(&mut self, now: Time, cost: Duration) -> Time {
         if self.free_at.in_nanos() < now {
             self.free_at = now;

@@ -1,9 +1,9 @@
 //! TCP small queues: how much of a sender waits at its own host's device (`tcp_small_queue_check`).
 //!
-//! No new burst leaves while more than a millisecond of the sender's rate waits there, or two bursts if
-//! that is more; of repairs, twice as much. The device says when packets have left, and a sender that was
-//! held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it has left, as a device
-//! that cuts bursts tells of it. Packets without data do not count.
+//! No new burst leaves while more than a millisecond of the sender's rate waits there, or two
+//! bursts if that is more; of repairs, twice as much. The device says when packets have left, and a
+//! sender that was held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it
+//! has left, as a device that cuts bursts tells of it. Packets without data do not count.
 
 use crate::endpoint::Endpoint;
 use crate::output::Data;
@@ -69,13 +69,14 @@ impl SmallQueue {
 }
 
 impl Endpoint {
-    /// The device of this end's host tells of packets that have left it: the sender keeps few there.
+    /// The device of this end's host tells of packets that have left it: the sender keeps few
+    /// there.
     pub fn keep_queue_small(&mut self) {
         self.send.small_queue = Some(Box::default());
     }
 
-    /// A segment with so much data has left the device, or was dropped there. Says whether that lets
-    /// something go: then [`Self::poll_transmit`] is to be called.
+    /// A segment with so much data has left the device, or was dropped there. Says whether that
+    /// lets something go: then [`Self::poll_transmit`] is to be called.
     pub fn on_left(&mut self, payload: u16) -> bool {
         let Some(queue) = &mut self.send.small_queue else { return false };
         let goes_on = queue.remove(payload.into());
@@ -100,7 +101,8 @@ impl Sender {
         let Some(queue) = &mut self.small_queue else { return false };
         let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });
         let limit = limit << if is_repair { REPAIRS } else { 0 };
-        // The kernel's count begins at 1. A sender with no more than one burst under way is never held back.
+        // The kernel's count begins at 1. A sender with no more than one burst under way is never
+        // held back.
         let is_full = queue.memory + 1 > limit && una < queue.newest;
         queue.is_throttled |= is_full;
         is_full

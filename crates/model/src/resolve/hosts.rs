@@ -7,8 +7,9 @@ use crate::read::Place;
 use crate::schema::{Experiment, Host, Queue};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What each entry says of hosts, with its place and its nodes. What counts more comes later: a name
-/// without a `*` more than one with it. Names that no node has are refused where stacks are decided.
+/// What each entry says of hosts, with its place and its nodes. What counts more comes later: a
+/// name without a `*` more than one with it. Names that no node has are refused where stacks are
+/// decided.
 fn entries<'a>(
     experiment: &'a Experiment,
     topology: &Topology,
@@ -22,8 +23,8 @@ fn entries<'a>(
     all.collect()
 }
 
-/// Hosts that take time or have a queue of their own, in the order of their nodes. The lanes that begin at
-/// the latter have that queue.
+/// Hosts that take time or have a queue of their own, in the order of their nodes. The lanes that
+/// begin at the latter have that queue.
 pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<HostPlan> {
     let mut hosts: BTreeMap<usize, HostPlan> = BTreeMap::new();
     let mut qdiscs = BTreeMap::new();
