@@ -40,6 +40,7 @@ fn observed(
         queue: QueueLimit::Bytes(15_000),
         discipline,
         wire: WireConfig { loss, ..WireConfig::default() },
+        station: None,
         observed,
     };
     let mut network = Network::new([lane], 1);

@@ -6,7 +6,7 @@
 
 use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
 use crate::schema::{
-    Contention, DelayChanges, Jitter, Loss, Outages, Probability, RateChanges, Reordering,
+    Contention, DelayChanges, Jitter, LanPlan, Loss, Outages, Probability, RateChanges, Reordering,
     StackPlan, TrafficPlan,
 };
 use serde::Serialize;
@@ -66,7 +66,7 @@ struct LaneId<'a> {
     loss: &'a Option<Loss>,
     reordering: &'a Option<Reordering>,
     rate_changes: &'a Option<RateChanges>,
-    lan: &'a Option<String>,
+    lan: &'a Option<Arc<LanPlan>>,
     // What a link need not have counts where it has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_changes: &'a Option<DelayChanges>,

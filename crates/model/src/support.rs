@@ -22,7 +22,7 @@ pub struct Feature {
 
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
-const NONE: &[&str] = &[];
+const SIM: &[&str] = &["sim"];
 
 /// All features that some backend does not run, and what there is beside them.
 pub const FEATURES: &[Feature] = &[
@@ -61,7 +61,7 @@ pub const FEATURES: &[Feature] = &[
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
-    one("lan", "a shared medium", NONE),
+    one("lan", "a shared LAN", SIM),
 ];
 
 /// What experiments may have one of several kinds of: the key, what messages call it, and the heading of

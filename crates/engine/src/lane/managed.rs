@@ -7,6 +7,7 @@
 //! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
 //! them back, the agenda has the times at which the transmitter asks the queue.
 
+use super::station::{Medium, Station};
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::Packet;
@@ -18,7 +19,9 @@ use tcplab_units::{Duration, Time};
 /// What a lane with a discipline has in place of a drop-tail queue.
 #[derive(Debug)]
 pub(crate) struct Managed<P> {
-    queue: Box<dyn Queue<P>>,
+    pub(super) queue: Box<dyn Queue<P>>,
+    /// What makes it a station of a shared medium.
+    pub(super) station: Option<Box<Station<P>>>,
     /// What waits counts as sent, because no discipline drops it.
     is_drop_tail: bool,
     /// The observer is told of all packets.
@@ -27,8 +30,9 @@ pub(crate) struct Managed<P> {
     is_disorderly: bool,
     drops: Drops<P>,
     in_transit: VecDeque<Transit<P>>,
-    /// When the transmitter asks the queue for a packet; never, until one comes.
-    asks_at: Time,
+    /// When the transmitter asks the queue for a packet, or the station looks at the medium; never, until
+    /// a packet comes.
+    pub(super) asks_at: Time,
     /// When the lane is due on the agenda.
     looks_at: Time,
     /// Until when the queue's occupancy is counted.
@@ -44,6 +48,7 @@ impl<P: Packet> Managed<P> {
     pub fn new(queue: Box<dyn Queue<P>>, is_observed: bool, is_disorderly: bool) -> Self {
         Self {
             queue,
+            station: None,
             is_drop_tail: false,
             is_observed,
             is_disorderly,
@@ -57,7 +62,12 @@ impl<P: Packet> Managed<P> {
 
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
-        self.queue.waiting().0 as usize + self.in_transit.len()
+        self.queue.waiting().0 as usize + self.in_transit.len() + self.unresolved()
+    }
+
+    /// Packets that wait for an address.
+    fn unresolved(&self) -> usize {
+        self.station.as_ref().map_or(0, |station| station.unresolved())
     }
 
     /// A packet is under way: before those that arrive later.
@@ -71,14 +81,15 @@ impl<P: Packet> Managed<P> {
     }
 }
 
-/// To whom a lane tells what becomes of packets.
+/// To whom a lane tells what becomes of packets, and what it shares with others.
 pub(crate) struct Teller<'a, O> {
     pub observer: &'a mut O,
     pub routes: &'a Routes,
+    pub media: &'a mut [Medium],
 }
 
 impl<O> Teller<'_, O> {
-    fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
+    pub(super) fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
     where
         O: Observer<P>,
     {
@@ -103,9 +114,27 @@ impl<P: Packet> Lane<P> {
         }
         let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
+        if managed.station.is_some() {
+            return self.enter_station(now, queued, teller);
+        }
+        self.accept(now, queued, teller);
+    }
+
+    /// Puts a packet into the queue, if that has room.
+    pub(super) fn accept<O: Observer<P>>(
+        &mut self,
+        now: Time,
+        queued: Queued<P>,
+        teller: &mut Teller<'_, O>,
+    ) {
+        let Some(managed) = &mut self.managed else { return };
+        let Queued { place, packet, .. } = queued;
         let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
         if accepted.is_ok() {
-            managed.asks_at = self.free_at.max(now);
+            managed.asks_at = match &managed.station {
+                None => self.free_at.max(now),
+                Some(station) => station.look_from(now, managed.asks_at),
+            };
         }
         self.tell_drops(now, teller);
         if let Err(reason) = accepted {
@@ -153,7 +182,7 @@ impl<P: Packet> Lane<P> {
             counters,
             queue_packets,
             queue_bytes,
-            transit_packets: managed.in_transit.len() as u64,
+            transit_packets: (managed.in_transit.len() + managed.unresolved()) as u64,
             occupancy: self.occupancy,
             busy: self.busy(now),
         }
@@ -183,12 +212,22 @@ impl<P: Packet> Lane<P> {
     /// When the lane is to be looked at next, if that is not on the agenda yet.
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
-        let waits = managed.queue.waiting().0 > 0;
-        let arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
+        let mut waits = managed.queue.waiting().0 > 0;
+        let mut arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
+        if let Some(station) = &managed.station {
+            waits |= station.has_messages();
+            // One frame at a time is on the medium.
+            arrives = arrives.or(station.message_arrives());
+        }
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
         let next = match (arrives, asks_at) {
-            // A packet that leaves the queue later may arrive first.
-            (Some(arrives), Some(asks_at)) if managed.is_disorderly => arrives.min(asks_at),
+            // A packet that leaves the queue later may arrive first, and a station may look at the medium
+            // while its frame is under way.
+            (Some(arrives), Some(asks_at))
+                if managed.is_disorderly || managed.station.is_some() =>
+            {
+                arrives.min(asks_at)
+            }
             (arrives, asks_at) => arrives.or(asks_at)?,
         };
         if next >= managed.looks_at {
@@ -202,6 +241,9 @@ impl<P: Packet> Lane<P> {
     pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
         while let Some(managed) = self.managed.as_ref().filter(|managed| managed.asks_at <= now) {
             let at = managed.asks_at;
+            if managed.station.is_some() && !self.contend(at, teller.media) {
+                continue;
+            }
             self.count_occupancy(at);
             let Some(Managed { queue, drops, .. }) = self.managed.as_deref_mut() else { return };
             let next = queue.dequeue(at, drops);
@@ -209,7 +251,7 @@ impl<P: Packet> Lane<P> {
             let asks_at = match next {
                 Next::Packet(queued) => {
                     self.transmit_queued(at, queued, teller);
-                    self.free_at
+                    self.ready_at()
                 }
                 // A queue that names no later time would be asked for ever.
                 Next::NotBefore(then) => then.max(at + Duration::from_nanos(1)),
@@ -237,17 +279,20 @@ impl<P: Packet> Lane<P> {
             }
             teller.observer.leave(point, &packet);
         }
-        let (arrives, copies) =
-            match self
-                .transmit((begins, begins > entered), packet.wire_bytes(), || packet.has_payload())
-            {
-                Sent::At(arrives) => (arrives, 0),
-                Sent::Twice(arrives) => (arrives, 1),
-                Sent::Gone(reason) => {
-                    teller.drop(begins, place, &packet, reason);
-                    return;
-                }
-            };
+        let bytes = packet.wire_bytes();
+        let sent = if self.managed.as_ref().is_some_and(|managed| managed.station.is_some()) {
+            self.transmit_frame(begins, bytes, teller.media)
+        } else {
+            self.transmit((begins, begins > entered), bytes, || packet.has_payload())
+        };
+        let (arrives, copies) = match sent {
+            Sent::At(arrives) => (arrives, 0),
+            Sent::Twice(arrives) => (arrives, 1),
+            Sent::Gone(reason) => {
+                teller.drop(begins, place, &packet, reason);
+                return;
+            }
+        };
         // A copy has entered the lane here.
         self.counters.entered_packets += copies;
         if let Some(managed) = &mut self.managed {
@@ -307,6 +352,7 @@ mod tests {
             queue: QueueLimit::Packets(1),
             discipline: None,
             wire: WireConfig { loss, ..WireConfig::default() },
+            station: None,
             observed: false,
         };
         let mut network = Network::observed([lane], 1, Drops::default());

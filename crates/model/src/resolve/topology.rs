@@ -3,15 +3,18 @@
 use super::names;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{LanePlan, QueueLimit, QueuePlan};
-use crate::schema::{Discipline, DropTailPlan, Lane, LinkSettings, Network, Queue};
+use crate::schema::{Discipline, DropTailPlan, LanPlan, Lane, LinkSettings, Network, Queue};
 use crate::shapes::{LinkSpec, expand};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tcplab_units::{Bytes, Duration};
 
 /// The nodes and lanes of a network.
 pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub numbers: BTreeMap<String, usize>,
+    /// Those of shared LANs, which are no hosts.
+    pub media: Vec<usize>,
     pub lanes: Vec<LanePlan>,
     /// The queue of each lane as it was written: its size may depend on the flows.
     pub queues: Vec<Queue>,
@@ -37,6 +40,7 @@ impl Topology {
         let mut topology = Self {
             nodes: Vec::new(),
             numbers: BTreeMap::new(),
+            media: Vec::new(),
             lanes: Vec::with_capacity(links.len() * 2),
             queues: Vec::with_capacity(links.len() * 2),
             routes: Vec::new(),
@@ -79,6 +83,10 @@ impl Topology {
             Some(number) => *number,
             None => self.add(name, &link.place, mistakes),
         });
+        let lan = link.lan.clone().map(|lan| Arc::new(LanPlan { node: to, ..lan }));
+        if lan.is_some() && !self.media.contains(&to) {
+            self.media.push(to);
+        }
         for (from, to, lane) in [(from, to, &link.forward), (to, from, &link.back)] {
             let mut name = format!("{}>{}", self.nodes[from], self.nodes[to]);
             let times = names.entry(name.clone()).or_default();
@@ -87,7 +95,7 @@ impl Topology {
                 name = format!("{name}/{times}");
             }
             self.queues.push(lane.queue.clone());
-            self.lanes.push(plan(name, link, (from, to), lane));
+            self.lanes.push(plan(name, link, (from, to), lane, lan.as_ref()));
         }
     }
 
@@ -125,7 +133,13 @@ impl Topology {
 }
 
 /// A lane whose queue is not known yet.
-fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) -> LanePlan {
+fn plan(
+    name: String,
+    link: &LinkSpec,
+    (from, to): (usize, usize),
+    lane: &Lane,
+    lan: Option<&Arc<LanPlan>>,
+) -> LanePlan {
     LanePlan {
         name,
         place: link.place.clone(),
@@ -143,7 +157,7 @@ fn plan(name: String, link: &LinkSpec, (from, to): (usize, usize), lane: &Lane) 
         loss: lane.loss.clone(),
         reordering: lane.reordering.clone(),
         rate_changes: lane.rate_changes.clone(),
-        lan: link.lan.clone(),
+        lan: lan.cloned(),
         delay_changes: lane.delay_changes.clone(),
         overtaking: lane.overtaking,
         corruption: lane.corruption,
