@@ -13,7 +13,10 @@ import polars as pl
 import pytest
 
 import tcplab as lab
+from fuzz.alone import FOUND, RAN, check
 from fuzz.compare import as_experiment
+from fuzz.draw import Plain
+from fuzz.whole import Draw
 from tcplab._drawing import drawing
 from tcplab.cli import main
 
@@ -152,6 +155,37 @@ def test_stations_share_the_medium() -> None:
     assert results.flows["goodput_mbit_s"].min() > 0.5  # type: ignore[operator]
 
 
+class Lans(Draw):
+    """Random experiments on a LAN, of which a station may have another link."""
+
+    def network(self) -> tuple[Plain, list[str]]:
+        """The LAN and its stations."""
+        nodes = [f"n{number}" for number in range(self.random.choice([2, 2, 3, 5, 20]))]
+        settings = self.settings()
+        lan: Plain = {"nodes": nodes, "rate": self.link_rate(), "delay": self.delay()}
+        lan |= {key: settings[key] for key in ("queue", "mtu") if key in settings}
+        for key in ("framing", "gap"):
+            if self.chance(0.3):
+                lan[key] = f"{self.whole(1, 65_535)} B"
+        if self.chance(0.5):
+            lan["slot"] = self.part()
+        if self.chance(0.6):
+            wait = self.random.choice([self.time(), self.spread()])
+            pending = self.whole(1, 50)
+            lan["arp"] = {"wait": wait, "pending": pending, "learns": self.chance(0.5)}
+        network: Plain = {"lan": {"x": lan}}
+        if self.chance(0.4):
+            network["links"] = [{"between": [nodes[0], "router"], **self.settings()}]
+            nodes = [*nodes, "router"]
+        return network, nodes
+
+
+def test_random_lans_keep_the_laws_and_repeat() -> None:
+    outcomes = [check(Lans(1, number).experiment()) for number in range(150)]
+    assert [says for kind, says in outcomes if kind == FOUND] == []
+    assert sum(kind == RAN for kind, _ in outcomes) > 50
+
+
 LAN = """
 duration = "1 s"
 network.lan.office = { nodes = ["a", "b"], rate = "1 Gbit/s", delay = "2 us" }
@@ -183,6 +217,7 @@ def test_linux_refuses_it_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[
             r"office\.gap: 1 MB is outside the range",
         ),
         ('delay = "2 us"', 'delay = "2 us", slot = "0 s"', r"office\.slot: must be more than zero"),
+        ('"1 Gbit/s"', '"8 bit/s"', r"office\.slot: is 1 us: .*; give 151\.8 us or more"),
         ('delay = "2 us"', 'delay = "2 us", arp = { pending = 0 }', r"pending: must be more than"),
         ('delay = "2 us"', 'delay = "2 us", loss = "1 %"', r"office\.loss: there is no key"),
     ],

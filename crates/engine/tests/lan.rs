@@ -1,5 +1,4 @@
 //! Stations of a shared medium: when they send, how long they back off, and how they find each other.
-#![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::BTreeSet;
 use tcplab_engine::{

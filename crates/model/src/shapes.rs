@@ -226,6 +226,9 @@ impl Links<'_> {
                 return refuse(Problem::Invalid(format!("names \"{station}\" twice")));
             }
         }
+        if let Err(problem) = lan.check_slot() {
+            return self.mistakes.push(problem.at(format!("{at}.slot")));
+        }
         let settings = LinkSettings {
             rate: Some(lan.rate),
             delay: Some(lan.delay),

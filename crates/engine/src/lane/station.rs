@@ -7,7 +7,7 @@
 //! of an attempt keeps the medium busy for it: stations that answer a frame begin with a back-off. Of two
 //! attempts in the same nanosecond the one on the lane with the lower number is first.
 //!
-//! Frames begin and end at whole nanoseconds.
+//! Frames begin and end at whole nanoseconds, and so does back-off.
 //!
 //! With address resolution (ARP, RFC 826), a packet for another station waits until its address is
 //! known, beside the queue, and few do: what comes later is dropped. The request and the reply are
@@ -154,12 +154,12 @@ impl<P> Station<P> {
         self.resolver.as_ref()?.messages.iter().map(|message| message.0).min()
     }
 
-    /// The medium is busy: when it looks again.
-    fn back_off(&mut self) -> Duration {
+    /// The medium is busy now: when it looks again.
+    fn back_off(&mut self, now: Time) -> Time {
         self.tries += 1;
         let most = (1_u64 << self.tries.min(MOST_TRIES)) - 2;
         let slots = if most == 0 { 1 } else { 1 + self.random.up_to(most - 1) };
-        self.config.slot.saturating_mul(slots)
+        (now + self.config.slot.saturating_mul(slots)).in_nanos()
     }
 }
 
@@ -247,7 +247,7 @@ impl<P: Packet> Lane<P> {
             return false;
         }
         if media[station.config.medium].0.is_some_and(|until| at <= until) {
-            managed.asks_at = at + station.back_off();
+            managed.asks_at = station.back_off(at);
             return false;
         }
         station.tries = 0;

@@ -1,7 +1,8 @@
 //! A shared half-duplex LAN: one medium, and the stations that contend for it.
 
 use super::link::MTU;
-use super::{AT_LEAST_ONE, DropTail, Jitter, Limit, Queue, SOME_TIME};
+use super::{AT_LEAST_ONE, DropTail, Jitter, Limit, MILLION, Queue, SOME_TIME};
+use crate::mistake::Problem;
 use crate::read::table;
 use crate::stored::as_written;
 use serde::{Deserialize, Serialize};
@@ -12,10 +13,13 @@ use tcplab_units::{Bytes, Duration, Rate};
 const FRAMING: Bytes = Bytes(18);
 
 /// No frame is larger than the largest packet and as much again.
-const OF_A_FRAME: RangeInclusive<Bytes> = Bytes(0)..=Bytes(65_535);
+const OF_A_FRAME: RangeInclusive<Bytes> = Bytes(1)..=Bytes(65_535);
 
 /// The interframe gap of Ethernet: 96 bits.
 const GAP: Bytes = Bytes(12);
+
+/// The slots that may pass while a frame is on the medium. A station looks every 500 slots or so.
+const MOST_SLOTS: u64 = 10 * MILLION;
 
 table! {
     /// A shared medium, half duplex: one station sends at a time, and all hear it. A station that
@@ -79,6 +83,21 @@ pub struct LanPlan {
 }
 
 impl Lan {
+    /// What is wrong with the slot, if anything is. Stations look at the medium all the time while a frame
+    /// is on it.
+    pub(crate) fn check_slot(&self) -> Result<(), Problem> {
+        let frame = self.rate.time_for(self.mtu.saturating_add(self.framing.0));
+        let least = Duration::from_picos((frame + self.delay).as_picos() / MOST_SLOTS);
+        if self.slot >= least {
+            return Ok(());
+        }
+        let slot = self.slot;
+        let reason = format!(
+            "is {slot}: more than {MOST_SLOTS} slots pass while a frame is on the medium; give {least} or more"
+        );
+        Err(Problem::Invalid(reason))
+    }
+
     /// Everything but the node, which has no number yet.
     pub(crate) fn plan(&self, name: &str) -> LanPlan {
         LanPlan {
