@@ -39,6 +39,8 @@ IDLE_CONNECTIONS = 100_000
 SHORT_TRANSFERS = 1_000_000
 SHORT_BESIDE = 100
 """Short transfers stand beside so many long flows, on the same network."""
+QUEUES = ["fq-codel", "cake"]
+"""Disciplines whose speed is compared with that of drop-tail, under as many long flows."""
 MEGA = 1e-6
 
 
@@ -216,10 +218,13 @@ def report(scenario: Scenario, command: list[str], timeout: float | None = None)
         raise BenchError(f"`{Path(command[0]).name}` printed no {key}") from None
 
 
-def run_ours(scenario: Scenario, seconds: int, profile: str = PEER) -> Report:
-    """Run ours once."""
+def run_ours(
+    scenario: Scenario, seconds: int, profile: str = PEER, queue: str | None = None
+) -> Report:
+    """Run ours once, with drop-tail if no other queue is named."""
     arguments = ["--profile", profile, "--flows", str(scenario.flows)]
     arguments += ["--rate", scenario.rate, "--seconds", str(seconds)]
+    arguments += ["--queue", queue] if queue else []
     return report(scenario, [str(OURS), *arguments])
 
 
@@ -269,6 +274,23 @@ def measure_short() -> tuple[dict[str, Any], float]:
         shares.append(runs[-1]["packet_hops_per_second"] / long.packet_hops_per_second)
     runs.sort(key=lambda one: float(one["packet_hops_per_second"]))
     return runs[len(runs) // 2], statistics.median(shares)
+
+
+def measure_queues() -> dict[str, tuple[Report, float]]:
+    """Run 100 long flows behind other disciplines: a report, and its rate beside drop-tail's.
+
+    Drop-tail and all others run in turns. The ratio is that of packet-hop rates.
+    """
+    scenario = next(one for one in SCENARIOS if one.flows == SHORT_BESIDE)
+    reports: dict[str, list[Report]] = {queue: [] for queue in QUEUES}
+    shares: dict[str, list[float]] = {queue: [] for queue in QUEUES}
+    for _ in range(REPETITIONS):
+        plain = run_ours(scenario, scenario.seconds, DEFAULT)
+        for queue in QUEUES:
+            managed = run_ours(scenario, scenario.seconds, DEFAULT, queue)
+            reports[queue].append(managed)
+            shares[queue].append(managed.packet_hops_per_second / plain.packet_hops_per_second)
+    return {queue: (median(reports[queue]), statistics.median(shares[queue])) for queue in QUEUES}
 
 
 def share_of_control() -> float | None:
@@ -358,6 +380,7 @@ def bench(scenarios: list[Scenario]) -> None:
     measurements = [measure(scenario, with_ns3=with_ns3) for scenario in scenarios]
     idle = run([str(OURS), "--idle", str(IDLE_CONNECTIONS)])
     short, share_of_long = measure_short()
+    queues = measure_queues()
 
     print(table(measurements))
     print()
@@ -372,6 +395,12 @@ def bench(scenarios: list[Scenario]) -> None:
         f"{share_of_long:.0%} of 100 long flows, "
         f"{number(short['peak_memory_bytes'] * MEGA, 0)} MB"
     )
+    for queue, (managed, share_of_drop_tail) in queues.items():
+        print(
+            f"{SHORT_BESIDE} flows behind {queue}, {DEFAULT}: "
+            f"{number(managed.packet_hops_per_second * MEGA, 2)} Mhops/s, "
+            f"{share_of_drop_tail:.0%} of drop-tail"
+        )
     print("checking the laws, as a share of a run of four flows over 10 Mbit/s:")
     for record, laws in run([str(OURS), "--laws"]).items():
         print(f"  {record}: {laws['share']:.1%}, {laws['rows']} rows of samples and links")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
@@ -70,6 +72,19 @@ def chart_of(name: str, kind: str) -> str:
         return chart.read_text(encoding="utf-8")
 
 
+QUEUES = "docs/how-to/queues.md"
+
+
+def chart_of_queues() -> str:
+    """The chart of the page on queues, which has the script that makes it."""
+    page = (ROOT / QUEUES).read_text(encoding="utf-8")
+    script = page.partition('```python title="delays.py"\n')[2].partition("```")[0]
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "examples", Path(folder) / "examples")
+        subprocess.run([sys.executable, "-c", script], cwd=folder, check=True)
+        return (Path(folder) / "delays.svg").read_text(encoding="utf-8")
+
+
 CC = "docs/reference/cc"
 FILES: dict[str, Callable[[], str]] = {
     "python/tcplab/experiment.py": experiment_module,
@@ -81,6 +96,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/profiles.md": profiles_page,
     "docs/limits.md": limits_page,
     "README.md": readme,
+    "docs/images/queues.svg": chart_of_queues,
     "tests/digests.json": digests,
 }
 for name, kind in tcplab.algorithms().select("name", "kind").iter_rows():

@@ -30,7 +30,15 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.remove_kernel,
 ]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
-CHARTS: list[Callable[..., Any]] = [plot.overview, plot.cwnd, plot.samples, plot.queue, plot.save]
+CHARTS: list[Callable[..., Any]] = [
+    plot.overview,
+    plot.cwnd,
+    plot.samples,
+    plot.queue,
+    plot.transfers,
+    plot.datagrams,
+    plot.save,
+]
 
 
 def command_line_page() -> str:
@@ -40,7 +48,8 @@ def command_line_page() -> str:
         NOTICE,
         "Tables go to standard output, all other talk to standard error. The exit status is 0 if",
         "all went well, 1 if `verify` finds something wrong, 2 if what was asked for cannot be",
-        "done, and 130 after Ctrl-C. It is 70 if a run breaks",
+        "done, and 130 after Ctrl-C. A run that `verify --again` cannot run again, as one of",
+        "another version of tcplab, is named, and is not wrong. The status is 70 if a run breaks",
         "[a law that no run may break](../explanation/laws.md): that is a mistake in tcplab, and",
         "the message says how to report it. A line that begins with `warning:` names a setting",
         "that does nothing, or hardly what was meant, or stored results that cannot be used; the",

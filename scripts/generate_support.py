@@ -11,6 +11,10 @@ ROOT = Path(__file__).parent.parent
 PART = re.compile(r"(<!-- generated: support -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
+DETAILS = ("profile", "cc", "stack.", "mtu", "icmp")
+"""The beginnings of keys that have no place in a list as short as that of the README."""
+
+
 def limits_page() -> str:
     """The page of limits, with what each backend does not run."""
     backends = _core.backends()
@@ -30,7 +34,9 @@ def readme() -> str:
     """The README, with what each backend runs."""
     lines = []
     for backend in _core.backends():
-        runs = [line for line in _core.support() if backend in line[3]]
+        runs = [
+            line for line in _core.support() if backend in line[3] and not line[0].startswith(DETAILS)
+        ]
         said = "; ".join(_groups(runs))
         lines.append(f"- `{backend}` runs {said}.\n")
     return _replaced("README.md", "".join(lines))
@@ -53,5 +59,10 @@ def _groups(lines: list[tuple[str, str | None, str, list[str]]]) -> list[str]:
     for _, heading, name, _ in lines:
         groups.setdefault(heading, []).append(name)
     others = groups.pop(None, [])
-    said = [f"{heading}: {', '.join(names)}" for heading, names in groups.items()]
+    said = [f"{heading}: {_listed(names)}" for heading, names in groups.items()]
     return [*said, ", ".join(others)] if others else said
+
+
+def _listed(names: list[str]) -> str:
+    # Options of one name may be several keys.
+    return ("; " if any("," in name for name in names) else ", ").join(dict.fromkeys(names))

@@ -1,7 +1,7 @@
 //! One dumbbell for `benches/bench.py`: runs it and prints one line of JSON.
 //!
-//! `bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S` simulates N flows; `--idle N`
-//! tells what a connection costs that stands and carries nothing; `--short N` simulates N short
+//! `bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S` simulates N flows, with
+//! `--queue KIND` behind another discipline than drop-tail in its default settings; `--idle N` tells what a connection costs that stands and carries nothing; `--short N` simulates N short
 //! transfers; `--laws` tells what checking the tables of a run takes, as a share of the run.
 
 use std::process::ExitCode;
@@ -14,8 +14,14 @@ use tcplab_tables::Tables;
 /// of 23 ms with a queue of one BDP (50 ms round trip), CUBIC with SACK and delayed ACKs.
 ///
 /// A profile is taken as it is, but for `rfc`, which is set to what ns-3 does: no timestamps, and a
-/// least RTO of 200 ms.
-fn dumbbell(profile: &str, flows: u64, rate: &str, seconds: f64) -> Result<Plan, String> {
+/// least RTO of 200 ms. `queue` is that of the bottleneck.
+fn dumbbell(
+    profile: &str,
+    flows: u64,
+    rate: &str,
+    seconds: f64,
+    queue: &str,
+) -> Result<Plan, String> {
     let mut stack = serde_json::json!({ "profile": profile, "cc": "cubic" });
     if profile == "rfc" {
         stack["timestamps"] = false.into();
@@ -28,7 +34,7 @@ fn dumbbell(profile: &str, flows: u64, rate: &str, seconds: f64) -> Result<Plan,
             "pairs": flows,
             "rate": rate,
             "delay": "23 ms",
-            "queue": "1 BDP",
+            "queue": queue,
             "access": { "rate": "10 Gbit/s", "delay": "1 ms", "queue": "1 BDP" },
         }},
         "stack": stack,
@@ -122,8 +128,9 @@ fn measure(
     flows: u64,
     rate: &str,
     seconds: f64,
+    queue: &str,
 ) -> Result<serde_json::Value, String> {
-    let plan = dumbbell(profile, flows, rate, seconds)?;
+    let plan = dumbbell(profile, flows, rate, seconds, queue)?;
     let (tables, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
     let tables = tables.map_err(|_| "stopped")?;
     let hops = tables.runs.integers("packet_hops").and_then(|column| column[0]).unwrap_or(0);
@@ -219,13 +226,34 @@ fn timed<T>(run: impl FnOnce() -> T) -> (T, f64) {
     (made, started.elapsed().as_secs_f64())
 }
 
+const USAGE: &str = "usage: bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S \
+                     [--queue KIND] | --idle N | --short N | --laws";
+
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let result = match words[..] {
-        ["--profile", profile, "--flows", flows, "--rate", rate, "--seconds", seconds] => {
-            match (flows.parse(), seconds.parse()) {
-                (Ok(flows), Ok(seconds)) => measure(profile, flows, rate, seconds),
+        [
+            "--profile",
+            profile,
+            "--flows",
+            flows,
+            "--rate",
+            rate,
+            "--seconds",
+            seconds,
+            ref rest @ ..,
+        ] => {
+            let queue = match rest {
+                [] => Some("1 BDP"),
+                ["--queue", queue] => Some(*queue),
+                _ => None,
+            };
+            match (flows.parse(), seconds.parse(), queue) {
+                (Ok(flows), Ok(seconds), Some(queue)) => {
+                    measure(profile, flows, rate, seconds, queue)
+                }
+                (_, _, None) => Err(USAGE.into()),
                 _ => Err("N and S are numbers".into()),
             }
         }
@@ -236,11 +264,7 @@ fn main() -> ExitCode {
             transfers.parse().map_err(|_| "N is a number".into()).and_then(measure_short)
         }
         ["--laws"] => measure_laws(),
-        _ => Err(
-            "usage: bench-dumbbell --profile PROFILE --flows N --rate RATE --seconds S | --idle N \
-             | --short N | --laws"
-                .into(),
-        ),
+        _ => Err(USAGE.into()),
     };
     match result {
         Ok(line) => {

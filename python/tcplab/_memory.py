@@ -35,6 +35,12 @@ def amount(text: str) -> int:
     return int(size)
 
 
+def written(size: int) -> str:
+    """Bytes with the largest unit of which there is one at least: "1.5 GB"."""
+    unit = next((unit for unit in ("TB", "GB", "MB", "kB") if size >= UNITS[unit]), "B")
+    return f"{size / UNITS[unit]:.3g} {unit}"
+
+
 def free() -> int:
     """The bytes that this process could still take."""
     sizes = []
@@ -85,7 +91,7 @@ class Budget:
         self.kept += sum(len(content) for content in tables.contents.values())
         if self.kept > self.size:
             raise _core.ConfigError(
-                f"the tables of all runs take more than {self.size / 1e6:.0f} MB of memory; with a "
+                f"the tables of all runs take more than {written(self.size)} of memory; with a "
                 "folder for them (`out`) they need not stay there, and `memory` allows more"
             )
         return tables

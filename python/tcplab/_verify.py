@@ -57,7 +57,7 @@ class Verification:
     findings: Sequence[Finding]
     """What is wrong, in the order of the runs. Empty if all is well."""
     unrepeated: Sequence[Finding] = ()
-    """Runs that are well as far as they were checked, and why they cannot be run again here."""
+    """Runs that are well as far as they were checked, and why they were not run again."""
 
 
 def verify(
@@ -76,8 +76,9 @@ def verify(
     Args:
         results: A folder of results, of several of these, or of one run; or a list of such folders.
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
-            elapsed time, is the only value that may differ. Runs with a congestion control of your
-            own can be run again where it is registered.
+            elapsed time, is the only value that may differ. Runs of another version of tcplab, of a
+            kernel that is not here, and with a congestion control of your own that is not
+            registered are not run again: `unrepeated` names them.
         workers: How many runs are checked at once; by default as many as there are processors.
         allow_read: With `again`, what programs may read besides the machine's own: files and
             folders that they could read before, the one of the experiment too.
@@ -172,8 +173,9 @@ class _Checks:
             try:
                 self._run_again(folder, plan, digest, find)
             except _UnrepeatableError as error:
-                what = f"it cannot be run again: {error}"
-                findings.append(Finding(folder, PLAN, what, is_unrepeated=True))
+                findings.append(
+                    Finding(folder, PLAN, f"not run again: {error}", is_unrepeated=True)
+                )
         return findings
 
     @staticmethod
@@ -201,9 +203,7 @@ class _Checks:
     def _run_again(self, folder: Path, plan: _core.Plan, digest: str, find: Find) -> None:
         own = plan.version.split("+")[0]
         if plan.backend == "sim" and own != _core.__version__:
-            what = f"version {own} made it, and this is {_core.__version__}"
-            find(PLAN, f"it cannot be run again: {what}")
-            return
+            raise _UnrepeatableError(f"tcplab {own} made it, and this is {_core.__version__}")
         if not plan.has_classes:
             raise _UnrepeatableError(
                 "a class of your own is its congestion control, and is not registered here"
@@ -219,6 +219,8 @@ class _Checks:
         self._watches.append(watch)
         try:
             tables, computed, files = _core.run(plan, watch, access.reads, access.hidden)
+        except _core.KernelError as error:
+            raise _UnrepeatableError(str(error)) from None
         except FAILED as error:
             find(PLAN, f"it cannot be run again: {error}")
             return

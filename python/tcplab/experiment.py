@@ -24,9 +24,11 @@ __all__ = [
     "CodelQueue",
     "CommandTraffic",
     "Contention",
+    "Cpu",
     "DelayRule",
     "DropheadQueue",
     "DroptailQueue",
+    "Dualpi2Queue",
     "Dumbbell",
     "EmpiricalSizes",
     "EmpiricalSpread",
@@ -60,6 +62,7 @@ __all__ = [
     "ParkingLot",
     "PeriodicOutageRule",
     "PieQueue",
+    "PolicerQueue",
     "Queue",
     "RandomOutageRule",
     "RandomWalkRateRule",
@@ -183,7 +186,9 @@ class RedQueue(Value):
     """The average length from which packets are dropped: "0.1 BDP"."""
 
     max: str
-    """The average length at which the probability reaches its most: "0.3 BDP"."""
+    """The average length at which the probability reaches its most: "0.3 BDP". Not less than
+    `min`.
+    """
 
     probability: float | str | None = None
     """The probability at `max`: 0.1. By default `0.1`."""
@@ -192,12 +197,18 @@ class RedQueue(Value):
     """The weight of the newest length in the average: 0.002. By default `0.002`."""
 
     gentle: bool | None = None
-    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. By default
-    `true`.
+    """Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux has
+    no such RED. By default `false`.
     """
 
     ecn: bool | None = None
     """Whether packets that can be are marked, not dropped. By default `false`."""
+
+    adaptive: bool | None = None
+    """Whether `probability` is only where it begins: each half second it grows while the average is
+    above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001). By
+    default `false`.
+    """
 
     KIND: ClassVar[str] = "red"
 
@@ -355,6 +366,16 @@ class TbfQueue(Value):
     packets are dropped.
     """
 
+    peakrate: str | None = None
+    """The rate at which a burst leaves, above that of the tokens: "50 Mbit/s". Without one, it is
+    the rate of the link.
+    """
+
+    mtu: str | None = None
+    """With a `peakrate`: how many bytes may leave faster than that, "1500 B". By default a full
+    packet; larger packets are dropped.
+    """
+
     KIND: ClassVar[str] = "tbf"
 
 
@@ -385,9 +406,134 @@ class CakeQueue(Value):
     """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms". By default "100 ms"."""
+    """The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10
+    ms `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`. By default
+    "100 ms".
+    """
+
+    rate: str | None = None
+    """The rate at which packets leave, below that of the link, which is it without this: "9
+    Mbit/s". What `tc` calls `bandwidth`.
+    """
+
+    overhead: int | None = None
+    """Bytes that each packet counts at that rate beside its own: headers of the link, 38 on
+    Ethernet. By default `0`.
+    """
+
+    mpu: int | None = None
+    """The fewest bytes that a packet counts at that rate, with the overhead: 84 on Ethernet. By
+    default `0`.
+    """
+
+    framing: str | None = None
+    """What packets are cut into on the link that the rate is of. By default "none"."""
+
+    isolation: str | None = None
+    """By what queues are told apart, and whose shares of the link are equal. By default
+    "triple-isolate".
+    """
+
+    tins: str | None = None
+    """The classes that packets are sorted into by their DSCP. That is 0 but for messages of routers
+    (ICMP), which are control of the network (CS6). By default "diffserv3".
+    """
+
+    ack_filter: str | None = None
+    """Whether ACKs that wait are dropped when a later one of the flow says as much. By default
+    "off".
+    """
+
+    ingress: bool | None = None
+    """Whether packets have passed the bottleneck already: then those that are dropped count as
+    sent. By default `false`.
+    """
 
     KIND: ClassVar[str] = "cake"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Dualpi2Queue(Value):
+    """Two queues: packets with ECT(1) or CE (L4S) are marked early and leave first, all others are
+    under `PI2`. The L4S queue is marked in proportion to the square root of what the classic queue
+    drops, so that flows of both kinds share the link.
+    """
+
+    limit: str | None = None
+    """How much both queues hold together: "10000 packets". By default "10000 packets"."""
+
+    target: str | None = None
+    """The waiting time in the classic queue to aim for: "15 ms". By default "15 ms"."""
+
+    update: str | None = None
+    """How often the base probability is set anew: "16 ms". By default "16 ms"."""
+
+    alpha: float | None = None
+    """The weight of how far the waiting time is from its target, in hertz: 0.16. By default
+    `0.16`.
+    """
+
+    beta: float | None = None
+    """The weight of how far the waiting time has moved, in hertz: 3.2. By default `3.2`."""
+
+    coupling: float | None = None
+    """The coupling factor k: L4S packets are marked with k times the base probability, classic
+    packets dropped or marked with its square. By default `2.0`.
+    """
+
+    threshold: str | None = None
+    """The waiting time in the L4S queue from which packets are marked: "1 ms". By default "1
+    ms".
+    """
+
+    ramp: str | None = None
+    """Over how much more waiting time the probability of these marks climbs from 0 to 1. With "0
+    ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a ramp of
+    "400 us". By default "0 ms".
+    """
+
+    behind: int | None = None
+    """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
+    time: 1. By default `1`.
+    """
+
+    scheduler: str | None = None
+    """Which queue is served: "wrr" (weighted round robin) or "time-shifted". By default "wrr"."""
+
+    protection: int | None = None
+    """With "wrr": the percentage of the link that the classic queue has while both queues wait. By
+    default `10`.
+    """
+
+    shift: str | None = None
+    """With "time-shifted": how much longer a classic packet must have waited to go first. By
+    default "50 ms".
+    """
+
+    drop_on_overload: bool | None = None
+    """What happens when all L4S packets would be marked: with `true`, packets of both queues are
+    dropped as classic packets are; with `false`, the queue fills up. By default `true`.
+    """
+
+    KIND: ClassVar[str] = "dualpi2"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PolicerQueue(Value):
+    """Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`:
+    those that pass wait for the link alone.
+    """
+
+    limit: str | None = None
+    """How much waits for the link: "1 BDP". By default "1 BDP"."""
+
+    rate: str
+    """The rate at which tokens come: "10 Mbit/s"."""
+
+    burst: str
+    """How many bytes may pass at once after a pause: "32 kB". Larger packets are dropped."""
+
+    KIND: ClassVar[str] = "policer"
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1243,6 +1389,23 @@ class Stack(Value):
     wmem: str | None = None
     """The send buffer: "4 MB"."""
 
+    so_rcvbuf: str | None = None
+    """The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer
+    does not grow then, and Linux makes it twice as large, for the memory that packets take beside
+    their data.
+    """
+
+    so_sndbuf: str | None = None
+    """The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for
+    `so_rcvbuf`.
+    """
+
+    rmem_max: str | None = None
+    """The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B"."""
+
+    wmem_max: str | None = None
+    """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
+
     app_win: int | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
@@ -1348,11 +1511,43 @@ class Stack(Value):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Cpu(Value):
+    """The time that a host's processor takes. It does one thing at a time, in the order in which
+    they come; what an event makes the host send leaves before the next event has its turn.
+    """
+
+    packet: str | None = None
+    """For each packet with data that is sent or received: "10 us". By default "0 ms"."""
+
+    ack: str | None = None
+    """For each packet without data that is sent or received, as an ACK: "2 us". By default "0
+    ms".
+    """
+
+    call: str | None = None
+    """For each system call in which a program writes or reads, and each time that one goes on after
+    it has waited: "1 us". By default "0 ms".
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Host(Value):
     """Settings of one host."""
 
     stack: Stack | Mapping[str, Any] | None = None
     """The transport of all flows that begin or end here, where the flow says nothing else."""
+
+    cpu: Cpu | Mapping[str, Any] | None = None
+    """The time that the host's processor takes for what its flows send and receive: `{ packet = "10
+    us" }`. By default none.
+    """
+
+    qdisc: Queue | None = None
+    """The queue of the host's own devices, in place of the `queue` that its links have where they
+    begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
+    packets there (TCP small queues), and with "fq" they are paced. By default the links have queues
+    of routers, of which senders know nothing.
+    """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -1723,6 +1918,8 @@ Queue: TypeAlias = (
     | TbfQueue
     | FqQueue
     | CakeQueue
+    | Dualpi2Queue
+    | PolicerQueue
     | Mapping[str, Any]
     | str
     | float

@@ -24,20 +24,23 @@ from tcplab import _drawing
 from tcplab._backends import first_plan
 from tcplab._compare import Comparison
 from tcplab._core import printable
+from tcplab._labels import labels
 from tcplab._results import Results
-from tcplab._series import thin
+from tcplab._series import MOST_POINTS, thin
 from tcplab.experiment import Experiment
 
 __all__ = [
     "FORMATS",
     "compare",
     "cwnd",
+    "datagrams",
     "goodput",
     "network",
     "overview",
     "queue",
     "samples",
     "save",
+    "transfers",
 ]
 
 FORMATS = (".svg", ".png", ".html", ".json")
@@ -56,6 +59,8 @@ DASHES = ([1, 0], [6, 3], [2, 2])
 
 ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
 
+HAS_DATAGRAMS = pl.col("delay_mean_ms").is_not_null()
+
 MOST_FLOWS = 10
 MOST_LINKS = 4
 WIDTH = 640
@@ -63,13 +68,23 @@ WIDTH = 640
 
 def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
     """The windows of the flows, above the queues of the busiest links, over time; between them the
-    goodput of the flows, where there are intervals.
+    goodput of the flows, where there are intervals. Below, where there are such flows, how long
+    transfers took, and what became of datagrams.
     """
     run = _chosen(results, run)
     windows, note = _cwnd(results, run)
-    middle = [_goodput(results, run)[0]] if _has_intervals(results, run) else []
-    chart = alt.vconcat(windows, *middle, _queue(results, run), title=_title(results, run, note))
-    apart: alt.VConcatChart = chart.resolve_scale(color="independent", strokeDash="independent")
+    parts: list[alt.Chart | alt.LayerChart] = [windows]
+    if _has_intervals(results, run):
+        parts.append(_goodput(results, run)[0])
+    parts.append(_queue(results, run))
+    if (flows := _flows_with(results, run, pl.col("transfers") > 0)).height > 0:
+        parts.append(_transfers(results, run, flows))
+    if (flows := _flows_with(results, run, HAS_DATAGRAMS)).height > 0:
+        parts += _datagrams(flows)
+    chart = alt.vconcat(*parts, title=_title(results, run, note))
+    apart: alt.VConcatChart = chart.resolve_scale(
+        color="independent", strokeDash="independent", shape="independent"
+    )
     return _styled(apart)
 
 
@@ -121,6 +136,39 @@ def samples(results: Results, *columns: str, run: str | None = None) -> alt.VCon
     note = drawn[0][1]
     chart = alt.vconcat(*(chart for chart, _ in drawn), title=_title(results, run, note))
     return _styled(chart)
+
+
+def transfers(results: Results, *, run: str | None = None) -> alt.Chart:
+    """The share of the transfers of each flow that completed within a time: the distribution of
+    completion times. A line that ends below 100 % has transfers that did not complete.
+
+    Of a measuring window, the transfers that began in it.
+
+    Raises:
+        ValueError: No flow has transfers.
+    """
+    run = _chosen(results, run)
+    flows = _flows_with(results, run, pl.col("transfers") > 0)
+    if flows.is_empty():
+        raise ValueError("no flow of this run has transfers, like web pages, requests or arrivals")
+    chart = _transfers(results, run, flows)
+    return _styled(chart.properties(title=_title(results, run, _left_out(flows))))
+
+
+def datagrams(results: Results, *, run: str | None = None) -> alt.VConcatChart:
+    """What became of the datagrams of each flow of UDP: one-way delays from the least to the 99th
+    percentile, delay variation (the mean of RFC 3393, as `ipdv_ms`), and loss.
+
+    Raises:
+        ValueError: No datagram of a flow arrived and was timed.
+    """
+    run = _chosen(results, run)
+    flows = _flows_with(results, run, HAS_DATAGRAMS)
+    if flows.is_empty():
+        raise ValueError("no flow of this run sends datagrams whose delays are known")
+    chart = alt.vconcat(*_datagrams(flows), title=_title(results, run, _left_out(flows)))
+    apart: alt.VConcatChart = chart.resolve_scale(color="independent", shape="independent")
+    return _styled(apart)
 
 
 def queue(results: Results, *, run: str | None = None) -> alt.Chart:
@@ -224,7 +272,11 @@ def _chosen(results: Results, run: str | None) -> str:
 def _title(results: Results, run: str, note: str) -> alt.TitleParams:
     """The experiment's name; below, which run it is and what is left out."""
     about = results.runs.filter(pl.col("run") == run).row(0, named=True)
-    said = [f"{name} = {about[name]}" for name in results.swept if about[name] is not None]
+    said = [
+        f"{name} = {labels(results.runs[name].to_list())[about[name]]}"
+        for name in results.swept
+        if about[name] is not None
+    ]
     subtitle = []
     if len(results.plans) > 1:
         number = [plan.id for plan in results.plans].index(run) + 1
@@ -270,6 +322,91 @@ def _goodput(results: Results, run: str) -> tuple[alt.Chart, str]:
     return _over_time(lines, results, run, y=y, title=title, height=220), note
 
 
+def _flows_with(results: Results, run: str, condition: pl.Expr) -> pl.DataFrame:
+    """The flows for which this holds, with their labels in charts."""
+    label = pl.format("{} ({})", "flow", pl.coalesce("cc", "transport")).alias("label")
+    return results.scan("flows", run).filter(condition).with_columns(label).collect()
+
+
+def _left_out(flows: pl.DataFrame) -> str:
+    return f"the first {MOST_FLOWS} of {len(flows)} flows" if len(flows) > MOST_FLOWS else ""
+
+
+def _transfers(results: Results, run: str, flows: pl.DataFrame) -> alt.Chart:
+    """The distribution of completion times of these flows' transfers."""
+    drawn = flows.head(MOST_FLOWS)
+    about = results.runs.filter(pl.col("run") == run).row(0, named=True)
+    start, from_s, to_s = pl.col("start_s"), about["measured_from_s"], about["measured_to_s"]
+    is_measured = (start >= from_s) & ((start < to_s) | pl.lit(to_s == about["simulated_s"]))
+    times = (
+        results.scan("transfers", run)
+        .filter(is_measured)
+        .select("flow", "completion_s")
+        .join(drawn.lazy().select("flow", "label"), on="flow", maintain_order="left_right")
+        .sort("label", "completion_s", nulls_last=True, maintain_order=True)
+        .collect()
+    )
+    place, number = pl.int_range(1, pl.len() + 1).over("label"), pl.len().over("label")
+    points = times.with_columns((100 * place / number).alias("share"), place.alias("place"))
+    points = points.drop_nulls("completion_s")
+    # Of many transfers, as many as one can tell apart: the last ones among them.
+    step = (pl.len().over("label") / MOST_POINTS).ceil().cast(pl.Int64)
+    points = points.filter((pl.len().over("label") - pl.col("place")) % step == 0)
+    origin = points.select("label").unique(maintain_order=True)
+    origin = origin.with_columns(share=pl.lit(0.0), completion_s=pl.lit(0.0))
+    points = pl.concat([origin, points.select("label", "share", "completion_s")])
+    labels = drawn["label"].to_list()
+    lines = _coloured(points, by="label", labels=labels, legend="flow (cc)", palette=COLOURS)
+    steps = lines.mark_line(strokeWidth=1.3, interpolate="step-after")
+    chart: alt.Chart = steps.encode(
+        x=alt.X("completion_s:Q", title="completed within (s)"),
+        y=alt.Y("share:Q", title="transfers (%)", scale=alt.Scale(domain=[0, 100])),
+        order="share:Q",
+    ).properties(width=WIDTH, height=180)
+    return chart
+
+
+def _datagrams(flows: pl.DataFrame) -> list[alt.Chart | alt.LayerChart]:
+    """Delays, their variation, and losses of these flows."""
+    drawn = flows.head(MOST_FLOWS).with_columns(
+        pl.col("label").map_elements(printable, return_dtype=pl.String),
+        (100 * pl.col("lost_packets") / pl.col("sent_segments")).alias("lost_percent"),
+    )
+    flow = alt.Y("label:N", title=None, sort=drawn["label"].to_list())
+    size = {"width": WIDTH, "height": alt.Step(18)}
+    columns = ["label", "delay_min_ms", "delay_p99_ms", "ipdv_ms", "lost_percent"]
+    base = alt.Chart(alt.InlineData(values=drawn.select(columns).to_dicts())).encode(y=flow)
+    title = "one-way delay (ms), from the least to the 99th percentile"
+    range_ = base.mark_rule(strokeWidth=1.3, color="#595959").encode(
+        x=alt.X("delay_min_ms:Q", title=title), x2="delay_p99_ms:Q"
+    )
+    names = {"delay_p50_ms": "50 %", "delay_p95_ms": "95 %", "delay_p99_ms": "99 %"}
+    percentiles = drawn.select("label", *names).rename(names)
+    points = percentiles.unpivot(index="label", variable_name="share", value_name="delay_ms")
+    marks = (
+        alt.Chart(alt.InlineData(values=points.to_dicts()))
+        .mark_point(filled=True, size=60, opacity=1)
+        .encode(
+            y=flow,
+            x="delay_ms:Q",
+            color=alt.Color(
+                "share:N",
+                scale=alt.Scale(domain=[*names.values()], range=COLOURS[: len(names)]),
+                legend=alt.Legend(title="datagrams"),
+            ),
+            shape=alt.Shape("share:N", scale=alt.Scale(domain=[*names.values()])),
+        )
+    )
+    bars = base.mark_bar(color=COLOURS[0], size=9)
+    varied = bars.encode(x=alt.X("ipdv_ms:Q", title="delay variation, mean (ms)"))
+    lost = bars.encode(x=alt.X("lost_percent:Q", title="lost (%)"))
+    return [
+        alt.layer(range_, marks).properties(**size),
+        varied.properties(**size),
+        lost.properties(**size),
+    ]
+
+
 def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
     """What samples are of, and its congestion control: flows, or `NAME#1`, ... of those with many
     connections."""
@@ -312,15 +449,22 @@ def _lines(
     legend: str,
     palette: Sequence[str] = COLOURS,
 ) -> alt.Chart:
+    """A line over time for each label."""
+    thinned = thin(points.select(by, "time_s", y), by=by, y=y)
+    return _coloured(thinned, by=by, labels=labels, legend=legend, palette=palette)
+
+
+def _coloured(
+    points: pl.DataFrame, *, by: str, labels: Sequence[str], legend: str, palette: Sequence[str]
+) -> alt.Chart:
     """A line for each label, told apart by colour and, if there are many, by dashes."""
     shown = {label: printable(label) for label in labels}
-    thinned = thin(points.select(by, "time_s", y), by=by, y=y)
-    thinned = thinned.with_columns(pl.col(by).replace(shown))
+    points = points.with_columns(pl.col(by).replace(shown))
     colours = [palette[number % len(palette)] for number in range(len(labels))]
     dashes = [DASHES[number // len(palette) % len(DASHES)] for number in range(len(labels))]
     about = alt.Legend(title=legend, symbolType="stroke", symbolStrokeWidth=2, labelLimit=220)
     sort = list(shown.values())
-    chart = alt.Chart(alt.InlineData(values=thinned.to_dicts())).mark_line(strokeWidth=1.3)
+    chart = alt.Chart(alt.InlineData(values=points.to_dicts())).mark_line(strokeWidth=1.3)
     lines: alt.Chart = chart.encode(
         color=alt.Color(f"{by}:N", scale=alt.Scale(domain=sort, range=colours), legend=about),
         strokeDash=alt.StrokeDash(

@@ -4,7 +4,8 @@ Each experiment is drawn from the seed and its number, all kinds in turn. What d
 is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
 first difference; with `--shrink` it first looks for the smallest experiment that still differs.
 
-With `--links`, links lose, delay, reorder and change. With `--applications`, these are of web
+With `--links`, links lose, delay, reorder and change. With `--sockets`, programs ask for buffers,
+and flows of one host have options of their own. With `--applications`, these are of web
 pages, arrivals, requests, UDP and writes, and each transfer is compared instead.
 
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
@@ -31,6 +32,7 @@ from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw
 from fuzz.links import LINKS
 from fuzz.page import table, table_of_transfers, write, write_links, write_transfers
 from fuzz.shrink import prune, shrink
+from fuzz.sockets import SOCKETS
 from parity.traces import report
 
 MOST_MEMORY = 4 << 30
@@ -46,7 +48,9 @@ def main() -> None:
         "--count", type=int, default=120, help="how many experiments, those of other kinds included"
     )
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", action="append", choices=[*KINDS, *APPLICATIONS, *LINKS])
+    parser.add_argument(
+        "--kind", action="append", choices=[*KINDS, *APPLICATIONS, *LINKS, *SOCKETS]
+    )
     parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
     parser.add_argument("--case", type=int, help="only the experiment of this number, in detail")
@@ -59,6 +63,7 @@ def main() -> None:
     )
     parser.add_argument("--applications", action="store_true", help="the kinds with transfers")
     parser.add_argument("--links", action="store_true", help="the kinds with links that change")
+    parser.add_argument("--sockets", action="store_true", help="the kinds with options of sockets")
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
@@ -88,7 +93,7 @@ def only_the_reader(args: argparse.Namespace) -> int:
 
 def survey(args: argparse.Namespace) -> None:
     """Compares many experiments and prints the table."""
-    drawn = LINKS if args.links else KINDS
+    drawn = _drawn(args)
     kinds = list(drawn)
     wanted = args.kind or kinds
     numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
@@ -120,8 +125,14 @@ def survey(args: argparse.Namespace) -> None:
     print(table(by_kind))
     if args.write and args.links:
         write_links(by_kind, args.seed, args.count)
-    elif args.write:
+    elif args.write and not args.sockets:
         write(outcomes, args.seed)
+
+
+def _drawn(args: argparse.Namespace) -> Kinds:
+    if args.links:
+        return LINKS
+    return SOCKETS if args.sockets else KINDS
 
 
 def survey_transfers(args: argparse.Namespace) -> None:
@@ -215,7 +226,7 @@ def _compared(seed: int, number: int, kinds: Kinds) -> Outcome | str:
 
 def detail(args: argparse.Namespace) -> None:
     """Shows one experiment, as small as wanted, and where it differs."""
-    experiment = draw(args.seed, args.case, LINKS if args.links else KINDS).experiment
+    experiment = draw(args.seed, args.case, _drawn(args)).experiment
     overrides = dict(map(_option, args.set))
     if args.shrink:
 

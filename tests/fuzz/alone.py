@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from pathlib import Path
 
 import tcplab as lab
 from fuzz.draw import Plain
@@ -24,7 +25,9 @@ from fuzz.whole import draw
 from tcplab import _core
 
 LIMIT_S = 20.0
-"""A run takes milliseconds. One that takes longer than this is a find."""
+"""A run takes milliseconds. One that takes longer than this of a processor is a find."""
+PATIENCE = 10
+"""How often this time may pass for one that gets no processor."""
 MEMORY = 8 << 30
 """Bytes of address space of a process; more is a find too."""
 NEWS = 5000
@@ -116,6 +119,8 @@ class Worker:
     number: int | None = None
     """What it is about, since when."""
     since: float = 0.0
+    used_s: float = 0.0
+    """Of a processor, by those before."""
     process: SpawnProcess | None = None
     pipe: Connection | None = None
 
@@ -133,7 +138,7 @@ class Worker:
             other.close()
         assert self.pipe is not None
         self.pipe.send(self.number)
-        self.since = time.monotonic()
+        self.since, self.used_s = time.monotonic(), _processor_s(self.process)
         return True
 
     def outcome(self) -> Outcome | None:
@@ -149,7 +154,8 @@ class Worker:
                 code = self.process.exitcode
                 self.end()
                 return Outcome(self.number, FOUND, f"the process ended with {code}")
-        if time.monotonic() - self.since > self.limit_s:
+        used_s = _processor_s(self.process) - self.used_s
+        if max(used_s, (time.monotonic() - self.since) / PATIENCE) > self.limit_s:
             self.end()
             return Outcome(self.number, FOUND, f"takes longer than {self.limit_s:g} s")
         return None
@@ -162,6 +168,17 @@ class Worker:
         if self.pipe is not None:
             self.pipe.close()
         self.process = self.pipe = None
+
+
+def _processor_s(process: SpawnProcess) -> float:
+    """The time of a processor that a process has used."""
+    try:
+        stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
+    except OSError:
+        return 0.0
+    # After the name, which may have spaces; then the 14th and 15th of proc_pid_stat(5).
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _work(seed: int, pipe: Connection) -> None:

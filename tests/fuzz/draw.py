@@ -386,6 +386,19 @@ def tbf(random: Random) -> Plain:
     return managed(random, queue | {"limit": f"{time:g} ms"}, marks=False)
 
 
+def peak_rate(random: Random) -> Plain:
+    """A token bucket whose bursts leave faster than its tokens come, and slower than the link."""
+    rate = rounded(log_uniform(random, RATE_MBIT_S[0] / 2, RATE_MBIT_S[1]))
+    burst = round(log_uniform(random, 3000, 200_000))
+    time = rounded(log_uniform(random, 5, 500))
+    peak = rounded(rate * log_uniform(random, 1.1, 10))
+    queue = {"kind": "tbf", "rate": f"{rate:g} Mbit/s", "burst": f"{burst} B"}
+    queue |= {"peakrate": f"{peak:g} Mbit/s", "limit": f"{time:g} ms"}
+    if random.random() < 0.5:
+        queue["mtu"] = f"{round(log_uniform(random, 1500, 20_000))} B"
+    return managed(random, queue, marks=False)
+
+
 def drop_head(random: Random) -> Plain:
     """A queue that drops its oldest packets."""
     bdps = rounded(log_uniform(random, 0.1, 3))
@@ -432,6 +445,47 @@ def jitter(random: Random) -> Plain:
     return path.experiment({"chain": {"hops": hops, **settings}}, flows)
 
 
+ISOLATIONS = (
+    *("flowblind", "srchost", "dsthost", "hosts", "flows"),
+    *("dual-srchost", "dual-dsthost", "triple-isolate"),
+)
+TINS = ("besteffort", "precedence", "diffserv3", "diffserv4", "diffserv8")
+
+
+def cake(random: Random) -> Plain:
+    """CAKE, at times with a shaper, little memory, or a slow way back whose ACKs are filtered."""
+    path = Bottleneck.draw(random)
+    number = random.randint(1, 5)
+    queue: Plain = {"kind": "cake"}
+    if random.random() < 0.6:
+        queue["isolation"] = random.choice(ISOLATIONS)
+    if random.random() < 0.4:
+        queue["tins"] = random.choice(TINS)
+    if random.random() < 0.4:
+        queue["rtt"] = f"{rounded(log_uniform(random, 0.1, 1000), 3):g} ms"
+    if random.random() < 0.3:
+        queue["limit"] = f"{round(log_uniform(random, 8, 400))} kB"
+    if random.random() < 0.4:
+        queue["rate"] = f"{rounded(path.rate_mbit_s * random.uniform(0.3, 0.98)):g} Mbit/s"
+        queue["framing"] = random.choice(("none", "atm", "ptm"))
+        queue["overhead"] = random.choice((0, 8, 18, 38, 44))
+        queue["mpu"] = random.choice((0, 64, 84))
+        queue["ingress"] = random.random() < 0.4
+    settings = {**path.settings(), "queue": queue}
+    if random.random() < 0.4:
+        slow = rounded(path.rate_mbit_s * log_uniform(random, 0.01, 0.1))
+        back = {"kind": "cake", "ack_filter": random.choice(("off", "on", "aggressive"))}
+        settings["back"] = {"rate": f"{slow:g} Mbit/s", "queue": back}
+    flows = long_flows(random, path, number)
+    for flow in flows[1:]:
+        if random.random() < 0.4:
+            flow["from"] = "left1"
+        if random.random() < 0.4:
+            flow["to"] = "right1"
+    stack = {"ecn": True} if random.random() < 0.4 else {}
+    return path.experiment({"dumbbell": {"pairs": number, **settings}}, flows, stack)
+
+
 KINDS: dict[str, Callable[[Random], Plain]] = {
     "one flow": lambda random: pairs(random, 1),
     "two flows": lambda random: pairs(random, 2),
@@ -456,6 +510,8 @@ KINDS: dict[str, Callable[[Random], Plain]] = {
     "fq": fq,
     "tbf": tbf,
     "drop-head": drop_head,
+    "cake": cake,
+    "peak rate": peak_rate,
 }
 """All kinds in equal shares: number n is of the n-th kind, and so on in turn."""
 

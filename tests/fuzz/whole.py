@@ -15,7 +15,7 @@ from random import Random
 from typing import Any
 
 import tcplab as lab
-from fuzz.draw import Plain, log_uniform
+from fuzz.draw import ISOLATIONS, TINS, Plain, log_uniform
 
 PICOSECOND = 1e-12
 SECONDS = 2**64 * PICOSECOND
@@ -27,13 +27,15 @@ FACTORS = (0.01, 0.1, 0.5, 1, 1, 1, 2, 3)
 """How the rates of the links of one experiment differ."""
 PACKETS = (4, 1500)
 """How many full packets the link carries while an experiment lasts, from the least to the most."""
+MOST_PACKETS = 10**6
+"""How many full packets a link carries at most whose rate is its own."""
 SAMPLES = 300
 """How many samples of a flow or link are taken, at most."""
 
 DISCIPLINES = {
     "droptail": (),
     "drophead": (),
-    "red": ("ecn",),
+    "red": ("ecn", "adaptive"),
     "codel": ("target", "interval", "ecn"),
     "fq-codel": ("target", "interval", "ecn", "flows", "quantum"),
     "pie": ("target", "update", "alpha", "beta", "bytemode", "ecn"),
@@ -43,8 +45,20 @@ DISCIPLINES = {
     "sfq": ("depth", "flows", "quantum"),
     "tbf": (),
     "fq": ("flow_limit", "quantum", "initial_quantum"),
+    "cake": (
+        *("rtt", "rate", "overhead", "mpu", "framing", "isolation", "tins"),
+        *("ack_filter", "ingress"),
+    ),
+    "dualpi2": (
+        *("target", "coupling", "threshold", "ramp", "behind", "scheduler", "protection", "shift"),
+        "drop_on_overload",
+    ),
+    "policer": (),
 }
 """The queue disciplines of `sim`, with those of their settings that may be left out."""
+
+QDISCS = ("fq", "fq-codel", "codel", "sfq", "1000 packets", "20 packets", "1 packets")
+"""Queues of hosts."""
 
 MOST_PIE_S = 1e4
 
@@ -60,6 +74,7 @@ class Draw:
 
     def __init__(self, seed: int, number: int) -> None:
         """The same seed and number make the same experiment on any machine."""
+        self.seed, self.number = seed, number
         self.random = Random(f"whole {seed}/{number}")
         rate = self.random.choice(RATES) * self.random.choice([1, 1, 1, 1.7])
         self.rate = max(int(rate), 1)
@@ -99,9 +114,29 @@ class Draw:
         if self.chance(0.15):
             hosts = self.random.sample(nodes, min(2, len(nodes)))
             experiment["hosts"] = {host: {"stack": self.stack()} for host in hosts}
+        # Drawn apart, so that the rest of an experiment is as it was before hosts took time.
+        apart = Random(f"cpu {self.seed}/{self.number}")
+        if apart.random() < 0.1:
+            self.add_cpus(experiment, nodes, apart)
+        apart = Random(f"qdisc {self.seed}/{self.number}")
+        if apart.random() < 0.1:
+            for host in apart.sample(nodes, min(2, len(nodes))):
+                settings = experiment.setdefault("hosts", {}).setdefault(host, {})
+                settings["qdisc"] = apart.choice(QDISCS)
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment
+
+    def add_cpus(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
+        """Hosts that take about as long for a packet as a link does."""
+        packet = self.least * 8 / self.rate
+        for host in apart.sample(nodes, min(2, len(nodes))):
+            keys = [key for key in ("packet", "ack", "call") if apart.random() < 0.6]
+            times = {key: min(packet * log_uniform(apart, 0.01, 10), 1) for key in keys}
+            cpu = {
+                key: apart.choice(["0 s", time(cost), time(cost)]) for key, cost in times.items()
+            }
+            experiment.setdefault("hosts", {}).setdefault(host, {})["cpu"] = cpu
 
     def measure(self) -> Plain:
         """A part of the experiment."""
@@ -295,7 +330,20 @@ class Draw:
         walk = {"kind": "random-walk", "step": "1 Mbit/s", "every": "10 ms"}
         walk |= {"least": "1 Mbit/s", "most": "9 Mbit/s"}
         kinds.append({"rate_changes": walk, "rate": "5 Mbit/s"})
-        return self.random.choice(kinds)
+        chosen = self.random.choice(kinds)
+        match chosen.get("rate_changes"):
+            case {"kind": "sine"}:
+                self.shorten(1e6)
+            case {"kind": "random-walk"}:
+                self.shorten(9e6)
+            case {"opportunities": [[_, first], [milliseconds, others]]}:
+                self.shorten((first + others) * 1500 * 8 / milliseconds * 1000)
+        return chosen
+
+    def shorten(self, rate: float) -> None:
+        """Ends the experiment before a link with a rate of its own has carried too much."""
+        # Links between hosts and routers are ten times as fast as those between routers.
+        self.seconds = min(self.seconds, MOST_PACKETS * self.least * 8 / (10 * rate))
 
     def spread(self) -> Plain:
         """A distribution of times."""
@@ -324,7 +372,7 @@ class Draw:
         """A queue of any discipline that `sim` has."""
         kind = self.random.choice(["size", "size", "size", *DISCIPLINES])
         # PIE works 67 times a second as long as anything waits: in years of that, for hours.
-        if kind == "size" or ("pie" in kind and self.seconds > MOST_PIE_S):
+        if kind == "size" or ("pi" in kind and self.seconds > MOST_PIE_S):
             return self.limit()
         queue: Plain = {"kind": kind}
         if self.chance(0.8):
@@ -351,17 +399,43 @@ class Draw:
             "flow_limit": lambda: self.random.choice([1, 2, 100, 1 << 40]),
             "quantum": lambda: self.random.choice([256, 1514, 3028, 1 << 20]),
             "initial_quantum": lambda: self.random.choice([1, 15_140, 1 << 30]),
+            "rtt": self.time,
+            "rate": lambda: rate(self.rate * self.random.choice(FACTORS)),
+            "overhead": lambda: self.whole(0, 256),
+            "mpu": lambda: self.whole(0, 256),
+            "framing": lambda: self.random.choice(["none", "atm", "ptm"]),
+            "isolation": lambda: self.random.choice(ISOLATIONS),
+            "tins": lambda: self.random.choice(TINS),
+            "ack_filter": lambda: self.random.choice(["off", "on", "aggressive"]),
+            "ingress": lambda: self.chance(0.5),
+            "adaptive": lambda: self.chance(0.5),
+            "coupling": lambda: self.random.choice([0, 1, 2.0, 255]),
+            "threshold": lambda: self.random.choice(["0 ms", "1 ms", self.time()]),
+            "ramp": lambda: self.random.choice(["0 ms", "400 us", self.time()]),
+            "behind": lambda: self.whole(0, 10),
+            "scheduler": lambda: self.random.choice(["wrr", "time-shifted"]),
+            "protection": lambda: self.whole(0, 100),
+            "shift": lambda: self.random.choice(["0 ms", "50 ms", self.time()]),
+            "drop_on_overload": lambda: self.chance(0.5),
         }
         for name in DISCIPLINES[kind]:
             if self.chance(0.5):
                 queue[name] = settings[name]()
-        if kind == "tbf":
+        if kind == "dualpi2" and self.chance(0.5):
+            gains = [2**-8, 0.16, 3.2, 8_388_607]
+            queue |= {name: self.random.choice(gains) for name in ("alpha", "beta")}
+            queue["update"] = self.random.choice(["1 ms", "16 ms", "5000 h"])
+        if kind in ("tbf", "policer"):
             burst = self.random.choice(["1 B", "1500 B", "100 kB", "4 GB"])
             queue |= {
                 "rate": rate(self.rate * self.random.choice(FACTORS)),
                 "burst": burst,
                 "limit": self.limit(),
             }
+        if kind == "tbf" and self.chance(0.5):
+            queue["peakrate"] = rate(self.rate * self.random.choice(FACTORS))
+            if self.chance(0.5):
+                queue["mtu"] = self.random.choice(["1 B", "1500 B", "100 kB"])
         return queue
 
     def probability(self) -> float | str:

@@ -149,31 +149,32 @@ def test_why_a_chart_cannot_be_written_is_said(
 
 
 def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> None:
-    (tmp_path / "cake.toml").write_text(bad('"20 packets"', '"cake"'))
+    command = '"cubic"\ntraffic = { kind = "command", server = "true", client = "true" }'
+    (tmp_path / "program.toml").write_text(bad('"cubic"', command))
     refusal = (
-        "cake.toml: line 5: network.chain.queue: the queue discipline `cake` is not available "
-        "on `sim`; there are droptail, drophead, red, codel, fq-codel, pie, fq-pie, sfq, tbf, fq; "
+        "program.toml: line 10: flows[0].traffic: the traffic `command` is not available on `sim`; "
+        "there are bulk, on-off, udp, requests, web, arrivals; "
         "`linux` runs the experiment: "
-        "tcplab run --on linux\n"
+        "tcplab run cake.toml --on linux\n"
     )
-    done = tcplab("run", "cake.toml")
+    done = tcplab("run", "program.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
-    checked = tcplab("check", "cake.toml")
+    checked = tcplab("check", "program.toml")
     assert checked.returncode == 0
     assert checked.stdout.splitlines()[1:4] == ["runs on linux", "", refusal.strip()]
-    assert tcplab("check", "cake.toml", "--on", "sim").returncode == 2
-    assert tcplab("check", "cake.toml", "--on", "linux").returncode == 0
+    assert tcplab("check", "program.toml", "--on", "sim").returncode == 2
+    assert tcplab("check", "program.toml", "--on", "linux").returncode == 0
     # Here `--on` takes two backends.
-    assert tcplab("compare", "cake.toml").stderr == f"error: {refusal}"
+    assert tcplab("compare", "program.toml").stderr == f"error: {refusal}"
     # What neither runs as a whole is not sent elsewhere.
-    (tmp_path / "both.toml").write_text(bad('"20 packets"', '"cake"').replace("cubic", "compound"))
+    (tmp_path / "both.toml").write_text(bad('"cubic"', command).replace("cubic", "compound"))
     done = tcplab("run", "both.toml")
-    assert "`cake` is not available on `sim`" in done.stderr
+    assert "`command` is not available on `sim`" in done.stderr
     assert "--on" not in done.stderr
     (tmp_path / "sim.toml").write_text(bad("cubic", "compound"))
     done = tcplab("run", "sim.toml", "--on", "linux")
     assert done.returncode == 2
-    assert "`sim` runs the experiment: tcplab run --on sim" in done.stderr
+    assert "`sim` runs the experiment: tcplab run sim.toml --on sim" in done.stderr
 
 
 def test_other_backends_are_refused(tcplab: Command) -> None:
@@ -197,7 +198,10 @@ def test_a_reader_that_leaves_is_no_mistake(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
 
 
-def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path: Path) -> None:
+def test_run_prints_a_table_and_says_where_the_rest_is(
+    tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     done = tcplab("run", FIRST)
     assert done.returncode == 0
     assert all(len(line) <= 100 for line in done.stdout.splitlines())
@@ -230,7 +234,10 @@ def test_run_prints_a_table_and_says_where_the_rest_is(tcplab: Command, tmp_path
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 
 
-def test_run_prints_intervals_of_repeated_runs(tcplab: Command) -> None:
+def test_run_prints_intervals_of_repeated_runs(
+    tcplab: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
     done = tcplab("run", EXAMPLES / "sweep.toml", "--workers", 2)
     assert done.returncode == 0
     lines = done.stdout.splitlines()

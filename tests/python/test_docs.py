@@ -72,7 +72,7 @@ def test_console_blocks_print_what_they_show(
                 check=False,
                 shell=True,
                 cwd=tmp_path,
-                env=os.environ | {"PATH": path},
+                env=os.environ | {"PATH": path, "COLUMNS": "100"},
                 capture_output=True,
                 text=True,
                 timeout=120,

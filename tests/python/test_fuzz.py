@@ -12,6 +12,7 @@ from fuzz.compare import Flow, as_experiment, compare, run
 from fuzz.draw import APPLICATIONS, KINDS, Plain, draw
 from fuzz.page import table, table_of_transfers
 from fuzz.shrink import shrink
+from fuzz.sockets import SOCKETS
 
 SEED = 1
 FIXED = 60
@@ -38,6 +39,21 @@ def test_both_backends_have_all_that_is_drawn() -> None:
     for number in range(5 * len(KINDS)):
         experiment = as_experiment(draw(SEED, number).experiment)
         assert len(experiment.plans("sim")) == len(experiment.plans("linux")) == 1
+
+
+def test_sockets_have_numbers_of_their_own() -> None:
+    cases = [draw(SEED, number, SOCKETS) for number in range(20 * len(SOCKETS))]
+    assert cases == [draw(SEED, number, SOCKETS) for number in range(20 * len(SOCKETS))]
+    for case in cases:
+        experiment = as_experiment(case.experiment)
+        assert len(experiment.plans("sim")) == len(experiment.plans("linux")) == 1
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("number", range(6))
+def test_sockets_are_the_same_on_both_backends(number: int) -> None:
+    outcome = compare(draw(SEED, number, SOCKETS).experiment)
+    assert outcome.first is None, outcome.first
 
 
 def test_a_difference_is_made_small() -> None:

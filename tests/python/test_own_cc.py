@@ -272,6 +272,6 @@ def test_where_a_class_is_not_registered_its_runs_are_not_wrong(
     said, counted = elsewhere.stdout.splitlines()
     assert (elsewhere.returncode, counted) == (
         0,
-        "1 run checked, 0 wrong; 1 could not be run again",
+        "1 run checked, 0 wrong; 1 not run again",
     )
     assert said.endswith("its congestion control, and is not registered here")

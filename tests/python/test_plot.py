@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -75,3 +76,69 @@ def test_internals_of_a_congestion_control_are_drawn(small: lab.Experiment) -> N
     for column in ("cubic_kk", "flow"):
         with pytest.raises(ValueError, match=f"no column of numbers is called '{column}'"):
             lab.plot.samples(results, column)
+
+
+def drawn(chart: dict[str, Any]) -> list[dict[str, Any]]:
+    """The points of a chart that has one set of them."""
+    (points,) = chart["datasets"].values()
+    return list(points)
+
+
+def mixed(**settings: object) -> lab.Results:
+    """Three transfers, of which the last one has too little time; and datagrams."""
+    link = lab.Link(between=("a", "b"), rate="8 Mbit/s", delay="10 ms")
+    # 100 kB take 0.1 s and more, and the last one begins 50 ms before the end.
+    arrivals = lab.ArrivalsTraffic(every="475 ms", sizes="100 kB", transfers=3)
+    udp = lab.UdpTraffic(payload="72 B", interval="100 ms")
+    flows = [
+        lab.Flow(name="files", from_="a", to="b", traffic=arrivals),
+        lab.Flow(name="call", from_="b", to="a", traffic=udp),
+    ]
+    experiment = lab.Experiment(duration="1 s", network=lab.Network(links=[link]), flows=flows)
+    return lab.run(experiment.replace(**settings))
+
+
+def test_completion_times_are_drawn_as_shares_of_all_transfers() -> None:
+    results = mixed()
+    chart = lab.plot.transfers(results).to_dict()
+    points = [(point["label"], point["share"]) for point in drawn(chart)]
+    third = pytest.approx(100 / 3)
+    assert points == [("files (cubic)", share) for share in (0, third, pytest.approx(200 / 3))]
+    times = [point["completion_s"] for point in drawn(chart)]
+    assert times == [0, *sorted(results.transfers["completion_s"].drop_nulls())]
+    # Of those that began in the second half of the run, none completed.
+    late = lab.plot.transfers(mixed(measure={"from": "0.9 s"})).to_dict()
+    assert drawn(late) == []
+
+
+def test_many_transfers_make_small_files() -> None:
+    arrivals = lab.ArrivalsTraffic(every="1 ms", sizes="1 kB")
+    files = lab.Flow(name="files", from_="a", to="b", traffic=arrivals)
+    link = lab.Link(between=("a", "b"), rate="100 Mbit/s", delay="1 ms")
+    network = lab.Network(links=[link])
+    results = lab.run(lab.Experiment(duration="5 s", network=network, flows=[files]))
+    completed = results.transfers["completion_s"].drop_nulls()
+    points = drawn(lab.plot.transfers(results).to_dict())
+    assert len(points) <= 2001 < len(completed)
+    assert points[-1]["completion_s"] == completed.max()
+
+
+def test_delays_and_losses_of_datagrams_are_drawn() -> None:
+    results = mixed()
+    chart = lab.plot.datagrams(results).to_dict()
+    titles = [part["encoding"]["x"]["title"] for part in chart["vconcat"][1:]]
+    assert titles == ["delay variation, mean (ms)", "lost (%)"]
+    # 100 bytes take 0.1 ms at 8 Mbit/s and the link 10 ms; ACKs of 52 bytes may be before them.
+    _, points = chart["vconcat"][0]["layer"]
+    name = points["data"]["name"]
+    delays = {point["share"]: point["delay_ms"] for point in chart["datasets"][name]}
+    assert [*delays] == ["50 %", "95 %", "99 %"]
+    assert 10.1 <= delays["50 %"] <= delays["99 %"] <= 10.3
+    assert len(lab.plot.overview(results).to_dict()["vconcat"]) == 6
+
+
+def test_charts_of_what_is_not_there_are_refused(results: lab.Results) -> None:
+    with pytest.raises(ValueError, match="no flow of this run has transfers"):
+        lab.plot.transfers(results)
+    with pytest.raises(ValueError, match="no flow of this run sends datagrams"):
+        lab.plot.datagrams(results)

@@ -215,7 +215,7 @@ def test_an_application_writes_in_pieces() -> None:
     assert segments() == 4
 
 
-@pytest.mark.parametrize("example", ["datagrams", "load", "server_time"])
+@pytest.mark.parametrize("example", ["datagrams", "load", "server_time", "sockets"])
 def test_the_examples_give_the_same_on_both_backends(example: str) -> None:
     file = EXAMPLES / f"{example}.toml"
     one, other = (lab.run(file, backend=backend) for backend in ("linux", "sim"))

@@ -45,7 +45,71 @@ from = "server"
 to = "client"
 """
 
+BUCKETS = """\
+duration = "1 s"
+every = "2 s"
+flows = [{ from = "client", to = "server" }]
+[network.chain]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "tbf", rate = "5 Mbit/s", limit = "50 ms", burst = "1499 B" }
+back.queue = { kind = "tbf", rate = "20 Mbit/s", limit = "50 ms", burst = "3 kB" }
+"""
+
+LATE = """\
+duration = "10 s"
+flows = [{ from = "a", to = "b" }]
+[[network.links]]
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+outages = [["9 s", "5 s"], ["20 s", "1 s"], ["30 s", "1 s"]]
+back.rate_changes = [["10 s", "5 Mbit/s"]]
+forward.delay_changes = { kind = "handover", least = "1 ms", most = "2 ms" }
+"""
+
+LOSSES = """\
+duration = "1 s"
+flows = [{ from = "client", to = "server" }]
+[network.chain]
+hops = 1
+rate = "10 Mbit/s"
+delay = "10 ms"
+loss = { kind = "listed", packets = [3, 7, 3] }
+back.loss = { kind = "gilbert", to_bad = 0.1, to_good = 0 }
+"""
+
 NAMED = {
+    # A packet of full size has 1500 bytes.
+    "token buckets, and an interval": (
+        BUCKETS,
+        [
+            "line 7: network.chain.queue.burst: is 1.499 kB: larger packets are dropped, and there "
+            "may be packets of 1.5 kB; to let all pass, give 1.5 kB or more",
+            "line 8: network.chain.back.queue.rate: is 20 Mbit/s, and the rate of the link "
+            "10 Mbit/s: nothing is held back",
+            "line 2: every: is 2 s, and what is measured lasts 1 s: one interval",
+        ],
+    ),
+    "changes that come late": (
+        LATE,
+        [
+            "line 9: network.links[0].forward.delay_changes.every: is 15 s, and the experiment "
+            "lasts 10 s: nothing changes",
+            "line 7: network.links[0].outages[1]: is at 20 s, and the experiment ends at 10 s: it "
+            "and 1 after it never come",
+            "line 8: network.links[0].back.rate_changes[0]: is at 10 s, and the experiment ends at "
+            "10 s: it never comes",
+        ],
+    ),
+    "losses": (
+        LOSSES,
+        [
+            "line 7: network.chain.loss.packets[2]: packet 3 is listed already",
+            "line 8: network.chain.back.loss.to_good: is 0: once the bad state has come, it never "
+            "ends",
+        ],
+    ),
     "two links": (
         TWO_LINKS,
         [

@@ -527,6 +527,7 @@ impl CongestionControl for Bbr {
             pacing: Some(Rate::from_bits_per_second(self.pacing_rate.max(1).saturating_mul(8))),
             prr: false,
             least_burst: Some(self.least_burst()),
+            longest_burst: None,
         }
     }
 

@@ -555,6 +555,7 @@ impl CongestionControl for Bbr3 {
             pacing: Some(Rate::from_bits_per_second(bits.max(8))),
             prr: false,
             least_burst: None,
+            longest_burst: None,
         }
     }
 

@@ -156,6 +156,9 @@ pub struct Control {
     /// The fewest segments that leave at once where bursts are made for segmentation offload, if not
     /// as many as usual.
     pub least_burst: Option<u64>,
+    /// How long the rate takes for the segments that leave at once, at the most; bursts are as the stack
+    /// makes them without it.
+    pub longest_burst: Option<Duration>,
 }
 
 /// What a flow is started with.

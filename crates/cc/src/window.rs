@@ -87,6 +87,7 @@ impl Window {
             pacing: None,
             prr: true,
             least_burst: None,
+            longest_burst: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Lanes, routes, timers, and the order in which things happen.
 
 use crate::agenda::Agenda;
-use crate::lane::managed::Teller;
+use crate::lane::managed::{Seen, Teller};
 use crate::lane::station::Medium;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
@@ -19,6 +19,14 @@ pub enum Event<P> {
         /// The end of the route.
         to: EndpointId,
         /// What arrived.
+        packet: P,
+    },
+    /// A packet has been transmitted or dropped by a lane that tells its sender
+    /// ([`LaneConfig::tells_sender`]).
+    Left {
+        /// The end of the route.
+        to: EndpointId,
+        /// What has left.
         packet: P,
     },
     /// A timer of a connection ran out.
@@ -277,7 +285,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     }
 
     /// A packet comes to a lane whose queue is managed.
-    #[cold]
+    #[inline(never)]
     fn enter_managed(&mut self, lane: u32, place: u32, packet: P) {
         let mut teller =
             Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
@@ -289,12 +297,12 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     }
 
     /// A lane whose queue is managed is due; a packet may have arrived.
-    #[cold]
+    #[inline(never)]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
         let mut teller =
             Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
         let lane_state = &mut self.lanes[lane as usize];
-        let arrived = lane_state.look(self.now, &mut teller);
+        let seen = lane_state.look(self.now, &mut teller);
         let message = lane_state.arrived_message(self.now);
         self.agenda.set(lane, lane_state.next_look().unwrap_or(Time::NEVER));
         if let Some((from, message)) = message
@@ -306,7 +314,10 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
                 self.agenda.set(to, at);
             }
         }
-        self.arrive(arrived?)
+        match seen? {
+            Seen::Arrived(arrived) => self.arrive(arrived),
+            Seen::Left(place, packet) => Some(Event::Left { to: self.routes.end(place), packet }),
+        }
     }
 
     #[cold]

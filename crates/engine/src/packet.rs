@@ -15,8 +15,32 @@ pub trait Packet: Copy + Debug + 'static {
     fn flow(&self, flow: Flow) -> Flow {
         flow
     }
+    /// The memory of a router that it takes while it waits.
+    fn memory_bytes(&self) -> u64 {
+        self.wire_bytes().into()
+    }
+    /// Whether it belongs to the control of the network (DSCP CS6).
+    fn is_control(&self) -> bool {
+        false
+    }
+    /// How it echoes marks of congestion, if it is of a protocol whose ACKs can be filtered.
+    fn echo(&self) -> Option<u8> {
+        None
+    }
+    /// Whether it acknowledges something, if only by the way, on an established connection.
+    fn is_ack(&self) -> bool {
+        false
+    }
+    /// Whether it says nothing that `newer`, of the same flow, does not say as well, marks excepted.
+    fn is_superseded(&self, _newer: &Self) -> bool {
+        false
+    }
     /// Whether it carries a mark of congestion.
     fn is_marked(&self) -> bool {
+        false
+    }
+    /// Whether it is of the service L4S: ECT(1), or a mark that an earlier queue has set (RFC 9331 §5.1).
+    fn is_l4s(&self) -> bool {
         false
     }
     /// Marks it, if it can be marked. Says whether it carries a mark then.

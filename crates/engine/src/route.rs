@@ -1,7 +1,5 @@
 //! The lanes that packets take, one after the other, and where they end.
 
-use std::collections::BTreeMap;
-
 /// A lane, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LaneId(pub u32);
@@ -35,9 +33,12 @@ const TOP: u32 = 1 << 31;
 #[derive(Debug, Default)]
 pub(crate) struct Routes {
     hops: Vec<Hop>,
-    /// Whose packets take a route, by the place of its end, where that was said.
-    flows: BTreeMap<u32, Flow>,
+    /// Flows that were told, and for each hop the number of its route's; `UNTOLD`, or no entry, without one.
+    flows: Vec<Flow>,
+    flow_of_hop: Vec<u32>,
 }
+
+const UNTOLD: u32 = u32::MAX;
 
 impl Routes {
     pub fn add(&mut self, lanes: &[LaneId], end: EndpointId) -> RouteId {
@@ -54,15 +55,26 @@ impl Routes {
 
     /// From now on packets on this route are of that flow.
     pub fn set_flow(&mut self, route: RouteId, flow: Flow) {
-        self.flows.insert(self.last(route.0) as u32, flow);
+        let (start, last) = (route.0 as usize, self.last(route.0));
+        if self.flow_of_hop.len() <= last {
+            self.flow_of_hop.resize(self.hops.len(), UNTOLD);
+        }
+        let known = self.flow_of_hop[last];
+        if let Some(known) = self.flows.get_mut(known as usize) {
+            *known = flow;
+            return;
+        }
+        self.flow_of_hop[start..=last].fill(self.flows.len() as u32);
+        self.flows.push(flow);
     }
 
     /// Whose packets take the route that goes through a place. The number of a route's end is a key where
     /// each connection has routes of its own.
+    #[inline]
     pub fn flow(&self, place: u32) -> Flow {
-        let last = self.last(place);
-        let end = || Flow { key: u64::from(self.hops[last].0 & !TOP), ..Flow::default() };
-        self.flows.get(&(last as u32)).copied().unwrap_or_else(end)
+        let told = self.flow_of_hop.get(place as usize);
+        let told = told.and_then(|&number| self.flows.get(number as usize));
+        told.copied().unwrap_or_else(|| Flow { key: self.end(place).0.into(), ..Flow::default() })
     }
 
     /// The lane at a place where a packet is, or comes to.

@@ -50,6 +50,7 @@ fn lan(stations: u32, arp: Option<&ArpConfig>) -> Vec<LaneConfig> {
         wire: WireConfig::default(),
         station,
         observed: true,
+        tells_sender: false,
     };
     let both = |number: u32| {
         let station = StationConfig {

@@ -32,6 +32,7 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         wire: WireConfig::default(),
         station: None,
         observed: false,
+        tells_sender: false,
     }
 }
 
@@ -167,6 +168,7 @@ fn packets_and_timers_come_in_the_order_of_time() {
         seen.push(match event {
             Event::Delivered { packet, .. } => packet.number,
             Event::Timer(id) => 100 + id.index() as u32,
+            Event::Left { .. } => panic!("nobody asked for it"),
             Event::Connection(id) => 200 + id.index() as u32,
         });
     }
@@ -199,6 +201,7 @@ fn timers_of_connections_come_first_however_late_they_were_added() {
             }
             Event::Delivered { packet, .. } => seen.push(format!("packet {}", packet.number)),
             Event::Timer(timer) => seen.push(format!("other {}", timer.index())),
+            Event::Left { .. } => panic!("nobody asked for it"),
         }
     }
     assert_eq!(seen, ["connection 0", "and 1", "and 2", "other 1", "packet 1", "other 0"]);
@@ -344,4 +347,27 @@ fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
         (counters.marked_packets, counters.dropped_packets, counters.sent_packets),
         (3, 2, 7)
     );
+}
+
+#[test]
+fn a_sender_hears_when_each_packet_has_left() {
+    // A millisecond each: two have room, the third is dropped at once, and one that is lost leaves as well.
+    let mut config = lane("a>b", "12 Mbit/s", "5 ms", QueueLimit::Packets(1));
+    config.tells_sender = true;
+    config.wire.loss = Some(Loss::Listed { packets: vec![2] });
+    let mut network = Network::new([config], 1);
+    let route = network.add_route(&[LaneId(0)], EndpointId(7));
+    for number in 1..=3 {
+        network.send(route, Parcel { number, bytes: 1500 });
+    }
+    let mut seen = Vec::new();
+    while let Some(event) = network.next(Time::ZERO + Duration::from_secs(1)) {
+        let millis = network.now().since(Time::ZERO).as_millis();
+        match event {
+            Event::Left { to: EndpointId(7), packet } => seen.push((millis, "left", packet.number)),
+            Event::Delivered { packet, .. } => seen.push((millis, "arrived", packet.number)),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(seen, [(0, "left", 3), (1, "left", 1), (2, "left", 2), (6, "arrived", 1)]);
 }

@@ -42,6 +42,7 @@ fn observed(
         wire: WireConfig { loss, ..WireConfig::default() },
         station: None,
         observed,
+        tells_sender: false,
     };
     let mut network = Network::new([lane], 1);
     let route = network.add_route(&[LANE], EndpointId(0));

@@ -21,7 +21,9 @@ pub(crate) fn run() -> Result<(), Failure> {
     links::make(job, hosts)?;
 
     job.flows.iter().for_each(channel::set_draws);
-    let start = clock::next_start(clock::now(), 2 * job.links.len());
+    let ends = job.links.iter().flat_map(|link| &link.ends);
+    let devices = ends.map(|end| job.hosts[end.host].namespaces.len()).sum();
+    let start = clock::next_start(clock::now(), devices);
     traffic::start(job, hosts, start);
     clock::settle();
     channel::begin(start, job.duration, &job.record);

@@ -1,4 +1,4 @@
-//! Hosts: a network namespace each.
+//! Hosts: a network namespace each, or several where their settings differ.
 
 use crate::failure::{Failure, Trying};
 use crate::machine;
@@ -14,7 +14,7 @@ use tcplab_guest::job;
 /// file.
 const NO_IPV6: &str = "/proc/sys/net/ipv6/conf/all/disable_ipv6";
 
-/// A host that has been made.
+/// A namespace of a host that has been made.
 pub(crate) struct Host {
     pub name: String,
     namespace: OwnedFd,
@@ -33,10 +33,14 @@ impl Host {
     }
 }
 
-/// Makes the hosts with their settings and addresses. The calling thread ends up in the last one.
-pub(crate) fn make(hosts: &[job::Host]) -> Result<Vec<Host>, Failure> {
+/// Makes the namespaces of the hosts with their settings and addresses. The calling thread ends up in the
+/// last one.
+pub(crate) fn make(hosts: &[job::Host]) -> Result<Vec<Vec<Host>>, Failure> {
     prepare_first_namespace()?;
-    hosts.iter().map(make_one).collect()
+    let make = |host: &job::Host| {
+        host.namespaces.iter().map(|namespace| make_one(&host.name, namespace)).collect()
+    };
+    hosts.iter().map(make).collect()
 }
 
 /// Sets what every host has in common, once: a new namespace takes over whether it forwards.
@@ -46,8 +50,7 @@ fn prepare_first_namespace() -> Result<(), Failure> {
     machine::set("/proc/sys/net/ipv4/ip_forward", "1")
 }
 
-fn make_one(host: &job::Host) -> Result<Host, Failure> {
-    let name = &host.name;
+fn make_one(name: &str, host: &job::Namespace) -> Result<Host, Failure> {
     unshare(CloneFlags::CLONE_NEWNET).trying(|| format!("{name}: unshare"))?;
     let namespace = open("/proc/self/ns/net", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .trying(|| format!("{name}: /proc/self/ns/net"))?;
@@ -64,8 +67,11 @@ fn make_one(host: &job::Host) -> Result<Host, Failure> {
     let mut batch = Batch::default();
     batch.push(route::bring_loopback_up(), format!("{name}: lo up"));
     for address in &host.addresses {
-        batch.push(route::add_address(*address), format!("{name}: address {address}"));
+        batch.push(
+            route::add_address(*address, route::LOOPBACK),
+            format!("{name}: address {address}"),
+        );
     }
     netlink.carry_out(&batch)?;
-    Ok(Host { name: name.clone(), namespace, netlink })
+    Ok(Host { name: name.into(), namespace, netlink })
 }

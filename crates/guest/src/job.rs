@@ -30,7 +30,7 @@ pub struct Job {
     /// Files of the kernel that hold for all hosts, and what is written into them, before anything
     /// else: `/sys/module/tcp_cubic/parameters/hystart`.
     pub settings: Vec<(String, String)>,
-    /// The network namespaces; a host's number is its index.
+    /// The hosts and routers; a host's number is its index.
     pub hosts: Vec<Host>,
     /// The pairs of devices between them.
     pub links: Vec<Link>,
@@ -55,11 +55,19 @@ pub struct Programs {
     pub hidden: Vec<String>,
 }
 
-/// A host or router: one network namespace.
+/// A host or router.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Host {
     /// Its name, also as the system knows it (`hostname`).
     pub name: String,
+    /// Its network namespaces: one for each set of settings. Links end at the first; the others share
+    /// its devices.
+    pub namespaces: Vec<Namespace>,
+}
+
+/// A network namespace of a host.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Namespace {
     /// Its addresses; they belong to the loopback device and are reached over any other.
     pub addresses: Vec<Ipv4Addr>,
     /// Files below `/proc/sys` and what is written into them: `("net/ipv4/tcp_sack", "0")`.
@@ -135,6 +143,8 @@ pub struct Flow {
 pub struct Side {
     /// The number of the host.
     pub host: usize,
+    /// Which of its namespaces.
+    pub namespace: usize,
     /// Its address for this flow.
     pub address: Ipv4Addr,
     /// Its port: the one it listens at or, for a flow that is one connection, the one it connects
@@ -157,6 +167,10 @@ pub struct SocketOptions {
     pub no_delay: bool,
     /// `TCP_MAXSEG`.
     pub max_segment: Option<u32>,
+    /// `SO_RCVBUF`.
+    pub receive_buffer: Option<u32>,
+    /// `SO_SNDBUF`.
+    pub send_buffer: Option<u32>,
     /// `TCP_USER_TIMEOUT`.
     pub user_timeout_ms: Option<u32>,
     /// `SO_KEEPALIVE`.

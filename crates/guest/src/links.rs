@@ -6,34 +6,78 @@ use crate::netlink::route::{self, Device};
 use crate::netlink::{Batch, LONGEST_ATTRIBUTE, Netlink};
 use std::collections::BTreeMap;
 use tcplab_guest::Job;
-use tcplab_guest::job::{End, Link};
+use tcplab_guest::job::{End, Link, Namespace};
 
 /// The number of a host's first device. The kernel may have made some of its own there, which have
 /// smaller numbers.
 const FIRST: u32 = 100;
 
+/// By how much the numbers of devices are greater in the next namespace of a host.
+const NEXT_NAMESPACE: u32 = 1 << 20;
+
 /// The numbers of devices, by host and name.
 type Numbers<'a> = BTreeMap<(usize, &'a str), u32>;
 
 /// Makes the links and routes of a job.
-pub(crate) fn make(job: &Job, hosts: &[Host]) -> Result<(), Failure> {
+pub(crate) fn make(job: &Job, hosts: &[Vec<Host>]) -> Result<(), Failure> {
     let numbers = number(&job.links);
     make_pairs(&job.links, hosts, &numbers)?;
-    let mut batches: Vec<Batch> = hosts.iter().map(|_| Batch::default()).collect();
+    let mut batches: Vec<Vec<Batch>> =
+        hosts.iter().map(|all| all.iter().map(|_| Batch::default()).collect()).collect();
     for end in job.links.iter().flat_map(|link| &link.ends) {
         let index = numbers[&(end.host, end.device.as_str())];
-        equip(&mut batches[end.host], &hosts[end.host].name, end, index)?;
-    }
-    for (number, host) in job.hosts.iter().enumerate() {
-        for route in &host.routes {
-            let what = format!("{}: route to {} over {}", host.name, route.to, route.device);
-            let index = numbers
-                .get(&(number, route.device.as_str()))
-                .ok_or_else(|| Failure::new(&what, "there is no such device"))?;
-            batches[number].push(route::add_route(route, *index), what);
+        let (first, others) = batches[end.host].split_at_mut(1);
+        equip(&mut first[0], &hosts[end.host][0].name, end, index)?;
+        let made = hosts[end.host][1..].iter().zip(&job.hosts[end.host].namespaces[1..]);
+        for (place, ((host, spec), batch)) in made.zip(others).enumerate() {
+            let device = Device {
+                namespace: host.namespace(),
+                index: index_in(place + 1, index),
+                name: &end.device,
+                mtu: end.mtu,
+            };
+            share((&mut first[0], index), (batch, &device), &host.name, spec);
         }
     }
-    hosts.iter().zip(&batches).try_for_each(|(host, batch)| host.netlink.carry_out(batch))
+    for (number, host) in job.hosts.iter().enumerate() {
+        for (place, namespace) in host.namespaces.iter().enumerate() {
+            for route in &namespace.routes {
+                let what = format!("{}: route to {} over {}", host.name, route.to, route.device);
+                let index = numbers
+                    .get(&(number, route.device.as_str()))
+                    .ok_or_else(|| Failure::new(&what, "there is no such device"))?;
+                let index = index_in(place, *index);
+                batches[number][place].push(route::add_route(route, index), what);
+            }
+        }
+    }
+    // Devices are there before others share them: the first namespace of a host comes first.
+    let all = hosts.iter().flatten().zip(batches.iter().flatten());
+    all.into_iter().try_for_each(|(host, batch)| host.netlink.carry_out(batch))
+}
+
+/// Gives another namespace of a host its share of a device: one of the same name, which sends through that
+/// device and gets what comes for the addresses of the namespace.
+fn share(
+    (first, shared): (&mut Batch, u32),
+    (batch, device): (&mut Batch, &Device),
+    host: &str,
+    spec: &Namespace,
+) {
+    let what = |what: &str| format!("{host} {}: {what}", device.name);
+    first.push(route::share_device(device, shared), what("share"));
+    for address in &spec.addresses {
+        let message = route::add_address(*address, device.index);
+        batch.push(message, what(&format!("address {address}")));
+    }
+    batch.push(route::bring_up(device.index), what("up"));
+    batch.push(route::without_arp(device.index), what("without ARP"));
+}
+
+/// The number of a device in one of the namespaces of its host. It differs from all those in the first,
+/// where a device is made before it is moved.
+fn index_in(namespace: usize, index: u32) -> u32 {
+    index + namespace as u32 * NEXT_NAMESPACE
 }
 
 /// Numbers the devices of each host, so that nobody has to ask the kernel how it numbered them.
@@ -48,17 +92,17 @@ fn number(links: &[Link]) -> Numbers<'_> {
     numbers
 }
 
-fn make_pairs(links: &[Link], hosts: &[Host], numbers: &Numbers) -> Result<(), Failure> {
+fn make_pairs(links: &[Link], hosts: &[Vec<Host>], numbers: &Numbers) -> Result<(), Failure> {
     let mut batch = Batch::default();
     for link in links {
         let [near, far] = &link.ends;
         let devices = link.ends.each_ref().map(|end| Device {
-            namespace: hosts[end.host].namespace(),
+            namespace: hosts[end.host][0].namespace(),
             index: numbers[&(end.host, end.device.as_str())],
             name: &end.device,
             mtu: end.mtu,
         });
-        let name = |end: &End| format!("{} {}", hosts[end.host].name, end.device);
+        let name = |end: &End| format!("{} {}", hosts[end.host][0].name, end.device);
         let what = format!("link from {} to {}", name(near), name(far));
         batch.push(route::make_pair(devices), what);
     }

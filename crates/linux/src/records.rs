@@ -22,7 +22,7 @@ pub(crate) enum Content {
     Summary(Summary),
     Lane(LaneState),
     Drop(Drop),
-    Packet { length: u32, bytes: Vec<u8> },
+    Packet(Packet),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +145,36 @@ pub(crate) struct Drop {
     pub reason: String,
 }
 
+/// A packet on a lane that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Packet {
+    pub length: u32,
+    pub point: Point,
+    /// Its headers.
+    pub bytes: Vec<u8>,
+}
+
+/// Where on a lane a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    Leave,
+    Enter,
+    Arrive,
+    Drop,
+}
+
+impl Point {
+    /// What tables call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Leave => "leave",
+            Self::Enter => "enter",
+            Self::Arrive => "arrive",
+            Self::Drop => "drop",
+        }
+    }
+}
+
 /// The stream is not what it should be: kernel and backend do not belong together.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("the kernel says what this version of tcplab does not understand: {0}")]
@@ -256,8 +286,12 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
             Content::Drop(Drop { from: (from, port), to: (to, peer_port), bytes, reason })
         }
         _ => {
-            let length = fields.u64() as u32;
-            Content::Packet { length, bytes: fields.0.to_vec() }
+            let (length, point) = (fields.u32(), fields.u32());
+            let points = [Point::Leave, Point::Enter, Point::Arrive, Point::Drop];
+            let Some(&point) = points.get(point as usize) else {
+                return Err(Unreadable(format!("a packet at the point {point}")));
+            };
+            Content::Packet(Packet { length, point, bytes: fields.0.to_vec() })
         }
     })
 }

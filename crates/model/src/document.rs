@@ -12,7 +12,9 @@ use crate::resolve::resolve;
 use crate::schema::{Experiment, Sweep};
 use crate::sweep::{self, Axis, MOST_RUNS};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// After so many mistakes, more would not help.
 const ENOUGH: usize = 100;
@@ -183,13 +185,21 @@ fn variant(
 ) -> Option<(Plan, u64)> {
     let mut tree = base.clone();
     let mut mistakes = Vec::new();
+    let mut unset = Vec::new();
     for (axis, value) in chosen {
         if let Err(problem) = axis.set(&mut tree, axis.values[*value].clone()) {
-            mistakes.push(problem.at(axis.place()));
+            unset.push((axis, problem.at(axis.place())));
         }
     }
     files::expand(&mut tree, folder, &mut mistakes);
     let experiment = Experiment::read(&tree, &Place::Root, &mut mistakes);
+    // Of a key that nothing has, what was meant is said alone.
+    let is_unknown = |axis: &Axis| {
+        let unknown = |it: &&Mistake| matches!(it.problem, Problem::UnknownKey { .. });
+        mistakes.iter().filter(unknown).any(|it| lies_in(&axis.path, &it.at))
+    };
+    unset.retain(|(axis, _)| !is_unknown(axis));
+    mistakes.splice(0..0, unset.into_iter().map(|(_, mistake)| mistake));
     let plan = experiment
         .as_ref()
         .and_then(|experiment| resolve(experiment, backend.profile, &mut mistakes));
@@ -200,7 +210,7 @@ fn variant(
         let version = (backend.version)(&plan);
         let warnings = plan.warnings.iter().cloned();
         let warnings = warnings.map(|warning| found.located(origin::trace(warning, &tree), chosen));
-        let warnings = warnings.collect();
+        let warnings = each_link_once(warnings);
         let (swept, backend) = (swept.collect(), backend.name.into());
         Plan { backend, version, swept, warnings, ..plan }
     });
@@ -209,8 +219,15 @@ fn variant(
         mistakes.extend(refused.map(|mistake| origin::trace(mistake, &tree)));
     }
     let is_right = mistakes.is_empty();
-    found.add(mistakes, chosen);
+    found.add(mistakes.into_iter().map(|mistake| origin::of_link(mistake, &tree)), chosen);
     Some((plan.filter(|_| is_right)?, experiment?.repeat))
+}
+
+/// What both directions of a link have in common is said of the first.
+fn each_link_once(warnings: impl Iterator<Item = Mistake>) -> Arc<[Mistake]> {
+    let mut places = BTreeSet::new();
+    let is_new = |it: &Mistake| !it.at.starts_with("network.") || places.insert(it.at.clone());
+    warnings.filter(is_new).collect()
 }
 
 /// All repetitions of a variant.

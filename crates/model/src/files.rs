@@ -20,12 +20,13 @@ const MOST_BYTES: u64 = 100_000_000;
 /// Turns the text of a file into the setting that it stands for, or says what is wrong with it.
 type Reader = fn(&str) -> Result<Value, String>;
 
-/// The keys of links whose values may name a file, the key with its name, and how it is read.
-const NAMED: [(&str, &str, Reader); 4] = [
-    ("rate_changes", "trace", opportunities),
-    ("delay_changes", "trace", delays),
-    ("jitter", "file", times),
-    ("access", "file", times),
+/// The keys of links whose values may name a file, the key with its name, how it is read, and a right
+/// line.
+const NAMED: [(&str, &str, Reader, &str); 4] = [
+    ("rate_changes", "trace", opportunities, "1000"),
+    ("delay_changes", "trace", delays, "0 1"),
+    ("jitter", "file", times, "1"),
+    ("access", "file", times, "1"),
 ];
 
 /// Reads the files that the network of an experiment names, relative to `folder`.
@@ -41,11 +42,11 @@ fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mis
             for (key, value) in table {
                 let place = at.key(key);
                 let named = NAMED.iter().find(|named| named.0 == key);
-                let name = named.and_then(|(_, key, read)| {
+                let name = named.and_then(|(_, key, read, right)| {
                     let table = value.as_object().filter(|table| table.len() == 1)?;
-                    Some((*key, table.get(*key)?.as_str()?, read))
+                    Some((*key, table.get(*key)?.as_str()?, read, right))
                 });
-                let Some((key, name, read)) = name else {
+                let Some((key, name, read, right)) = name else {
                     walk(value, &place, folder, mistakes);
                     continue;
                 };
@@ -54,7 +55,8 @@ fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mis
                     Err(reason) => {
                         let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
                         mistakes.push(problem.at(place.key(key)));
-                        *value = Value::Null;
+                        // With a right file in its place, the rest of the link is looked at too.
+                        *value = read(right).unwrap_or_default();
                     }
                 }
             }

@@ -6,8 +6,8 @@
 
 use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
 use crate::schema::{
-    Contention, DelayChanges, Jitter, LanPlan, Loss, Outages, Probability, RateChanges, Reordering,
-    StackPlan, TrafficPlan,
+    Contention, Cpu, DelayChanges, Jitter, LanPlan, Loss, Outages, Probability, RateChanges,
+    Reordering, StackPlan, TrafficPlan,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -25,6 +25,7 @@ pub(crate) fn content(plan: &Plan) -> String {
         nodes: &plan.nodes,
         lanes: plan.lanes.iter().map(LaneId::new).collect(),
         flows,
+        hosts: plan.hosts.iter().map(|host| (host.node, &host.cpu, host.has_qdisc)).collect(),
         shared,
         record: &plan.record,
         measure: plan.measure,
@@ -45,6 +46,8 @@ struct Content<'a> {
     nodes: &'a [String],
     lanes: Vec<LaneId<'a>>,
     flows: Vec<FlowId<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hosts: Vec<(usize, &'a Option<Cpu>, bool)>,
     shared: Shared<'a>,
     record: &'a RecordPlan,
     #[serde(skip_serializing_if = "Option::is_none")]

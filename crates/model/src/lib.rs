@@ -61,7 +61,8 @@ pub use backend::{Backend, Stopped, Watch};
 pub use document::{Document, from_json, from_toml};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{
-    FlowPlan, LanePlan, MeasurePlan, Plan, QueueLimit, QueuePlan, RecordPlan, TcpPlan, Transport,
+    FlowPlan, HostPlan, LanePlan, MeasurePlan, Plan, QueueLimit, QueuePlan, RecordPlan, TcpPlan,
+    Transport,
 };
 pub use printable::printable;
 pub use profile::Setting;

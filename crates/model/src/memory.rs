@@ -85,7 +85,7 @@ impl Held {
         [
             (self.samples, "samples of flows", "a longer interval of `record.samples`"),
             (self.links, "samples of links", "a longer interval of `record.links`"),
-            (self.flows, "connections", "fewer `flows`"),
+            (self.flows, "connections", "fewer `flows` or arrivals"),
             (self.drops, "dropped packets", "a shorter `duration`"),
             (self.packets, "packets on their way", "a shorter `queue`, or a smaller `wmem`"),
             (self.captures, "captured packets", "fewer `record.captures`"),
@@ -119,11 +119,12 @@ pub struct Size(pub u64);
 
 impl fmt::Display for Size {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let megabytes = self.0 as f64 / 1e6;
-        if megabytes < 1000.0 {
-            write!(f, "{megabytes:.0} MB")
-        } else {
-            write!(f, "{:.1} GB", megabytes / 1e3)
+        match self.0 {
+            0..1_000 => write!(f, "{} B", self.0),
+            // What would be rounded to 0 MB.
+            1_000..1_000_000 => write!(f, "{:.0} kB", self.0 as f64 / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.0} MB", self.0 as f64 / 1e6),
+            _ => write!(f, "{:.1} GB", self.0 as f64 / 1e9),
         }
     }
 }
@@ -142,6 +143,8 @@ mod tests {
 
     #[test]
     fn sizes_are_in_units_of_people() {
+        assert_eq!(Size(999).to_string(), "999 B");
+        assert_eq!(Size(1_000).to_string(), "1 kB");
         assert_eq!(Size(999_400_000).to_string(), "999 MB");
         assert_eq!(Size(2_460_000_000).to_string(), "2.5 GB");
     }

@@ -1,16 +1,42 @@
-//! Finds where an option of a flow was written: backends see only what it came to.
+//! Finds where a setting of a flow or a link was written: backends see only what it came to.
 
 use crate::mistake::Mistake;
 use crate::read::Place;
 use serde_json::Value;
 
 /// Moves a mistake at `flows[0].cc` or `flows[0].stack.x` to the place in `tree` that decided it: the
-/// flow, a host at one of its ends, or the stack of all.
+/// flow, a host at one of its ends, or the stack of all. One of a link moves as in [`of_link`].
 pub(crate) fn trace(mistake: Mistake, tree: &Value) -> Mistake {
     match origin(&mistake.at, tree) {
         Some(at) => Mistake { at, ..mistake },
+        None => of_link(mistake, tree),
+    }
+}
+
+/// Moves a mistake at `network.links[0].back.x` to `network.links[0].x`, unless `back` itself has this
+/// key.
+pub(crate) fn of_link(mistake: Mistake, tree: &Value) -> Mistake {
+    match link(&mistake.at, tree) {
+        Some(at) => Mistake { at, ..mistake },
         None => mistake,
     }
+}
+
+fn link(at: &str, tree: &Value) -> Option<String> {
+    // A shared medium has a name, which may be any word, and no directions.
+    let inside = at.strip_prefix("network.").filter(|inside| !inside.starts_with("lan."))?;
+    let (link, side, setting) = ["forward", "back"].iter().find_map(|side| {
+        let (link, setting) = inside.split_once(&format!(".{side}."))?;
+        Some((link, *side, setting))
+    })?;
+    let network = tree.get("network");
+    let table = match link.strip_prefix("links[").and_then(|index| index.strip_suffix(']')) {
+        Some(index) => network.and_then(|it| it.get("links")?.get(index.parse::<usize>().ok()?)),
+        None => network.and_then(|it| it.get(link)),
+    };
+    let key = setting.split(['.', '[']).next()?;
+    let has = table.and_then(|it| it.get(side)?.get(key)).is_some();
+    (!has).then(|| format!("network.{link}.{setting}"))
 }
 
 fn origin(at: &str, tree: &Value) -> Option<String> {
@@ -40,6 +66,27 @@ fn origin(at: &str, tree: &Value) -> Option<String> {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn a_setting_of_a_link_is_traced_to_where_it_was_written() {
+        let tree = json!({
+            "network": {
+                "links": [{ "loss": 0.1, "back": { "queue": { "kind": "cake" } } }],
+                "dumbbell": { "back": { "mtu": 500 }, "access": { "mtu": 600 } },
+            },
+        });
+        let link = |at| link(at, &tree);
+        assert_eq!(link("network.links[0].back.queue.limit"), None);
+        assert_eq!(link("network.links[0].back.loss").as_deref(), Some("network.links[0].loss"));
+        assert_eq!(
+            link("network.links[0].forward.queue.limit").as_deref(),
+            Some("network.links[0].queue.limit")
+        );
+        assert_eq!(link("network.dumbbell.back.mtu"), None);
+        assert_eq!(link("network.dumbbell.back.icmp").as_deref(), Some("network.dumbbell.icmp"));
+        assert_eq!(link("network.dumbbell.access.icmp"), None);
+        assert_eq!(link("network.lan.back.queue"), None);
+    }
 
     #[test]
     fn an_option_is_traced_to_where_it_was_written() {

@@ -2,8 +2,8 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Contention, DelayChanges, Discipline, Jitter, LanPlan, Loss, OrOff, Outages,
-    Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
+    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Loss, OrOff,
+    Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,9 @@ pub struct Plan {
     pub lanes: Arc<[LanePlan]>,
     /// The flows, counted out.
     pub flows: Arc<[FlowPlan]>,
+    /// Hosts that take time or have a queue of their own, in the order of their nodes.
+    #[serde(default, skip_serializing_if = "<[HostPlan]>::is_empty")]
+    pub hosts: Arc<[HostPlan]>,
     /// What to write down.
     pub record: RecordPlan,
     /// The part of the run that results are of; nothing if that is all of it, without intervals.
@@ -53,7 +56,8 @@ pub struct Plan {
 pub struct LanePlan {
     /// Unique: `left>right`; of several between the same nodes, the second is `left>right/2`.
     pub name: String,
-    /// Where in the experiment it was described, for messages: `network.links[0]`.
+    /// The table of the experiment that describes it, for messages: `network.links[0].back`. A key that
+    /// is not there is one of the link (`origin`).
     pub place: String,
     /// The node where it begins.
     pub from: usize,
@@ -204,6 +208,20 @@ pub struct FlowPlan {
     pub bottleneck: usize,
 }
 
+/// A host that takes time for what it sends and receives, or has a queue of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// Its node.
+    pub node: usize,
+    /// Where in the experiment it was described, for messages: `hosts.server`.
+    pub place: String,
+    /// How much time, if any.
+    #[serde(deserialize_with = "stored::optional")]
+    pub cpu: Option<Cpu>,
+    /// Whether the queues of the lanes that begin here are its own.
+    pub has_qdisc: bool,
+}
+
 /// What carries the data of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -253,6 +271,12 @@ pub struct MeasurePlan {
 }
 
 impl Plan {
+    /// Whether a node is a host with a queue of its own.
+    pub fn has_qdisc(&self, node: usize) -> bool {
+        let place = self.hosts.binary_search_by_key(&node, |host| host.node);
+        place.is_ok_and(|place| self.hosts[place].has_qdisc)
+    }
+
     /// The part of the run that results are of.
     pub fn measured(&self) -> MeasurePlan {
         let whole = MeasurePlan { from: Duration::ZERO, to: self.duration, every: None };

@@ -126,6 +126,10 @@ fn rfc() -> Table {
         initial_rto: Duration::from_secs(1), "RFC 6298 §2.1";
         rmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         wmem: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
+        so_rcvbuf: OrOff::Off, "off unless SO_RCVBUF is set";
+        so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
+        rmem_max: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
+        wmem_max: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         app_win: 0, "no standard has it";
         mem: OrOff::Off, "no standard says";
         nagle: true, "RFC 9293 §3.7.4";
@@ -186,6 +190,10 @@ fn linux() -> Table {
             "tcp_init: the most of sysctl tcp_rmem where there is memory enough";
         wmem: Bytes(4_194_304),
             "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
+        so_rcvbuf: OrOff::Off, "off unless SO_RCVBUF is set";
+        so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
+        rmem_max: Bytes(212_992), "SK_RMEM_MAX: the memory of 256 packets of 256 bytes";
+        wmem_max: Bytes(212_992), "SK_WMEM_MAX: the memory of 256 packets of 256 bytes";
         app_win: 31, "sysctl tcp_app_win = 31";
         mem: OrOff::Off,
             "tcp_init_mem: sysctl tcp_mem follows the memory of the machine, high at about 9 % of it";

@@ -182,12 +182,8 @@ impl Links<'_> {
     fn single(&mut self, link: &Link, at: &str) {
         let first = self.links.len();
         let settings = LinkSettings::from(link);
-        let forward = link.forward.or(&settings).lane(at, self.mistakes);
-        let mut again = Vec::new();
-        // What is missing in both directions is reported once.
-        let back = link.back.or(&settings).lane(at, &mut again);
-        again.retain(|mistake| !self.mistakes.contains(mistake));
-        self.mistakes.append(&mut again);
+        let forward = link.forward.or(&settings).lane(&format!("{at}.forward"), self.mistakes);
+        let back = link.back.or(&settings).lane(&format!("{at}.back"), self.mistakes);
         let (from, to) = (&link.between.0, &link.between.1);
         if from == to {
             let problem = Problem::Invalid(format!("connects \"{from}\" with itself"));

@@ -30,6 +30,7 @@ impl Plan {
         let (nodes, lanes) = (self.nodes.len(), self.lanes.len());
         let ends = self.lanes.iter().flat_map(|lane| [lane.from, lane.to]);
         let ends = ends.chain(self.flows.iter().flat_map(|flow| [flow.from, flow.to]));
+        let ends = ends.chain(self.hosts.iter().map(|host| host.node));
         let ways = self.flows.iter().flat_map(|flow| {
             flow.forward.iter().chain(&flow.back).copied().chain([flow.bottleneck])
         });

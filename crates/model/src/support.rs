@@ -1,11 +1,17 @@
 //! Which backend runs what. Refusals of all backends and the lists in the documentation come from the
 //! one table here.
 //!
-//! A backend may have further limits, of sizes or of combinations, which it finds itself.
+//! A backend may have further limits, of sizes or of combinations, which it finds itself. Where such a
+//! limit stands in the table, [`missing`] makes the refusal of it.
 
 use crate::mistake::{Mistake, Problem};
-use crate::plan::{FlowPlan, LanePlan, Plan};
-use crate::schema::{DelayChanges, RateChanges, TrafficPlan};
+use crate::plan::{FlowPlan, LanePlan, Plan, TcpPlan};
+use crate::schema::{
+    AckCounting, DelayChanges, Ecn, OrOff, Profile, RateChanges, StackPlan, TrafficPlan,
+};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tcplab_units::{Bytes, Duration};
 
 /// Something that an experiment may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +26,9 @@ pub struct Feature {
     pub on: &'static [&'static str],
 }
 
+const SIM: &[&str] = &["sim"];
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
-const SIM: &[&str] = &["sim"];
 
 /// All features that some backend does not run, and what there is beside them.
 pub const FEATURES: &[Feature] = &[
@@ -36,7 +42,9 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "sfq", "SFQ", BOTH),
     kind("queue", "tbf", "a token bucket", BOTH),
     kind("queue", "fq", "FQ", BOTH),
-    kind("queue", "cake", "CAKE", LINUX),
+    kind("queue", "cake", "CAKE", BOTH),
+    kind("queue", "dualpi2", "DualPI2", SIM),
+    kind("queue", "policer", "a policer", SIM),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),
@@ -61,8 +69,60 @@ pub const FEATURES: &[Feature] = &[
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
+    one("cpu", "time spent in hosts", SIM),
+    one("qdisc", "a queue of the sending host", SIM),
     one("lan", "a shared LAN", SIM),
+    kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
+    kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
+    one("icmp", "a router that says nothing of packets too large for a link", SIM),
+    kind("profile", "rfc", "`rfc`", SIM),
+    kind("profile", "linux-6.12", "`linux-6.12`", BOTH),
+    kind("profile", "linux-6.1", "`linux-6.1`", BOTH),
+    kind("profile", "linux-2.6.26", "`linux-2.6.26`", SIM),
+    kind("profile", "linux-2.6.20", "`linux-2.6.20`", SIM),
+    kind("profile", "ns2", "`ns2`", SIM),
+    kind("profile", "ns3", "`ns3`", SIM),
+    kind("profile", "freebsd-9.2", "`freebsd-9.2`", SIM),
+    kind("profile", "windows-7", "`windows-7`", SIM),
+    kind("cc", "bbr3", "`bbr3`", SIM),
+    kind("cc", "compound", "`compound`", SIM),
+    kind("cc", "copa", "`copa`", SIM),
+    kind("cc", "ledbat", "`ledbat`", SIM),
+    kind("cc", "prague", "`prague`", SIM),
+    kind("cc", "westwood", "`westwood` (of 2002; the kernel's is `westwood+`)", SIM),
+    one("cc.presets", "a preset of a congestion control", SIM),
+    one("stack.fack", "FACK (gone from Linux since 4.15)", SIM),
+    one("stack.recovery", "another recovery without SACK than \"newreno-steady\"", SIM),
+    one("stack.ecn", "feedback that counts marks (RFC 9768)", SIM),
+    one("stack.abc", "another way of counting ACKs than by segment", SIM),
+    one("stack.delayed_ack", "another delay of ACKs than 40 ms or \"off\"", SIM),
+    one("stack.ack_every", "an ACK for every so many segments", SIM),
+    one("stack.quick_ack", "another number of quick ACKs than 16", SIM),
+    one("stack.max_rto", "another longest timeout than 120 s", SIM),
+    one("stack.initial_rto", "another first timeout than 1 s", SIM),
+    one("stack.limited_transmit", "going without limited transmit", SIM),
+    one("stack.reduction", "another reduction than \"proportional\"", SIM),
+    one(
+        "stack.mem",
+        "a limit to the memory of one host (tcp_mem is of the machine with all hosts)",
+        SIM,
+    ),
+    one("stack.undo", "going without undo", SIM),
+    one("stack.tso", "going without bursts", SIM),
+    one("stack.flavour", "another flavour than its own", SIM),
+    one("stack.cut_base", "a cut from anything but the window", SIM),
+    one("stack.time_wait", "another TIME-WAIT than 60 s", SIM),
+    one("stack.rmem", "a receive buffer of less than 4096 B", SIM),
+    one(
+        "stack.user_timeout",
+        "a user timeout of more than 24 days or with a fraction of a millisecond",
+        SIM,
+    ),
+    one("stack.keepalive.idle", KEEPALIVE, SIM),
+    one("stack.keepalive.interval", KEEPALIVE, SIM),
 ];
+
+const KEEPALIVE: &str = "a time of keepalives that is no number of seconds up to 32767";
 
 /// What experiments may have one of several kinds of: the key, what messages call it, and the heading of
 /// its list in documentation.
@@ -72,7 +132,17 @@ pub const GROUPS: &[(&str, &str, &str)] = &[
     ("traffic", "the traffic", "traffic"),
     ("rate_changes", "a rate that changes by", "changing rates"),
     ("delay_changes", "a delay that changes by", "changing delays"),
+    ("profile", "the profile", "profiles"),
+    ("cc", "the congestion control", "congestion controls"),
 ];
+
+/// The heading under which documentation lists a feature of this key, if it is one of several.
+pub fn heading(key: &str) -> Option<&'static str> {
+    if key.starts_with("stack.") {
+        return Some("transport options");
+    }
+    GROUPS.iter().find(|group| group.0 == key).map(|group| group.2)
+}
 
 const fn kind(
     key: &'static str,
@@ -114,10 +184,42 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
     {
         add(&flow.place, &asked_by_flow(flow));
     }
+    for host in plan.hosts.iter() {
+        let cpu = host.cpu.as_ref().map(|_| ("cpu", None));
+        let qdisc = host.has_qdisc.then_some(("qdisc", None));
+        add(&host.place, &cpu.into_iter().chain(qdisc).collect::<Vec<_>>());
+    }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);
     }
+    let usual = Profile::Linux612.options();
+    let mut stacks = BTreeSet::new();
+    let mut last = "";
+    for flow in plan.flows.iter() {
+        if std::mem::replace(&mut last, flow.place.as_str()) != flow.place.as_str() {
+            stacks.clear();
+        }
+        // Each host may have its own.
+        for stack in flow.tcp().into_iter().flat_map(TcpPlan::stacks) {
+            if stacks.insert(Arc::as_ptr(stack)) {
+                add(&flow.place, &asked_by_stack(stack, &usual));
+            }
+        }
+    }
     mistakes
+}
+
+/// The feature of this kind.
+pub fn find(key: &str, kind: &str) -> Option<&'static Feature> {
+    FEATURES.iter().find(|feature| feature.key == key && feature.kind == Some(kind))
+}
+
+/// What is wrong with a feature that this backend does not run, which the backend itself has found.
+///
+/// # Panics
+/// The feature does not stand in the table, or the backend runs it.
+pub fn missing(key: &'static str, kind: Option<&'static str>, backend: &'static str) -> Problem {
+    problem((key, kind), backend).expect("the backend does not run the feature")
 }
 
 /// A key, and the kind under it.
@@ -151,8 +253,68 @@ fn asked_by_flow(flow: &FlowPlan) -> Vec<Asked> {
     asked
 }
 
-/// What is wrong with a feature on this backend, if anything is.
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+/// Linux takes no less for `tcp_rmem`.
+const LEAST_RMEM: Bytes = Bytes(4096);
+/// `MAX_TCP_KEEPIDLE` and `MAX_TCP_KEEPINTVL`, and what `TCP_USER_TIMEOUT` takes: an int.
+const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
+const LONGEST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
+
+/// Options that a kernel of our time does not let one choose, or not so finely: those that differ from
+/// what it `usual`ly does.
+fn asked_by_stack(stack: &StackPlan, usual: &StackPlan) -> Vec<Asked> {
+    let is_whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
+    let is_delay_usual = stack.delayed_ack == usual.delayed_ack || stack.delayed_ack == OrOff::Off;
+    let user_timeout = stack.user_timeout.on();
+    let keepalive = stack.keepalive.on();
+    let keeps = |time: Duration| is_whole(time, SECOND) && time <= LONGEST_KEEPALIVE;
+    [
+        ("stack.fack", !stack.fack),
+        // With SACK it makes no difference.
+        ("stack.recovery", stack.sack || stack.recovery == usual.recovery),
+        ("stack.ecn", stack.ecn != Ecn::Accurate),
+        ("stack.abc", stack.abc == AckCounting::Segment),
+        ("stack.delayed_ack", is_delay_usual),
+        ("stack.ack_every", matches!(stack.ack_every, 1 | 2)),
+        ("stack.quick_ack", stack.quick_ack == usual.quick_ack),
+        ("stack.max_rto", stack.max_rto == usual.max_rto),
+        ("stack.initial_rto", stack.initial_rto == usual.initial_rto),
+        ("stack.limited_transmit", stack.limited_transmit),
+        ("stack.reduction", stack.reduction == usual.reduction),
+        ("stack.mem", stack.mem == OrOff::Off),
+        ("stack.undo", stack.undo),
+        ("stack.tso", stack.tso),
+        ("stack.flavour", stack.flavour == usual.flavour),
+        ("stack.cut_base", stack.cut_base == usual.cut_base),
+        ("stack.time_wait", stack.time_wait == usual.time_wait),
+        ("stack.rmem", stack.rmem >= LEAST_RMEM),
+        (
+            "stack.user_timeout",
+            user_timeout
+                .is_none_or(|time| is_whole(time, MILLISECOND) && time <= LONGEST_USER_TIMEOUT),
+        ),
+        ("stack.keepalive.idle", keepalive.is_none_or(|it| keeps(it.idle))),
+        ("stack.keepalive.interval", keepalive.is_none_or(|it| keeps(it.interval))),
+    ]
+    .into_iter()
+    .filter(|(_, is_usual)| !is_usual)
+    .map(|(key, _)| (key, None))
+    .collect()
+}
+
+/// What is wrong with a feature on this backend, if anything is, and where.
 fn refusal((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mistake> {
+    let problem = problem((key, kind), backend)?;
+    // Nobody writes that a link is part of a shared medium.
+    Some(problem.at(match (place, key) {
+        (place, "lan") => place.into(),
+        ("", key) => key.into(),
+        (place, key) => format!("{place}.{key}"),
+    }))
+}
+
+fn problem((key, kind): Asked, backend: &'static str) -> Option<Problem> {
     let runs = |feature: &&Feature| feature.on.contains(&backend);
     let feature = FEATURES.iter().find(|feature| feature.key == key && feature.kind == kind);
     let feature = feature.expect("every feature stands in the table");
@@ -166,17 +328,11 @@ fn refusal((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mis
     };
     let others = FEATURES.iter().filter(|other| other.key == key && kind.is_some());
     let have: Vec<String> = others.filter(runs).filter_map(|it| Some(it.kind?.into())).collect();
-    let problem = if feature.on.is_empty() {
+    Some(if feature.on.is_empty() {
         Problem::NotYet { what, have }
     } else {
         Problem::NotHere { what, backend, have }
-    };
-    // Nobody writes that a link is part of a shared medium.
-    Some(problem.at(match (place, key) {
-        (place, "lan") => place.into(),
-        ("", key) => key.into(),
-        (place, key) => format!("{place}.{key}"),
-    }))
+    })
 }
 
 #[cfg(test)]
@@ -186,9 +342,13 @@ mod tests {
 
     #[test]
     fn every_kind_stands_in_the_table_once() {
-        for (key, words) in
-            [("queue", Queue::WORDS), ("loss", Loss::WORDS), ("traffic", Traffic::WORDS)]
-        {
+        let profiles = Profile::ALL.map(Profile::word);
+        for (key, words) in [
+            ("queue", Queue::WORDS),
+            ("loss", Loss::WORDS),
+            ("traffic", Traffic::WORDS),
+            ("profile", &profiles),
+        ] {
             let mut listed: Vec<_> =
                 FEATURES.iter().filter(|it| it.key == key).filter_map(|it| it.kind).collect();
             let mut words = words.to_vec();
@@ -196,5 +356,25 @@ mod tests {
             words.sort_unstable();
             assert_eq!(listed, words, "{key}");
         }
+    }
+
+    #[test]
+    fn profiles_run_where_all_their_options_do() {
+        let usual = Profile::Linux612.options();
+        for profile in Profile::ALL {
+            let missing = asked_by_stack(&profile.options(), &usual);
+            let word = Some(profile.word());
+            let feature = FEATURES.iter().find(|it| it.key == "profile" && it.kind == word);
+            let runs = feature.unwrap().on.contains(&"linux");
+            assert_eq!(runs, missing.is_empty(), "{profile:?}: {missing:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_backend_finds_itself_is_refused_in_the_words_of_the_table() {
+        let problem = missing("mtu", Some("small"), "linux").to_string();
+        let expected =
+            "a router that wants packets smaller than 552 bytes is not available on `linux`";
+        assert_eq!(problem, expected);
     }
 }

@@ -31,7 +31,8 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<
     // something else.
     let is_parameter = mistakes.0.iter().any(|mistake| mistake.at.contains(".cc."));
     let hint = elsewhere.filter(|_| !is_parameter).map_or_else(String::new, |backend| {
-        format!("; `{backend}` runs the experiment: tcplab run --on {backend}")
+        let file = file.map(|file| format!(" {}", quoted(&printable(file)))).unwrap_or_default();
+        format!("; `{backend}` runs the experiment: tcplab run{file} --on {backend}")
     });
     let mut message = String::new();
     for mistake in &mistakes.0 {
@@ -40,6 +41,17 @@ pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<
         write!(message, "{break_before}{line}{hint}").expect("text takes everything");
     }
     ConfigError::new_err(message)
+}
+
+/// A name as a word of a command line.
+fn quoted(name: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+=:@%".contains(c);
+    if !name.starts_with('-') && name.chars().all(is_plain) {
+        return name.into();
+    }
+    // A name that looked like an option would be one.
+    let before = if name.starts_with('-') { "./" } else { "" };
+    format!("'{before}{}'", name.replace('\'', "'\\''"))
 }
 
 /// A mistake or warning, behind the name of its file if it came from one.

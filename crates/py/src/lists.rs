@@ -2,7 +2,7 @@
 
 use crate::errors;
 use pyo3::prelude::*;
-use tcplab_model::support::{FEATURES, Feature, GROUPS};
+use tcplab_model::support::{FEATURES, Feature, heading};
 use tcplab_model::{Mistakes, Problem, Profile};
 use tcplab_tables::{Column, DECLARED};
 
@@ -83,7 +83,6 @@ pub(crate) fn tables() -> Vec<&'static str> {
 #[pyfunction]
 pub(crate) fn support() -> Vec<(&'static str, Option<&'static str>, &'static str, Vec<&'static str>)>
 {
-    let heading = |key| GROUPS.iter().find(|group| group.0 == key).map(|group| group.2);
     let line = |it: &Feature| (it.key, heading(it.key), it.name, it.on.to_vec());
     FEATURES.iter().map(line).collect()
 }

@@ -126,8 +126,14 @@ impl std::fmt::Debug for Own {
     }
 }
 
-const NOTHING_KNOWN: cc::Control =
-    cc::Control { cwnd: 1, ssthresh: None, pacing: None, prr: false, least_burst: None };
+const NOTHING_KNOWN: cc::Control = cc::Control {
+    cwnd: 1,
+    ssthresh: None,
+    pacing: None,
+    prr: false,
+    least_burst: None,
+    longest_burst: None,
+};
 
 impl Own {
     fn failed(py: Python<'_>) -> Self {
@@ -469,6 +475,7 @@ impl Control {
             pacing,
             prr,
             least_burst: None,
+            longest_burst: None,
         }))
     }
 

@@ -34,6 +34,8 @@ pub(crate) struct End {
     pub endpoint: Endpoint,
     pub route: RouteId,
     pub timer: ConnectionTimer,
+    /// The node of its host.
+    pub host: u32,
     /// When its connection opened or a timer of it ran out last, by the count of `World::turns`.
     pub last: u32,
     pub program: Program,
@@ -155,11 +157,13 @@ impl Connections {
             }
         }
         let endpoints = self.endpoints(plan, (flow, number), asks);
+        let hosts = [plan.flows[flow].from, plan.flows[flow].to];
         for ((side, endpoint), program) in endpoints.into_iter().enumerate().zip(programs) {
             let (route, end) = (way.routes[side], 2 * pair + side);
             let known = self.ends.get(end).map(|before| (before.timer, before.last));
             let (timer, last) = known.unwrap_or_else(|| (network.add_connection_timer(), 0));
-            let new = End { endpoint, route, timer, last, program, is_passing };
+            let host = hosts[side] as u32;
+            let new = End { endpoint, route, timer, host, last, program, is_passing };
             if known.is_some() {
                 self.ends[end] = new;
             } else {
@@ -209,7 +213,12 @@ impl Connections {
             let identity = Identity { initial_sequence, seed };
             let limit = mss_limit(plan, planned, stack, lanes);
             let (settings, control) = self.stacks.get(stack, limit, marks(&tcp(planned).stack));
-            Endpoint::new(settings, control, identity)
+            let mut endpoint = Endpoint::new(settings, control, identity);
+            if stack.tso && lanes.first().is_some_and(|&lane| plan.has_qdisc(plan.lanes[lane].from))
+            {
+                endpoint.keep_queue_small();
+            }
+            endpoint
         });
         let server = usize::from(!asks);
         if tcp(planned).stacks()[server].fast_open {

@@ -9,15 +9,18 @@
 //! | `flow` | which connections a flow opens, and what came of them |
 //! | `application` | what programs do with a connection |
 //! | `connections` | the slab of connections, their ends and their ways |
+//! | `cpu` | the time that hosts take |
 //! | `udp` | datagrams and their fragments |
 //! | `packet` | what the network carries |
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `watcher` | looks at packets on the network |
 //! | `recorder` | writes the tables |
 
+mod ack_filter;
 mod adapt;
 mod application;
 mod connections;
+mod cpu;
 mod flow;
 mod gates;
 mod memory;

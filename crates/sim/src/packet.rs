@@ -1,8 +1,12 @@
 //! What the network carries: packets of any protocol, headers and all.
 
-use crate::udp::Fragment;
+use crate::ack_filter;
+use crate::udp::{Fragment, memory_of};
 use tcplab_engine::{Flow, Packet as Carried};
-use tcplab_tcp::{Flags, Segment, TooLarge};
+use tcplab_tcp::{Flags, SEGMENT_OVERHEAD, Segment, TooLarge};
+
+/// Bytes of the header of IP.
+const IP_HEADER: u16 = 20;
 
 /// A packet on the network.
 #[derive(Clone, Copy, Debug)]
@@ -31,9 +35,42 @@ impl Carried for Packet {
         }
     }
 
+    fn memory_bytes(&self) -> u64 {
+        match self {
+            Self::Tcp(segment) => SEGMENT_OVERHEAD + u64::from(segment.payload),
+            Self::Udp(fragment) => memory_of(fragment.bytes()),
+            Self::Icmp(message) => memory_of(message.wire_bytes - IP_HEADER),
+        }
+    }
+
+    // Linux sends notices with CS6 (`__icmp_send`).
+    fn is_control(&self) -> bool {
+        matches!(self, Self::Icmp(_))
+    }
+
+    fn echo(&self) -> Option<u8> {
+        self.segment().map(ack_filter::echo)
+    }
+
+    fn is_ack(&self) -> bool {
+        self.segment()
+            .is_some_and(|segment| segment.flags.has(Flags::ACK) && !segment.flags.has(Flags::SYN))
+    }
+
+    fn is_superseded(&self, newer: &Self) -> bool {
+        self.segment()
+            .zip(newer.segment())
+            .is_some_and(|(older, newer)| ack_filter::is_superseded(older, newer))
+    }
+
     #[inline]
     fn is_marked(&self) -> bool {
         matches!(self, Self::Tcp(segment) if segment.flags.has(Flags::CE))
+    }
+
+    fn is_l4s(&self) -> bool {
+        matches!(self, Self::Tcp(segment)
+            if segment.flags.has(Flags::ECT1) || segment.flags.has(Flags::CE))
     }
 
     fn flow(&self, flow: Flow) -> Flow {
@@ -75,6 +112,13 @@ pub(crate) struct Headers {
 }
 
 impl Packet {
+    fn segment(&self) -> Option<&Segment> {
+        match self {
+            Self::Tcp(segment) => Some(segment),
+            Self::Udp(_) | Self::Icmp(_) => None,
+        }
+    }
+
     /// Bytes of one that is not a segment.
     #[inline(never)]
     fn other_wire_bytes(&self) -> u32 {

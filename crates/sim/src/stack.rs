@@ -15,6 +15,11 @@ use tcplab_tcp::{
     AckCounting as Counting, BuildControl, Capable, Ecn, Feedback, IP_HEADER, Keepalive,
     LossRecovery, MtuProbing, Settings, Start, TCP_HEADER, WindowReduction,
 };
+use tcplab_units::Bytes;
+
+/// The least memory that a packet takes (`TCP_SKB_MIN_TRUESIZE`), for which a receive buffer has room, and
+/// a send buffer for two of them.
+const LEAST_PACKET: u64 = 2304;
 
 /// What endpoints with equal stacks share.
 #[derive(Default)]
@@ -58,6 +63,13 @@ pub(crate) fn marks(stack: &StackPlan) -> Marks {
 /// The settings of an endpoint with this stack on a path that carries segments of `mss_limit`, in a flow
 /// whose sender uses marks so.
 pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
+    let asked = |bytes: OrOff<Bytes>, most: Bytes| bytes.on().map(|bytes| bytes.min(most).0);
+    let receive_buffer = asked(stack.so_rcvbuf, stack.rmem_max);
+    let send_buffer = asked(stack.so_sndbuf, stack.wmem_max);
+    // Twice what was asked for (`sk_setsockopt`).
+    let fixed = |asked: Option<u64>, least: u64| {
+        asked.filter(|_| stack.flavour == PlannedFlavour::Linux).map(|it| (2 * it).max(least))
+    };
     Settings {
         flavour: flavour(stack),
         mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
@@ -119,9 +131,14 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         initial_rto: stack.initial_rto,
         min_rto: stack.min_rto.min(stack.max_rto),
         max_rto: stack.max_rto,
-        receive_buffer: stack.rmem.0,
+        receive_buffer: receive_buffer
+            .filter(|_| stack.flavour == PlannedFlavour::Rfc)
+            .unwrap_or(stack.rmem.0),
         app_win: stack.app_win as u32,
-        send_buffer: stack.wmem.0,
+        send_buffer: send_buffer.unwrap_or(stack.wmem.0),
+        fixed_receive_buffer: fixed(receive_buffer, LEAST_PACKET),
+        fixed_send_buffer: fixed(send_buffer, 2 * LEAST_PACKET),
+        rmem_max: stack.rmem_max.0,
         syn_retries: stack.syn_retries as u32,
         syn_linear_timeouts: stack.syn_linear_timeouts as u32,
         syn_ack_retries: stack.syn_ack_retries as u32,
@@ -187,4 +204,32 @@ pub fn build_control(stack: &StackPlan) -> BuildControl {
         let init = Init { mss, initial_window, cut_base, flavour, seed };
         origin.build(&init, &params).expect("a plan with other parameters is refused")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcplab_model::Profile;
+
+    #[test]
+    fn linux_doubles_what_a_program_asks_for_up_to_the_most() {
+        let settings_of = |profile: Profile, asked: u64, most: u64| {
+            let mut stack = profile.options();
+            (stack.so_rcvbuf, stack.rmem_max) = (OrOff::On(Bytes(asked)), Bytes(most));
+            (stack.so_sndbuf, stack.wmem_max) = (OrOff::On(Bytes(asked)), Bytes(most));
+            settings(&stack, 1460, Marks::AsSet)
+        };
+        let fixed = |asked| {
+            let settings = settings_of(Profile::Linux612, asked, 100_000);
+            (settings.fixed_receive_buffer, settings.fixed_send_buffer)
+        };
+        assert_eq!(fixed(64_000), (Some(128_000), Some(128_000)));
+        assert_eq!(fixed(1 << 20), (Some(200_000), Some(200_000)));
+        // SOCK_MIN_RCVBUF, SOCK_MIN_SNDBUF.
+        assert_eq!(fixed(1000), (Some(2304), Some(4608)));
+        // Elsewhere a buffer is bytes.
+        let rfc = settings_of(Profile::Rfc, 1 << 20, 100_000);
+        assert_eq!((rfc.receive_buffer, rfc.send_buffer), (100_000, 100_000));
+        assert_eq!((rfc.fixed_receive_buffer, rfc.fixed_send_buffer), (None, None));
+    }
 }

@@ -71,6 +71,11 @@ impl Fragment {
         IP_HEADER + u32::from(self.bytes)
     }
 
+    /// Bytes behind the header of IP.
+    pub fn bytes(&self) -> u16 {
+        self.bytes
+    }
+
     /// It is a whole datagram.
     pub fn is_whole(&self) -> bool {
         u32::from(self.bytes) == self.all
@@ -116,7 +121,7 @@ struct Partial {
 /// Bytes of memory of a fragment: it lies in one piece (`alloc_skb`, `__ip_append_data`). That has room for
 /// the header of IP, 31 bytes more, and a description, and is as large as the allocator has pieces; the
 /// description of the packet comes on top.
-fn memory_of(bytes: u16) -> u64 {
+pub(crate) fn memory_of(bytes: u16) -> u64 {
     let wanted = (u64::from(bytes) + 20 + 31).next_multiple_of(64) + 320;
     let piece = if wanted <= SMALL_PIECE { SMALL_PIECE } else { wanted.next_power_of_two() };
     piece + 256

@@ -5,6 +5,7 @@ use crate::application::{Program, Step};
 use crate::connections::{
     Connections, DATAGRAMS, End, GATES, Pair, flow_of, flow_on_lanes, nobody, tcp,
 };
+use crate::cpu::{Cpus, Step as CpuStep, Work};
 use crate::flow::Flow;
 use crate::gates::Gates;
 use crate::memory::Memories;
@@ -42,6 +43,8 @@ pub(crate) enum Owner {
         flow: usize,
         user: usize,
     },
+    /// The processor of a node.
+    Cpu(usize),
     Samples,
     Links,
     Marks,
@@ -61,6 +64,8 @@ pub(crate) struct World<'a> {
     pub reassemblies: BTreeMap<usize, Reassembly>,
     /// If a host has a limit to it.
     memory: Option<Memories>,
+    /// If a host takes time.
+    pub cpus: Option<Cpus>,
     /// Ends whose host has heard how large packets may be, and which have not; and whether a packet of theirs
     /// has left since then.
     stale: Vec<(usize, bool)>,
@@ -98,6 +103,7 @@ impl<'a> World<'a> {
         let flows: Vec<Flow<'a>> = flows.collect();
         let sample_timer = add_timer(&mut network, Owner::Samples);
         let link_timer = add_timer(&mut network, Owner::Links);
+        let cpus = Cpus::new(plan, |node| add_timer(&mut network, Owner::Cpu(node)));
         let mut world = Self {
             plan,
             network,
@@ -108,6 +114,7 @@ impl<'a> World<'a> {
             gates: Gates::default(),
             reassemblies: BTreeMap::new(),
             memory: Memories::new(plan),
+            cpus,
             stale: Vec::new(),
             holding: Vec::new(),
             woken: Vec::new(),
@@ -151,13 +158,16 @@ impl<'a> World<'a> {
         let mut events = 0;
         // By reference: a packet need not be moved to be read.
         while let Some(event) = &self.next(end) {
-            if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
+            if self.cpus.is_some() && self.is_put_off(event) {
+                // Its host is to have time for it first.
+            } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
                 && to.0 < GATES
             {
                 self.deliver(to.0 as usize, segment);
             } else {
                 match event {
                     Event::Delivered { to, packet } => self.deliver_other(*to, *packet),
+                    Event::Left { to, packet } => self.on_left(*to, *packet),
                     Event::Connection(timer) => self.on_connection_timer(*timer),
                     Event::Timer(timer) => self.on_timer(*timer),
                 }
@@ -235,9 +245,76 @@ impl<'a> World<'a> {
         self.counts += 1;
         if self.counts > self.plan.lanes.len() / LANES_COUNTED {
             self.counts = 0;
-            self.held.packets = self.network.packets() as u64 * PACKET;
+            let waiting = self.cpus.as_ref().map_or(0, Cpus::packets);
+            self.held.packets = (self.network.packets() + waiting) as u64 * PACKET;
         }
         self.held
+    }
+
+    /// Whether what has come waits for the processor of its host. Timers are looked at where they run out.
+    #[cold]
+    fn is_put_off(&mut self, event: &Event<Packet>) -> bool {
+        let Event::Delivered { to, packet } = *event else { return false };
+        let host = match packet {
+            Packet::Tcp(_) if to.0 < GATES => self.connections.ends[to.0 as usize].host as usize,
+            Packet::Icmp(_) if to.0 < DATAGRAMS => {
+                self.connections.ends[self.gates.end_of(to)].host as usize
+            }
+            Packet::Udp(_) => self.plan.flows[flow_of(to)].to,
+            // Routers take no time, and nobody takes what is left of a connection that is over.
+            Packet::Tcp(_) | Packet::Icmp(_) => return false,
+        };
+        self.waits_for_cpu(host, Work::Receive(to, packet))
+    }
+
+    /// Whether something waits for the processor of a host.
+    #[cold]
+    fn waits_for_cpu(&mut self, host: usize, work: Work) -> bool {
+        self.cpus.as_mut().is_some_and(|cpus| cpus.take(&mut self.network, host, work))
+    }
+
+    /// The processor of a host has something to do.
+    #[cold]
+    fn on_cpu(&mut self, host: usize) {
+        while let Some(cpus) = &mut self.cpus {
+            match cpus.step(&mut self.network, host) {
+                CpuStep::Send(route, packet) => self.network.send(route, packet),
+                CpuStep::Do(Work::Receive(to, Packet::Tcp(segment))) if to.0 < GATES => {
+                    self.deliver(to.0 as usize, &segment);
+                }
+                CpuStep::Do(Work::Receive(to, packet)) => self.deliver_other(to, packet),
+                CpuStep::Do(Work::EndTimer(end)) => {
+                    // What has happened meanwhile may have stopped it.
+                    let endpoint = &self.connections.ends[end].endpoint;
+                    if endpoint.next_timer() <= self.network.now() {
+                        self.run_end_timer(end);
+                    }
+                }
+                CpuStep::Do(Work::Resume(end)) => self.serve(end),
+                CpuStep::Do(Work::Timer(timer)) => self.run_timer(timer),
+                CpuStep::Wait => return,
+            }
+        }
+    }
+
+    /// A packet has left the device of its sender's host.
+    #[cold]
+    fn on_left(&mut self, to: EndpointId, packet: Packet) {
+        let Packet::Tcp(segment) = packet else { return };
+        // The route ends at the other end, or at a router on the way.
+        let sender = match to.0 {
+            end if end < GATES => end as usize ^ 1,
+            gate if gate < DATAGRAMS => self.gates.end_of(to),
+            _ => return,
+        };
+        let End { endpoint, host, .. } = &mut self.connections.ends[sender];
+        let host = *host as usize;
+        if segment.payload > 0
+            && endpoint.on_left(segment.payload)
+            && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
+        {
+            self.serve(sender);
+        }
     }
 
     /// A packet comes that is not for a connection: to a router that looks at its size, from such a
@@ -314,9 +391,10 @@ impl<'a> World<'a> {
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
         self.refresh_route(end);
-        let End { endpoint, route, .. } = &mut self.connections.ends[end];
+        let End { endpoint, route, host, .. } = &mut self.connections.ends[end];
         let answers = endpoint.answers_first();
-        if answers && send_all(now, endpoint, (&mut self.network, *route)) {
+        let onto = &mut (&mut self.network, &mut self.cpus);
+        if answers && send_all(now, endpoint, onto, (*host, *route)) {
             self.look_at_route(end);
         }
         answers
@@ -387,7 +465,26 @@ impl<'a> World<'a> {
 
     #[inline(never)]
     fn on_timer(&mut self, timer: TimerId) {
+        if self.cpus.is_some() {
+            let host = match self.owners[timer.index()] {
+                Owner::Program(end) => Some(self.connections.ends[end].host as usize),
+                Owner::Flow(flow) | Owner::User { flow, .. } => {
+                    let flow = &self.flows[flow];
+                    Some(if flow.asks() { flow.plan.to } else { flow.plan.from })
+                }
+                Owner::Cpu(_) | Owner::Samples | Owner::Links | Owner::Marks => None,
+            };
+            if host.is_some_and(|host| self.waits_for_cpu(host, Work::Timer(timer))) {
+                return;
+            }
+        }
+        self.run_timer(timer);
+    }
+
+    /// The turn of a timer has come.
+    fn run_timer(&mut self, timer: TimerId) {
         match self.owners[timer.index()] {
+            Owner::Cpu(host) => self.on_cpu(host),
             Owner::Flow(number) => self.on_flow_timer(number),
             Owner::Program(end) => self.on_alarm(end),
             Owner::User { flow, user } => self.begin_transfer_of(flow, user),
@@ -424,6 +521,14 @@ impl<'a> World<'a> {
 
     /// A timer of an end runs out.
     fn on_end_timer(&mut self, end: usize) {
+        let host = self.connections.ends[end].host as usize;
+        if self.cpus.is_none() || !self.waits_for_cpu(host, Work::EndTimer(end)) {
+            self.run_end_timer(end);
+        }
+    }
+
+    /// The turn of a timer of an end has come.
+    fn run_end_timer(&mut self, end: usize) {
         let now = self.network.now();
         self.tell_memory(end);
         self.turn_wheel(end);
@@ -511,16 +616,23 @@ impl<'a> World<'a> {
     pub fn act(&mut self, end: usize) {
         let now = self.network.now();
         self.refresh_route(end);
-        let End { endpoint, route, program, .. } = &mut self.connections.ends[end];
+        let End { endpoint, route, program, host, .. } = &mut self.connections.ends[end];
+        let (onto, from) = (&mut (&mut self.network, &mut self.cpus), (*host, *route));
         let mut has_sent = false;
         match program {
             Program::Send(send) => {
+                let mut is_new_call = true;
                 // Ends that do not answer first send all at once.
                 let mut is_owed = !endpoint.answers_first();
                 loop {
+                    is_new_call |= send.is_between_calls();
                     let has_acted = send.act(endpoint);
+                    if has_acted && is_new_call {
+                        call(onto, from.0 as usize);
+                    }
+                    is_new_call &= !has_acted;
                     if has_acted || is_owed {
-                        has_sent |= send_all(now, endpoint, (&mut self.network, *route));
+                        has_sent |= send_all(now, endpoint, onto, from);
                     }
                     is_owed = false;
                     // What was sent may have made room for more.
@@ -530,13 +642,15 @@ impl<'a> World<'a> {
                 }
             }
             Program::Receive(receive) => {
-                receive.act(now, endpoint);
+                if receive.act(now, endpoint) {
+                    call(onto, from.0 as usize);
+                }
                 if endpoint.state() == State::CloseWait {
                     // To have read may have been worth an ACK.
-                    has_sent |= send_all(now, endpoint, (&mut self.network, *route));
+                    has_sent |= send_all(now, endpoint, onto, from);
                     endpoint.close();
                 }
-                has_sent |= send_all(now, endpoint, (&mut self.network, *route));
+                has_sent |= send_all(now, endpoint, onto, from);
             }
             Program::Ask(_) | Program::Answer(_) => self.converse(end),
         }
@@ -565,17 +679,21 @@ impl<'a> World<'a> {
     fn converse(&mut self, end: usize) {
         let now = self.network.now();
         let mut is_owed = !self.connections.ends[end].endpoint.answers_first();
+        // Whether the present call writes.
+        let mut calls = None;
         loop {
             self.refresh_route(end);
-            let End { endpoint, route, program, .. } = &mut self.connections.ends[end];
-            let step = match program {
-                Program::Ask(ask) => ask.act(now, endpoint),
-                Program::Answer(answer) => answer.act(now, endpoint),
+            let End { endpoint, route, program, host, .. } = &mut self.connections.ends[end];
+            let (writes, step) = match program {
+                Program::Ask(ask) => (ask.writes(), ask.act(now, endpoint)),
+                Program::Answer(answer) => (answer.writes(), answer.act(now, endpoint)),
                 Program::Send(_) | Program::Receive(_) => return,
             };
-            if (step != Step::Waits || is_owed)
-                && send_all(now, endpoint, (&mut self.network, *route))
-            {
+            let onto = &mut (&mut self.network, &mut self.cpus);
+            if step != Step::Waits && calls.replace(writes) != Some(writes) {
+                call(onto, *host as usize);
+            }
+            if (step != Step::Waits || is_owed) && send_all(now, endpoint, onto, (*host, *route)) {
                 self.look_at_route(end);
             }
             // Whatever its flow does about an answer may have something to send, too.
@@ -699,6 +817,10 @@ impl<'a> World<'a> {
         for route in way.last {
             self.network.redirect(route, nobody(flow));
         }
+        if let Some(cpus) = &mut self.cpus {
+            let is_its_own = |to| end_behind(&self.gates, to).is_some_and(|end| end / 2 == pair);
+            cpus.forget(is_its_own, &way.routes);
+        }
     }
 }
 
@@ -710,21 +832,52 @@ fn has_fast_open(plan: &Plan) -> bool {
         .any(|tcp| tcp.stack.fast_open || tcp.peer_stack.fast_open)
 }
 
-/// Sends what may leave now.
-fn send_all(now: Time, endpoint: &mut Endpoint, (network, route): (&mut Network, RouteId)) -> bool {
+/// What packets leave by: the network, and processors of hosts that take time.
+pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
+
+/// Sends what may leave now from an end, whose host and route these are.
+#[inline]
+fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) -> bool {
     let mut has_sent = false;
     while let Some(segment) = endpoint.poll_transmit(now) {
-        network.send(route, Packet::Tcp(segment));
+        send(onto, (from.0 as usize, from.1), Packet::Tcp(segment));
         has_sent = true;
     }
     has_sent
 }
 
+/// Sends a packet of a host.
+#[expect(clippy::inline_always, reason = "every segment passes here")]
+#[inline(always)]
+pub(crate) fn send(
+    (network, cpus): &mut Onto<'_>,
+    (host, route): (usize, RouteId),
+    packet: Packet,
+) {
+    match cpus {
+        None => network.send(route, packet),
+        Some(cpus) => cpus.send(network, host, route, packet),
+    }
+}
+
+/// A program of a host makes a system call.
+#[inline]
+pub(crate) fn call((network, cpus): &mut Onto<'_>, host: usize) {
+    if let Some(cpus) = cpus {
+        cpus.call(network.now(), host);
+    }
+}
+
+/// The end of a connection that a packet of this end of a route is for, if there is one.
+fn end_behind(gates: &Gates, to: EndpointId) -> Option<usize> {
+    match to.0 {
+        end if end < GATES => Some(end as usize),
+        gate if gate < DATAGRAMS => Some(gates.end_of(to)),
+        _ => None,
+    }
+}
+
 /// The flow of a packet that is to go there.
 fn flow_behind(connections: &Connections, gates: &Gates, to: EndpointId) -> usize {
-    if to.0 >= DATAGRAMS {
-        return flow_of(to);
-    }
-    let end = if to.0 < GATES { to.0 as usize } else { gates.end_of(to) };
-    connections.pairs[end / 2].flow
+    end_behind(gates, to).map_or_else(|| flow_of(to), |end| connections.pairs[end / 2].flow)
 }

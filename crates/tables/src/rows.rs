@@ -110,7 +110,8 @@ rows! {
         delay_p95_ms: Option<f64>,
         /// UDP: one-way delay in milliseconds that 99 % of the datagrams do not exceed.
         delay_p99_ms: Option<f64>,
-        /// UDP: interarrival jitter of RFC 3550 §6.4.1 at the end, in milliseconds.
+        /// UDP: interarrival jitter of RFC 3550 §6.4.1 in milliseconds: what the estimator, a moving
+        /// average over about 16 datagrams, has come to at the last arrival. `ipdv_ms` is of all of them.
         jitter_ms: Option<f64>,
         /// UDP: mean of the absolute differences between the delays of datagrams that arrived one after the
         /// other, whatever was lost between them, in milliseconds: the differences D that `jitter_ms`
@@ -317,8 +318,8 @@ rows! {
         /// The direction of a link: `left>right`.
         link: Label,
         /// Where there: `enter` (it comes to the queue), `leave` (its transmission begins), `arrive` (it
-        /// is at the other end), `drop` (it was dropped or lost: see `drops`). Missing on `linux`: all
-        /// but `leave`.
+        /// is at the other end), `drop` (it was dropped or lost: see `drops`). On `linux` times are whole
+        /// nanoseconds, and a router drops what is too large before it comes to a link.
         point: Label,
         /// The flow, if it is one.
         flow: Option<Label>,

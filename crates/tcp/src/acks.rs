@@ -72,6 +72,13 @@ impl Acks {
         })
     }
 
+    /// A segment with a mark makes what waits leave, which is the first of the quick ACKs for it.
+    pub fn on_mark(&mut self, window: u64) {
+        if let Some(linux) = &mut self.linux {
+            linux.on_mark(window);
+        }
+    }
+
     /// From when on duplicates that wait for their ACK may be let go, if there are any.
     #[inline]
     pub fn held_from(&self) -> Option<Time> {

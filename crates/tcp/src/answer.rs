@@ -4,7 +4,7 @@ use crate::ecn::{Marks, Report};
 use crate::rate::Delivery;
 use crate::recovery::{Phase, Seen};
 use crate::rtt::Progressed;
-use crate::scoreboard::{Arrival, Progress, Sent};
+use crate::scoreboard::{Arrival, Progress};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
 use crate::sender::{Flight, Sender};
 use crate::settings::{AckCounting, Settings};
@@ -73,6 +73,8 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
+            let is_heard = self.steering.is_some() || answer.is_predicted || segment.payload == 0;
+            self.unheard += u32::from(!is_heard);
             return false;
         }
         self.take_news(now, segment, (ack, window_changed), answer, settings)
@@ -271,12 +273,14 @@ impl Sender {
         }
     }
 
-    /// Data came before there was a controller. For Linux there was one: the first data that a connection
-    /// takes finds it without memory, so that its ACK is looked at, which brings nothing
-    /// (`tcp_rcv_established`, `tcp_in_ack_event`).
+    /// Data came before there was a controller. For Linux there was one: a segment that finds the
+    /// connection without memory for it, as the first does and all do whose data is read at once, has its
+    /// ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
     #[cold]
     pub(crate) fn tell_of_request(&mut self, now: Time) {
-        self.announce(now, || Ack { is_idle: true, ..Ack::default() });
+        for _ in 0..std::mem::take(&mut self.unheard) {
+            self.announce(now, || Ack { is_idle: true, ..Ack::default() });
+        }
     }
 
     #[inline(never)]
@@ -402,7 +406,7 @@ impl Sender {
             let is_within =
                 second.is_some_and(|second| second.start <= first.start && first.end <= second.end);
             if first.end <= ack || is_within {
-                dsack = self.take_dsack(&first);
+                dsack = self.take_dsack(&first, progress);
             }
         }
         // From the lowest up: what is delivered below another was overtaken by it.
@@ -428,7 +432,7 @@ impl Sender {
         dsack
     }
 
-    fn take_dsack(&mut self, block: &Range<u64>) -> Dsack {
+    fn take_dsack(&mut self, block: &Range<u64>, progress: &mut Progress) -> Dsack {
         let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
         let is_probe = segments == 1 && self.flight.tail.end == Some(block.end);
         self.counters.duplicate_segments += segments;
@@ -437,13 +441,22 @@ impl Sender {
             // The network made the copy.
             return Dsack { found: true, is_probe, delivered: 0 };
         }
-        // A copy of what was sent once says nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`).
+        // A copy of what was sent once says nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`), unless
+        // it has become part of a packet with some.
         if block.end <= self.una {
             self.flight.undo.on_duplicates(segments, block.end);
         } else if block.start > self.una {
-            let ends: Vec<u64> = self.flight.board.sent_again(block).map(Sent::end).collect();
-            for end in ends {
-                self.flight.undo.on_duplicates(1, end);
+            let in_repair =
+                |place| self.buffer.as_ref().is_some_and(|buffer| buffer.was_again(place));
+            let Flight { board, undo, .. } = &mut *self.flight;
+            let again =
+                board.within(block).filter(|sent| sent.retransmitted || in_repair(sent.start));
+            for sent in again {
+                undo.on_duplicates(1, sent.end());
+                if sent.is_sacked() && self.buffer.is_some() {
+                    // For Linux it came late, once more.
+                    progress.overtake(sent.start);
+                }
             }
         }
         if !is_probe {

@@ -115,11 +115,16 @@ impl Sender {
 
     /// The most segments of a burst.
     pub(crate) fn burst_size(&self) -> u64 {
+        let mss = u64::from(self.mss);
+        if let Some(longest) = self.control.longest_burst {
+            let bytes = u128::from(self.flight.bursts.rate) * u128::from(longest.as_picos());
+            return ((bytes / 1_000_000_000_000).min(MOST_BYTES.into()) as u64 / mss).max(1);
+        }
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
         let fewest = self.control.least_burst.unwrap_or(FEWEST);
-        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
+        (bytes.min(MOST_BYTES) / mss).max(fewest)
     }
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
@@ -246,6 +251,9 @@ impl Sender {
             return 0;
         }
         let bytes = self.cut((packet, is_last), quota * mss, settings);
+        if self.is_queue_full(bytes, false, settings) {
+            return 0;
+        }
         self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes);
         if let Some(buffer) = self.buffer.as_mut().filter(|_| push == Push::One) {
             buffer.push = Push::Done;
@@ -343,8 +351,8 @@ impl Sender {
     ) -> bool {
         let mss = u64::from(self.mss);
         // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
-        let last_sent = self.last_sent.max(self.flight.pacing.next());
-        if self.flight.recovery.is_repairing() || now.since(last_sent) > PATIENCE {
+        let last_left = self.last_left.max(self.flight.pacing.next());
+        if self.flight.recovery.is_repairing() || now.since(last_left) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);

@@ -110,7 +110,7 @@ pub struct Endpoint {
     pub(crate) peer_scales: bool,
     /// `TS.Recent` of RFC 7323, and when it was heard.
     pub(crate) recent_timestamp: (u32, Time),
-    /// When a segment without data that is not acceptable was answered last.
+    /// When a segment without data that is not acceptable, or a SYN that came again, was answered last.
     pub(crate) answered_unacceptable: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
@@ -123,6 +123,8 @@ pub struct Endpoint {
     pub(crate) memory: Option<Box<Memory>>,
     /// Since when there was no answer, once the timer has run out.
     pub(crate) silent_since: Time,
+    /// The peer opened the connection.
+    pub(crate) was_called: bool,
     pub(crate) syns_sent: u32,
     /// When the first of them left.
     pub(crate) first_syn: Time,
@@ -168,6 +170,7 @@ impl Endpoint {
             fast_open: None,
             memory: None,
             silent_since: Time::ZERO,
+            was_called: false,
             syns_sent: 0,
             first_syn: Time::ZERO,
             owes_syn: false,
@@ -457,6 +460,9 @@ impl Endpoint {
                 // Nothing takes this back but a timeout of data: a notice of a packet that is too large
                 // begins with new data then (`tcp_enter_loss`, `tcp_simple_retransmit`).
                 self.send.flight.recovery.doubt_timeout(self.settings.frto);
+                // If the answer to the first SYN was only late, its marks count, and the first data says that
+                // the window was made smaller (`tcp_ecn_queue_cwr`).
+                self.send.owes_cwr = true;
             }
             let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
             if self.state == State::SynReceived || !is_linear {
@@ -574,11 +580,13 @@ impl Endpoint {
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
             self.send.begin(since, (self.build_control)(start), &self.settings);
-            if self.settings.is_linux() && self.receive.next > 1 {
+            if self.settings.is_linux() {
                 self.send.tell_of_request(now);
             }
-            // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`).
-            let cwnd = if self.settings.is_linux() { INIT_CWND } else { initial_window };
+            // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`);
+            // at the end that was called, the ACK of its SYN-ACK does after that (`tcp_rcv_state_process`).
+            let is_early = self.settings.is_linux() && !self.was_called;
+            let cwnd = if is_early { INIT_CWND } else { initial_window };
             self.send.set_rate_for(cwnd, &self.settings);
         }
     }
@@ -668,6 +676,7 @@ impl Endpoint {
             segment = self.with_report(segment);
         }
         self.last_ack_sent = self.receive.next;
+        self.send.last_left = now;
         self.acks.on_sent();
         if payload > 0 {
             self.acks.on_data_sent(now);

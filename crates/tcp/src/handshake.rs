@@ -58,6 +58,7 @@ impl Endpoint {
             self.receive.open_for(self.segment_size(u16::MAX), &self.settings);
             self.send.nxt = 1;
             self.state = State::SynReceived;
+            self.was_called = true;
             self.owes_syn = true;
             self.take_fast_open(now, segment);
         }
@@ -154,6 +155,7 @@ impl Endpoint {
             self.send.control.cwnd = 1;
         }
         self.attempts = 0;
+        self.answered_unacceptable = None;
         if self.send.has_outstanding() {
             // Data left before the handshake ended (`tcp_rcv_synrecv_state_fastopen`).
             self.arm_retransmission(now);

@@ -2,7 +2,7 @@
 
 use crate::acks::Arrived;
 use crate::answer::Answer;
-use crate::ecn::Report;
+use crate::ecn::{Report, Said};
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::{OVERHEAD, Shape, Sized};
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
@@ -11,7 +11,8 @@ use tcplab_units::{Duration, Time};
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// How often segments without data that are not acceptable are answered (`tcp_invalid_ratelimit`).
+/// How often segments without data that are not acceptable are answered, and SYNs that come again
+/// (`tcp_invalid_ratelimit`).
 const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Endpoint {
@@ -105,12 +106,14 @@ impl Endpoint {
             && self.has_left(u64::from(segment.payload) + OVERHEAD)
     }
 
-    /// The time of what comes before the last ACK is the one to be echoed (RFC 7323 §4.3).
+    /// The time of what comes before the last ACK is the one to be echoed, if it is no older than the one
+    /// that is (RFC 7323 §4.3; `tcp_replace_ts_recent`).
     #[inline]
     fn note_timestamp(&mut self, now: Time, segment: &Segment, start: u64) {
         if let Some(timestamps) = segment.timestamps()
             && self.has_timestamps
             && start <= self.last_ack_sent
+            && self.older_by(now, timestamps.value).is_none()
         {
             self.recent_timestamp = (timestamps.value, now);
         }
@@ -127,23 +130,41 @@ impl Endpoint {
         if acks_ours {
             self.establish(now, segment);
             self.acks.hurry();
-        } else {
+        } else if !self.has_just_answered(now) {
             self.owes_syn = true;
         }
+    }
+
+    /// Whether something that is out of place was answered a short while ago. If not, this is
+    /// (`__tcp_oow_rate_limited`).
+    fn has_just_answered(&mut self, now: Time) -> bool {
+        let has_just = self.settings.is_linux()
+            && self
+                .answered_unacceptable
+                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
+        if !has_just {
+            self.answered_unacceptable = Some(now);
+        }
+        has_just
     }
 
     /// PAWS (RFC 7323 §5): older than what was heard before.
     #[inline]
     fn is_outdated(&self, now: Time, segment: &Segment, start: u64) -> bool {
-        let (recent, heard) = self.recent_timestamp;
         self.has_timestamps
             && !segment.flags.has(Flags::RST)
-            && segment.timestamps().is_some_and(|timestamps| {
-                let older = recent.wrapping_sub(timestamps.value).cast_signed();
-                older > 0
-                    && now.since(heard) < TIMESTAMP_LIFE
-                    && !self.is_tolerated(segment, start, older)
-            })
+            && segment
+                .timestamps()
+                .and_then(|timestamps| self.older_by(now, timestamps.value))
+                .is_some_and(|older| !self.is_tolerated(segment, start, older))
+    }
+
+    /// By how much a timestamp is older than the one that is echoed, if it is.
+    #[inline]
+    fn older_by(&self, now: Time, value: u32) -> Option<i32> {
+        let (recent, heard) = self.recent_timestamp;
+        let older = recent.wrapping_sub(value).cast_signed();
+        (older > 0 && now.since(heard) < TIMESTAMP_LIFE).then_some(older)
     }
 
     /// Linux lets pass what is a tick older (`TCP_PAWS_WINDOW`), and an ACK that says nothing new
@@ -175,18 +196,16 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             return;
         }
+        if self.send.has_outstanding()
+            && let Some(buffer) = &mut self.send.buffer
+        {
+            // What is discarded is no reason for data to leave (`tcp_validate_incoming`).
+            buffer.stay();
+        }
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
-        let is_limited = self.settings.is_linux()
-            && is_empty
-            && self
-                .answered_unacceptable
-                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
-        if !is_limited {
+        if !(is_empty && self.has_just_answered(now)) {
             self.acks.hurry();
-            if is_empty {
-                self.answered_unacceptable = Some(now);
-            }
         }
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
@@ -307,10 +326,16 @@ impl Endpoint {
         if told {
             self.receive.announce(start..end);
         }
+        // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
+        let before = changes.then(|| self.bare(now, self.send.nxt));
+        let said = self.marks.on_segment(segment, &self.settings);
+        if told && said.marked {
+            self.acks.on_mark(self.receive.offered(self.last_ack_sent));
+        }
         if told || changes {
-            // What waited is told as it was. What arrived has asked for its ACK before: that was it. Or
-            // what came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
-            let ack = self.bare(now, self.send.nxt);
+            // What waited is told as it was, but for the mark of what arrived (`tcp_data_queue_ofo`). That has
+            // asked for its ACK before: this was it.
+            let ack = before.unwrap_or_else(|| self.bare(now, self.send.nxt));
             self.owes_ack = Some(Box::new(ack));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
@@ -319,9 +344,8 @@ impl Endpoint {
             self.receive.forget_duplicate();
         }
         if self.settings.is_linux() {
-            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, rto));
+            self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, said, rto));
         } else {
-            let said = self.marks.on_segment(segment, &self.settings);
             self.acks.on_data(now, reception, &self.settings);
             if said.changed {
                 self.acks.hurry();
@@ -344,8 +368,8 @@ impl Endpoint {
     }
 
     /// Opens the window and decides on an ACK for data that was taken; before it, this offset was
-    /// expected, and there was a gap or not. `told`: one was sent already; `rto`: that of before, if the
-    /// data comes before the acknowledgment.
+    /// expected, and there was a gap or not. `told`: one was sent already; `said`: what the segment says of
+    /// marks; `rto`: that of before, if the data comes before the acknowledgment.
     #[inline(never)]
     fn acknowledge_as_linux(
         &mut self,
@@ -353,7 +377,7 @@ impl Endpoint {
         segment: &Segment,
         start: u64,
         (next, had_gap): (u64, bool),
-        (told, rto): (bool, Option<Duration>),
+        (told, said, rto): (bool, Said, Option<Duration>),
     ) {
         let payload = u64::from(segment.payload);
         let end = start + payload;
@@ -379,7 +403,7 @@ impl Endpoint {
             full: tuned.full,
             pushed,
             in_order,
-            said: self.marks.on_segment(segment, &self.settings),
+            said,
             has_gap: self.receive.has_gap(),
             has_sack,
             told,

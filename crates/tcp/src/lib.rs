@@ -16,6 +16,7 @@
 //! | how large packets may be | `path_mtu` |
 //! | what was too large, sent again | `refit` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
+//! | what waits at the host's own device | `small_queue` |
 //! | whether the window is used | `usage` |
 //! | congestion marks | `ecn`, `accurate` |
 //! | while the memory of a host runs short | `memory` |
@@ -64,6 +65,7 @@ mod sendbuf;
 mod sender;
 mod seq;
 mod settings;
+mod small_queue;
 mod timer;
 mod tlp;
 mod undo;
@@ -74,8 +76,8 @@ pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
 pub use memory::{GUARANTEED, Shortage};
 pub use segment::{
-    Cookie, FastOpenOption, Flags, IP_HEADER, SackBlock, Segment, SynOptions, TCP_HEADER,
-    TIMESTAMPS_OPTION, Timestamps, TooLarge,
+    Cookie, FastOpenOption, Flags, IP_HEADER, SEGMENT_OVERHEAD, SackBlock, Segment, SynOptions,
+    TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;

@@ -69,6 +69,9 @@ impl Sender {
             self.tell_start(now, settings);
         }
         self.pace(now, data, settings);
+        if self.small_queue.is_some() && has_data {
+            self.note_queued(now, data);
+        }
         if data.again && !data.is_probe {
             self.note_repair(now, data.start, data.end());
         }
@@ -193,7 +196,8 @@ impl Sender {
             && let Some(lost) = self.next_lost(now)
             && (is_owed
                 || self.flight.bursts.repairs_on(now, lost.start)
-                || !self.is_held_back(now, settings))
+                || !(self.is_held_back(now, settings)
+                    || self.is_queue_full(lost.end() - lost.start, true, settings)))
         {
             return Some(self.again(lost.start, lost.end()));
         }

@@ -60,7 +60,7 @@ impl Pacing {
 
 impl Sender {
     #[inline]
-    fn is_paced(&self, settings: &Settings) -> bool {
+    pub(crate) fn is_paced(&self, settings: &Settings) -> bool {
         settings.pacing || self.control.pacing.is_some()
     }
 
@@ -94,12 +94,17 @@ impl Sender {
         }
     }
 
+    /// Whether data that leaves is of the same burst as what left before.
+    pub(crate) fn goes_on(&self, now: Time, data: Data) -> bool {
+        let bursts = &self.flight.bursts;
+        if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() }
+    }
+
     #[inline(never)]
     fn put_off_next(&mut self, now: Time, data: Data) {
+        let goes_on = self.goes_on(now, data);
         let Flight { pacing, bursts, .. } = &mut *self.flight;
         pacing.is_on = true;
-        let goes_on =
-            if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() };
         if !goes_on {
             pacing.began = pacing.next.max(now);
             pacing.credit = pacing.began.since(pacing.next);

@@ -22,9 +22,6 @@ pub(crate) use packets::OVERHEAD;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 
-/// `net.core.rmem_max`, which nobody has changed.
-const RMEM_MAX: u64 = 212_992;
-
 /// What the data of a segment meant to the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reception {
@@ -72,9 +69,12 @@ pub(crate) struct Receiver {
 impl Receiver {
     pub fn new(settings: &Settings) -> Self {
         // The least scale by which 16 bits can offer the whole buffer (RFC 7323 §2.3). Linux counts with the
-        // most that a program may ask for, if that is larger (`tcp_select_initial_window`).
-        let least = if settings.is_linux() { RMEM_MAX } else { 0 };
-        let bits = u64::BITS - settings.receive_buffer.max(least).leading_zeros();
+        // most that a program may ask for, if that is larger, or else with the window of what it has asked
+        // for (`tcp_select_initial_window`).
+        let least = if settings.is_linux() { settings.rmem_max } else { 0 };
+        let fixed = settings.fixed_receive_buffer.filter(|_| settings.is_linux());
+        let most = fixed.map_or(settings.receive_buffer.max(least), autotune::first_window_of);
+        let bits = u64::BITS - most.leading_zeros();
         let window_scale =
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
         let largest = u64::from(u16::MAX) << window_scale;
@@ -550,6 +550,17 @@ mod tests {
             let flavour = tcplab_cc::Flavour::Linux;
             let settings = Settings { flavour, receive_buffer, ..Settings::default() };
             assert_eq!(Receiver::new(&settings).window_scale, scale, "{receive_buffer}");
+        }
+        // tcp_select_initial_window: of a buffer that the program asked for, half of it, whatever it may ask
+        // for: floor(log2(64,000)) is 15, and of a million it is 19.
+        for (fixed, scale) in [(2304, 0), (128_000, 0), (131_072, 1), (2_000_000, 4)] {
+            let settings = Settings {
+                flavour: tcplab_cc::Flavour::Linux,
+                receive_buffer: 6_291_456,
+                fixed_receive_buffer: Some(fixed),
+                ..Settings::default()
+            };
+            assert_eq!(Receiver::new(&settings).window_scale, scale, "{fixed}");
         }
     }
 }

@@ -44,6 +44,10 @@ impl Sent {
     pub fn end(&self) -> u64 {
         self.start + u64::from(self.length)
     }
+
+    pub fn is_sacked(&self) -> bool {
+        self.sacked
+    }
 }
 
 /// What looking for losses by time found.
@@ -238,12 +242,11 @@ impl Scoreboard {
         }
     }
 
-    /// The segments of a block that were sent more than once.
-    pub fn sent_again(&self, block: &std::ops::Range<u64>) -> impl Iterator<Item = &Sent> {
+    /// The segments of a block.
+    pub fn within(&self, block: &std::ops::Range<u64>) -> impl Iterator<Item = &Sent> {
         let from = self.segments.partition_point(|segment| segment.start < block.start);
         let end = block.end;
-        let within = self.segments.range(from..).take_while(move |segment| segment.end() <= end);
-        within.filter(|segment| segment.retransmitted)
+        self.segments.range(from..).take_while(move |segment| segment.end() <= end)
     }
 
     /// The receiver reports a block beyond `una`.

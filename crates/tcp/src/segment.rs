@@ -10,6 +10,8 @@ use tcplab_units::Time;
 pub const IP_HEADER: u32 = 20;
 /// Bytes of a TCP header without options.
 pub const TCP_HEADER: u32 = 20;
+/// Bytes of memory that Linux takes for a segment beside its data: its head and two descriptions.
+pub const SEGMENT_OVERHEAD: u64 = 960;
 /// Bytes of an ICMP header, and the most of a packet that says what became of another.
 const ICMP_HEADER: u32 = 8;
 const LARGEST_NOTICE: u32 = 576;

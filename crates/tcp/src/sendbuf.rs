@@ -12,7 +12,7 @@ use tcplab_units::Time;
 mod sent;
 
 /// Bytes of memory that a packet takes beside its data (`tcp_stream_alloc_skb`).
-const OVERHEAD: u64 = 960;
+pub(crate) const OVERHEAD: u64 = 960;
 /// Headers and their description, and that of a packet: what a segment is thought to take beside its data
 /// (`tcp_sndbuf_expand`).
 const HEADERS: u64 = 640;
@@ -59,6 +59,8 @@ struct Packet {
 pub(crate) struct SendBuffer {
     limit: u64,
     most: u64,
+    /// The program has asked for a buffer of this size: it does not grow.
+    is_fixed: bool,
     /// Windows for which there is room, the fewest segments of one, and the memory that a segment is
     /// thought to take.
     windows: u64,
@@ -117,10 +119,12 @@ pub(crate) struct Sizes {
 impl SendBuffer {
     /// For segments of `mss` bytes, options included, as both ends agreed.
     pub fn new(settings: &Settings, cwnd: u64, windows: u64, mss: u16) -> Self {
-        let most = settings.send_buffer;
+        let fixed = settings.fixed_send_buffer;
+        let most = fixed.unwrap_or(settings.send_buffer);
         let mut buffer = Self {
-            limit: FIRST.min(most),
+            limit: fixed.unwrap_or(FIRST.min(most)),
             most,
+            is_fixed: fixed.is_some(),
             windows,
             fewest: FEWEST,
             per_segment: (u64::from(mss) + HEADERS).next_power_of_two() + DESCRIPTION,
@@ -166,7 +170,10 @@ impl SendBuffer {
     /// The congestion control has begun, with this window: there is room for so many of them
     /// (`tcp_init_buffer_space`).
     pub fn begin(&mut self, cwnd: u64, windows: u64) {
-        (self.windows, self.limit) = (windows, FIRST.min(self.most));
+        self.windows = windows;
+        if !self.is_fixed {
+            self.limit = FIRST.min(self.most);
+        }
         self.expand(cwnd);
     }
 
@@ -189,6 +196,9 @@ impl SendBuffer {
     }
 
     fn expand(&mut self, cwnd: u64) {
+        if self.is_fixed {
+            return;
+        }
         let wanted = self.windows * cwnd.max(self.fewest) * self.per_segment;
         self.limit = self.limit.max(wanted.min(self.most));
     }
@@ -335,7 +345,7 @@ impl SendBuffer {
         if !self.owes_room {
             return false;
         }
-        let expands = has_window && !self.is_tight;
+        let expands = has_window && !self.is_tight && !self.is_fixed;
         if expands {
             self.expand(cwnd);
         }
@@ -434,7 +444,7 @@ impl SendBuffer {
     /// A packet ends with what has left.
     fn note_sent(&mut self, bytes: u64, push: bool) {
         let (end, memory) = (self.reached, bytes + OVERHEAD);
-        self.sent.push_back(Sent { end, memory, push, has_arrived: false });
+        self.sent.push_back(Sent { end, memory, push, has_arrived: false, was_again: false });
     }
 }
 
@@ -460,6 +470,17 @@ mod tests {
             buffer.begin(4, 2);
             assert_eq!(buffer.limit, 2 * segments * (4096 + 256), "{dup_thresh}");
         }
+    }
+
+    #[test]
+    fn a_buffer_that_the_program_asked_for_stays_as_it_is() {
+        // SOCK_SNDBUF_LOCK; tcp_should_expand_sndbuf does not either restart the time of an unused window.
+        let settings = Settings { fixed_send_buffer: Some(100_000), ..Settings::default() };
+        let mut buffer = SendBuffer::new(&settings, 1000, 2, 1460);
+        buffer.begin(1000, 2);
+        buffer.owes_room = true;
+        assert!(!buffer.tell_room(1000, true, 0));
+        assert_eq!((buffer.limit, buffer.owes_room), (100_000, false));
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::scoreboard::Scoreboard;
 use crate::sendbuf::SendBuffer;
 use crate::seq::Origin;
 use crate::settings::Settings;
+use crate::small_queue::SmallQueue;
 use crate::timer::Timer;
 use crate::tlp::Tail;
 use crate::undo::Undo;
@@ -147,17 +148,23 @@ pub(crate) struct Sender {
     pub deadline: Time,
     /// None until there is data to send.
     pub steering: Option<Box<Steering>>,
+    /// Segments with data that came before, and that Linux does not only take the data of.
+    pub unheard: u32,
     /// The controller's last decision; before there is one, the initial window.
     pub control: Control,
     /// The application writes from its own memory, not from a file.
     pub copies: bool,
     /// How Linux holds what was written, once something was.
     pub buffer: Option<Box<SendBuffer>>,
+    /// What waits at the host's own device, if that tells of what has left.
+    pub small_queue: Option<Box<SmallQueue>>,
     /// What is known of the path's size, if it is not what both ends say.
     pub path: Option<Box<Path>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
     pub overrides_silly_window: bool,
     pub last_sent: Time,
+    /// When anything left, ACKs too (`tcp_wstamp_ns`).
+    pub last_left: Time,
     pub delivered: u64,
     /// Segments found lost, each time they are.
     pub lost: u64,
@@ -188,18 +195,22 @@ impl Sender {
             timer: Timer::OFF,
             deadline: Time::NEVER,
             steering: None,
+            unheard: 0,
             control: Control {
                 cwnd: settings.initial_window,
                 ssthresh: None,
                 pacing: None,
                 prr: false,
                 least_burst: None,
+                longest_burst: None,
             },
             copies: false,
             buffer: None,
+            small_queue: None,
             path: None,
             overrides_silly_window: false,
             last_sent: Time::ZERO,
+            last_left: Time::ZERO,
             delivered: 0,
             lost: 0,
             credit_bytes: 0,

@@ -172,6 +172,14 @@ pub struct Settings {
     pub app_win: u32,
     /// Bytes of send buffer: written and not yet acknowledged.
     pub send_buffer: u64,
+    /// Of Linux: the memory of a receive buffer that a program has asked for, and that does not grow
+    /// (`sk_rcvbuf` with `SOCK_RCVBUF_LOCK`).
+    pub fixed_receive_buffer: Option<u64>,
+    /// The same of the send buffer (`sk_sndbuf` with `SOCK_SNDBUF_LOCK`).
+    pub fixed_send_buffer: Option<u64>,
+    /// Of Linux: the most that a program may ask for (`net.core.rmem_max`), for which a connection without
+    /// such a buffer scales its windows too.
+    pub rmem_max: u64,
     /// How often a SYN is repeated.
     pub syn_retries: u32,
     /// After how many repetitions of a SYN more the timeout begins to double (Linux since 6.5).
@@ -227,6 +235,9 @@ impl Default for Settings {
             receive_buffer: 1 << 30,
             app_win: 0,
             send_buffer: 1 << 30,
+            fixed_receive_buffer: None,
+            fixed_send_buffer: None,
+            rmem_max: 212_992,
             syn_retries: 6,
             syn_linear_timeouts: 0,
             syn_ack_retries: 6,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tcplab import _described
 from tcplab._core import printable
-from tcplab.cli._text import LEFT, WIDTH, Column, table
+from tcplab.cli._text import LEFT, Column, table
 
 SHOWN = 3
 """How many of those that are alike are shown."""
@@ -90,7 +90,7 @@ def flows(plan: Plan) -> str:
         ]
         kind = (flow["place"], *about[:2], bottleneck["place"], bottleneck["rate"])
         rows.append((kind, [flow["name"], path, *about, bottleneck["name"]]))
-    return table(heads, _folded(rows, len(heads)), width=WIDTH)
+    return table(heads, _folded(rows, len(heads)))
 
 
 def _start(flow: dict[str, Any]) -> str:

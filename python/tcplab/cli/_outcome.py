@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 import polars as pl
 from rich.cells import cell_len
 
 from tcplab import Results
+from tcplab._labels import labels
 from tcplab.cli import _text
 from tcplab.cli._text import LEFT, Column
 
@@ -30,8 +32,8 @@ class Measure:
     factor: float = 1.0
     with_interval: bool = False
     digits: int = 3
-    is_optional: bool = False
-    """Whether it is left out where there is no room. The last one goes first."""
+    rank: int = 0
+    """Where there is no room, columns are left out from the greatest rank on; 0 always stays."""
 
 
 def table(results: Results) -> str:
@@ -40,13 +42,20 @@ def table(results: Results) -> str:
     summary = results.summary(by=by)
     rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
     measures = _measures(rows, by)
+    rows = rows.with_columns(
+        pl.col(path).replace(labels(results.runs[path].to_list())) for path in results.swept
+    )
+    every = list(measures)
     text = _layout(rows, results.swept, by, measures)
     while _is_wide(text):
-        dropped = next((one for one in reversed(measures) if one.is_optional), None)
-        if dropped is None:
+        dropped = max(measures, key=lambda measure: measure.rank)
+        if dropped.rank == 0:
             break
         measures.remove(dropped)
         text = _layout(rows, results.swept, by, measures)
+    if hidden := [_named(one.head) for one in every if one not in measures]:
+        said = f"No room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
+        text += "\n" + "\n".join(wrap(said, _text.room() or len(said)))
     if left_out:
         text += f"\n... and {left_out} more rows; `Results.summary()` has them all"
     text += _measured(results.runs)
@@ -61,6 +70,10 @@ def table(results: Results) -> str:
     return text
 
 
+def _named(column: Column) -> str:
+    return f"{column.name} ({column.unit})" if column.unit else column.name
+
+
 def _measured(runs: pl.DataFrame) -> str:
     """Which part of the runs the table is of, if it is the same part of all and not all of them."""
     (from_s, to_s, simulated_s), *others = (
@@ -72,7 +85,8 @@ def _measured(runs: pl.DataFrame) -> str:
 
 
 def _is_wide(text: str) -> bool:
-    return max(map(cell_len, text.split("\n"))) > _text.WIDTH
+    room = _text.room()
+    return room is not None and max(map(cell_len, text.split("\n"))) > room
 
 
 def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measure]) -> str:
@@ -143,24 +157,24 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
     is_timed = summary["completion_s"].count() > 0 or (summary["unfinished"] > 0).any()
     if by == "flow":
         share = Column("share", unit="%")
-        measures.append(Measure(share, "bottleneck_share", factor=100.0, is_optional=True))
+        measures.append(Measure(share, "bottleneck_share", factor=100.0, rank=6))
     else:
         measures.append(Measure(Column("all", unit="Mbit/s"), "goodput_all_mbit_s"))
-        measures.append(Measure(Column("Jain's index"), "jain_index", is_optional=is_timed))
+        measures.append(Measure(Column("Jain's index"), "jain_index", rank=5))
     count, share = Column("resent", unit="segments"), Column("resent", unit="%")
     if (summary["transport"] != "udp").any():
         measures += [
-            Measure(count, "retransmitted_segments", digits=0, is_optional=True),
+            Measure(count, "retransmitted_segments", digits=0, rank=8),
             Measure(share, "retransmitted_share", factor=100.0),
             Measure(Column("RTT mean", unit="ms"), "rtt_mean_ms", with_interval=True),
-            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", is_optional=True),
+            Measure(Column("RTT min", unit="ms"), "rtt_min_ms", rank=7),
         ]
     if summary["lost_share"].count() > 0:
         measures += [
             Measure(Column("lost", unit="%"), "lost_share", factor=100.0),
             Measure(Column("delay", unit="ms"), "delay_mean_ms", with_interval=True),
-            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", is_optional=True),
-            Measure(Column("jitter", unit="ms"), "jitter_ms", is_optional=True),
+            Measure(Column("delay 99 %", unit="ms"), "delay_p99_ms", rank=3),
+            Measure(Column("variation", unit="ms"), "ipdv_ms", rank=4),
         ]
     if is_timed:
         if (summary["unfinished"] > 0).any():
@@ -174,9 +188,9 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
             Measure(
                 Column(f"{share} % in", unit="s"),
                 f"completion_p{share}_s",
-                is_optional=by == "flow",
+                rank=rank if by == "flow" else 0,
             )
-            for share in (50, 95, 99)
+            for share, rank in ((50, 1), (95, 2), (99, 1))
         ]
     return measures
 

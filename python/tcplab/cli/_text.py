@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,8 +15,17 @@ from tcplab._core import printable
 
 LEFT, RIGHT = "<", ">"
 
-WIDTH = 100
-"""No line of a table is longer."""
+LEAST_WIDTH = 40
+"""On a narrower terminal lines are broken by the terminal."""
+
+
+def room() -> int | None:
+    """The characters of a line of the terminal, or those that `COLUMNS` asks for. A pipe or a file
+    has room for any line.
+    """
+    if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
+        return max(shutil.get_terminal_size().columns, LEAST_WIDTH)
+    return None
 
 
 @dataclass(frozen=True)
@@ -25,8 +37,12 @@ class Column:
     unit: str = ""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int = WIDTH) -> str:
-    """A table with aligned columns. If it is too wide, the last column of text is broken."""
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: int | None = None
+) -> str:
+    """A table with aligned columns. If it is wider than this, or than there is room for, the widest
+    column of text is broken.
+    """
     # A cell is one line: a line break in a name must not begin another row.
     columns = [replace(column, name=printable(column.name)) for column in columns]
     rows = [[printable(cell) for cell in row] for row in rows]
@@ -35,7 +51,8 @@ def table(columns: Sequence[Column], rows: Sequence[Sequence[str]], *, width: in
         heads.append([column.unit for column in columns])
     widths = [max(map(cell_len, cells)) for cells in zip(*heads, *rows, strict=True)]
     texts = [number for number, column in enumerate(columns) if column.align == LEFT]
-    surplus = sum(widths) + 2 * (len(widths) - 1) - width
+    most = room() if width is None else width
+    surplus = 0 if most is None else sum(widths) + 2 * (len(widths) - 1) - most
     if surplus > 0 and texts:
         widest = max(texts, key=lambda number: widths[number])
         widths[widest] = max(widths[widest] - surplus, 12)

@@ -10,6 +10,7 @@ from typing import Any
 import tcplab
 from tcplab._backends import BACKENDS
 from tcplab._core import Plan, printable
+from tcplab._labels import labels
 from tcplab._walls import commands_of
 from tcplab._warnings import warn_of
 from tcplab.cli import _network
@@ -65,7 +66,11 @@ def run(args: argparse.Namespace) -> None:
         say(f"  ... and {left_out} more\n" if left_out else "")
     paths = [path for path, _ in plans[0].swept]
     heads = [Column("run", LEFT), Column("seed"), *(Column(path, LEFT) for path in paths)]
-    rows = [[plan.id, str(plan.seed), *(value for _, value in plan.swept)] for plan in plans]
+    short = {path: labels([dict(plan.swept)[path] for plan in plans]) for path in paths}
+    rows = [
+        [plan.id, str(plan.seed), *(short[path][value] for path, value in plan.swept)]
+        for plan in plans
+    ]
     shown, left_out = folded(rows, MOST_RUNS)
     say(table(heads, shown))
     if left_out:

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 import tcplab
+from tcplab._labels import labels
 from tcplab.cli import _arguments, _chart, _text
 from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column
@@ -89,10 +90,15 @@ def table(comparison: tcplab.Comparison) -> str:
     )
     # Measures of a flow stand together; those that are zero everywhere say nothing.
     flows = [*comparison.swept, "flow"]
+    all_means = len(means)
     means = means.filter(pl.any_horizontal(pl.col(comparison.backends) != 0))
+    zeros = all_means - len(means)
     order = means.select(flows).unique(maintain_order=True).with_row_index("place")
     rows = means.join(order, on=flows, nulls_equal=True, maintain_order="left").sort(
         "place", maintain_order=True
+    )
+    rows = rows.with_columns(
+        pl.col(path).replace(labels(rows[path].to_list())) for path in comparison.swept
     )
     heads = [Column(name, LEFT) for name in [*flows, "measure"]]
     heads += [Column(name) for name in comparison.backends]
@@ -105,6 +111,9 @@ def table(comparison: tcplab.Comparison) -> str:
         texts += [_difference(row[name], row[reference]) for name in others]
         cells.append(texts)
     text = _text.table(heads, cells)
+    if zeros:
+        what = "1 measure that is" if zeros == 1 else f"{zeros} measures that are"
+        text += f"\nNot shown: {what} 0 everywhere; `Comparison.differences()` has all"
     if len(rows) > MOST_ROWS:
         text += f"\n... and {len(rows) - MOST_ROWS} more rows; `Comparison.differences()` has them"
     return text

@@ -10,11 +10,32 @@
 use super::station::{Medium, Station};
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
+use crate::occupancy::Occupancy;
 use crate::packet::Packet;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use crate::route::Routes;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
+
+/// For what reasons a lane is managed, besides a discipline.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Kind {
+    /// The observer is told of all packets.
+    pub is_observed: bool,
+    /// What leaves later may arrive earlier.
+    pub is_disorderly: bool,
+    /// The sender of a packet is told when the packet has left the device.
+    pub tells_sender: bool,
+}
+
+/// What the network hears of a lane that is due.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Seen<P> {
+    /// A packet has arrived at the end.
+    Arrived(Transit<P>),
+    /// The packet at this place has been transmitted or dropped, and its sender is to be told.
+    Left(u32, P),
+}
 
 /// What a lane with a discipline has in place of a drop-tail queue.
 #[derive(Debug)]
@@ -24,12 +45,13 @@ pub(crate) struct Managed<P> {
     pub(super) station: Option<Box<Station<P>>>,
     /// What waits counts as sent, because no discipline drops it.
     is_drop_tail: bool,
-    /// The observer is told of all packets.
-    is_observed: bool,
-    /// What leaves later may arrive earlier.
-    is_disorderly: bool,
+    kind: Kind,
     drops: Drops<P>,
+    /// Packets and bytes that the queue holds.
+    waiting: (u64, u64),
     in_transit: VecDeque<Transit<P>>,
+    /// Packets of which the sender is to be told, when, and their places.
+    leaving: VecDeque<(Time, u32, P)>,
     /// When the transmitter asks the queue for a packet, or the station looks at the medium; never, until
     /// a packet comes.
     pub(super) asks_at: Time,
@@ -40,20 +62,21 @@ pub(crate) struct Managed<P> {
 }
 
 impl<P: Packet> Managed<P> {
-    pub fn drop_tail(limit: QueueLimit, is_observed: bool, is_disorderly: bool) -> Self {
+    pub fn drop_tail(limit: QueueLimit, kind: Kind) -> Self {
         let queue = Box::new(DropTail::new(limit));
-        Self { is_drop_tail: true, ..Self::new(queue, is_observed, is_disorderly) }
+        Self { is_drop_tail: true, ..Self::new(queue, kind) }
     }
 
-    pub fn new(queue: Box<dyn Queue<P>>, is_observed: bool, is_disorderly: bool) -> Self {
+    pub fn new(queue: Box<dyn Queue<P>>, kind: Kind) -> Self {
         Self {
             queue,
             station: None,
             is_drop_tail: false,
-            is_observed,
-            is_disorderly,
+            kind,
             drops: Vec::new(),
+            waiting: (0, 0),
             in_transit: VecDeque::new(),
+            leaving: VecDeque::new(),
             asks_at: Time::ZERO,
             looks_at: Time::NEVER,
             counted_until: Time::ZERO,
@@ -62,7 +85,7 @@ impl<P: Packet> Managed<P> {
 
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
-        self.queue.waiting().0 as usize + self.in_transit.len() + self.unresolved()
+        self.waiting.0 as usize + self.in_transit.len() + self.unresolved()
     }
 
     /// Packets that wait for an address.
@@ -71,13 +94,40 @@ impl<P: Packet> Managed<P> {
     }
 
     /// A packet is under way: before those that arrive later.
+    #[inline]
     fn put_on_wire(&mut self, transit: Transit<P>) {
-        let mut place = self.in_transit.len();
-        if self.is_disorderly {
+        if self.kind.is_disorderly {
             let later = |it: &&Transit<P>| it.arrives > transit.arrives;
-            place -= self.in_transit.iter().rev().take_while(later).count();
+            let overtaken = self.in_transit.iter().rev().take_while(later).count();
+            self.in_transit.insert(self.in_transit.len() - overtaken, transit);
+        } else {
+            self.in_transit.push_back(transit);
         }
-        self.in_transit.insert(place, transit);
+    }
+
+    /// Counts the time that the queue, which is about to change, has been as it is.
+    #[inline]
+    fn count(&mut self, until: Time, occupancy: &mut Occupancy) {
+        let (packets, bytes) = self.waiting;
+        if packets > 0 {
+            occupancy.wait(until.since(self.counted_until), packets, bytes);
+        }
+        self.counted_until = until.max(self.counted_until);
+    }
+
+    /// The sender of a packet is told then that the packet has left, if it is to be told.
+    #[inline]
+    pub(super) fn tell_sender(&mut self, at: Time, place: u32, packet: P) {
+        if self.kind.tells_sender {
+            self.note_leaving(at, place, packet);
+        }
+    }
+
+    #[cold]
+    fn note_leaving(&mut self, at: Time, place: u32, packet: P) {
+        // What is dropped leaves before what is in transmission.
+        let later = self.leaving.iter().rev().take_while(|(then, ..)| *then > at).count();
+        self.leaving.insert(self.leaving.len() - later, (at.in_nanos(), place, packet));
     }
 }
 
@@ -107,9 +157,8 @@ impl<P: Packet> Lane<P> {
         teller: &mut Teller<'_, O>,
     ) {
         self.catch_up(now, teller);
-        self.count_occupancy(now);
-        let Some(managed) = &mut self.managed else { return };
-        if managed.is_observed {
+        let Some(managed) = self.managed.as_deref_mut() else { return };
+        if managed.kind.is_observed {
             teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
         }
         let flow = packet.flow(teller.routes.flow(place));
@@ -121,58 +170,62 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Puts a packet into the queue, if that has room.
+    #[inline]
     pub(super) fn accept<O: Observer<P>>(
         &mut self,
         now: Time,
         queued: Queued<P>,
         teller: &mut Teller<'_, O>,
     ) {
-        let Some(managed) = &mut self.managed else { return };
+        let Some(managed) = self.managed.as_deref_mut() else { return };
+        managed.count(now, &mut self.occupancy);
         let Queued { place, packet, .. } = queued;
         let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
+        managed.waiting = managed.queue.waiting();
         if accepted.is_ok() {
             managed.asks_at = match &managed.station {
                 None => self.free_at.max(now),
                 Some(station) => station.look_from(now, managed.asks_at),
             };
         }
-        self.tell_drops(now, teller);
+        if !managed.drops.is_empty() {
+            self.tell_drops(now, teller);
+        }
         if let Err(reason) = accepted {
             self.counters.dropped_packets += 1;
             teller.drop(now, place, &packet, reason);
+            if let Some(managed) = &mut self.managed {
+                managed.tell_sender(now, place, packet);
+            }
             return;
         }
         self.catch_up(now, teller);
         // A packet that finds the transmitter free has not waited.
-        if let Some(managed) = &self.managed {
-            let (packets, bytes) = managed.queue.waiting();
-            self.occupancy.reach(packets, bytes);
+        if let Some(Managed { waiting: (packets, bytes), .. }) = self.managed.as_deref() {
+            self.occupancy.reach(*packets, *bytes);
         }
-    }
-
-    /// Counts the time that the queue, which is about to change, has been as it is.
-    fn count_occupancy(&mut self, until: Time) {
-        let Some(managed) = &mut self.managed else { return };
-        let (packets, bytes) = managed.queue.waiting();
-        self.occupancy.wait(until.since(managed.counted_until), packets, bytes);
-        managed.counted_until = until.max(managed.counted_until);
     }
 
     /// Tells what the queue has dropped.
+    #[inline(never)]
     fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
         let Some(managed) = &mut self.managed else { return };
-        for (dropped, reason) in managed.drops.drain(..) {
+        let mut drops = std::mem::take(&mut managed.drops);
+        for (dropped, reason) in drops.drain(..) {
             self.counters.dropped_packets += 1;
             teller.drop(at, dropped.place, &dropped.packet, reason);
+            managed.tell_sender(at, dropped.place, dropped.packet);
         }
+        managed.drops = drops;
     }
 
     /// A lane with a managed queue as it was when it was last caught up with.
     #[cold]
     pub(crate) fn managed_state(&mut self, now: Time) -> LaneState {
-        self.count_occupancy(now);
-        let managed = self.managed.as_ref().expect("only lanes with a managed queue are asked");
-        let (queue_packets, queue_bytes) = managed.queue.waiting();
+        let managed = self.managed.as_deref_mut();
+        let managed = managed.expect("only lanes with a managed queue are asked");
+        managed.count(now, &mut self.occupancy);
+        let (queue_packets, queue_bytes) = managed.waiting;
         let mut counters = self.counters;
         if managed.is_drop_tail {
             counters.sent_packets += queue_packets;
@@ -188,31 +241,36 @@ impl<P: Packet> Lane<P> {
         }
     }
 
-    /// The lane is due on the agenda: the packet that has arrived at the end, if one has.
+    /// The lane is due on the agenda: what has happened, if anything has.
     pub(crate) fn look<O: Observer<P>>(
         &mut self,
         now: Time,
         teller: &mut Teller<'_, O>,
-    ) -> Option<Transit<P>> {
+    ) -> Option<Seen<P>> {
         let managed = self.managed.as_mut()?;
         managed.looks_at = Time::NEVER;
         self.catch_up(now, teller);
         let managed = self.managed.as_mut()?;
+        if managed.leaving.front().is_some_and(|(at, ..)| *at <= now)
+            && let Some((_, place, packet)) = managed.leaving.pop_front()
+        {
+            return Some(Seen::Left(place, packet));
+        }
         let has_arrived = managed.in_transit.front().is_some_and(|first| first.arrives <= now);
         let arrived = has_arrived.then(|| managed.in_transit.pop_front()).flatten();
         let arrived = arrived?;
         self.counters.arrived_packets += 1;
-        if managed.is_observed {
+        if managed.kind.is_observed {
             let point = Point { at: now, place: arrived.place, routes: teller.routes };
             teller.observer.arrive(point, &arrived.packet);
         }
-        Some(arrived)
+        Some(Seen::Arrived(arrived))
     }
 
     /// When the lane is to be looked at next, if that is not on the agenda yet.
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
-        let mut waits = managed.queue.waiting().0 > 0;
+        let mut waits = managed.waiting.0 > 0;
         let mut arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
         if let Some(station) = &managed.station {
             waits |= station.has_messages();
@@ -220,15 +278,14 @@ impl<P: Packet> Lane<P> {
             arrives = arrives.or(station.message_arrives());
         }
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
-        let next = match (arrives, asks_at) {
-            // A packet that leaves the queue later may arrive first, and a station may look at the medium
-            // while its frame is under way.
-            (Some(arrives), Some(asks_at))
-                if managed.is_disorderly || managed.station.is_some() =>
-            {
-                arrives.min(asks_at)
-            }
-            (arrives, asks_at) => arrives.or(asks_at)?,
+        let Kind { is_disorderly, tells_sender, .. } = managed.kind;
+        let next = if is_disorderly || tells_sender || managed.station.is_some() {
+            // A packet that leaves the queue later may arrive first, senders hear of packets before these
+            // arrive, and a station looks at the medium while its frame is under way.
+            let leaves = managed.leaving.front().map(|(at, ..)| *at);
+            arrives.into_iter().chain(asks_at).chain(leaves).min()?
+        } else {
+            arrives.or(asks_at)?
         };
         if next >= managed.looks_at {
             return None;
@@ -238,16 +295,29 @@ impl<P: Packet> Lane<P> {
     }
 
     /// Transmits what has left a managed queue until now.
+    #[inline]
     pub(crate) fn catch_up<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
-        while let Some(managed) = self.managed.as_ref().filter(|managed| managed.asks_at <= now) {
+        if self.managed.as_ref().is_some_and(|managed| managed.asks_at <= now) {
+            self.serve(now, teller);
+        }
+    }
+
+    /// Asks the queue for packets until now, and transmits them.
+    fn serve<O: Observer<P>>(&mut self, now: Time, teller: &mut Teller<'_, O>) {
+        while let Some(managed) = self.managed.as_deref_mut()
+            && managed.asks_at <= now
+        {
             let at = managed.asks_at;
             if managed.station.is_some() && !self.contend(at, teller.media) {
                 continue;
             }
-            self.count_occupancy(at);
-            let Some(Managed { queue, drops, .. }) = self.managed.as_deref_mut() else { return };
-            let next = queue.dequeue(at, drops);
-            self.tell_drops(at, teller);
+            let Some(managed) = self.managed.as_deref_mut() else { return };
+            managed.count(at, &mut self.occupancy);
+            let next = managed.queue.dequeue(at, &mut managed.drops);
+            managed.waiting = managed.queue.waiting();
+            if !managed.drops.is_empty() {
+                self.tell_drops(at, teller);
+            }
             let asks_at = match next {
                 Next::Packet(queued) => {
                     self.transmit_queued(at, queued, teller);
@@ -264,6 +334,7 @@ impl<P: Packet> Lane<P> {
     }
 
     /// A packet leaves the queue.
+    #[inline]
     fn transmit_queued<O: Observer<P>>(
         &mut self,
         begins: Time,
@@ -272,7 +343,7 @@ impl<P: Packet> Lane<P> {
     ) {
         let is_marked = packet.is_marked() && !was_marked;
         self.counters.marked_packets += u64::from(is_marked);
-        if self.managed.as_ref().is_some_and(|managed| managed.is_observed) {
+        if self.managed.as_ref().is_some_and(|managed| managed.kind.is_observed) {
             let point = Point { at: begins, place, routes: teller.routes };
             if is_marked {
                 teller.observer.mark(point, &packet);
@@ -285,6 +356,10 @@ impl<P: Packet> Lane<P> {
         } else {
             self.transmit((begins, begins > entered), bytes, || packet.has_payload())
         };
+        let free_at = self.free_at;
+        if let Some(managed) = &mut self.managed {
+            managed.tell_sender(free_at, place, packet);
+        }
         let (arrives, copies) = match sent {
             Sent::At(arrives) => (arrives, 0),
             Sent::Twice(arrives) => (arrives, 1),
@@ -314,7 +389,7 @@ mod tests {
 
     impl<P: Packet> Lane<P> {
         pub(crate) fn set_queue(&mut self, queue: Box<dyn Queue<P>>) {
-            self.managed = Some(Box::new(Managed::new(queue, false, false)));
+            self.managed = Some(Box::new(Managed::new(queue, Kind::default())));
         }
     }
 
@@ -354,6 +429,7 @@ mod tests {
             wire: WireConfig { loss, ..WireConfig::default() },
             station: None,
             observed: false,
+            tells_sender: false,
         };
         let mut network = Network::observed([lane], 1, Drops::default());
         network.set_queue(LaneId(0), Box::new(queue));

@@ -20,7 +20,7 @@ use crate::packet::Packet;
 use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
 use crate::route::LaneId;
-use managed::Managed;
+use managed::{Kind, Managed};
 use station::{Station, StationConfig};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
@@ -45,6 +45,9 @@ pub struct LaneConfig {
     pub station: Option<StationConfig>,
     /// Whether the observer is told of all packets. It is told of drops in any case.
     pub observed: bool,
+    /// Whether it is of a sending host's own device, which is told of each packet that has been
+    /// transmitted or dropped ([`Event::Left`](crate::Event::Left)).
+    pub tells_sender: bool,
 }
 
 /// What a lane has done since the start.
@@ -150,17 +153,18 @@ impl<P: Packet> Lane<P> {
     pub(crate) fn new(config: LaneConfig, seed: u64) -> Self {
         let random = |element: &str| Random::new(seed, &format!("{element} {}", config.name));
         let wire = Wire::new(config.wire, random).map(Box::new);
-        let is_disorderly = wire.as_ref().is_some_and(|wire| wire.is_disorderly());
+        let kind = Kind {
+            is_observed: config.observed,
+            is_disorderly: wire.as_ref().is_some_and(|wire| wire.is_disorderly()),
+            tells_sender: config.tells_sender,
+        };
         let mut managed = match config.discipline {
             Some(discipline) => {
                 let queue = discipline.queue(config.queue, random);
-                Some(Box::new(Managed::new(queue, config.observed, is_disorderly)))
+                Some(Box::new(Managed::new(queue, kind)))
             }
-            None if config.observed || is_disorderly || config.station.is_some() => {
-                let managed = Managed::drop_tail(config.queue, config.observed, is_disorderly);
-                Some(Box::new(managed))
-            }
-            None => None,
+            None if kind == Kind::default() && config.station.is_none() => None,
+            None => Some(Box::new(Managed::drop_tail(config.queue, kind))),
         };
         if let (Some(managed), Some(station)) = (&mut managed, config.station) {
             managed.station = Some(Box::new(Station::new(station, random)));

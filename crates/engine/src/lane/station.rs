@@ -223,6 +223,9 @@ impl<P: Packet> Lane<P> {
         if let Err(queued) = resolver.hold(now, neighbour, queued) {
             self.counters.dropped_packets += 1;
             teller.drop(now, queued.place, &queued.packet, Reason::Unresolved);
+            if let Some(managed) = &mut self.managed {
+                managed.tell_sender(now, queued.place, queued.packet);
+            }
         }
         self.look_from_next_message();
     }

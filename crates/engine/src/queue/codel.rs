@@ -132,6 +132,7 @@ impl CoDel {
     }
 
     /// The first packet, and whether packets have waited too long for too long (§5.5).
+    #[inline]
     fn take<P: Packet>(
         &mut self,
         now: Time,

@@ -56,6 +56,7 @@ pub(crate) struct Line<P> {
 
 impl<P: Packet> Line<P> {
     /// Takes the first packet out of the line, and out of what waits in all.
+    #[inline]
     pub fn pop(&mut self, all: &mut Waiting) -> Option<Queued<P>> {
         let first = self.packets.pop_front()?;
         self.waiting.remove(first.bytes());
@@ -103,15 +104,24 @@ impl<P: Packet, A> Flows<P, A> {
 
     /// The queue of a number, with a new manager if no packet has come to it before.
     pub fn queue(&mut self, place: u32, manager: impl FnOnce() -> A) -> (&Line<P>, &mut A) {
-        let queue = self.queues[place as usize].get_or_insert_with(|| {
+        let queue = Self::queue_at(&mut self.queues, place, manager);
+        (&queue.line, &mut queue.manager)
+    }
+
+    #[inline]
+    fn queue_at(
+        queues: &mut [Option<Box<FlowQueue<P, A>>>],
+        place: u32,
+        manager: impl FnOnce() -> A,
+    ) -> &mut FlowQueue<P, A> {
+        queues[place as usize].get_or_insert_with(|| {
             Box::new(FlowQueue {
                 line: Line { packets: VecDeque::new(), waiting: Waiting::default() },
                 manager: manager(),
                 deficit: 0,
                 is_listed: false,
             })
-        });
-        (&queue.line, &mut queue.manager)
+        })
     }
 
     /// All queues that a packet has come to, in the order of their numbers.
@@ -119,9 +129,10 @@ impl<P: Packet, A> Flows<P, A> {
         self.queues.iter_mut().flatten().map(|queue| (&queue.line, &mut queue.manager))
     }
 
-    /// Puts a packet behind the others of a queue that is known.
-    pub fn push(&mut self, place: u32, queued: Queued<P>) {
-        let Some(queue) = &mut self.queues[place as usize] else { return };
+    /// Puts a packet behind the others of a queue, with a new manager if it is the first that comes to it.
+    #[inline]
+    pub fn put(&mut self, place: u32, queued: Queued<P>, manager: impl FnOnce() -> A) {
+        let queue = Self::queue_at(&mut self.queues, place, manager);
         queue.line.waiting.add(queued.bytes());
         self.waiting.add(queued.bytes());
         queue.line.packets.push_back(queued);

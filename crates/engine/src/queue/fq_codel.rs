@@ -78,8 +78,7 @@ impl<P: Packet> Queue<P> for FqCoDel<P> {
     ) -> Result<(), Reason> {
         let place = self.flows.place(self.key.of_flow(&queued.flow));
         let codel = &self.codel;
-        self.flows.queue(place, || codel.clone());
-        self.flows.push(place, queued);
+        self.flows.put(place, queued, || codel.clone());
         while self.limit.is_below(self.flows.waiting.packets, self.flows.waiting.bytes) {
             self.make_room(drops);
         }

@@ -39,7 +39,7 @@ impl<P: Packet> FqPie<P> {
 
     fn catch_up(&mut self, now: Time, comes: bool) {
         let (flows, config) = (&mut self.flows, &self.config);
-        self.updates.pass(now, comes, || {
+        self.updates.pass(now, comes, |_| {
             let mut changes = false;
             for (line, pie) in flows.known() {
                 let before = pie.clone();
@@ -70,7 +70,7 @@ impl<P: Packet> Queue<P> for FqPie<P> {
         } else if !pie.admits(&self.config, backlog, &mut queued, &mut self.random) {
             Reason::Discipline
         } else {
-            self.flows.push(place, queued);
+            self.flows.put(place, queued, Pie::default);
             return Ok(());
         };
         pie.on_drop();

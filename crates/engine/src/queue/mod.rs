@@ -6,13 +6,16 @@
 //! them ([`Packet::mark`]). It knows nothing of the lane: the times at which it is called tell when
 //! the transmitter was free.
 
+pub(crate) mod cake;
 pub(crate) mod codel;
+pub(crate) mod dualpi2;
 mod fifo;
 mod flows;
 pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
 pub(crate) mod pie;
+pub(crate) mod policer;
 pub(crate) mod red;
 pub(crate) mod sfq;
 pub(crate) mod tbf;
@@ -21,7 +24,9 @@ use crate::observer::Reason;
 use crate::packet::Packet;
 use crate::random::Random;
 use crate::route::Flow;
+use cake::{Cake, CakeConfig};
 use codel::{CoDelConfig, CoDelQueue};
+use dualpi2::{DualPi2, DualPi2Config};
 use fifo::DropHead;
 pub(crate) use fifo::{DropTail, Fifo};
 use flows::HashKey;
@@ -29,6 +34,7 @@ use fq::{Fq, FqConfig};
 use fq_codel::{FqCoDel, FqCoDelConfig};
 use fq_pie::{FqPie, FqPieConfig};
 use pie::{PieConfig, PieQueue};
+use policer::{Policer, PolicerConfig};
 use red::{Red, RedConfig, RedQueue};
 use sfq::{Sfq, SfqConfig};
 use std::fmt::Debug;
@@ -78,6 +84,12 @@ pub enum Discipline {
     Sfq(SfqConfig),
     /// A token bucket.
     Tbf(TbfConfig),
+    /// Common Applications Kept Enhanced. Its limit is in its configuration.
+    Cake(CakeConfig),
+    /// The dual-queue coupled AQM of L4S.
+    DualPi2(DualPi2Config),
+    /// A token bucket that drops.
+    Policer(PolicerConfig),
     /// The oldest packets are dropped.
     DropHead,
 }
@@ -93,7 +105,8 @@ impl Discipline {
         let key = || HashKey(random("hash").bits());
         match self {
             Self::Red { config, ecn } => {
-                Box::new(RedQueue::new(Red::new(*config, random("red")), *ecn, fifo))
+                let red = Red::new(*config, random("red"));
+                Box::new(RedQueue::new(red, config, *ecn, fifo))
             }
             Self::CoDel(config) => Box::new(CoDelQueue::new(config, fifo)),
             Self::FqCoDel(config) => Box::new(FqCoDel::new(config, limit, key())),
@@ -102,6 +115,9 @@ impl Discipline {
             Self::Fq(config) => Box::new(Fq::new(config, limit, key())),
             Self::Sfq(config) => Box::new(Sfq::new(config, limit, key())),
             Self::Tbf(config) => Box::new(TokenBucket::new(config, fifo)),
+            Self::Cake(config) => Box::new(Cake::new(config, key(), random("cake"))),
+            Self::DualPi2(config) => Box::new(DualPi2::new(config, limit, random("dualpi2"))),
+            Self::Policer(config) => Box::new(Policer::new(config, fifo)),
             Self::DropHead => Box::new(DropHead::new(limit)),
         }
     }
@@ -187,6 +203,8 @@ pub(crate) mod tests {
     pub struct Parcel {
         /// It can be marked.
         pub ect: bool,
+        /// It is of a scalable sender.
+        pub l4s: bool,
         pub ce: bool,
     }
 
@@ -199,6 +217,9 @@ pub(crate) mod tests {
         }
         fn is_marked(&self) -> bool {
             self.ce
+        }
+        fn is_l4s(&self) -> bool {
+            self.l4s || self.ce
         }
         fn mark(&mut self) -> bool {
             self.ce |= self.ect;

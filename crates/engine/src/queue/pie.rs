@@ -204,7 +204,12 @@ pub(crate) struct Updates {
 
 impl Updates {
     pub fn new(config: &PieConfig) -> Self {
-        let ticks = config.update.as_picos().div_ceil(TICK.as_picos()).max(1);
+        Self::every(config.update)
+    }
+
+    /// So far apart, in whole ticks.
+    pub fn every(period: Duration) -> Self {
+        let ticks = period.as_picos().div_ceil(TICK.as_picos()).max(1);
         Self { ticks, next: Self::after(0, ticks) }
     }
 
@@ -218,16 +223,17 @@ impl Updates {
         ((((AT_BEGINNING + now + ticks) >> shift) + 1) << shift) - AT_BEGINNING
     }
 
-    /// Calls `update` for all times up to `now`, until it says that nothing changes any more. In the
+    /// Calls `update` at all times up to `now`, until it says that nothing changes any more. In the
     /// nanosecond of an update, what leaves has left before, and what comes, comes after it.
-    pub fn pass(&mut self, now: Time, comes: bool, mut update: impl FnMut() -> bool) {
+    pub fn pass(&mut self, now: Time, comes: bool, mut update: impl FnMut(Time) -> bool) {
         let picos = now.since(Time::ZERO).as_picos();
         let is_due = |next: u64| {
             let next = next.saturating_mul(TICK.as_picos());
             next < picos || (comes && next == picos)
         };
         while is_due(self.next) {
-            let changes = update();
+            let at = Duration::from_picos(self.next.saturating_mul(TICK.as_picos()));
+            let changes = update(Time::ZERO + at);
             self.next = Self::after(self.next, self.ticks);
             if !changes {
                 // Places are equally far apart.
@@ -257,7 +263,7 @@ impl<P: Packet> PieQueue<P> {
 
     fn catch_up(&mut self, now: Time, comes: bool) {
         let (pie, config, backlog) = (&mut self.pie, &self.config, self.fifo.bytes());
-        self.updates.pass(now, comes, || {
+        self.updates.pass(now, comes, |_| {
             let before = pie.clone();
             pie.update(config, backlog);
             *pie != before
@@ -403,7 +409,7 @@ mod tests {
         for (update, expected) in [(15, 16), (100, 104)] {
             let update = Duration::from_millis(update);
             let mut updates = Updates::new(&PieConfig { update, ..config() });
-            updates.pass(at(1_000_000), true, || false);
+            updates.pass(at(1_000_000), true, |_| false);
             assert!((1_000_001..=1_000_000 + expected).contains(&updates.next));
             assert_eq!(updates.next % expected, 0);
         }

@@ -1,9 +1,13 @@
 //! Random Early Detection (Floyd & Jacobson 1993), in the integers of Linux (`sch_red`, `net/red.h`):
 //! lengths in bytes, the weight of the average a power of two, its decay while idle from a table.
 //!
+//! Adaptive RED moves the probability each half second, as `red_adaptative_algo` of Linux does: so the
+//! average stays about the middle between the thresholds (Floyd, Gummadi, Shenker 2001).
+//!
 //! With a weight of 1 and `min` equal to `max` it is a step: a packet that finds so many bytes waiting
 //! is marked, and others are not (Alizadeh et al. 2010, §3.1).
 
+use super::pie::Updates;
 use super::{Drops, Fifo, Next, Queue, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
@@ -26,9 +30,19 @@ pub struct RedConfig {
     pub weight: f64,
     /// The probability climbs on to 1 between `max` and twice `max`, not at once (Floyd 2000).
     pub gentle: bool,
+    /// The probability follows the average.
+    pub adaptive: bool,
     /// How long a full packet takes: so the average falls while the queue is idle.
     pub packet_time: Duration,
 }
+
+/// How often the probability of adaptive RED is set anew.
+const PERIOD: Duration = Duration::from_millis(500);
+
+/// The least and the greatest probability from which adaptive RED moves on, down and up, and its greatest
+/// step up: 1 % and 50 %.
+const LOW: u64 = (ONE + 50) / 100;
+const HIGH: u64 = 50 * LOW;
 
 /// How an average of lengths moves.
 #[derive(Clone, Debug)]
@@ -111,6 +125,25 @@ impl Red {
         }
     }
 
+    /// Moves the probability towards what keeps the average in the middle fifth between the thresholds.
+    /// Says whether that will go on while nothing comes.
+    fn adapt(&mut self, idle: Option<Duration>) -> bool {
+        let log = self.averaging.weight_log;
+        let average =
+            idle.map_or(self.average, |idle| self.averaging.after_idle(self.average, idle));
+        let average = average >> log;
+        let fifth = (self.max - self.min) / 5;
+        if average > self.min + 3 * fifth && self.most <= HIGH {
+            self.most += (self.most / 4).min(LOW);
+        } else if average < self.min + 2 * fifth && self.most >= LOW {
+            self.most = self.most / 10 * 9;
+        }
+        // Rounded here, and cut off at the beginning.
+        let length = (self.max - self.min).max(1);
+        self.per_byte = ((self.most + length / 2) / length).max(1);
+        average > 0 || self.most >= LOW
+    }
+
     /// A packet arrives. Says whether it is to be signalled: marked or dropped.
     pub fn signals(&mut self, waiting_bytes: u64, idle: Option<Duration>) -> bool {
         let log = self.averaging.weight_log;
@@ -162,13 +195,23 @@ pub(crate) struct RedQueue<P> {
     /// Packets that can be are marked, not dropped.
     ecn: bool,
     fifo: Fifo<P>,
+    /// When the probability is set anew, if it is.
+    updates: Option<Updates>,
     /// When the transmitter first found nothing, if it has found nothing since.
     idle_since: Option<Time>,
 }
 
 impl<P: Packet> RedQueue<P> {
-    pub fn new(red: Red, ecn: bool, fifo: Fifo<P>) -> Self {
-        Self { red: Box::new(red), ecn, fifo, idle_since: None }
+    pub fn new(red: Red, config: &RedConfig, ecn: bool, fifo: Fifo<P>) -> Self {
+        let updates = config.adaptive.then(|| Updates::every(PERIOD));
+        Self { red: Box::new(red), ecn, fifo, updates, idle_since: None }
+    }
+
+    /// Sets the probability anew as often as that was due.
+    fn catch_up(&mut self, now: Time, comes: bool) {
+        let Some(updates) = &mut self.updates else { return };
+        let (red, since) = (&mut self.red, self.idle_since);
+        updates.pass(now, comes, |at| red.adapt(since.map(|since| at.since(since))));
     }
 }
 
@@ -179,6 +222,7 @@ impl<P: Packet> Queue<P> for RedQueue<P> {
         mut queued: Queued<P>,
         _drops: &mut Drops<P>,
     ) -> Result<(), Reason> {
+        self.catch_up(now, true);
         let idle = self.idle_since.map(|since| now.since(since));
         // A packet that is dropped ends the idle time too, and another begins (`red_enqueue`).
         self.idle_since = idle.map(|_| now);
@@ -191,6 +235,7 @@ impl<P: Packet> Queue<P> for RedQueue<P> {
     }
 
     fn dequeue(&mut self, now: Time, _drops: &mut Drops<P>) -> Next<P> {
+        self.catch_up(now, false);
         let Some(first) = self.fifo.pop() else {
             self.idle_since.get_or_insert(now.in_nanos());
             return Next::Empty;
@@ -213,7 +258,15 @@ mod tests {
 
     fn config(weight: f64) -> RedConfig {
         let packet_time = Duration::from_micros(1200);
-        RedConfig { min: 15_000, max: 45_000, probability: 0.1, weight, gentle: false, packet_time }
+        RedConfig {
+            min: 15_000,
+            max: 45_000,
+            probability: 0.1,
+            weight,
+            gentle: false,
+            adaptive: false,
+            packet_time,
+        }
     }
 
     #[test]
@@ -265,6 +318,26 @@ mod tests {
         // Standard deviation of a distance 0.5: of their number 0.5 * sqrt(10000) / 1.45 = 34; five.
         assert!(signals.abs_diff(10_000) < 172, "{signals}");
         assert!((0..100).all(|_| red.signals(90_000, None)));
+    }
+
+    #[test]
+    fn an_adaptive_one_moves_its_probability_by_the_average() {
+        // Floyd et al. 2001, §3: with the average above the middle fifth, here from 33,000 bytes on, more by
+        // a quarter and 1 % at the most, up to 50 %; below it, from 27,000, a tenth less, down to 1 %.
+        let mut red = red(RedConfig { adaptive: true, ..config(1.0) });
+        let mut after = |length: u64, times: usize| {
+            red.average = length;
+            (0..times).for_each(|_| _ = red.adapt(None));
+            red.most as f64 / ONE as f64
+        };
+        assert!((after(33_001, 1) - 0.11).abs() < 1e-6);
+        assert!((after(30_000, 9) - 0.11).abs() < 1e-6);
+        assert!((after(26_999, 1) - 0.099).abs() < 1e-6);
+        assert!((after(26_999, 1) - 0.0891).abs() < 1e-6);
+        assert!(after(26_999, 100) < 0.01 && after(26_999, 100) > 0.009);
+        // From below 1 % by a quarter, up to the first value above 50 %.
+        let most = after(40_000, 1000);
+        assert!((0.5..0.51).contains(&most), "{most}");
     }
 
     #[test]

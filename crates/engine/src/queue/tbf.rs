@@ -14,6 +14,8 @@ pub struct TbfConfig {
     pub rate: Rate,
     /// Bytes that the bucket holds. A larger packet never passes.
     pub burst: u64,
+    /// The rate of bursts, and the bytes that may leave faster than that. A larger packet never passes.
+    pub peak: Option<(Rate, u64)>,
 }
 
 /// How long bytes take at a rate: multiplied, and shifted down.
@@ -45,22 +47,54 @@ impl Pace {
     }
 }
 
+/// Tokens that come at a rate, as the time in which they come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tokens {
+    pace: Pace,
+    most: i64,
+    left: i64,
+}
+
+impl Tokens {
+    /// A bucket that is full with so many bytes, and is full.
+    pub fn new(rate: Rate, bytes: u64) -> Self {
+        let pace = Pace::new(rate);
+        let most = pace.nanos(bytes).cast_signed();
+        Self { pace, most, left: most }
+    }
+
+    /// What is left of them for a packet after some nanoseconds: below zero, what is missing.
+    pub fn after(&self, passed: i64, bytes: u32) -> i64 {
+        let price = self.pace.nanos(bytes.into()).cast_signed();
+        self.left.saturating_add(passed).min(self.most) - price
+    }
+
+    /// A packet has left so many.
+    pub fn keep(&mut self, left: i64) {
+        self.left = left;
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct TokenBucket<P> {
-    pace: Pace,
-    burst: u64,
-    /// The most tokens, and those there were at a time, in nanoseconds.
-    most: i64,
-    tokens: i64,
+    /// The largest packet.
+    largest: u64,
+    tokens: Tokens,
+    peak: Option<Tokens>,
+    /// When tokens were counted.
     counted: Time,
     fifo: Fifo<P>,
 }
 
 impl<P: Packet> TokenBucket<P> {
     pub fn new(config: &TbfConfig, fifo: Fifo<P>) -> Self {
-        let pace = Pace::new(config.rate);
-        let most = pace.nanos(config.burst).cast_signed();
-        Self { pace, burst: config.burst, most, tokens: most, counted: Time::ZERO, fifo }
+        Self {
+            largest: config.peak.map_or(config.burst, |(_, mtu)| config.burst.min(mtu)),
+            tokens: Tokens::new(config.rate, config.burst),
+            peak: config.peak.map(|(rate, mtu)| Tokens::new(rate, mtu)),
+            counted: Time::ZERO,
+            fifo,
+        }
     }
 }
 
@@ -71,7 +105,7 @@ impl<P: Packet> Queue<P> for TokenBucket<P> {
         queued: Queued<P>,
         _drops: &mut Drops<P>,
     ) -> Result<(), Reason> {
-        if u64::from(queued.bytes()) > self.burst {
+        if u64::from(queued.bytes()) > self.largest {
             return Err(Reason::Discipline);
         }
         self.fifo.push(queued)
@@ -81,12 +115,17 @@ impl<P: Packet> Queue<P> for TokenBucket<P> {
         let now = now.in_nanos();
         let Some(first) = self.fifo.first() else { return Next::Empty };
         let passed = (now.since(self.counted).as_picos() / 1000).cast_signed();
-        let price = self.pace.nanos(first.bytes().into()).cast_signed();
-        let left = (self.tokens.saturating_add(passed.min(self.most))).min(self.most) - price;
-        if left < 0 {
-            return Next::NotBefore(now + Duration::from_nanos(left.unsigned_abs()));
+        let left = self.tokens.after(passed, first.bytes());
+        let left_of_peak = self.peak.map_or(0, |peak| peak.after(passed, first.bytes()));
+        let missing = left.min(left_of_peak);
+        if missing < 0 {
+            return Next::NotBefore(now + Duration::from_nanos(missing.unsigned_abs()));
         }
-        (self.tokens, self.counted) = (left, now);
+        self.counted = now;
+        self.tokens.keep(left);
+        if let Some(peak) = &mut self.peak {
+            peak.keep(left_of_peak);
+        }
         self.fifo.pop().map_or(Next::Empty, Next::Packet)
     }
 
@@ -104,7 +143,7 @@ mod tests {
     fn bucket(burst: u64) -> TokenBucket<Parcel> {
         let rate = "12 Mbit/s".parse().unwrap();
         let fifo = Fifo::new(QueueLimit::Bytes(10 * 1500));
-        TokenBucket::new(&TbfConfig { rate, burst }, fifo)
+        TokenBucket::new(&TbfConfig { rate, burst, peak: None }, fifo)
     }
 
     fn at(micros: u64) -> Time {
@@ -138,6 +177,26 @@ mod tests {
         assert_eq!(leave(&mut bucket, at(2700)), Some(3000));
         assert_eq!(leave(&mut bucket, at(3000)), Some(3000));
         assert_eq!(leave(&mut bucket, at(9000)), None);
+    }
+
+    #[test]
+    fn a_peak_rate_spreads_the_burst() {
+        // Two packets of tokens, which may leave a quarter of a millisecond apart.
+        let peak = Some(("48 Mbit/s".parse().unwrap(), 1500));
+        let config = TbfConfig { rate: "12 Mbit/s".parse().unwrap(), burst: 3000, peak };
+        let mut bucket = TokenBucket::new(&config, Fifo::new(QueueLimit::Packets(10)));
+        for _ in 0..3 {
+            bucket.enqueue(at(0), queued(at(0), Parcel::default()), &mut Vec::new()).unwrap();
+        }
+        assert_eq!([leave(&mut bucket, at(0)), leave(&mut bucket, at(0))], [Some(0), Some(250)]);
+        assert_eq!(leave(&mut bucket, at(250)), Some(250));
+        // The third needs a millisecond of tokens, of which a quarter has come.
+        assert_eq!(leave(&mut bucket, at(250)), Some(1000));
+        assert_eq!(leave(&mut bucket, at(1000)), Some(1000));
+        let config = TbfConfig { peak: config.peak.map(|(rate, _)| (rate, 1499)), ..config };
+        let mut bucket = TokenBucket::new(&config, Fifo::new(QueueLimit::Packets(10)));
+        let refused = bucket.enqueue(at(0), queued(at(0), Parcel::default()), &mut Vec::new());
+        assert_eq!(refused, Err(Reason::Discipline));
     }
 
     #[test]

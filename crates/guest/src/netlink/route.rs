@@ -14,7 +14,7 @@ const NEW_QDISC: u16 = 36;
 const AF_INET: u8 = 2;
 const IFF_UP: u32 = 0x1;
 const IFF_NOARP: u32 = 0x80;
-const LOOPBACK: u32 = 1;
+pub(crate) const LOOPBACK: u32 = 1;
 
 /// The address of every device. A packet to the other end of a pair is then always one to oneself,
 /// as the receiving kernel demands, and nobody ever has to ask who has which address.
@@ -58,6 +58,32 @@ pub(crate) fn make_pair(ends: [Device; 2]) -> Message {
     message
 }
 
+/// Makes a device that shares the one of this number: one of the kind `ipvlan`, by which several
+/// namespaces send through one device, and get what comes by their addresses. What one sends is not for
+/// another (`VEPA`): all devices have the same MAC address.
+pub(crate) fn share_device(device: &Device, shared: u32) -> Message {
+    const L2: u16 = 0;
+    const VEPA: u16 = 2;
+    let mut message = Message::new(NEW_LINK, MAKE, &link(device.index, 0));
+    message.number(5, shared); // IFLA_LINK
+    device.describe(&mut message);
+    // IFLA_LINKINFO
+    message.nest(18, |info| {
+        info.attribute(1, b"ipvlan"); // IFLA_INFO_KIND
+        // IFLA_INFO_DATA
+        info.nest(2, |data| {
+            data.attribute(1, &L2.to_ne_bytes()); // IFLA_IPVLAN_MODE
+            data.attribute(2, &VEPA.to_ne_bytes()); // IFLA_IPVLAN_FLAGS
+        });
+    });
+    message
+}
+
+/// Has a device that is up ask nobody for addresses.
+pub(crate) fn without_arp(index: u32) -> Message {
+    Message::new(NEW_LINK, 0, &link(index, IFF_NOARP))
+}
+
 /// Brings a device up.
 pub(crate) fn bring_up(index: u32) -> Message {
     Message::new(NEW_LINK, 0, &link(index, IFF_UP))
@@ -77,10 +103,10 @@ fn link(index: u32, flags: u32) -> [u8; 16] {
     fixed
 }
 
-/// Gives the loopback device an address of its own, without a network around it.
-pub(crate) fn add_address(address: Ipv4Addr) -> Message {
+/// Gives a device an address of its own, without a network around it.
+pub(crate) fn add_address(address: Ipv4Addr, index: u32) -> Message {
     // struct ifaddrmsg: family, prefix length, flags, scope (everywhere), index
-    let [a, b, c, d] = LOOPBACK.to_ne_bytes();
+    let [a, b, c, d] = index.to_ne_bytes();
     let mut message = Message::new(NEW_ADDRESS, MAKE, &[AF_INET, 32, 0, 0, a, b, c, d]);
     message.attribute(2, &address.octets()); // IFA_LOCAL
     message.attribute(1, &address.octets()); // IFA_ADDRESS
@@ -220,7 +246,19 @@ mod tests {
             8, 0, 2, 0, 10, 0, 0, 1, // IFA_LOCAL
             8, 0, 1, 0, 10, 0, 0, 1, // IFA_ADDRESS
         ];
-        assert_eq!(body(&add_address(Ipv4Addr::new(10, 0, 0, 1))), expected);
+        assert_eq!(body(&add_address(Ipv4Addr::new(10, 0, 0, 1), LOOPBACK)), expected);
+    }
+
+    #[test]
+    fn a_shared_device_is_named_by_its_number() {
+        let here = std::io::stdin();
+        let device = Device { namespace: here.as_fd(), index: 100, name: "a", mtu: 1500 };
+        let bytes = body(&share_device(&device, 100));
+        // 16 bytes of ifinfomsg; IFLA_LINK.
+        assert_eq!(bytes[16..24], [8, 0, 5, 0, 100, 0, 0, 0]);
+        // The last attributes: IFLA_IPVLAN_MODE 0 (L2), IFLA_IPVLAN_FLAGS 2 (VEPA).
+        assert_eq!(bytes[bytes.len() - 16..], [6, 0, 1, 0, 0, 0, 0, 0, 6, 0, 2, 0, 2, 0, 0, 0]);
+        assert_eq!(body(&without_arp(7))[4..12], [7, 0, 0, 0, 0x80, 0, 0, 0]);
     }
 
     #[test]

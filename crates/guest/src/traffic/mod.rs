@@ -51,13 +51,13 @@ impl Flow {
 }
 
 /// Starts the threads of all flows: servers listen, clients wait for their time.
-pub(crate) fn start(job: &'static Job, hosts: &'static [Host], start: u64) {
+pub(crate) fn start(job: &'static Job, hosts: &'static [Vec<Host>], start: u64) {
     for (number, spec) in job.flows.iter().enumerate() {
         let flow = Flow {
             number,
             spec,
-            client: &hosts[spec.client.host],
-            server: &hosts[spec.server.host],
+            client: &hosts[spec.client.host][spec.client.namespace],
+            server: &hosts[spec.server.host][spec.server.namespace],
             experiment: (start, start + job.duration),
             window: job.record.window,
         };

@@ -5,7 +5,7 @@ use super::connections::{Connection, End};
 use crate::failure::{Failure, Trying, reason};
 use nix::libc;
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::SetStruct;
+use nix::sys::socket::sockopt::{RcvBuf, SetStruct, SndBuf};
 use rustix::net::sockopt::{
     set_socket_keepalive, set_tcp_congestion, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl,
     set_tcp_nodelay, set_tcp_user_timeout,
@@ -165,6 +165,12 @@ fn set_options(socket: &OwnedFd, options: &SocketOptions) -> Result<(), Failure>
     }
     if let Some(bytes) = options.max_segment {
         setsockopt(socket, MaxSegment, &bytes).trying(|| format!("TCP_MAXSEG {bytes}"))?;
+    }
+    if let Some(bytes) = options.receive_buffer {
+        setsockopt(socket, RcvBuf, &(bytes as usize)).trying(|| format!("SO_RCVBUF {bytes}"))?;
+    }
+    if let Some(bytes) = options.send_buffer {
+        setsockopt(socket, SndBuf, &(bytes as usize)).trying(|| format!("SO_SNDBUF {bytes}"))?;
     }
     if let Some(millis) = options.user_timeout_ms {
         set_tcp_user_timeout(socket, millis).trying(|| format!("TCP_USER_TIMEOUT {millis}"))?;

@@ -62,6 +62,10 @@ struct chance {
 #define LOSS_ON_DATA 1
 #define LOSS_ON_ACKS 2
 
+/* Values of lane_config.watched: what is told of packets (`TCPLAB_PACKET`). */
+#define WATCHED_LEAVING 1	/* their transmission begins */
+#define WATCHED_THROUGHOUT 2	/* all points of their way */
+
 /* What a delivery opportunity of a trace carries: a full packet, as in Mahimahi. */
 #define OPPORTUNITY_BYTES 1500
 #define PS_PER_MS 1000000000ULL
@@ -69,7 +73,7 @@ struct chance {
 /* TCA_TCPLAB_LANE. All times are in picoseconds. */
 struct lane_config {
 	u32 id;
-	u32 is_captured;
+	u32 watched;
 	u64 rate;		/* bit/s */
 	u64 delay, jitter;
 	u64 packet_limit, byte_limit;	/* of the drop-tail queue; ~0: none */
@@ -467,24 +471,33 @@ static void make_plan(struct lane *lane, struct sk_buff *skb, u64 begins, bool h
 		lane->last_arrival = plan->arrives;
 }
 
+/* Tells of a packet at a point of its way, at this time in nanoseconds, if that is asked for. */
+static void tell(const struct lane *lane, const struct sk_buff *skb, u64 time, enum tcplab_point point)
+{
+	u32 wanted = WATCHED_THROUGHOUT | (point == TCPLAB_LEAVES ? WATCHED_LEAVING : 0);
+	struct tcplab_packet content;
+	u32 kept;
+
+	if (!(lane->config.watched & wanted))
+		return;
+	content.length = skb->len - skb_network_offset(skb);
+	content.point = point;
+	kept = min_t(u32, content.length, TCPLAB_SNAP);
+	if (!skb_copy_bits(skb, skb_network_offset(skb), content.bytes, kept))
+		tcplab_emit(TCPLAB_PACKET, lane->config.id, time, &content,
+			    offsetof(struct tcplab_packet, bytes) + kept);
+}
+
 /* The transmission of a packet has begun. */
 static void set_out(struct lane *lane, struct sk_buff *skb)
 {
 	struct plan *plan = plan_of(skb);
 	struct sk_buff *before;
 
-	if (lane->config.is_captured) {
-		u8 content[8 + TCPLAB_SNAP];
-		u32 length = skb->len - skb_network_offset(skb);
-		u32 kept = min_t(u32, length, TCPLAB_SNAP);
-
-		memset(content, 0, 8);
-		memcpy(content, &length, sizeof(length));
-		if (!skb_copy_bits(skb, skb_network_offset(skb), content + 8, kept))
-			tcplab_emit(TCPLAB_PACKET, lane->config.id, plan->begins / 1000, content, 8 + kept);
-	}
+	tell(lane, skb, plan->begins / 1000, TCPLAB_LEAVES);
 	if (is_gone(skb)) {
 		lane->state.lost_packets++;
+		tell(lane, skb, plan->begins / 1000, TCPLAB_DROPPED);
 		tcplab_emit_drop(lane->config.id, plan->begins / 1000, skb,
 				 plan->fate == FATE_LOST ? "LOST_ON_THE_WIRE" : "CORRUPTED");
 		consume_skb(skb);
@@ -551,11 +564,18 @@ static void count_queued(struct lane *lane)
 	lane->sch->q.qlen = lane->child->q.qlen + lane->waiting.qlen + lane->transit.qlen;
 }
 
-/* The lane's child is at work from now on; with NULL, none is. */
-static void work(struct lane *lane)
+/* The lane's child is at work from now on, at this time in picoseconds; with NULL, none is. */
+static void work(struct lane *lane, u64 time)
 {
 	working = lane;
 	tcplab_working_lane = lane ? lane->config.id : TCPLAB_NO_LANE;
+	tcplab_working_time = time / 1000;
+}
+
+void tcplab_tell_dropped(const struct sk_buff *skb)
+{
+	if (working)
+		tell(working, skb, tcplab_working_time, TCPLAB_DROPPED);
 }
 
 u64 tcplab_queue_bits(void)
@@ -630,9 +650,9 @@ static void settle(struct lane *lane, u64 now)
 		u64 begins = lane->is_backlogged ? lane->free_at : now;
 
 		integrate(lane, begins);
-		work(lane);
+		work(lane, begins);
 		skb = lane->child->dequeue(lane->child);
-		work(NULL);
+		work(NULL, 0);
 		lane->is_idle = !skb;
 		if (!skb) {
 			lane->is_backlogged = false;
@@ -657,17 +677,18 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 	struct sk_buff *dropped = NULL;
 
 	lane->state.entered_packets++;
+	tell(lane, skb, now / 1000, TCPLAB_ENTERS);
 	integrate(lane, now);
 	if (lane->config.has_child) {
 		qdisc_skb_cb(skb)->pkt_len = bytes;
 		skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
-		work(lane);
+		work(lane, now);
 		/* What comes while the transmitter is busy follows without a gap. */
 		if (lane->free_at > now)
 			lane->is_backlogged = true;
 		lane->child->enqueue(skb, lane->child, &dropped);
 		kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
-		work(NULL);
+		work(NULL, 0);
 		return;
 	}
 	if (lane->free_at <= now) {
@@ -677,6 +698,7 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 		   lane->waiting_bytes + bytes > lane->config.byte_limit) {
 		lane->state.dropped_packets++;
 		qdisc_qstats_drop(lane->sch);
+		tell(lane, skb, now / 1000, TCPLAB_DROPPED);
 		tcplab_emit_drop(lane->config.id, now / 1000, skb, "QUEUE_FULL");
 		consume_skb(skb);
 	} else {
@@ -738,6 +760,7 @@ static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 	if (skb && plan_of(skb)->arrives <= now) {
 		__skb_unlink(skb, &lane->transit);
 		lane->state.arrived_packets++;
+		tell(lane, skb, now / 1000, TCPLAB_ARRIVES);
 		qdisc_bstats_update(sch, skb);
 		count_queued(lane);
 		return skb;

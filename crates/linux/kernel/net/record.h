@@ -17,7 +17,7 @@ enum tcplab_kind {
 	TCPLAB_SUMMARY,		/* what a connection has counted */
 	TCPLAB_LANE,		/* the state of a lane */
 	TCPLAB_DROP,		/* a packet was dropped */
-	TCPLAB_PACKET,		/* a packet entered the wire of a lane that is captured */
+	TCPLAB_PACKET,		/* a packet is at a point of a lane that is watched */
 };
 
 /* Before each record. */
@@ -90,8 +90,22 @@ struct tcplab_drop {
 
 #define TCPLAB_NO_LANE (~0u)
 
-/* The most of a packet that is captured: the headers. */
+/* Where on a lane a packet is. */
+enum tcplab_point {
+	TCPLAB_LEAVES,		/* its transmission begins */
+	TCPLAB_ENTERS,		/* it comes to the queue */
+	TCPLAB_ARRIVES,		/* it is at the other end */
+	TCPLAB_DROPPED,
+};
+
+/* The most of a packet that is told: the headers. */
 #define TCPLAB_SNAP 128
+
+struct tcplab_packet {
+	__u32 length;		/* of the packet */
+	__u32 point;		/* enum tcplab_point */
+	__u8 bytes[TCPLAB_SNAP];	/* as many as there are */
+};
 
 void tcplab_emit(u16 kind, u32 id, u64 time, const void *content, u16 length);
 
@@ -143,6 +157,12 @@ void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char 
 
 /* observer.c: the lane whose queue is at work, for drops that the kernel decides. */
 extern u32 tcplab_working_lane;
+
+/* observer.c: when it is at work, in nanoseconds. */
+extern u64 tcplab_working_time;
+
+/* lane.c: tells of a packet that the queue at work drops, if its lane is watched. */
+void tcplab_tell_dropped(const struct sk_buff *skb);
 
 /* observer.c: when the experiment began, in nanoseconds; ~0 before. */
 extern u64 tcplab_start;

@@ -10,6 +10,14 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What `apt-get` says of a package that is in none of its lists.
+const NOT_THERE: &str = "Unable to locate package";
+
+/// Whether a package is in none of the lists, and that is why it was not unpacked.
+pub(super) fn is_not_there(error: &Error, package: &str) -> bool {
+    matches!(error, Error::Refused { at, problem } if at == package && problem.contains(NOT_THERE))
+}
+
 /// Whether packages can be had here at all.
 pub(super) fn is_there() -> bool {
     find("apt-get").is_some() && find("dpkg-deb").is_some()

@@ -33,7 +33,7 @@ const CHANCE: Option<&str> =
 const RTTS: Option<&str> = Some("RTTs would not be seen");
 const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
 
-const EDITS: [Edit; 34] = [
+const EDITS: [Edit; 35] = [
     Edit {
         file: "arch/um/include/asm/archrandom.h",
         before: "os_getrandom",
@@ -205,8 +205,8 @@ const EDITS: [Edit; 34] = [
     },
     Edit {
         file: "net/sched/sch_cake.c",
-        before: "use_skbhash = skb->l4_hash",
-        after: "use_skbhash = false",
+        before: "bool use_skbhash = skb->l4_hash",
+        after: "bool use_skbhash = false",
         without: None,
     },
     Edit {
@@ -225,6 +225,13 @@ const EDITS: [Edit; 34] = [
         file: "net/sched/sch_cake.c",
         before: "dsthost_hash = flow_hash_from_keys(&host_keys)",
         after: "dsthost_hash = tcplab_target_hash(skb)",
+        without: None,
+    },
+    // An ACK that the filter takes out is one that was dropped, and told of.
+    Edit {
+        file: "net/sched/sch_cake.c",
+        before: "consume_skb(ack)",
+        after: "kfree_skb(ack)",
         without: None,
     },
     Edit {

@@ -166,7 +166,16 @@ fn debian(
         });
     }
     let unpacked = scratch.join("package");
-    apt::unpack(&[&package], &unpacked, scratch, watch)?;
+    if let Err(error) = apt::unpack(&[&package], &unpacked, scratch, watch) {
+        if !apt::is_not_there(&error, &package) {
+            return Err(error);
+        }
+        let problem = format!(
+            "Debian has no package {package} here; `apt-cache pkgnames linux-source-` lists those it has, \
+             and `--source` takes a tree or tarball of any other version"
+        );
+        return Err(Error::refused(format!("--version {version}"), problem));
+    }
     let fetched = unpacked.join("usr/src").join(&file);
     if !fetched.is_file() {
         let problem = format!("the package does not have the file {DEBIAN}/{file}");

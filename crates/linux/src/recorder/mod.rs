@@ -170,10 +170,10 @@ impl<'a> Recorder<'a> {
                     self.drop(id as usize, time, &drop);
                 }
             }
-            Content::Packet { length, bytes } => {
+            Content::Packet(packet) => {
                 self.known_lane(id)?;
                 if let Some(time) = after {
-                    self.packet(id as usize, time, length, bytes);
+                    self.packet(id as usize, time, packet);
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 use super::{Recorder, in_time, seconds};
 use crate::headers::{self, Headers, Side};
+use crate::records::{Packet, Point};
 use std::collections::BTreeMap;
 use tcplab_tables::{PacketRow, Part, ecn, tcp_flags};
 
@@ -9,16 +10,17 @@ use tcplab_tables::{PacketRow, Part, ecn, tcp_flags};
 const ACK: u16 = 1 << 4;
 
 impl Recorder<'_> {
-    /// The transmission of a packet begins.
-    pub(super) fn packet(&mut self, lane: usize, time: u64, length: u32, bytes: Vec<u8>) {
+    /// A packet is at a point of a lane.
+    pub(super) fn packet(&mut self, lane: usize, time: u64, packet: Packet) {
         let record = &self.plan.record;
+        let Packet { length, point, bytes } = packet;
         if record.packets.contains(&lane)
             && time <= self.job.duration
             && let Some(headers) = headers::read(&bytes, length)
         {
-            self.add_packet(lane, time, length, &headers);
+            self.add_packet((lane, point), time, length, &headers);
         }
-        if record.captures.contains(&lane) {
+        if point == Point::Leave && record.captures.contains(&lane) {
             self.capture.add(lane as u32, time, length, bytes);
         }
     }
@@ -27,7 +29,13 @@ impl Recorder<'_> {
         self.clients.get(&from).or_else(|| self.clients.get(&to)).copied()
     }
 
-    fn add_packet(&mut self, lane: usize, time: u64, length: u32, headers: &Headers) {
+    fn add_packet(
+        &mut self,
+        (lane, point): (usize, Point),
+        time: u64,
+        length: u32,
+        headers: &Headers,
+    ) {
         let sides = (headers.from, headers.to);
         let flow = self.flow_of(sides).map(|key| self.name(key));
         let table = &mut self.tables.packets;
@@ -43,7 +51,7 @@ impl Recorder<'_> {
             run: table.label(&self.plan.id),
             time_s: seconds(time),
             link: table.label(&self.plan.lanes[lane].name),
-            point: table.label("leave"),
+            point: table.label(point.name()),
             flow: Some(flow),
             transport: table.label(headers.transport),
             seq: headers.tcp.map(|tcp| tcp.seq.into()),

@@ -14,15 +14,18 @@ pub(super) struct Addresses<'a> {
     known: Vec<Address>,
 }
 
+/// A node, and which of its namespaces.
+pub(super) type Place = (usize, usize);
+
 struct Address {
-    node: usize,
+    at: Place,
     options: RouteOptions,
     /// Only one flow uses it, so that the connections of its programs can be told.
     is_private: bool,
-    /// By node: the lane that leads there.
-    ways: BTreeMap<usize, usize>,
+    /// The lane that leads there.
+    ways: BTreeMap<Place, usize>,
     /// Where flows to it begin, and the largest packet on their way.
-    origins: BTreeMap<usize, u64>,
+    origins: BTreeMap<Place, u64>,
 }
 
 impl<'a> Addresses<'a> {
@@ -30,60 +33,63 @@ impl<'a> Addresses<'a> {
         Self { plan, known: Vec::new() }
     }
 
-    /// The address by which `node` is reached over these lanes with these options.
+    /// The address by which a namespace is reached from another one over these lanes with these options.
     pub fn way(
         &mut self,
-        node: usize,
+        (from, at): (Place, Place),
         lanes: &[usize],
         options: &RouteOptions,
         is_private: bool,
     ) -> Ipv4Addr {
-        let from = |lane: usize| self.plan.lanes[lane].from;
+        // The first namespace of a node forwards packets.
+        let router = |&lane: &usize| ((self.plan.lanes[lane].from, 0), lane);
+        let first = lanes.iter().take(1).map(|&lane| (from, lane));
+        let hops: Vec<_> = first.chain(lanes.iter().skip(1).map(router)).collect();
         let fits = |address: &Address| {
             let agrees =
-                |&lane: &usize| address.ways.get(&from(lane)).is_none_or(|&other| other == lane);
-            address.node == node
+                |(at, lane): &(Place, usize)| address.ways.get(at).is_none_or(|it| it == lane);
+            address.at == at
                 && address.options == *options
                 && !address.is_private
                 && !is_private
-                && lanes.iter().all(agrees)
+                && hops.iter().all(agrees)
         };
         let number = self.known.iter().position(fits).unwrap_or_else(|| {
             let (ways, origins) = (BTreeMap::new(), BTreeMap::new());
-            self.known.push(Address { node, options: options.clone(), is_private, ways, origins });
+            self.known.push(Address { at, options: options.clone(), is_private, ways, origins });
             self.known.len() - 1
         });
         let address = &mut self.known[number];
-        address.ways.extend(lanes.iter().map(|&lane| (self.plan.lanes[lane].from, lane)));
-        if let Some(&first) = lanes.first() {
+        address.ways.extend(hops);
+        if !lanes.is_empty() {
             let known = if options.known_mtu { lanes } else { &lanes[..1] };
             let mtu = known.iter().map(|&lane| self.plan.lanes[lane].mtu).min();
-            address.origins.insert(self.plan.lanes[first].from, mtu.unwrap_or_default());
+            address.origins.insert(from, mtu.unwrap_or_default());
         }
         spelled(number)
     }
 
-    /// The addresses of a node.
-    pub fn of(&self, node: usize) -> Vec<Ipv4Addr> {
-        let numbers = (0..self.known.len()).filter(|&number| self.known[number].node == node);
+    /// The addresses of a namespace.
+    pub fn of(&self, at: Place) -> Vec<Ipv4Addr> {
+        let numbers = (0..self.known.len()).filter(|&number| self.known[number].at == at);
         numbers.map(spelled).collect()
     }
 
-    /// The routes of each node.
-    pub fn routes(&self, plan: &Plan, links: &[(Link, [usize; 2])]) -> Vec<Vec<Route>> {
+    /// The routes of each namespace.
+    pub fn routes(&self, plan: &Plan, links: &[(Link, [usize; 2])]) -> BTreeMap<Place, Vec<Route>> {
         let mut devices = vec![""; plan.lanes.len()];
         for (link, lanes) in links {
             for (end, lane) in link.ends.iter().zip(lanes) {
                 devices[*lane] = &end.device;
             }
         }
-        let mut routes = vec![Vec::new(); plan.nodes.len()];
+        let mut routes = BTreeMap::<Place, Vec<Route>>::new();
         for (number, address) in self.known.iter().enumerate() {
-            for (&node, &lane) in &address.ways {
-                let mtu = address.origins.get(&node);
+            for (&place, &lane) in &address.ways {
+                let mtu = address.origins.get(&place);
                 let options =
                     if mtu.is_some() { &address.options } else { &RouteOptions::default() };
-                routes[node].push(Route {
+                routes.entry(place).or_default().push(Route {
                     to: spelled(number),
                     device: devices[lane].into(),
                     mtu: mtu.filter(|&&mtu| mtu < plan.lanes[lane].mtu).map(|&mtu| mtu as u32),

@@ -1,12 +1,12 @@
 //! Links: a pair of devices, each with a lane of `kernel/net/lane.c` as the way out of it.
 
 use super::attributes::Attributes;
-use super::{losses, not_here, queues};
+use super::{losses, queues};
 use tcplab_engine::Random;
 use tcplab_guest::job;
 use tcplab_model::schema::Jitter;
 use tcplab_model::{
-    FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit, TcpPlan,
+    FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit, TcpPlan, support,
 };
 use tcplab_workload::links as changes;
 use tcplab_workload::spread::{Cell, cells};
@@ -19,6 +19,10 @@ const DELAYS: u16 = 4;
 const TRACE: u16 = 5;
 const JITTER: u16 = 6;
 const ACCESS: u16 = 7;
+
+/// What `lane.c` tells of the packets of a lane: when their transmission begins, or at all points.
+const WATCHED_LEAVING: u64 = 1;
+const WATCHED_THROUGHOUT: u64 = 2;
 
 /// How much of a list goes into one attribute: whole entries of 8 or 16 bytes.
 const MOST_BYTES: usize = 48_000;
@@ -68,16 +72,17 @@ pub(super) fn refuse_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mist
             let narrows = place > 0 && lane.mtu < least;
             least = least.min(lane.mtu);
             let found = if narrows && !lane.icmp {
-                Some(("icmp", "a router that says nothing of packets too large for a link"))
+                Some(("icmp", None))
             } else if narrows && lane.mtu < LEAST_TOLD {
-                Some(("mtu", "a router that wants packets smaller than 552 bytes"))
+                Some(("mtu", Some("small")))
             } else if lane.mtu < plan.lanes[number ^ 1].mtu {
-                Some(("mtu", "a link that takes larger packets in the other direction"))
+                Some(("mtu", Some("unequal")))
             } else {
                 None
             };
-            if let Some((key, what)) = found {
-                let mistake = not_here(what).at(format!("{}.{key}", lane.place));
+            if let Some((key, kind)) = found {
+                let problem = support::missing(key, kind, crate::NAME);
+                let mistake = problem.at(format!("{}.{key}", lane.place));
                 if !mistakes.contains(&mistake) {
                     mistakes.push(mistake);
                 }
@@ -153,9 +158,11 @@ fn config(
     has_child: bool,
     trace_period: u64,
 ) -> Vec<u8> {
-    let is_captured = [&plan.record.captures, &plan.record.packets]
+    let record = &plan.record;
+    let watched = [(&record.captures, WATCHED_LEAVING), (&record.packets, WATCHED_THROUGHOUT)]
         .into_iter()
-        .any(|lanes| lanes.contains(&number));
+        .filter(|(lanes, _)| lanes.contains(&number))
+        .fold(0, |watched, (_, what)| watched | what);
     let (packets, queued_bytes) = match lane.queue.limit {
         QueueLimit::Packets(packets) => (packets, u64::MAX),
         QueueLimit::Bytes(bytes) => (u64::MAX, bytes),
@@ -169,7 +176,7 @@ fn config(
         Some(it) => (it.probability, it.delay.as_picos()),
         None => (Probability(0.0), 0),
     };
-    let mut content = bytes([(number as u64) | u64::from(is_captured) << 32]);
+    let mut content = bytes([(number as u64) | watched << 32]);
     content.extend(bytes([
         lane.rate.bits_per_second(),
         lane.delay.as_picos(),

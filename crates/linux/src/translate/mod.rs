@@ -24,7 +24,7 @@ use stacks::Hosts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use tcplab_engine::Random;
-use tcplab_guest::job::{Flow, Host, Job, Record, Side};
+use tcplab_guest::job::{Flow, Host, Job, Namespace, Record, Side};
 use tcplab_model::{MeasurePlan, Mistake, OrOff, Plan, Problem, Samples, support};
 use tcplab_tables::Window;
 use tcplab_units::Duration;
@@ -46,9 +46,6 @@ const MOST_FLOWS: u64 = 12_000;
 /// Everything that Linux, or this kernel, cannot do.
 pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake>> {
     let mut mistakes = support::refuse(plan, crate::NAME);
-    if !mistakes.is_empty() {
-        return Err(mistakes);
-    }
     let mut hosts = Hosts::new(plan, kernel);
     let mut addresses = Addresses::new(plan);
     let mut flows = Vec::new();
@@ -58,20 +55,29 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         lanes::refuse_sizes(plan, planned, &mut mistakes);
         let [sender, receiver] = hosts.ends(planned, &mut mistakes);
         let is_program = matches!(traffic, tcplab_guest::job::Traffic::Command { .. });
-        let mut way = |node, lanes: &[usize], route: &stacks::RouteOptions| {
-            addresses.way(node, lanes, route, is_program)
+        let sends_at = (planned.from, sender.namespace);
+        let receives_at = (planned.to, receiver.namespace);
+        let mut way = |places, lanes: &[usize], route: &stacks::RouteOptions| {
+            addresses.way(places, lanes, route, is_program)
         };
-        let to = way(planned.to, &planned.forward, &sender.route);
-        let from = way(planned.from, &planned.back, &receiver.route);
+        let to = way((sends_at, receives_at), &planned.forward, &sender.route);
+        let from = way((receives_at, sends_at), &planned.back, &receiver.route);
         let (socket, peer_socket) = (sender.socket, receiver.socket);
         // With questions and programs, the one that sends the data is the one that is asked.
         let asks = traffic::asks(&planned.traffic);
         let client_port = ports.clients(traffic.connections(), planned, &mut mistakes);
         let [seed, peer_seed] =
             [true, false].map(|sends| Random::of_end(plan.seed, sends, &planned.name).1);
-        let sending = Side { host: planned.from, address: from, port: 0, seed, socket };
-        let receiving =
-            Side { host: planned.to, address: to, port: 0, seed: peer_seed, socket: peer_socket };
+        let side = |(host, namespace), address, seed, socket| Side {
+            host,
+            namespace,
+            address,
+            port: 0,
+            seed,
+            socket,
+        };
+        let sending = side(sends_at, from, seed, socket);
+        let receiving = side(receives_at, to, peer_seed, peer_socket);
         let (mut client, mut server) =
             if asks { (receiving, sending) } else { (sending, receiving) };
         client.port = client_port;
@@ -92,13 +98,19 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
     if !mistakes.is_empty() {
         return Err(mistakes);
     }
-    let (settings, mut host_settings) = hosts.settings();
+    let (settings, host_settings) = hosts.settings();
     let mut routes = addresses.routes(plan, &links);
-    let hosts = (0..plan.nodes.len()).map(|node| Host {
+    let hosts = host_settings.into_iter().enumerate().map(|(node, namespaces)| Host {
         name: plan.nodes[node].clone(),
-        addresses: addresses.of(node),
-        settings: std::mem::take(&mut host_settings[node]),
-        routes: std::mem::take(&mut routes[node]),
+        namespaces: namespaces
+            .into_iter()
+            .enumerate()
+            .map(|(number, settings)| Namespace {
+                addresses: addresses.of((node, number)),
+                settings,
+                routes: routes.remove(&(node, number)).unwrap_or_default(),
+            })
+            .collect(),
     });
     Ok(Job {
         duration: nanos(plan.duration),
@@ -189,9 +201,4 @@ fn the_longest_time_is_rounded_like_others() {
     assert_eq!(nanos(Duration::from_picos(1_499)), 1);
     assert_eq!(nanos(Duration::from_picos(1_500)), 2);
     assert_eq!(nanos(Duration::MAX), u64::MAX / 1000);
-}
-
-/// Linux has no such thing.
-fn not_here(what: &str) -> Problem {
-    Problem::NotHere { what: what.into(), backend: crate::NAME, have: Vec::new() }
 }

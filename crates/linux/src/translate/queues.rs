@@ -3,7 +3,7 @@
 use super::attributes::Attributes;
 use tcplab_engine::Averaging;
 use tcplab_guest::job;
-use tcplab_model::schema::{RedPlan, SfqPlan, TbfPlan};
+use tcplab_model::schema::{AckFilter, CakePlan, Framing, RedPlan, SfqPlan, TbfPlan, Tins};
 use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
@@ -20,6 +20,8 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
         Discipline::DropTail(_) => return Ok(None),
+        // Refused before, by its name.
+        Discipline::DualPi2(_) | Discipline::Policer(_) => return Ok(None),
         Discipline::Red(red) => ("red", red_options(red, lane)?),
         Discipline::CoDel(codel) => (
             "codel",
@@ -78,7 +80,7 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
             let rest = [0; 12];
             ("sfq", Attributes::of_struct(&[options.as_slice(), &rest].concat()))
         }
-        Discipline::Tbf(tbf) => ("tbf", tbf_options(tbf, in_bytes(limit, lane))),
+        Discipline::Tbf(tbf) => ("tbf", tbf_options(tbf, in_bytes(limit, lane), lane.mtu)?),
         Discipline::Fq(fq) => (
             "fq",
             Attributes::default()
@@ -87,30 +89,72 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
                 .u32(3, fq.quantum)
                 .u32(4, fq.initial_quantum),
         ),
-        Discipline::Cake(cake) => (
-            "cake",
-            // As `tc` does: the target is a twentieth of the interval.
-            Attributes::default()
-                .u32(7, micros(cake.rtt).max(1))
-                .u32(8, (micros(cake.rtt) / 20).max(1))
-                .u32(10, in_bytes(limit, lane)),
-        ),
+        Discipline::Cake(cake) => ("cake", cake_options(cake, in_bytes(limit, lane))),
     };
     Ok(Some(job::Discipline { kind: kind.into(), options: options.finish(), more: Vec::new() }))
 }
 
+fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
+    let [interval, target] = cake.interval_and_target();
+    let [flows, sources, targets] = cake.isolation.parts().map(u64::from);
+    let tins = match cake.tins {
+        Tins::Diffserv3 => 0,
+        Tins::Diffserv4 => 1,
+        Tins::Diffserv8 => 2,
+        Tins::BestEffort => 3,
+        Tins::Precedence => 4,
+    };
+    let framing = match cake.framing {
+        Framing::None => 0,
+        Framing::Atm => 1,
+        Framing::Ptm => 2,
+    };
+    let ack_filter = match cake.ack_filter {
+        AckFilter::Off => 0,
+        AckFilter::On => 1,
+        AckFilter::Aggressive => 2,
+    };
+    // Bytes a second; 0 is any rate.
+    let rate = cake.rate.map_or(0, |rate| (rate.bits_per_second() / 8).max(1));
+    Attributes::default()
+        .bytes(2, &rate.to_le_bytes())
+        .u32(3, tins)
+        .u32(4, framing)
+        .u32(5, sources | targets << 1 | flows << 2)
+        .u32(6, cake.overhead)
+        .u32(7, interval)
+        .u32(8, target)
+        .u32(10, memory)
+        // Sizes are those of IP packets already: no header of a frame is taken off them.
+        .u32(12, 0)
+        .u32(14, cake.mpu)
+        .u32(15, u64::from(cake.ingress))
+        .u32(16, ack_filter)
+}
+
 /// `tc_tbf_qopt`, whose rate and burst are given exactly beside it.
-fn tbf_options(tbf: &TbfPlan, limit: u64) -> Attributes {
+fn tbf_options(tbf: &TbfPlan, limit: u64, mtu: u64) -> Result<Attributes, Problem> {
     let rate = tbf.rate.bits_per_second() / 8;
+    let peak = tbf.peakrate.map(|rate| rate.bits_per_second() / 8);
+    if peak.is_some_and(|peak| peak <= rate) {
+        let reason = "has a `peakrate` that is not above its `rate`";
+        return Err(Problem::Invalid(reason.into()));
+    }
     let short = |value: u64| (value.min(u64::from(u32::MAX)) as u32).to_le_bytes();
     // TC_LINKLAYER_ETHERNET: times are computed, not taken from a table.
-    let mut parameters = vec![0, 1, 0, 0, 0, 0, 0, 0];
-    parameters.extend(short(rate));
-    parameters.extend([0; 12]);
+    let mut parameters = Vec::new();
+    for rate in [Some(rate), peak] {
+        parameters.extend([0, u8::from(rate.is_some()), 0, 0, 0, 0, 0, 0]);
+        parameters.extend(short(rate.unwrap_or(0)));
+    }
     parameters.extend(short(limit));
     parameters.extend([0; 8]);
     let attributes = Attributes::default().bytes(1, &parameters);
-    attributes.bytes(4, &rate.to_le_bytes()).u32(6, tbf.burst)
+    let attributes = attributes.bytes(4, &rate.to_le_bytes()).u32(6, tbf.burst);
+    Ok(match peak {
+        None => attributes,
+        Some(peak) => attributes.bytes(5, &peak.to_le_bytes()).u32(7, tbf.mtu.unwrap_or(mtu)),
+    })
 }
 
 /// A packet counts as one of full size.
@@ -124,7 +168,7 @@ fn in_bytes(limit: QueueLimit, lane: &LanePlan) -> u64 {
 /// RED as Linux has it: in bytes, with the weight as a power of two.
 fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     if red.gentle {
-        let reason = "Linux RED has no gentle mode; set gentle = false";
+        let reason = "Linux RED has no gentle mode; set `gentle = false`, or run it on `sim`";
         return Err(Problem::Invalid(reason.into()));
     }
     let [limit, min, max] = [lane.queue.limit, red.min, red.max].map(|limit| in_bytes(limit, lane));
@@ -134,15 +178,13 @@ fn red_options(red: &RedPlan, lane: &LanePlan) -> Result<Attributes, Problem> {
     if max >= 1 << 32 || min << weight_log >= 1 << 32 {
         return Err(Problem::Invalid("is larger than RED of Linux can count".into()));
     }
-    if min > max {
-        return Err(Problem::Invalid("has a `min` that is above its `max`".into()));
-    }
     let mut parameters = Vec::new();
     for value in [limit, min, max] {
         parameters.extend((value.min(u64::from(u32::MAX)) as u32).to_le_bytes());
     }
-    // The weight, the slope (given exactly below), the cell, ECN.
-    parameters.extend([weight_log as u8, 0, cell_log as u8, u8::from(red.ecn)]);
+    // The weight, the slope (given exactly below), the cell, the flags for ECN and adaptive RED.
+    let flags = u8::from(red.ecn) | u8::from(red.adaptive) << 2;
+    parameters.extend([weight_log as u8, 0, cell_log as u8, flags]);
     let probability = (red.probability.clamp(0.0, 1.0) * 4_294_967_296.0) as u64;
     Ok(Attributes::default().bytes(1, &parameters).bytes(2, &table).u32(3, probability))
 }

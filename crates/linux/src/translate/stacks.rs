@@ -2,14 +2,13 @@
 //!
 //! Options that are as the kernel has them anyway (the profile `linux-6.12`) need nothing.
 
-use super::not_here;
 use std::collections::BTreeMap;
 use tcplab_guest::job::{Keepalive, SocketOptions};
 use tcplab_model::{
-    AckCounting, CongestionControl, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan,
-    Problem, Profile, StackPlan, TrafficPlan,
+    CongestionControl, Ecn, FlowPlan, Mistake, MtuProbing, OrOff, PathMtu, Plan, Problem, Profile,
+    StackPlan, TrafficPlan, support,
 };
-use tcplab_units::{Bytes, Duration};
+use tcplab_units::Duration;
 
 /// Options that Linux keeps with the route to the peer.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -26,6 +25,8 @@ const HEADERS: u64 = 40;
 
 /// What one end of a flow needs.
 pub(super) struct End {
+    /// The namespace of its host that has its settings.
+    pub namespace: usize,
     pub route: RouteOptions,
     pub socket: SocketOptions,
 }
@@ -48,14 +49,17 @@ impl<'a> Abilities<'a> {
     }
 }
 
-/// Settings of hosts, collected from the flows that begin or end there.
+/// What a namespace keeps for all its connections: files below `/proc/sys`, and what is written into them.
+type Settings = BTreeMap<&'static str, String>;
+
+/// Settings of hosts, collected from the flows that begin or end there. Flows of a host that differ in
+/// what a namespace keeps for all of its connections have a namespace each.
 pub(super) struct Hosts<'a> {
-    plan: &'a Plan,
     kernel: Abilities<'a>,
     usual: StackPlan,
-    /// By node and file: what is to be written.
-    settings: BTreeMap<(usize, &'static str), String>,
-    /// The same for all hosts.
+    /// The namespaces of each node.
+    namespaces: Vec<Vec<Settings>>,
+    /// What holds for all hosts.
     common: BTreeMap<String, String>,
 }
 
@@ -68,38 +72,38 @@ const MEMORY: (&str, &str) = ("/proc/sys/net/ipv4/tcp_mem", "1048576 2097152 419
 
 /// Only kernels since 6.5 have this one.
 const LINEAR: &str = "net/ipv4/tcp_syn_linear_timeouts";
+const NOT_LINEAR: &str = "this kernel doubles the timeout of a SYN with each repetition; Linux since 6.5 \
+                          need not";
 
-/// The files below `/proc/sys` that set an option for a host as a whole.
-const FILES: [(&str, &str, Value); 20] = [
-    ("dsack", "net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
-    ("sack", "net/ipv4/tcp_sack", |stack| flag(stack.sack)),
-    ("timestamps", "net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
-    ("window_scaling", "net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
+/// The files below `/proc/sys` that set an option for a namespace as a whole.
+const FILES: [(&str, Value); 20] = [
+    ("net/ipv4/tcp_dsack", |stack| flag(stack.dsack)),
+    ("net/ipv4/tcp_sack", |stack| flag(stack.sack)),
+    ("net/ipv4/tcp_timestamps", |stack| flag(stack.timestamps)),
+    ("net/ipv4/tcp_window_scaling", |stack| flag(stack.window_scaling)),
     // 1: ask for it and answer; 2: answer, as is usual.
-    ("ecn", "net/ipv4/tcp_ecn", |stack| if stack.ecn == Ecn::Off { "2" } else { "1" }.into()),
-    ("rmem", "net/ipv4/tcp_rmem", |stack| buffer(stack.rmem.0, 131_072)),
-    ("wmem", "net/ipv4/tcp_wmem", |stack| buffer(stack.wmem.0, 16_384)),
-    ("app_win", "net/ipv4/tcp_app_win", |stack| stack.app_win.to_string()),
-    ("restart_after_idle", "net/ipv4/tcp_slow_start_after_idle", |stack| {
-        flag(stack.restart_after_idle)
-    }),
-    ("rack", "net/ipv4/tcp_recovery", |stack| flag(stack.rack)),
-    ("tlp", "net/ipv4/tcp_early_retrans", |stack| if stack.tlp { "3" } else { "0" }.into()),
-    ("frto", "net/ipv4/tcp_frto", |stack| if stack.frto { "2" } else { "0" }.into()),
-    ("dup_thresh", "net/ipv4/tcp_reordering", |stack| stack.dup_thresh.to_string()),
-    ("syn_retries", "net/ipv4/tcp_syn_retries", |stack| stack.syn_retries.to_string()),
-    ("syn_linear_timeouts", LINEAR, |stack| stack.syn_linear_timeouts.to_string()),
-    ("syn_ack_retries", "net/ipv4/tcp_synack_retries", |stack| stack.syn_ack_retries.to_string()),
-    ("retries", "net/ipv4/tcp_retries2", |stack| stack.retries.to_string()),
-    ("mtu_probing", "net/ipv4/tcp_mtu_probing", |stack| match stack.mtu_probing {
+    ("net/ipv4/tcp_ecn", |stack| if stack.ecn == Ecn::Off { "2" } else { "1" }.into()),
+    ("net/ipv4/tcp_rmem", |stack| buffer(stack.rmem.0, 131_072)),
+    ("net/ipv4/tcp_wmem", |stack| buffer(stack.wmem.0, 16_384)),
+    ("net/ipv4/tcp_app_win", |stack| stack.app_win.to_string()),
+    ("net/ipv4/tcp_slow_start_after_idle", |stack| flag(stack.restart_after_idle)),
+    ("net/ipv4/tcp_recovery", |stack| flag(stack.rack)),
+    ("net/ipv4/tcp_early_retrans", |stack| if stack.tlp { "3" } else { "0" }.into()),
+    ("net/ipv4/tcp_frto", |stack| if stack.frto { "2" } else { "0" }.into()),
+    ("net/ipv4/tcp_reordering", |stack| stack.dup_thresh.to_string()),
+    ("net/ipv4/tcp_syn_retries", |stack| stack.syn_retries.to_string()),
+    (LINEAR, |stack| stack.syn_linear_timeouts.to_string()),
+    ("net/ipv4/tcp_synack_retries", |stack| stack.syn_ack_retries.to_string()),
+    ("net/ipv4/tcp_retries2", |stack| stack.retries.to_string()),
+    ("net/ipv4/tcp_mtu_probing", |stack| match stack.mtu_probing {
         MtuProbing::Off => "0".into(),
         MtuProbing::OnBlackHole => "1".into(),
         MtuProbing::Always => "2".into(),
     }),
     // Both sides may, and their sockets have to ask.
-    ("", "net/ipv4/tcp_fastopen", |_| "3".into()),
+    ("net/ipv4/tcp_fastopen", |_| "3".into()),
     // Connections do not learn from those before them: each is an experiment of its own.
-    ("", "net/ipv4/tcp_no_metrics_save", |_| "1".into()),
+    ("net/ipv4/tcp_no_metrics_save", |_| "1".into()),
 ];
 
 fn flag(on: bool) -> String {
@@ -112,10 +116,11 @@ fn buffer(most: u64, first: u64) -> String {
 }
 
 impl<'a> Hosts<'a> {
-    pub fn new(plan: &'a Plan, kernel: Abilities<'a>) -> Self {
+    pub fn new(plan: &Plan, kernel: Abilities<'a>) -> Self {
         let usual = Profile::Linux612.options();
         let common = BTreeMap::from([(MEMORY.0.into(), MEMORY.1.into())]);
-        Self { plan, kernel, usual, settings: BTreeMap::new(), common }
+        let namespaces = vec![Vec::new(); plan.nodes.len()];
+        Self { kernel, usual, namespaces, common }
     }
 
     /// What each end of a flow needs, that of the sender first.
@@ -123,8 +128,11 @@ impl<'a> Hosts<'a> {
         let Some(tcp) = flow.tcp() else {
             // Datagrams leave in fragments that fit the whole way.
             let route = RouteOptions { known_mtu: true, ..RouteOptions::default() };
-            return [(); 2]
-                .map(|()| End { route: route.clone(), socket: SocketOptions::default() });
+            return [(); 2].map(|()| End {
+                namespace: 0,
+                route: route.clone(),
+                socket: SocketOptions::default(),
+            });
         };
         let mut sender = self.stack(flow.from, &tcp.stack, flow, mistakes);
         let mut receiver = self.stack(flow.to, &tcp.peer_stack, flow, mistakes);
@@ -147,25 +155,25 @@ impl<'a> Hosts<'a> {
         mistakes: &mut Vec<Mistake>,
     ) -> End {
         let place = |option: &str| format!("{}.stack.{option}", flow.place);
-        let mut found: Vec<Mistake> = impossible(stack, &self.usual, self.kernel)
-            .into_iter()
-            .chain(too_fine(stack))
-            .map(|(option, problem)| problem.at(place(option)))
-            .collect();
-        for (option, file, value) in FILES {
-            if file == LINEAR && !self.kernel.linear_syns {
-                continue;
-            }
-            let value = value(stack);
-            let known = self.settings.entry((node, file)).or_insert_with(|| value.clone());
-            if *known != value {
-                let host = &self.plan.nodes[node];
-                let reason = format!(
-                    "differs between flows of the host \"{host}\"; Linux has one `{option}` for all \
-                     connections of a host"
-                );
-                found.push(Problem::Invalid(reason).at(place(option)));
-            }
+        let mut found = Vec::new();
+        // What the profile `linux-6.12` has is not asked for.
+        let is_linear_known = self.kernel.linear_syns
+            || [0, self.usual.syn_linear_timeouts].contains(&stack.syn_linear_timeouts);
+        if !is_linear_known {
+            found.push(Problem::Invalid(NOT_LINEAR.into()).at(place("syn_linear_timeouts")));
+        }
+        let has_linear = self.kernel.linear_syns;
+        let files = FILES.into_iter().filter(|(file, _)| *file != LINEAR || has_linear);
+        let settings = files.map(|(file, value)| (file, value(stack))).collect();
+        let known = &mut self.namespaces[node];
+        let namespace = known.iter().position(|it| *it == settings).unwrap_or_else(|| {
+            known.push(settings);
+            known.len() - 1
+        });
+        // The kernel has these for all namespaces together.
+        for (option, most) in [("rmem_max", stack.rmem_max), ("wmem_max", stack.wmem_max)] {
+            let file = format!("/proc/sys/net/core/{option}");
+            self.set_for_all(file, &most.0.to_string(), &place(option), &mut found);
         }
         if stack.cc.name == "cubic" && node == flow.from {
             let file = "/sys/module/tcp_cubic/parameters/hystart".into();
@@ -178,6 +186,7 @@ impl<'a> Hosts<'a> {
         found.retain(|mistake| !mistakes.contains(mistake));
         mistakes.append(&mut found);
         End {
+            namespace,
             route: RouteOptions {
                 initial_window: (stack.initial_window != self.usual.initial_window)
                     .then_some(stack.initial_window as u32),
@@ -190,6 +199,8 @@ impl<'a> Hosts<'a> {
                 pacing: stack.pacing,
                 no_delay: !stack.nagle,
                 max_segment: (stack.mss < flow.mtu - HEADERS).then_some(stack.mss as u32),
+                receive_buffer: stack.so_rcvbuf.on().map(|bytes| bytes.0 as u32),
+                send_buffer: stack.so_sndbuf.on().map(|bytes| bytes.0 as u32),
                 user_timeout_ms: stack.user_timeout.on().map(millis),
                 keepalive: stack.keepalive.on().map(|keepalive| Keepalive {
                     idle_s: seconds(keepalive.idle),
@@ -242,15 +253,20 @@ impl<'a> Hosts<'a> {
         }
     }
 
-    /// The settings for all hosts, and those of each.
+    /// The settings for all hosts, and those of the namespaces of each: one at least.
     #[expect(clippy::type_complexity, reason = "two lists of files and values")]
-    pub fn settings(&self) -> (Vec<(String, String)>, Vec<Vec<(String, String)>>) {
-        let common = self.common.iter().map(|(file, value)| (file.clone(), value.clone()));
-        let mut hosts = vec![Vec::new(); self.plan.nodes.len()];
-        for ((node, file), value) in &self.settings {
-            hosts[*node].push((String::from(*file), value.clone()));
-        }
-        (common.collect(), hosts)
+    pub fn settings(self) -> (Vec<(String, String)>, Vec<Vec<Vec<(String, String)>>>) {
+        let plain = |settings: Settings| {
+            settings.into_iter().map(|(file, value)| (file.into(), value)).collect()
+        };
+        let host = |mut namespaces: Vec<Settings>| {
+            if namespaces.is_empty() {
+                namespaces.push(Settings::new());
+            }
+            namespaces.into_iter().map(plain).collect()
+        };
+        let hosts = self.namespaces.into_iter().map(host).collect();
+        (self.common.into_iter().collect(), hosts)
     }
 }
 
@@ -319,86 +335,6 @@ fn seconds(time: Duration) -> u32 {
 }
 
 const SECOND: Duration = Duration::from_secs(1);
-/// `MAX_TCP_KEEPIDLE` and `MAX_TCP_KEEPINTVL`, and what `TCP_USER_TIMEOUT` takes: an int.
-const LONGEST_KEEPALIVE: Duration = Duration::from_secs(32_767);
-const LONGEST_USER_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
-
-/// The kernel takes no less for `tcp_rmem`.
-const LEAST_RMEM: Bytes = Bytes(4096);
-
-/// Sizes below what Linux takes, and times that it counts in larger units, or not up to there.
-fn too_fine(stack: &StackPlan) -> Vec<(&'static str, Problem)> {
-    let whole = |time: Duration, unit: Duration| time.as_picos().is_multiple_of(unit.as_picos());
-    let mut found = Vec::new();
-    if stack.rmem < LEAST_RMEM {
-        found.push(("rmem", not_here("a receive buffer of less than 4096 B")));
-    }
-    if let Some(time) = stack.user_timeout.on()
-        && (!whole(time, Duration::from_millis(1)) || time > LONGEST_USER_TIMEOUT)
-    {
-        let what = "a user timeout that is no number of milliseconds, or longer than 24 days,";
-        found.push(("user_timeout", not_here(what)));
-    }
-    if let Some(keepalive) = stack.keepalive.on() {
-        let times =
-            [("keepalive.idle", keepalive.idle), ("keepalive.interval", keepalive.interval)];
-        for (option, time) in times {
-            if !whole(time, SECOND) || time > LONGEST_KEEPALIVE {
-                let what = "a time of keepalives that is no number of seconds up to 32767";
-                found.push((option, not_here(what)));
-            }
-        }
-    }
-    found
-}
-
-/// What a kernel of our time does not let one choose.
-fn impossible(
-    stack: &StackPlan,
-    usual: &StackPlan,
-    kernel: Abilities<'_>,
-) -> Vec<(&'static str, Problem)> {
-    let is_delay_usual = stack.delayed_ack == usual.delayed_ack || stack.delayed_ack == OrOff::Off;
-    // What the profile `linux-6.12` has is not asked for.
-    let is_linear_known =
-        kernel.linear_syns || [0, usual.syn_linear_timeouts].contains(&stack.syn_linear_timeouts);
-    // With SACK it makes no difference.
-    let is_recovery_usual = stack.sack || stack.recovery == usual.recovery;
-    let checks = [
-        ("fack", !stack.fack, "FACK (gone from Linux since 4.15)"),
-        ("recovery", is_recovery_usual, "another recovery without SACK than \"newreno-steady\""),
-        ("ecn", stack.ecn != Ecn::Accurate, "feedback that counts marks (RFC 9768)"),
-        ("abc", stack.abc == AckCounting::Segment, "another way of counting ACKs than by segment"),
-        ("delayed_ack", is_delay_usual, "another delay of ACKs than 40 ms or \"off\""),
-        ("ack_every", matches!(stack.ack_every, 1 | 2), "an ACK for every so many segments"),
-        ("quick_ack", stack.quick_ack == usual.quick_ack, "another number of quick ACKs than 16"),
-        (
-            "syn_linear_timeouts",
-            is_linear_known,
-            "a SYN that is repeated without doubling its timeout (Linux has it since 6.5)",
-        ),
-        ("max_rto", stack.max_rto == usual.max_rto, "another longest timeout than 120 s"),
-        ("initial_rto", stack.initial_rto == usual.initial_rto, "another first timeout than 1 s"),
-        ("limited_transmit", stack.limited_transmit, "going without limited transmit"),
-        (
-            "reduction",
-            stack.reduction == usual.reduction,
-            "another reduction than \"proportional\"",
-        ),
-        (
-            "mem",
-            stack.mem == OrOff::Off,
-            "a limit to the memory of one host (tcp_mem is that of the machine, and all hosts are one)",
-        ),
-        ("undo", stack.undo, "going without undo"),
-        ("tso", stack.tso, "going without bursts"),
-        ("flavour", stack.flavour == usual.flavour, "another flavour than its own"),
-        ("cut_base", stack.cut_base == usual.cut_base, "a cut from anything but the window"),
-        ("time_wait", stack.time_wait == usual.time_wait, "another TIME-WAIT than 60 s"),
-    ];
-    let failed = checks.into_iter().filter(|(_, is_fine, _)| !is_fine);
-    failed.map(|(option, _, what)| (option, not_here(what))).collect()
-}
 
 /// What the kernel calls a congestion control.
 fn kernel_name(name: &str) -> &str {
@@ -417,25 +353,23 @@ fn algorithm(
     mistakes: &mut Vec<Mistake>,
 ) -> String {
     let name = cc.name.as_str();
-    if name.contains('/') || name == "westwood" {
-        let reason = if name == "westwood" {
-            "is the algorithm of 2002, which only `sim` has; the kernel's is `westwood+`"
-        } else {
-            "has a preset, and only `sim` has those; the kernel's parameters are given by name"
-        };
-        let mistake = Problem::Invalid(reason.into()).at(format!("{}.cc", flow.place));
+    let mut refuse = |problem: Problem| {
+        let mistake = problem.at(format!("{}.cc", flow.place));
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
         }
+    };
+    if name.contains('/') {
+        refuse(support::missing("cc.presets", None, crate::NAME));
     }
-    let name = kernel_name(cc.algorithm());
-    if !known.iter().any(|one| one == name) {
+    let (algorithm, name) = (cc.algorithm(), kernel_name(cc.algorithm()));
+    // The kernel calls another algorithm `westwood`; any other name may be of a module of the user's own.
+    if algorithm == "westwood" || !known.iter().any(|one| one == name) {
         let known = known.iter().map(String::as_str);
-        let mistake = Problem::unknown("congestion control of this kernel", name, known)
-            .at(format!("{}.cc", flow.place));
-        if !mistakes.contains(&mistake) {
-            mistakes.push(mistake);
-        }
+        refuse(support::find("cc", algorithm).map_or_else(
+            || Problem::unknown("congestion control of this kernel", name, known),
+            |feature| support::missing(feature.key, feature.kind, crate::NAME),
+        ));
     }
     name.into()
 }

@@ -30,6 +30,10 @@ pub(super) fn ns2() -> Table {
         initial_rto: Duration::from_secs(3), "rtxcur_init_ = 3.0";
         rmem: Bytes(20_000), "window_ = 20 packets of packetSize_ = 1000 bytes";
         wmem: Bytes(1_000_000_000), "there is no such buffer; large enough to be no limit";
+        so_rcvbuf: OrOff::Off, "there is no such call";
+        so_sndbuf: OrOff::Off, "there is no such call";
+        rmem_max: Bytes(1_000_000_000), "there is no such limit";
+        wmem_max: Bytes(1_000_000_000), "there is no such limit";
         app_win: 0, "there is nothing like it";
         mem: OrOff::Off, "there is nothing like it";
         nagle: false, "agents send whole packets";
@@ -81,6 +85,10 @@ pub(super) fn ns3() -> Table {
         initial_rto: Duration::from_secs(3), "TcpSocket::ConnTimeout";
         rmem: Bytes(131_072), "TcpSocket::RcvBufSize";
         wmem: Bytes(131_072), "TcpSocket::SndBufSize";
+        so_rcvbuf: OrOff::Off, "there is no such call";
+        so_sndbuf: OrOff::Off, "there is no such call";
+        rmem_max: Bytes(1_000_000_000), "there is no such limit";
+        wmem_max: Bytes(1_000_000_000), "there is no such limit";
         app_win: 0, "there is nothing like it";
         mem: OrOff::Off, "there is nothing like it";
         nagle: false, "TcpSocket::TcpNoDelay = true";

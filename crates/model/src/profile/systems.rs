@@ -34,6 +34,10 @@ pub(super) fn linux_2_6_26() -> Table {
             "tcp_init: the most of sysctl tcp_rmem where there is memory enough";
         wmem: Bytes(4_194_304),
             "tcp_init: the most of sysctl tcp_wmem where there is memory enough";
+        so_rcvbuf: OrOff::Off, "off unless SO_RCVBUF is set";
+        so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
+        rmem_max: Bytes(131_071), "sk_init, where there is memory enough";
+        wmem_max: Bytes(131_071), "sk_init, where there is memory enough";
         app_win: 31, "sysctl tcp_app_win = 31";
         mem: OrOff::Off, "tcp_init: sysctl tcp_mem follows the memory of the machine";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
@@ -105,6 +109,10 @@ pub(super) fn freebsd_9_2() -> Table {
         initial_rto: Duration::from_secs(3), "TCPTV_RTOBASE";
         rmem: Bytes(2_097_152), "net.inet.tcp.recvbuf_max";
         wmem: Bytes(2_097_152), "net.inet.tcp.sendbuf_max";
+        so_rcvbuf: OrOff::Off, "off unless SO_RCVBUF is set";
+        so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
+        rmem_max: Bytes(2_097_152), "kern.ipc.maxsockbuf";
+        wmem_max: Bytes(2_097_152), "kern.ipc.maxsockbuf";
         app_win: 0, "tcp_input.c has nothing like it";
         mem: OrOff::Off, "as if kern.ipc.nmbclusters were no limit; it follows the memory of the machine";
         nagle: true, "tcp_output, unless TF_NODELAY is set";
@@ -166,6 +174,10 @@ pub(super) fn windows_7() -> Table {
         initial_rto: Duration::from_secs(3), "netsh int tcp show global: InitialRto 3000";
         rmem: Bytes(16_777_216), "the most of auto-tuning at level normal (fasterdata.es.net)";
         wmem: Bytes(1_000_000_000), "not documented; as in `rfc`";
+        so_rcvbuf: OrOff::Off, "off unless SO_RCVBUF is set";
+        so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
+        rmem_max: Bytes(1_000_000_000), "not documented; as in `rfc`";
+        wmem_max: Bytes(1_000_000_000), "not documented; as in `rfc`";
         app_win: 0, "not documented; as in `rfc`";
         mem: OrOff::Off, "not documented; as in `rfc`";
         nagle: true, "on unless TCP_NODELAY is set";

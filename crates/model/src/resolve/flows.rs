@@ -14,6 +14,9 @@ use tcplab_units::{Duration, Rate};
 /// The lanes of all flows together; more would not fit into memory.
 const MOST_HOPS: usize = 50_000_000;
 
+/// The transfers of all flows together: as many as a table has rows.
+const MOST_TRANSFERS: u64 = 50_000_000;
+
 /// The bytes of an ACK without options: the headers of IPv4 and TCP.
 const LEAST_PACKET: u64 = 40;
 
@@ -36,8 +39,15 @@ pub(crate) fn resolve(
         }
     }
     let stacks = Stacks::new(experiment, profile, topology, mistakes);
-    let mut flows =
-        Flows { topology, routes, stacks: &stacks, plans: Vec::new(), hops: 0, mistakes };
+    let mut flows = Flows {
+        topology,
+        routes,
+        stacks: &stacks,
+        plans: Vec::new(),
+        hops: 0,
+        transfers: 0.0,
+        mistakes,
+    };
     let duration = experiment.duration;
     let entries = flows.entries(experiment);
     let total = entries.iter().fold(0_u64, |total, entry| total.saturating_add(entry.count));
@@ -67,6 +77,8 @@ struct Flows<'a> {
     stacks: &'a Stacks<'a>,
     plans: Vec<FlowPlan>,
     hops: usize,
+    /// How many transfers begin, on average.
+    transfers: f64,
     mistakes: &'a mut Vec<Mistake>,
 }
 
@@ -189,6 +201,9 @@ impl Flows<'_> {
                     }
                 },
             };
+            if let Err(mistake) = self.add_transfers(flow, traffic, duration, place) {
+                return self.mistakes.push(mistake);
+            }
             let number = k + 1;
             self.plans.push(FlowPlan {
                 name: if is_numbered { format!("{name}/{number}") } else { name.clone() },
@@ -207,6 +222,28 @@ impl Flows<'_> {
                 bottleneck: path.bottleneck,
             });
         }
+    }
+
+    /// Refuses transfers that would fill the memory with connections, or a disk with their rows.
+    fn add_transfers(
+        &mut self,
+        flow: &Flow,
+        plan: &TrafficPlan,
+        duration: Duration,
+        place: &str,
+    ) -> Result<(), Mistake> {
+        let (Traffic::Arrivals(written), TrafficPlan::Arrivals(plan)) = (&flow.traffic, plan)
+        else {
+            return Ok(());
+        };
+        let left = duration.saturating_sub(flow.start);
+        self.transfers += plan.expected(left).unwrap_or(0.0);
+        if self.transfers <= MOST_TRANSFERS as f64 {
+            return Ok(());
+        }
+        let (what, number) = ("transfers", self.transfers as u128);
+        let problem = Problem::TooMany { what, number, most: MOST_TRANSFERS };
+        Err(problem.at(format!("{place}.traffic.{}", written.key())))
     }
 
     /// The ways of all flows of an entry.
@@ -229,12 +266,12 @@ impl Flows<'_> {
 
     /// Datagrams are counted when they arrive; which is a copy, no number in them tells.
     fn refuse_copies(&mut self, path: &Path, place: &str) {
-        let lanes = path.forward.iter().map(|&lane| &self.topology.lanes[lane]);
-        if let Some(lane) = lanes.into_iter().find(|lane| lane.duplication.0 > 0.0) {
+        let copies = |lane: &&usize| self.topology.lanes[**lane].duplication.0 > 0.0;
+        if let Some(lane) = path.forward.iter().find(copies) {
             let reason = format!(
                 "is UDP over a link with `duplication` ({}), where copies would count as datagrams; \
                  use TCP, or a link without",
-                lane.place
+                self.topology.links[lane / 2]
             );
             let mistake = Problem::Invalid(reason).at(format!("{place}.traffic"));
             if !self.mistakes.contains(&mistake) {

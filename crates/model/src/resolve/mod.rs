@@ -1,6 +1,7 @@
 //! Decides everything that an experiment leaves open: from what was written to a plan.
 
 mod flows;
+mod hosts;
 mod names;
 mod queues;
 mod stacks;
@@ -36,11 +37,13 @@ pub(crate) fn resolve(
     }
     let mut topology = Topology::build(&experiment.network, experiment.duration, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
+    let hosts = hosts::resolve(experiment, &mut topology);
     let record = record(&experiment.record, &topology, mistakes);
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
-    let warnings = warnings::all(&topology, &flows, experiment.duration);
+    queues::check(&topology.lanes, mistakes);
+    let warnings = warnings::all(&topology, &flows, experiment);
     Some(Plan {
         id: String::new(),
         experiment: experiment.name.clone(),
@@ -54,6 +57,7 @@ pub(crate) fn resolve(
         nodes: topology.nodes.into(),
         lanes: topology.lanes.into(),
         flows: flows.into(),
+        hosts: hosts.into(),
         record,
         measure,
         warnings: warnings.into(),

@@ -1,8 +1,9 @@
 //! Turns the sizes of queues into packets or bytes.
 
+use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit};
-use crate::schema::{Limit, Queue};
-use tcplab_units::{Duration, Rate};
+use crate::schema::{Discipline, Limit, Queue};
+use tcplab_units::{Bytes, Duration, Rate};
 
 /// Sets the BDP and the queue of each lane.
 pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPlan]) {
@@ -23,6 +24,34 @@ pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPla
             }
             size => size,
         });
+    }
+}
+
+/// Refuses sizes that contradict each other, which only shows in packets or bytes.
+pub(crate) fn check(lanes: &[LanePlan], mistakes: &mut Vec<Mistake>) {
+    for lane in lanes {
+        let Discipline::Red(red) = &lane.queue.discipline else { continue };
+        let [min, max] = [red.min, red.max].map(|size| bytes(size, lane));
+        if min > max {
+            let [min, max] = [red.min, red.max].map(written);
+            let reason = format!("comes to {min}, more than `max`, which comes to {max}");
+            mistakes.push(Problem::Invalid(reason).at(format!("{}.queue.min", lane.place)));
+        }
+    }
+}
+
+/// A packet counts as one of full size.
+fn bytes(size: QueueLimit, lane: &LanePlan) -> u64 {
+    match size {
+        QueueLimit::Packets(packets) => packets.saturating_mul(lane.mtu),
+        QueueLimit::Bytes(bytes) => bytes,
+    }
+}
+
+fn written(size: QueueLimit) -> Limit {
+    match size {
+        QueueLimit::Packets(packets) => Limit::Packets(packets),
+        QueueLimit::Bytes(bytes) => Limit::Bytes(Bytes(bytes)),
     }
 }
 

@@ -1,12 +1,13 @@
 //! Decides the transport of each end of each flow: profile, then the experiment's options, then the
 //! host's, then the flow's.
 
+use super::hosts::paced;
 use super::names::ends;
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::read::Place;
 use crate::schema::{Experiment, Flow, Profile, Recovery, Stack, StackPlan};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// What is said about transport outside of flows.
@@ -16,6 +17,8 @@ pub(crate) struct Stacks<'a> {
     all: Layer<'a>,
     /// By node: what is said of its host, what counts more coming later.
     hosts: BTreeMap<usize, Vec<Layer<'a>>>,
+    /// Hosts whose own queue paces.
+    paced: BTreeSet<usize>,
 }
 
 /// What one place of an experiment says about transport.
@@ -50,7 +53,7 @@ impl<'a> Stacks<'a> {
             }
         }
         let all = Layer { place: "stack".into(), stack: &experiment.stack };
-        Self { profile, all, hosts }
+        Self { profile, all, hosts, paced: paced(experiment, topology) }
     }
 
     /// The transport of both ends of the flows of one entry.
@@ -102,7 +105,11 @@ impl FlowStacks<'_, '_> {
             let mut layers = vec![&self.stacks.all];
             layers.extend(host);
             layers.push(&self.flow);
-            decide(self.stacks.profile, &layers, mistakes)
+            let mut decided = decide(self.stacks.profile, &layers, mistakes);
+            if self.stacks.paced.contains(&node) {
+                Arc::make_mut(&mut decided).pacing = true;
+            }
+            decided
         });
         Arc::clone(decided)
     }

@@ -18,6 +18,8 @@ pub(crate) struct Topology {
     pub lanes: Vec<LanePlan>,
     /// The queue of each lane as it was written: its size may depend on the flows.
     pub queues: Vec<Queue>,
+    /// Where each link was described: `network.links[0]`.
+    pub links: Vec<String>,
     /// Explicit routes: where each was written, and the nodes on it.
     pub routes: Vec<(String, Vec<usize>)>,
 }
@@ -43,13 +45,14 @@ impl Topology {
             media: Vec::new(),
             lanes: Vec::with_capacity(links.len() * 2),
             queues: Vec::with_capacity(links.len() * 2),
+            links: links.iter().map(|link| link.place.clone()).collect(),
             routes: Vec::new(),
         };
         let mut names = BTreeMap::new();
         for link in &links {
             for lane in [&link.forward, &link.back] {
                 if let Err((key, problem)) = LinkSettings::check_changes(lane, duration) {
-                    let mistake = problem.at(format!("{}.{key}", link.place));
+                    let mistake = problem.at(format!("{}.{key}", lane.place));
                     if !mistakes.contains(&mistake) {
                         mistakes.push(mistake);
                     }
@@ -95,7 +98,7 @@ impl Topology {
                 name = format!("{name}/{times}");
             }
             self.queues.push(lane.queue.clone());
-            self.lanes.push(plan(name, link, (from, to), lane, lan.as_ref()));
+            self.lanes.push(plan(name, (from, to), lane, lan.clone()));
         }
     }
 
@@ -135,14 +138,13 @@ impl Topology {
 /// A lane whose queue is not known yet.
 fn plan(
     name: String,
-    link: &LinkSpec,
     (from, to): (usize, usize),
     lane: &Lane,
-    lan: Option<&Arc<LanPlan>>,
+    lan: Option<Arc<LanPlan>>,
 ) -> LanePlan {
     LanePlan {
         name,
-        place: link.place.clone(),
+        place: lane.place.clone(),
         from,
         to,
         rate: lane.rate,
@@ -157,7 +159,7 @@ fn plan(
         loss: lane.loss.clone(),
         reordering: lane.reordering.clone(),
         rate_changes: lane.rate_changes.clone(),
-        lan: lan.cloned(),
+        lan,
         delay_changes: lane.delay_changes.clone(),
         overtaking: lane.overtaking,
         corruption: lane.corruption,

@@ -6,7 +6,10 @@
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
-use crate::schema::{Discipline, Limit, Queue};
+use crate::schema::{
+    DelayChanges, DelayRule, Discipline, Experiment, Limit, Loss, OutageRule, Outages, Queue,
+    RateChanges, RateRule,
+};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Bytes, Duration};
 
@@ -15,8 +18,22 @@ use tcplab_units::{Bytes, Duration};
 const FEW_PACKETS: u64 = 4;
 
 /// All warnings about one variant, one for each place.
-pub(crate) fn all(topology: &Topology, flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
+pub(crate) fn all(
+    topology: &Topology,
+    flows: &[FlowPlan],
+    experiment: &Experiment,
+) -> Vec<Mistake> {
+    let duration = experiment.duration;
     let mut warnings = parallel_links(topology);
+    for lane in &topology.lanes {
+        let found = idle_bucket(lane).into_iter().chain(late_changes(lane, duration));
+        warnings.extend(
+            found
+                .chain(odd_loss(lane))
+                .map(|(key, reason)| Problem::Invalid(reason).at(format!("{}.{key}", lane.place))),
+        );
+    }
+    warnings.extend(long_intervals(experiment));
     warnings.extend(late_flows(flows, duration));
     warnings.extend(short_queues(topology, flows));
     warnings.extend(small_buffers(flows));
@@ -26,22 +43,114 @@ pub(crate) fn all(topology: &Topology, flows: &[FlowPlan], duration: Duration) -
 
 /// Links beside others: routes go by nodes, and take the first link between two of them.
 fn parallel_links(topology: &Topology) -> Vec<Mistake> {
-    let mut first: BTreeMap<_, &LanePlan> = BTreeMap::new();
+    let mut first: BTreeMap<_, &String> = BTreeMap::new();
     let mut warnings = Vec::new();
-    for lane in topology.lanes.iter().step_by(2) {
-        let used = *first.entry((lane.from.min(lane.to), lane.from.max(lane.to))).or_insert(lane);
-        if std::ptr::eq(used, lane) {
+    for (lane, place) in topology.lanes.iter().step_by(2).zip(&topology.links) {
+        let ends = (lane.from.min(lane.to), lane.from.max(lane.to));
+        let used = *first.entry(ends).or_insert(place);
+        if std::ptr::eq(used, place) {
             continue;
         }
         let [from, to] = [lane.from, lane.to].map(|node| &topology.nodes[node]);
         let reason = format!(
             "is never used: packets between \"{from}\" and \"{to}\" take the link of {}; to use both, \
              lead this one through a node of its own and choose that with [[network.routes]]",
-            used.place
+            used
         );
-        warnings.push(Problem::Invalid(reason).at(&lane.place));
+        warnings.push(Problem::Invalid(reason).at(place));
     }
     warnings
+}
+
+/// A key of a link, and what is odd about it.
+type Odd = (String, String);
+
+/// Token buckets that no packet of full size passes, or that hold nothing back.
+fn idle_bucket(lane: &LanePlan) -> Option<Odd> {
+    let Discipline::Tbf(tbf) = &lane.queue.discipline else { return None };
+    let highest = lane.rate_changes.as_ref().map_or(Some(lane.rate), |it| it.highest(lane.rate));
+    let (burst, mtu) = (Bytes(tbf.burst), Bytes(lane.mtu));
+    if burst < mtu {
+        let reason = format!(
+            "is {burst}: larger packets are dropped, and there may be packets of {mtu}; to let all \
+             pass, give {mtu} or more"
+        );
+        return Some(("queue.burst".into(), reason));
+    }
+    let highest = highest.filter(|highest| tbf.rate > *highest)?;
+    let reason =
+        format!("is {}, and the rate of the link {highest}: nothing is held back", tbf.rate);
+    Some(("queue.rate".into(), reason))
+}
+
+/// Changes that are to come when the experiment is over.
+fn late_changes(lane: &LanePlan, duration: Duration) -> impl Iterator<Item = Odd> {
+    let rule = |key: &str, every: Duration| {
+        let reason = format!("is {every}, and the experiment lasts {duration}: nothing changes");
+        (every >= duration).then(|| (format!("{key}.every"), reason))
+    };
+    let rate = lane.rate_changes.as_ref().and_then(|changes| match changes {
+        RateChanges::Steps(steps) => late("rate_changes", steps, duration),
+        RateChanges::Rule(RateRule::Sine(it)) => rule("rate_changes", it.every),
+        RateChanges::Rule(RateRule::RandomWalk(it)) => rule("rate_changes", it.every),
+        RateChanges::Trace(_) => None,
+    });
+    let delay = lane.delay_changes.as_ref().and_then(|changes| match changes {
+        DelayChanges::Steps(steps) => late("delay_changes", steps, duration),
+        DelayChanges::Rule(DelayRule::Handover(it)) => rule("delay_changes", it.every),
+    });
+    let outages = lane.outages.as_ref().and_then(|outages| match outages {
+        Outages::Listed(listed) => late("outages", listed, duration),
+        Outages::Rule(OutageRule::Periodic(it)) => rule("outages", it.every),
+        Outages::Rule(OutageRule::RandomOutages(_)) => None,
+    });
+    [rate, delay, outages].into_iter().flatten()
+}
+
+/// The first of a list, in the order of their times, that comes at the end or later.
+fn late<T>(key: &str, list: &[(Duration, T)], duration: Duration) -> Option<Odd> {
+    let first = list.iter().position(|change| change.0 >= duration)?;
+    let what = match list.len() - first {
+        1 => "it never comes".into(),
+        number => format!("it and {} after it never come", number - 1),
+    };
+    let reason = format!("is at {}, and the experiment ends at {duration}: {what}", list[first].0);
+    Some((format!("{key}[{first}]"), reason))
+}
+
+/// States that never change, and packets that are lost twice.
+fn odd_loss(lane: &LanePlan) -> Option<Odd> {
+    let (key, reason) = match lane.loss.as_ref()? {
+        Loss::Gilbert(loss) if loss.to_bad.0 <= 0.0 => {
+            ("to_bad", "is 0: the bad state never comes, and all packets meet the good one")
+        }
+        Loss::Gilbert(loss) if loss.to_good.0 <= 0.0 => {
+            ("to_good", "is 0: once the bad state has come, it never ends")
+        }
+        Loss::GilbertTime(loss) if loss.change.0 <= 0.0 => {
+            ("change", "is 0: the bad state never comes, and all packets meet the good one")
+        }
+        Loss::Listed(loss) => {
+            let mut known = BTreeSet::new();
+            let twice = loss.packets.iter().position(|packet| !known.insert(packet))?;
+            let reason = format!("packet {} is listed already", loss.packets[twice]);
+            return Some((format!("loss.packets[{twice}]"), reason));
+        }
+        _ => return None,
+    };
+    Some((format!("loss.{key}"), reason.into()))
+}
+
+/// An interval of results that what is measured does not fill.
+fn long_intervals(experiment: &Experiment) -> Option<Mistake> {
+    let every = experiment.every?;
+    let (from, to) = experiment.measure.as_ref().map_or((None, None), |it| (it.from, it.to));
+    let (from, to) = (from.unwrap_or(Duration::ZERO), to.unwrap_or(experiment.duration));
+    let measured = to.saturating_sub(from);
+    (every > measured).then(|| {
+        let reason = format!("is {every}, and what is measured lasts {measured}: one interval");
+        Problem::Invalid(reason).at("every")
+    })
 }
 
 /// Flows that are to begin when the experiment is over: they are in no statistic.

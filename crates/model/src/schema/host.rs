@@ -1,8 +1,12 @@
 //! Hosts and the flows between them.
 
-use super::{CongestionControl, MILLION, Stack, Traffic};
+use super::{CongestionControl, MILLION, Queue, Stack, Traffic};
 use crate::read::table;
+use std::ops::RangeInclusive;
 use tcplab_units::Duration;
+
+/// What a processor may take for one thing.
+const COST: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
 
 table! {
     /// Settings of one host.
@@ -10,6 +14,28 @@ table! {
     pub struct Host {
         /// The transport of all flows that begin or end here, where the flow says nothing else.
         pub stack: Stack = Stack::default(),
+        /// The time that the host's processor takes for what its flows send and receive:
+        /// `{ packet = "10 us" }`. By default none.
+        pub cpu: Option<Cpu> = None,
+        /// The queue of the host's own devices, in place of the `queue` that its links have where they
+        /// begin at the host: "fq", "fq-codel", "1000 packets" (`pfifo_fast`). Linux senders keep few
+        /// packets there (TCP small queues), and with "fq" they are paced. By default the links have
+        /// queues of routers, of which senders know nothing.
+        pub qdisc: Option<Queue> = None,
+    }
+}
+
+table! {
+    /// The time that a host's processor takes. It does one thing at a time, in the order in which they
+    /// come; what an event makes the host send leaves before the next event has its turn.
+    pub struct Cpu {
+        /// For each packet with data that is sent or received: "10 us".
+        pub packet: Duration [COST] = Duration::ZERO,
+        /// For each packet without data that is sent or received, as an ACK: "2 us".
+        pub ack: Duration [COST] = Duration::ZERO,
+        /// For each system call in which a program writes or reads, and each time that one goes on after
+        /// it has waited: "1 us".
+        pub call: Duration [COST] = Duration::ZERO,
     }
 }
 

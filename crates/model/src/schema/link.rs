@@ -126,6 +126,8 @@ table! {
 /// One direction of a link with everything decided, except how much a relative queue holds.
 #[derive(Clone, Debug)]
 pub(crate) struct Lane {
+    /// The table that describes it: `network.links[0].back`.
+    pub place: String,
     pub rate: Rate,
     pub delay: Duration,
     pub queue: Queue,
@@ -186,6 +188,7 @@ impl LinkSettings {
             return None;
         }
         Some(Lane {
+            place: at.into(),
             rate: rate?,
             delay: self.delay?,
             queue: self.queue.clone().unwrap_or_default(),

@@ -23,7 +23,7 @@ pub use changes::{
 };
 pub(crate) use experiment::MOST_SEED;
 pub use experiment::{Experiment, Measure, Sweep};
-pub use host::{Flow, Host};
+pub use host::{Cpu, Flow, Host};
 pub use jitter::{Contention, Exponential, Jitter, Measured, Normal, ParetoTimes, Spread, Uniform};
 pub use lan::{Arp, Lan, LanPlan};
 pub use limit::{Limit, OrOff};

@@ -10,6 +10,8 @@ use tcplab_units::{Bytes, Duration};
 
 /// RFC 7323 §2.3: a window has at most 30 bits.
 const WINDOW: RangeInclusive<Bytes> = Bytes(1)..=Bytes(1 << 30);
+/// Linux takes no less than what two packets need.
+const MOST_ASKED: RangeInclusive<Bytes> = Bytes(4608)..=Bytes(1 << 30);
 /// What remains of the least MTU (RFC 791) and of the largest packet.
 const SEGMENT: RangeInclusive<u64> = 28..=65_495;
 
@@ -93,6 +95,15 @@ options! {
     pub rmem: Bytes [WINDOW],
     /// The send buffer: "4 MB".
     pub wmem: Bytes,
+    /// The receive buffer that the program asks for (`SO_RCVBUF`): "64 kB", or "off". The buffer does not
+    /// grow then, and Linux makes it twice as large, for the memory that packets take beside their data.
+    pub so_rcvbuf: OrOff<Bytes> [WINDOW],
+    /// The send buffer that the program asks for (`SO_SNDBUF`): "64 kB", or "off". As for `so_rcvbuf`.
+    pub so_sndbuf: OrOff<Bytes> [WINDOW],
+    /// The most that a program gets by `so_rcvbuf` (sysctl `net.core.rmem_max`): "212992 B".
+    pub rmem_max: Bytes [MOST_ASKED],
+    /// The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B".
+    pub wmem_max: Bytes [MOST_ASKED],
     /// The part of the receive buffer that is kept for the application and not advertised, as in
     /// Linux: `1 / 2^app_win` of it; 0 keeps nothing.
     pub app_win: u64 [0..=31],

@@ -89,6 +89,9 @@ fn whatever_can_change_a_result_changes_the_id() {
         ("[[flows]]", "[[flows]]\ntraffic.kind = \"bulk\"\ntraffic.size = \"1 MB\""),
         ("[[flows]]", "[stack]\nsack = false\n[[flows]]"),
         ("[[flows]]", "[hosts.right1]\nstack.rmem = \"64 kB\"\n[[flows]]"),
+        ("[[flows]]", "[hosts.right1]\ncpu.ack = \"1 us\"\n[[flows]]"),
+        ("[[flows]]", "[hosts.left1]\ncpu.ack = \"1 us\"\n[[flows]]"),
+        ("[[flows]]", "[hosts.left1]\nqdisc = \"1 BDP\"\n[[flows]]"),
         ("[[flows]]", "[record]\nsamples = \"ack\"\n[[flows]]"),
     ];
     let mut ids = vec![plan(SMALL).id];

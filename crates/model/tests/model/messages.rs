@@ -1,7 +1,7 @@
 //! What users are told about each kind of bad input.
 
 use crate::common::{SIM, SMALL, by_json, message, messages, plans, small_with};
-use tcplab_model::{Backend, Mistake, Mistakes, Plan, Problem, from_json, from_toml};
+use tcplab_model::{Backend, Mistake, Mistakes, Plan, Problem, from_json, from_toml, support};
 
 #[test]
 fn an_unknown_key_gets_the_nearest_one() {
@@ -39,6 +39,14 @@ fn a_number_without_a_unit_is_refused() {
         message(&small_with("\"20 ms\"", "\"20 ms\"\nqueue = 250")),
         "line 6: network.dumbbell.queue: 250 has no unit; write it as text with one, like \"250 \
          packets\""
+    );
+}
+
+#[test]
+fn a_processor_takes_a_second_at_the_most() {
+    assert_eq!(
+        message(&format!("hosts.left1.cpu.packet = \"2 s\"\n{SMALL}")),
+        "line 1: hosts.left1.cpu.packet: 2 s is outside the range from 0 ms to 1 s"
     );
 }
 
@@ -312,7 +320,7 @@ traffic = { kind = "bulk", sise = "1 MB" }
              \"25 ms\"",
             "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \
              are \"droptail\", \"drophead\", \"red\", \"codel\", \"fq-codel\", \"pie\", \"fq-pie\", \
-             \"sfq\", \"tbf\", \"fq\", \"cake\"",
+             \"sfq\", \"tbf\", \"fq\", \"cake\", \"dualpi2\", \"policer\"",
             "line 9: network.dumbbell.loss: 2 is outside the range from 0 to 1 (100 %)",
             "line 11: flows[0].from: is missing",
             "line 13: flows[0].count: 2000000 is outside the range from 1 to 1000000",
@@ -498,5 +506,85 @@ fn a_trace_with_outages_is_no_longer_than_memory_is() {
         message(&with(10_000_000)),
         "line 7: network.links[0].outages: 10000000000 opportunities of a trace with outages are too many; \
          the most is 10000000"
+    );
+}
+
+#[test]
+fn a_setting_of_one_direction_is_named_with_it() {
+    let link = |lines: &str| {
+        format!(
+            "duration = \"1 s\"\n[[network.links]]\nbetween = [\"a\", \"b\"]\nrate = \"10 Mbit/s\"\n\
+             delay = \"1 ms\"\n{lines}\n[[flows]]\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    let red = "{ kind = \"red\", min = \"9 packets\", max = \"5 packets\" }";
+    let says = "comes to 9 packets, more than `max`, which comes to 5 packets";
+    assert_eq!(
+        message(&link(&format!("forward.mtu = 1400\nback.queue = {red}"))),
+        format!("line 7: network.links[0].back.queue.min: {says}")
+    );
+    // Of both directions it is said once.
+    assert_eq!(
+        message(&link(&format!("queue = {red}\nback.mtu = 1400"))),
+        format!("line 6: network.links[0].queue.min: {says}")
+    );
+    let dumbbell = format!("{SMALL}[network.dumbbell.access]\nqueue = {red}\n");
+    assert_eq!(message(&dumbbell), format!("line 11: network.dumbbell.access.queue.min: {says}"));
+    let backend = Backend { refuse: &|plan| support::refuse(plan, "sim"), ..SIM };
+    let refusal = |text: &str| from_toml(text).unwrap().plans(&backend).unwrap_err().to_string();
+    let cake = small_with("\"20 ms\"", "\"20 ms\"\nback.queue = \"cake\"");
+    let said = refusal(&cake);
+    assert!(said.starts_with("line 6: network.dumbbell.back.queue: the queue"), "{said}");
+}
+
+#[test]
+fn red_has_sizes_in_their_order() {
+    let with = |min: &str, max: &str| {
+        small_with(
+            "\"20 ms\"",
+            &format!("\"20 ms\"\nqueue = {{ kind = \"red\", min = \"{min}\", max = \"{max}\" }}"),
+        )
+    };
+    // Equal ones are a threshold, as DCTCP has it; and sizes are compared as what they come to.
+    assert!(plans(&with("5 packets", "5 packets")).is_ok());
+    assert!(plans(&with("5 packets", "15 kB")).is_ok());
+    assert_eq!(
+        message(&with("11 packets", "15 kB")),
+        "line 6: network.dumbbell.queue.min: comes to 11 packets, more than `max`, which comes to 15 kB"
+    );
+}
+
+#[test]
+fn transfers_that_no_machine_could_hold_are_refused_by_their_key() {
+    let with = |keys: &str| {
+        format!("{SMALL}traffic = {{ kind = \"arrivals\", sizes = \"1 kB\", {keys} }}\n")
+    };
+    // 10^9 a second for 60 s.
+    assert_eq!(
+        message(&with("per_second = 1e9")),
+        "line 10: flows[0].traffic.per_second: 60000000000 transfers are too many; the most is 50000000"
+    );
+    assert_eq!(
+        message(&with("every = \"1 us\"")),
+        "line 10: flows[0].traffic.every: 60000000 transfers are too many; the most is 50000000"
+    );
+    assert!(plans(&with("per_second = 1e9, transfers = 1000")).is_ok());
+    assert!(plans(&with("per_second = 1e5")).is_ok());
+}
+
+#[test]
+fn a_file_that_is_wrong_is_the_only_mistake() {
+    let text = "duration = \"1 s\"\n[network.chain]\ndelay = \"1 ms\"\n\
+                rate_changes = { trace = \"no-such-file\" }\n\
+                [[flows]]\nfrom = \"client\"\nto = \"server\"\n";
+    let said = message(text);
+    assert!(said.starts_with("line 4: network.chain.rate_changes.trace: the file "), "{said}");
+}
+
+#[test]
+fn a_sweep_of_a_misspelt_key_says_what_was_meant() {
+    assert_eq!(
+        message(&format!("{SMALL}[sweep]\n\"flow[0].cc\" = [\"cubic\"]\n")),
+        "line 11: flow: there is no key \"flow\" here; did you mean \"flows\"?"
     );
 }

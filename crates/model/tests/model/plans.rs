@@ -141,6 +141,72 @@ flows = [
 }
 
 #[test]
+fn a_host_takes_time_if_that_is_said_of_it_by_its_own_name_or_another() {
+    let text = SMALL.replace("delay", "pairs = 4\ndelay").replace(
+        "[[flows]]",
+        r#"
+[hosts]
+left2.cpu = { ack = "2 us" }
+left3.cpu = {}
+"left*".cpu = { packet = "10 us", call = "1 us" }
+right1.stack.sack = false
+
+[[flows]]"#,
+    );
+    let plan = plan(&text);
+    let us = Duration::from_micros;
+    let found: Vec<_> = plan
+        .hosts
+        .iter()
+        .map(|host| {
+            let cpu = host.cpu.as_ref().unwrap();
+            (&*plan.nodes[host.node], &*host.place, [cpu.packet, cpu.ack, cpu.call])
+        })
+        .collect();
+    let all = [us(10), us(0), us(1)];
+    assert_eq!(
+        found,
+        [
+            ("left1", "hosts.\"left*\"", all),
+            ("left2", "hosts.left2", [us(0), us(2), us(0)]),
+            ("left4", "hosts.\"left*\"", all),
+        ]
+    );
+}
+
+#[test]
+fn a_host_has_its_own_queue_on_all_links_that_begin_there() {
+    let text = SMALL.replace("delay", "pairs = 2\nqueue = \"7 packets\"\ndelay").replace(
+        "[[flows]]",
+        r#"
+[hosts]
+"left*".qdisc = "fq"
+left2.qdisc = "1000 packets"
+left2.stack.pacing = false
+
+[[flows]]
+from = "right1"
+to = "left1"
+[[flows]]
+from = "left2"
+to = "right2"
+[[flows]]"#,
+    );
+    let plan = plan(&text);
+    let queue = |name| lane(&plan, name).queue.clone();
+    let fq = |name| matches!(queue(name).discipline, Discipline::Fq(_));
+    assert!(fq("left1>left") && !fq("left>left1") && !fq("left2>left"));
+    assert_eq!(queue("left2>left").limit, QueueLimit::Packets(1000));
+    assert_eq!(queue("left>right").limit, QueueLimit::Packets(7));
+    let hosts: Vec<_> = (0..plan.nodes.len()).filter(|&node| plan.has_qdisc(node)).collect();
+    let names: Vec<_> = hosts.iter().map(|&node| &*plan.nodes[node]).collect();
+    assert_eq!(names, ["left1", "left2"]);
+    // fq paces all that its host sends (`SK_PACING_FQ`), and nothing else does.
+    let paced = plan.flows.iter().map(|flow| flow.tcp().unwrap().stacks().map(|it| it.pacing));
+    assert_eq!(paced.collect::<Vec<_>>(), [[false, true], [false, false], [true, false]]);
+}
+
+#[test]
 fn the_way_has_the_fewest_hops_unless_a_route_says_otherwise() {
     let text = r#"
 duration = "1 s"

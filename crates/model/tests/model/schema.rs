@@ -72,6 +72,7 @@ fn the_keys_of_each_table_are_those_that_are_accepted() {
         ("/network/lan/x", "Lan"),
         ("/network/dumbbell/reordering", "Reordering"),
         ("/hosts/x", "Host"),
+        ("/hosts/x/cpu", "Cpu"),
         ("/stack", "Stack"),
         ("/flows/0", "Flow"),
         ("/record", "Record"),

@@ -15,15 +15,17 @@ pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
     if lane.leaves_lan() {
         return out_of_lan(lane, observed);
     }
+    let is_own = plan.has_qdisc(lane.from);
     LaneConfig {
         name: lane.name.clone(),
         rate: lane.rate,
         delay: lane.delay,
         queue: queues::limit(lane),
-        discipline: queues::discipline(lane),
+        discipline: queues::discipline(lane, is_own),
         wire: wire(plan, lane),
         station: lane.lan.as_ref().map(|lan| station(lan, number)),
         observed,
+        tells_sender: is_own,
     }
 }
 
@@ -38,6 +40,7 @@ fn out_of_lan(lane: &LanePlan, observed: bool) -> LaneConfig {
         wire: WireConfig::default(),
         station: None,
         observed,
+        tells_sender: false,
     }
 }
 

@@ -1,18 +1,23 @@
 //! Queue disciplines.
 
 use tcplab_engine::{
-    CoDelConfig, Discipline, FqCoDelConfig, FqConfig, FqPieConfig, PieConfig, QueueLimit,
-    RedConfig, SfqConfig, TbfConfig,
+    AckFilter, CakeConfig, Cells, CoDelConfig, Discipline, DualPi2Config, DualScheduler,
+    FqCoDelConfig, FqConfig, FqPieConfig, Framing, Isolation, PieConfig, PolicerConfig, QueueLimit,
+    RedConfig, SfqConfig, TbfConfig, Tins,
 };
-use tcplab_model::schema::SfqPlan;
+use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, SfqPlan};
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
+use tcplab_units::Duration;
 
-/// The engine's discipline in front of a lane; nothing for drop-tail.
+/// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`).
+const BURST: u64 = 65_536;
+
+/// The engine's discipline in front of a lane; nothing for drop-tail. `is_own`: of the sending host.
 #[expect(
-    clippy::match_wildcard_for_single_variants,
+    unreachable_patterns,
     reason = "a discipline that is added and not run here needs no line"
 )]
-pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
+pub(super) fn discipline(lane: &LanePlan, is_own: bool) -> Option<Discipline> {
     Some(match &lane.queue.discipline {
         Planned::DropTail(_) => return None,
         Planned::Red(red) => {
@@ -22,6 +27,7 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
                 probability: red.probability,
                 weight: red.weight,
                 gentle: red.gentle,
+                adaptive: red.adaptive,
                 packet_time: lane.rate.time_for(lane.mtu),
             };
             Discipline::Red { config, ecn: red.ecn }
@@ -58,7 +64,12 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             quantum: queue.quantum,
         }),
         Planned::Fq(fq) => Discipline::Fq(FqConfig {
-            flow_limit: fq.flow_limit,
+            // In the queue of a Linux host a burst is one packet, and here each of its segments.
+            flow_limit: if is_own {
+                fq.flow_limit.saturating_mul(BURST.div_ceil(lane.mtu))
+            } else {
+                fq.flow_limit
+            },
             quantum: fq.quantum,
             initial_quantum: fq.initial_quantum,
         }),
@@ -69,7 +80,14 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             divisor: SfqPlan::DIVISOR,
             quantum: sfq.quantum,
         }),
-        Planned::Tbf(tbf) => Discipline::Tbf(TbfConfig { rate: tbf.rate, burst: tbf.burst }),
+        Planned::Tbf(tbf) => Discipline::Tbf(TbfConfig {
+            rate: tbf.rate,
+            burst: tbf.burst,
+            peak: tbf.peakrate.map(|rate| (rate, tbf.mtu.unwrap_or(lane.mtu))),
+        }),
+        Planned::Policer(policer) => {
+            Discipline::Policer(PolicerConfig { rate: policer.rate, burst: policer.burst })
+        }
         Planned::Pie(pie) => Discipline::Pie(PieConfig {
             target: pie.target,
             update: pie.update,
@@ -81,15 +99,71 @@ pub(super) fn discipline(lane: &LanePlan) -> Option<Discipline> {
             frame: frame(lane),
             frame_header: FRAME_HEADER,
         }),
+        Planned::Cake(cake) => Discipline::Cake(cake_config(cake, lane)),
+        Planned::DualPi2(queue) => Discipline::DualPi2(DualPi2Config {
+            target: queue.target,
+            update: queue.update,
+            alpha: queue.alpha,
+            beta: queue.beta,
+            coupling: queue.coupling,
+            threshold: queue.threshold,
+            ramp: queue.ramp,
+            behind: queue.behind,
+            scheduler: match queue.scheduler {
+                PlannedScheduler::Wrr => DualScheduler::Weighted(queue.protection as u8),
+                PlannedScheduler::TimeShifted => DualScheduler::Shifted(queue.shift),
+            },
+            drop_on_overload: queue.drop_on_overload,
+            frame: frame(lane),
+        }),
         _ => unreachable!("a plan with another discipline is refused"),
     })
+}
+
+fn cake_config(cake: &CakePlan, lane: &LanePlan) -> CakeConfig {
+    let [interval, target] = cake.interval_and_target().map(Duration::from_micros);
+    let [flows, sources, targets] = cake.isolation.parts();
+    CakeConfig {
+        shaper: cake.rate,
+        framing: Framing {
+            overhead: cake.overhead,
+            least: cake.mpu,
+            cells: match cake.framing {
+                schema::Framing::None => Cells::None,
+                schema::Framing::Atm => Cells::Atm,
+                schema::Framing::Ptm => Cells::Ptm,
+            },
+        },
+        target,
+        interval,
+        isolation: Isolation { flows, sources, targets },
+        tins: match cake.tins {
+            schema::Tins::BestEffort => Tins::BestEffort,
+            schema::Tins::Precedence => Tins::Precedence,
+            schema::Tins::Diffserv3 => Tins::Diffserv3,
+            schema::Tins::Diffserv4 => Tins::Diffserv4,
+            schema::Tins::Diffserv8 => Tins::Diffserv8,
+        },
+        ack_filter: match cake.ack_filter {
+            schema::AckFilter::Off => AckFilter::Off,
+            schema::AckFilter::On => AckFilter::On,
+            schema::AckFilter::Aggressive => AckFilter::Aggressive,
+        },
+        ingress: cake.ingress,
+        frame: frame(lane),
+        memory: in_bytes(lane.queue.limit, lane),
+    }
 }
 
 /// Whether the discipline of a lane has several queues.
 pub(crate) fn tells_flows(lane: &LanePlan) -> bool {
     matches!(
         &lane.queue.discipline,
-        Planned::FqCoDel(_) | Planned::FqPie(_) | Planned::Fq(_) | Planned::Sfq(_)
+        Planned::FqCoDel(_)
+            | Planned::FqPie(_)
+            | Planned::Fq(_)
+            | Planned::Sfq(_)
+            | Planned::Cake(_)
     )
 }
 

@@ -34,6 +34,11 @@ impl Send {
         self.piece > 0
     }
 
+    /// Whether what it writes next is written in a new call.
+    pub fn is_between_calls(&self) -> bool {
+        self.is_in_pieces() && self.in_piece == 0
+    }
+
     /// Sends at times.
     pub fn on_off(periods: &[(Duration, Duration)]) -> Self {
         let periods = periods.iter().rev().copied().collect();
@@ -110,13 +115,14 @@ pub(crate) struct Receive {
 }
 
 impl Receive {
-    /// Reads all there is.
+    /// Reads all there is. Says whether there was any.
     #[inline]
-    pub fn act(&mut self, now: Time, stream: &mut impl Stream) {
+    pub fn act(&mut self, now: Time, stream: &mut impl Stream) -> bool {
         let bytes = stream.read(now, u64::MAX);
         if bytes > 0 {
             self.received += bytes;
             self.last_arrival = now;
         }
+        bytes > 0
     }
 }

@@ -38,6 +38,11 @@ impl Ask {
         *self = Self { asking: request, awaiting: response, has_asked: true, ..Self::default() };
     }
 
+    /// Whether it writes next.
+    pub fn writes(&self) -> bool {
+        self.asking > 0
+    }
+
     /// Asks no more.
     pub fn finish(&mut self) {
         (self.has_asked, self.has_finished) = (false, true);
@@ -102,6 +107,11 @@ impl Answer {
     /// The next question and its answer have these sizes.
     pub fn expect(&mut self, request: u64, response: u64) {
         (self.request, self.response) = (request, response);
+    }
+
+    /// Whether it writes next.
+    pub fn writes(&self) -> bool {
+        self.answering > 0
     }
 
     /// The time of the answer has come.

@@ -3,7 +3,7 @@
 use super::Kind;
 use crate::packet::Packet;
 use crate::udp::Fragment;
-use crate::world::World;
+use crate::world::{World, call, send};
 use tcplab_engine::{Order, RouteId};
 use tcplab_model::schema::UdpPlan;
 use tcplab_tables as tables;
@@ -44,8 +44,10 @@ impl<'a> World<'a> {
         let (now, end) = (self.network.now(), self.end());
         let flow = &mut self.flows[number];
         let Kind::Datagrams(datagrams) = &mut flow.kind else { return };
+        let host = flow.plan.from;
         while let Some(after) = datagrams.next.filter(|_| now < end) {
-            if flow.start + after > now {
+            let is_busy = self.cpus.as_ref().is_some_and(|cpus| cpus.is_busy(now, host));
+            if is_busy || flow.start + after > now {
                 self.network.set_timer(flow.timer, flow.start + after, Order::Last);
                 return;
             }
@@ -53,8 +55,10 @@ impl<'a> World<'a> {
             let which = datagrams.seen.all().sent() as u32;
             datagrams.next = datagrams.times.next();
             datagrams.seen.on_sent(now);
+            let onto = &mut (&mut self.network, &mut self.cpus);
+            call(onto, host);
             for fragment in Fragment::all_of(which, now, payload, mtu) {
-                self.network.send(route, Packet::Udp(fragment));
+                send(onto, (host, route), Packet::Udp(fragment));
             }
         }
     }
@@ -68,6 +72,7 @@ impl<'a> World<'a> {
         if let Some(whole) = reassembly.take(now, number, fragment) {
             let (number, bytes) = (whole.number.into(), whole.payload.into());
             datagrams.seen.on_arrival(number, whole.sent_at, now, bytes);
+            call(&mut (&mut self.network, &mut self.cpus), host);
         }
     }
 }

@@ -10,6 +10,8 @@ mod delay_based;
 mod digests;
 mod fairness;
 mod goodput;
+mod hosts;
+mod l4s;
 mod long;
 mod loss_law;
 mod marking;

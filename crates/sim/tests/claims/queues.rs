@@ -83,11 +83,18 @@ fn pie_holds_its_fifteen_milliseconds_under_ten_flows() {
 fn fair_queues_keep_a_voice_stream_short_beside_ten_bulk_flows() {
     // A packet of the stream waits for the one in transmission, and in a fair queue for as much as the
     // quantum of each new flow at the most: 1.2 ms and less at 10 Mbit/s, so 10 ms is far.
-    for (queue, rate) in [("fq-codel", 10), ("fq-codel", 50), ("fq-pie", 10), ("sfq", 50)] {
-        let tables = through(&format!("\"{queue}\""), rate, 10, VOICE);
-        let waited = voice_p99_ms(&tables);
-        assert!(waited < 10.0, "{queue} at {rate} Mbit/s: {waited} ms");
-        assert!(utilisation(&tables, "left>right", 10.0) > 0.9, "{queue}");
+    for (queue, rates) in [
+        ("fq-codel", [10, 50, 100].as_slice()),
+        ("cake", &[10, 50, 100]),
+        ("fq-pie", &[10]),
+        ("sfq", &[50]),
+    ] {
+        for &rate in rates {
+            let tables = through(&format!("\"{queue}\""), rate, 10, VOICE);
+            let waited = voice_p99_ms(&tables);
+            assert!(waited < 10.0, "{queue} at {rate} Mbit/s: {waited} ms");
+            assert!(utilisation(&tables, "left>right", 10.0) > 0.9, "{queue}");
+        }
     }
     // Behind one queue for all it waits as long as they do.
     assert!(voice_p99_ms(&through("\"200 packets\"", 10, 10, VOICE)) > 50.0);
@@ -123,6 +130,67 @@ fn fair_queues_give_flows_of_other_round_trips_the_same() {
         let ratio = goodputs[0] / goodputs[1];
         assert!((0.85..1.25).contains(&ratio), "{queue}: {goodputs:?}");
     }
+}
+
+/// Four flows of one host and one of another over CAKE: the goodputs, in Mbit/s.
+fn four_and_one(isolation: &str) -> [f64; 2] {
+    let tables = run(&format!(
+        r#"
+        duration = "60 s"
+        stack = {{ profile = "linux-6.12" }}
+        record = {{ links = "off", samples = "off" }}
+        [network.dumbbell]
+        pairs = 2
+        rate = "20 Mbit/s"
+        delay = "20 ms"
+        queue = {{ kind = "cake", isolation = "{isolation}" }}
+        [[flows]]
+        from = "left1"
+        to = "right1"
+        count = 4
+        [[flows]]
+        from = "left2"
+        to = "right2"
+        "#
+    ));
+    let goodputs = flows(&tables, "goodput_mbit_s");
+    [goodputs[..4].iter().sum(), goodputs[4]]
+}
+
+#[test]
+fn cake_shares_a_link_among_hosts_before_it_shares_it_among_flows() {
+    // Høiland-Jørgensen, Täht and Morton 2018, section 3.2: each host has the same, however many flows it
+    // has; without isolation of hosts, each flow has the same.
+    for (isolation, share) in
+        [("triple-isolate", 1.0), ("dual-srchost", 1.0), ("dual-dsthost", 1.0), ("flows", 4.0)]
+    {
+        let [four, one] = four_and_one(isolation);
+        assert!((0.9 * share..1.1 * share).contains(&(four / one)), "{isolation}: {four} {one}");
+    }
+}
+
+#[test]
+fn cake_lets_out_its_rate_with_all_that_packets_take_on_the_line() {
+    // A full packet of 1500 bytes and 18 of overhead takes 32 cells of 53 bytes: 1696 bytes. So at 8 Mbit/s
+    // 8 * 1500 / 1696 Mbit/s of packets leave, of 20.
+    let queue = "{ kind = \"cake\", rate = \"8 Mbit/s\", overhead = 18, framing = \"atm\" }";
+    let tables = through(queue, 20, 4, "");
+    let share = utilisation(&tables, "left>right", 10.0);
+    let most = 8.0 * 1500.0 / 1696.0 / 20.0;
+    assert!((0.97 * most..1.001 * most).contains(&share), "{share} of {most}");
+}
+
+#[test]
+fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
+    // Section 4.4 of the same: an ACK of 52 bytes for two packets of 1500 needs 1/58 of the rate, which a way
+    // back of 1/100 has not. With the filter, fewer ACKs say as much.
+    let goodput = |filter| {
+        let back = format!("{{ kind = \"cake\", ack_filter = \"{filter}\" }}");
+        let back = format!("back = {{ rate = \"200 kbit/s\", queue = {back} }}");
+        flows(&through("\"cake\"", 20, 1, &back), "goodput_mbit_s")[0]
+    };
+    let [off, on, aggressive] = ["off", "on", "aggressive"].map(goodput);
+    assert!(on > 1.1 * off && aggressive > 1.1 * off, "{off} {on} {aggressive}");
 }
 
 #[test]

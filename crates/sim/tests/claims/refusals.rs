@@ -75,17 +75,12 @@ fn a_host_has_one_memory() {
     );
 }
 
+const COMMAND: &str = "traffic = { kind = \"command\", server = \"true\", client = \"true\" }";
+
 #[test]
 fn what_is_not_there_yet() {
     for (link, flow, rest, place, what) in [
-        ("queue = \"cake\"", "", "", "network.links[0].queue", "queue discipline `cake`"),
-        (
-            "",
-            "traffic = { kind = \"command\", server = \"true\", client = \"true\" }",
-            "",
-            "flows[0].traffic",
-            "traffic `command`",
-        ),
+        ("", COMMAND, "", "flows[0].traffic", "traffic `command`"),
         ("", "", "record = { captures = [\"a>b\"] }", "record.captures", "a packet capture"),
     ] {
         let message = refusal(link, flow, rest);
@@ -97,7 +92,7 @@ fn what_is_not_there_yet() {
 #[test]
 fn several_at_once() {
     let message =
-        refusal("queue = \"cake\"", "cc = \"vegass\"", "record = { captures = [\"a>b\"] }");
+        refusal("", &format!("cc = \"vegass\"\n{COMMAND}"), "record = { captures = [\"a>b\"] }");
     assert_eq!(message.lines().count(), 3, "{message}");
 }
 

@@ -157,10 +157,8 @@ impl LinuxAcks {
         if arrived.in_order {
             self.adapt(now, arrived, settings);
         }
-        if arrived.said.marked {
-            self.quicken(arrived.window, MARK_QUICKENS);
-            self.is_interactive = false;
-            self.ato = ATO_MIN;
+        if arrived.said.marked && !arrived.told {
+            self.on_mark(arrived.window);
         }
         self.quick |= u32::from(arrived.opened);
         self.is_interactive |= arrived.finished;
@@ -189,6 +187,13 @@ impl LinuxAcks {
             return Time::ZERO;
         }
         self.compress(now, arrived)
+    }
+
+    /// The first mark came, or what could not be marked.
+    pub fn on_mark(&mut self, window: u64) {
+        self.quicken(window, MARK_QUICKENS);
+        self.is_interactive = false;
+        self.ato = ATO_MIN;
     }
 
     /// A repair came that was not needed: its sender does not get our ACKs, or not in time. The ACK for

@@ -24,6 +24,8 @@ pub(super) struct Autotune {
     most_buffer: u64,
     app_win: u32,
     buffer: u64,
+    /// The program has asked for a buffer of this size: it does not grow.
+    is_fixed: bool,
     /// How much of the buffer is window, in 1/256 (`scaling_ratio`).
     ratio: u64,
     /// The largest window that the buffer allows (`window_clamp`).
@@ -88,6 +90,11 @@ fn micros(time: Time) -> u64 {
     time.as_picos() / 1_000_000
 }
 
+/// The window of a buffer of which nothing is known.
+pub(super) fn first_window_of(memory: u64) -> u64 {
+    (memory * FIRST_RATIO) >> RATIO_BITS
+}
+
 fn whole_segments(bytes: u64, segment: u64) -> u64 {
     if bytes > segment { bytes - bytes % segment } else { bytes }
 }
@@ -96,10 +103,11 @@ impl Autotune {
     /// `largest` is the greatest window that can be offered.
     pub fn new(settings: &Settings, mss: u64, largest: u64) -> Self {
         let most_buffer = settings.receive_buffer;
-        let buffer = most_buffer.min(FIRST_BUFFER);
+        let buffer = settings.fixed_receive_buffer.unwrap_or(most_buffer.min(FIRST_BUFFER));
         let mut autotune = Self {
             most_buffer,
             buffer,
+            is_fixed: settings.fixed_receive_buffer.is_some(),
             app_win: settings.app_win,
             ratio: FIRST_RATIO,
             clamp: 0,
@@ -314,7 +322,7 @@ impl Autotune {
             let growth = window * (copied - self.read) / self.read.max(1);
             let memory = ((window + 2 * growth) << RATIO_BITS) / self.ratio;
             let buffer = memory.min(self.most_buffer);
-            if buffer > self.buffer {
+            if buffer > self.buffer && !self.is_fixed {
                 self.buffer = buffer;
                 self.clamp = self.window_of(buffer);
             }

@@ -6,8 +6,7 @@ use crate::pages::{MOST_PAGES, Pages};
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Bytes of memory that a packet takes beside its data: its head and two descriptions.
-pub(crate) const OVERHEAD: u64 = 960;
+pub(crate) use crate::segment::SEGMENT_OVERHEAD as OVERHEAD;
 
 /// What becomes of a segment that something is missing before (`tcp_data_queue_ofo`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

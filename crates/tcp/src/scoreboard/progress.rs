@@ -116,7 +116,7 @@ impl Progress {
         Some(self.sacked_sent.or(acked)?.1)
     }
 
-    pub(super) fn overtake(&mut self, start: u64) {
+    pub fn overtake(&mut self, start: u64) {
         self.overtaken = Some(self.overtaken.map_or(start, |lowest| lowest.min(start)));
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Sent {
     pub push: bool,
     /// The receiver has told of it.
     pub has_arrived: bool,
+    /// Some of it, or of what it was one with, has left again (`TCPCB_EVER_RETRANS`).
+    pub was_again: bool,
 }
 
 impl Sent {
@@ -113,7 +115,8 @@ impl SendBuffer {
         }
         let is_cut = self.cut_at(range.end);
         let at = self.ending_behind(range.start);
-        let Some(packet) = self.sent.get(at) else { return false };
+        let Some(packet) = self.sent.get_mut(at) else { return false };
+        packet.was_again = true;
         let is_end = !is_cut || packet.memory - OVERHEAD >= most;
         self.cut = (!is_end).then_some((now, range.end));
         is_end && (follows || packet.push)
@@ -129,6 +132,11 @@ impl SendBuffer {
     pub fn is_packet(&self, range: Range<u64>) -> bool {
         let packet = self.sent.get(self.ending_behind(range.start));
         packet.is_some_and(|packet| packet.start() == range.start && packet.end == range.end)
+    }
+
+    /// Whether the packet that this place is part of counts as one that has left again.
+    pub fn was_again(&self, place: u64) -> bool {
+        self.sent.get(self.ending_behind(place)).is_some_and(|packet| packet.was_again)
     }
 
     /// Where each packet ends that has left.
@@ -158,8 +166,8 @@ impl SendBuffer {
         }
         packet.memory = rest;
         let first = memory - (rest - OVERHEAD);
-        let has_arrived = packet.has_arrived;
-        self.sent.insert(at, Sent { end: place, memory: first, push: false, has_arrived });
+        let part = Sent { end: place, memory: first, push: false, ..*packet };
+        self.sent.insert(at, part);
         self.used += OVERHEAD;
         true
     }
@@ -177,6 +185,7 @@ impl SendBuffer {
         if let Some(first) = self.sent.remove(at) {
             self.sent[at].memory += first.memory - OVERHEAD;
             self.sent[at].push |= first.push;
+            self.sent[at].was_again |= first.was_again;
             self.used -= OVERHEAD;
         }
     }
@@ -231,6 +240,20 @@ mod tests {
         // 17 pages of 4096 bytes hold 48 segments of 1448 (69,504 of 69,632); 12 are left.
         let ends = buffer.sent.iter().map(|packet| (packet.end - 1) / MSS);
         assert_eq!(ends.collect::<Vec<_>>(), [48, 60]);
+    }
+
+    #[test]
+    fn what_becomes_one_with_a_repair_counts_as_one() {
+        // tcp_shifted_skb: TCPCB_EVER_RETRANS goes to all that is joined, and with tcp_fragment stays there.
+        let mut buffer = having_sent(1, 4);
+        buffer.again(Time::ZERO, &(1..1 + MSS), u64::MAX);
+        let again = |buffer: &SendBuffer| [0, 1, 2, 3].map(|n| buffer.was_again(1 + n * MSS));
+        assert_eq!(again(&buffer), [true, false, false, false]);
+        buffer.arrived(&(1..1 + 3 * MSS));
+        assert_eq!(again(&buffer), [true, true, true, false]);
+        buffer.forget_arrivals();
+        buffer.cut_at(1 + 2 * MSS);
+        assert_eq!(again(&buffer), [true, true, true, false]);
     }
 
     #[test]

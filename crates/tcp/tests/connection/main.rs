@@ -3,6 +3,7 @@
 mod accurate;
 mod acks;
 mod alive;
+mod arrivals;
 mod classics;
 mod closing;
 mod corners;
@@ -22,5 +23,6 @@ mod peer;
 mod rate;
 mod repair;
 mod sending;
+mod small_queue;
 mod stream;
 mod world;

@@ -111,6 +111,7 @@ fn repairs_are_paced() {
 #[derive(Debug)]
 struct Steady {
     least_burst: Option<u64>,
+    longest_burst: Option<Duration>,
 }
 
 impl CongestionControl for Steady {
@@ -125,6 +126,7 @@ impl CongestionControl for Steady {
             pacing: Some(Rate::from_bits_per_second(800_000)),
             prr: false,
             least_burst: self.least_burst,
+            longest_burst: self.longest_burst,
         }
     }
 
@@ -133,21 +135,26 @@ impl CongestionControl for Steady {
     }
 }
 
-fn steady(settings: Settings, least_burst: Option<u64>) -> Peer {
-    let control: BuildControl = Arc::new(move |_: Start| Box::new(Steady { least_burst }));
+fn steady(settings: Settings, least_burst: Option<u64>, longest_burst: Option<Duration>) -> Peer {
+    let control: BuildControl =
+        Arc::new(move |_: Start| Box::new(Steady { least_burst, longest_burst }));
     Peer::steered(settings, RTT, control)
 }
 
 #[test]
 fn a_controller_that_names_a_rate_is_paced_without_the_option() {
-    for (settings, least_burst, size) in [
-        (rfc(), None, 1),
+    let longest = |millis| Some(Duration::from_millis(millis));
+    for (settings, least_burst, longest_burst, size) in [
+        (rfc(), None, None, 1),
         // Without its own wish, two at least go in a burst (tcp_min_tso_segs).
-        (linux(), None, 2),
-        (linux(), Some(1), 1),
+        (linux(), None, None, 2),
+        (linux(), Some(1), None, 1),
+        // A segment takes 10 ms.
+        (linux(), None, longest(9), 1),
+        (linux(), None, longest(39), 3),
     ] {
         assert!(!settings.pacing);
-        let mut peer = steady(settings, least_burst);
+        let mut peer = steady(settings, least_burst, longest_burst);
         peer.writes(0, 60 * MSS);
         // 100 ms make bursts larger on short paths no more. The first ten are free, but for the burst
         // that ends with the tenth.
@@ -172,7 +179,7 @@ fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
         peer.ignores(0);
         peer.end.unsent() + 10 * MSS
     };
-    let (three, two) = (steady(linux(), None), Peer::connected(linux(), RTT));
+    let (three, two) = (steady(linux(), None, None), Peer::connected(linux(), RTT));
     // tcp_sndbuf_expand: 1000 and 640 for headers make 2048, and 256 more, for each segment of three
     // windows of twenty, or two of ten. What is written beyond it is the rest of a packet of 65,000
     // bytes, and memory beside data takes 960 of each.
@@ -186,7 +193,7 @@ fn the_send_buffer_has_room_for_as_many_windows_as_the_controller_says() {
 fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
     let rto = Duration::from_millis(40);
     let settings = Settings { tlp: false, tso: false, min_rto: rto, max_rto: rto, ..linux() };
-    let mut peer = steady(settings, None);
+    let mut peer = steady(settings, None, None);
     peer.writes(0, 12 * MSS);
     peer.gets(0, data(1..10_001));
     peer.gets(ms(10), data(10_001..11_001));

@@ -376,6 +376,16 @@ impl Peer {
         self.serve();
     }
 
+    /// A full segment has left the endpoint's device. Says whether the endpoint waited for that.
+    pub fn leaves(&mut self, at: u64) -> bool {
+        self.run(at);
+        let goes_on = self.end.on_left(MSS as u16);
+        if goes_on {
+            self.serve();
+        }
+        goes_on
+    }
+
     /// The peer sends: data in as many segments as it takes.
     pub fn sends(&mut self, at: u64, line: Line) {
         self.run(at);

@@ -46,7 +46,14 @@ impl CongestionControl for Listener {
     }
 
     fn control(&self) -> Control {
-        Control { cwnd: 10, ssthresh: None, pacing: None, prr: false, least_burst: None }
+        Control {
+            cwnd: 10,
+            ssthresh: None,
+            pacing: None,
+            prr: false,
+            least_burst: None,
+            longest_burst: None,
+        }
     }
 }
 

@@ -48,6 +48,7 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
         wire,
         station: None,
         observed: false,
+        tells_sender: false,
     };
     Network::observed([lane], 1, Drops::default())
 }

@@ -7,22 +7,26 @@ mod cake;
 mod codel;
 mod drophead;
 mod droptail;
+mod dualpi2;
 mod fq;
 mod fq_codel;
 mod fq_pie;
 mod pie;
+mod policer;
 mod red;
 mod sfq;
 mod tbf;
 
-pub use cake::{Cake, CakePlan};
+pub use cake::{AckFilter, Cake, CakePlan, Framing, Isolation, Tins};
 pub use codel::{CoDel, CoDelPlan};
 pub use drophead::{DropHead, DropHeadPlan};
 pub use droptail::{DropTail, DropTailPlan};
+pub use dualpi2::{DualPi2, DualPi2Plan, DualScheduler};
 pub use fq::{Fq, FqPlan};
 pub use fq_codel::{FqCoDel, FqCoDelPlan};
 pub use fq_pie::{FqPie, FqPiePlan};
 pub use pie::{Pie, PiePlan};
+pub use policer::{Policer, PolicerPlan};
 pub use red::{Red, RedPlan};
 pub use sfq::{Sfq, SfqPlan};
 pub use tbf::{Tbf, TbfPlan};
@@ -105,6 +109,10 @@ disciplines! {
     "fq" => Fq, FqPlan;
     /// A fair queue with `CoDel`, host by host and flow by flow, as Linux `cake`.
     "cake" => Cake, CakePlan;
+    /// Two coupled queues, one for L4S and one for all else (RFC 9332).
+    "dualpi2" => DualPi2, DualPi2Plan;
+    /// A token bucket that drops what it has no tokens for.
+    "policer" => Policer, PolicerPlan;
 }
 
 impl Queue {
@@ -120,6 +128,7 @@ impl Queue {
     pub(crate) fn rate(&self) -> Option<Rate> {
         match self {
             Self::Tbf(tbf) => Some(tbf.rate),
+            Self::Cake(cake) => cake.rate,
             _ => None,
         }
     }

@@ -13,16 +13,21 @@ table! {
         pub limit: Limit = Limit::Bdp(1.0),
         /// The average length from which packets are dropped: "0.1 BDP".
         pub min: Limit,
-        /// The average length at which the probability reaches its most: "0.3 BDP".
+        /// The average length at which the probability reaches its most: "0.3 BDP". Not less than
+        /// `min`.
         pub max: Limit,
         /// The probability at `max`: 0.1.
         pub probability: Probability = Probability(0.1),
         /// The weight of the newest length in the average: 0.002.
         pub weight: f64 [1e-9..=1.0] = 0.002,
-        /// Whether the probability climbs on to 1 between `max` and twice `max`, not at once.
-        pub gentle: bool = true,
+        /// Whether the probability climbs on to 1 between `max` and twice `max`, not at once. Linux
+        /// has no such RED.
+        pub gentle: bool = false,
         /// Whether packets that can be are marked, not dropped.
         pub ecn: bool = false,
+        /// Whether `probability` is only where it begins: each half second it grows while the average is
+        /// above the middle between `min` and `max`, and falls while it is below (Floyd et al. 2001).
+        pub adaptive: bool = false,
     }
 }
 
@@ -41,6 +46,9 @@ pub struct RedPlan {
     pub gentle: bool,
     /// Whether packets are marked where they can be.
     pub ecn: bool,
+    /// Whether the probability at `max` follows the average.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adaptive: bool,
 }
 
 impl Red {
@@ -52,6 +60,7 @@ impl Red {
             weight: self.weight,
             gentle: self.gentle,
             ecn: self.ecn,
+            adaptive: self.adaptive,
         }
     }
 }

@@ -50,6 +50,18 @@ pub struct ArrivalsPlan {
     pub offered: Option<f64>,
 }
 
+impl ArrivalsPlan {
+    /// How many begin in so long a time, on average; not known where each waits for the one before.
+    pub(crate) fn expected(&self, duration: Duration) -> Option<f64> {
+        let number = match self.begin {
+            Begin::Poisson { per_second } => per_second * duration.as_secs_f64(),
+            Begin::Fixed { every } => duration.as_secs_f64() / every.as_secs_f64(),
+            Begin::Closed { .. } => return None,
+        };
+        Some(self.transfers.map_or(number, |most| number.min(most as f64)))
+    }
+}
+
 /// When transfers begin.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
@@ -90,6 +102,15 @@ impl Arrivals {
         };
         let (sizes, transfers) = (self.sizes.clone(), self.transfers);
         Ok(ArrivalsPlan { begin, sizes, transfers, offered })
+    }
+
+    /// The key that says how many begin.
+    pub(crate) fn key(&self) -> &'static str {
+        match (self.per_second, self.load) {
+            (Some(_), _) => "per_second",
+            (_, Some(_)) => "load",
+            _ => "every",
+        }
     }
 
     fn begin(&self, setting: &Setting<'_>) -> Result<Begin, Problem> {

@@ -1,0 +1,182 @@
+//! COBALT: `CoDel` and BLUE side by side, for flows that answer signals and for those that do not
+//! (Palmei et al. 2019: Design and Evaluation of COBALT Queue Discipline). Times are in nanoseconds.
+
+use crate::packet::Packet;
+use crate::queue::Queued;
+use crate::random::Random;
+use tcplab_units::Time;
+
+/// What all flows of a tin have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Params {
+    /// The waiting time that is acceptable, and how long it may be exceeded.
+    pub target: u64,
+    pub interval: u64,
+    /// How long the largest packet takes.
+    pub packet_time: u64,
+}
+
+/// By how much BLUE's probability grows without room, and shrinks without packets: 1/256 and 1/4096.
+const GROWTH: u32 = 1 << 24;
+const DECAY: u32 = 1 << 20;
+
+/// Up to here the reciprocal of the square root takes so many steps of Newton's method for each signal;
+/// above, one is precise enough.
+const SMALL: u32 = 16;
+const STEPS: u32 = 8;
+
+/// The state of a flow.
+#[derive(Clone, Debug)]
+pub(super) struct Cobalt {
+    /// Signals that `CoDel` has given and not taken back.
+    count: u32,
+    /// 2^32 / sqrt(count).
+    reciprocal: u32,
+    /// When the next signal is due; before there is any, until when the flow is remembered.
+    due: i64,
+    is_dropping: bool,
+    /// BLUE's probability of a drop, of 2^32, and when it changed last.
+    probability: u32,
+    changed: i64,
+}
+
+pub(super) fn nanos(time: Time) -> i64 {
+    time.in_nanos().since(Time::ZERO).as_nanos().cast_signed()
+}
+
+/// A time before all others from which each duration can be subtracted.
+const LONG_AGO: i64 = i64::MIN / 2;
+
+impl Default for Cobalt {
+    fn default() -> Self {
+        Self {
+            count: 0,
+            reciprocal: 0,
+            due: LONG_AGO,
+            is_dropping: false,
+            probability: 0,
+            changed: LONG_AGO,
+        }
+    }
+}
+
+impl Cobalt {
+    /// Whether the state still matters to packets that come now.
+    pub fn is_awake(&self, now: i64) -> bool {
+        self.probability > 0 || self.count > 0 || now < self.due
+    }
+
+    /// A packet was dropped for want of room (`cobalt_queue_full`).
+    pub fn on_overflow(&mut self, params: &Params, now: i64) {
+        if now - self.changed > params.target.cast_signed() {
+            self.probability = self.probability.saturating_add(GROWTH);
+            self.changed = now;
+        }
+        self.is_dropping = true;
+        self.due = now;
+        self.count = self.count.max(1);
+    }
+
+    /// It was the flow's turn, and no packet waited (`cobalt_queue_empty`).
+    pub fn on_empty(&mut self, params: &Params, now: i64) {
+        if self.probability > 0 && now - self.changed > params.target.cast_signed() {
+            self.probability = self.probability.saturating_sub(DECAY);
+            self.changed = now;
+        }
+        self.is_dropping = false;
+        if self.count > 0 && now >= self.due {
+            self.calm(params);
+        }
+    }
+
+    /// Whether a packet that is about to leave is dropped (`cobalt_should_drop`). It is marked instead,
+    /// if it can be; BLUE marks nothing. `bulk`: the flows that always have packets, where each of them
+    /// may hold some.
+    pub fn drops<P: Packet>(
+        &mut self,
+        params: &Params,
+        now: i64,
+        queued: &mut Queued<P>,
+        bulk: u64,
+        random: &mut Random,
+    ) -> bool {
+        let waited = (now - nanos(queued.entered)).cast_unsigned();
+        let is_late = waited > params.target
+            && waited > params.packet_time * bulk * 2
+            && waited > params.packet_time * 4;
+        let mut overdue = now - self.due;
+        let is_due = self.count > 0 && overdue >= 0;
+        if is_late {
+            if !self.is_dropping {
+                self.is_dropping = true;
+                self.due = self.after(now, params);
+            }
+            self.count = self.count.max(1);
+        } else {
+            self.is_dropping = false;
+        }
+        let mut is_dropped = false;
+        if is_due && self.is_dropping {
+            is_dropped = !queued.packet.mark();
+            self.count = self.count.saturating_add(1);
+            self.set_reciprocal();
+            self.due = self.after(self.due, params);
+            overdue = now - self.due;
+        } else if is_due {
+            // In time again: what was signalled is taken back at the rate at which it was.
+            while self.count > 0 && overdue >= 0 {
+                self.calm(params);
+                overdue = now - self.due;
+            }
+        }
+        if self.probability > 0 {
+            is_dropped |= word(random) < self.probability;
+        }
+        if self.count == 0 {
+            self.due = now + params.interval.cast_signed();
+        } else if overdue > 0 && !is_dropped {
+            self.due = now;
+        }
+        is_dropped
+    }
+
+    /// One signal less.
+    fn calm(&mut self, params: &Params) {
+        self.count -= 1;
+        self.set_reciprocal();
+        self.due = self.after(self.due, params);
+    }
+
+    /// The control law of `CoDel`: an interval over the square root of the signals later. Linux takes the
+    /// interval's last 32 bits (`reciprocal_scale`), up to 4.29 s.
+    fn after(&self, time: i64, params: &Params) -> i64 {
+        let interval = u64::from(params.interval as u32);
+        time + ((interval * u64::from(self.reciprocal)) >> 32).cast_signed()
+    }
+
+    /// 2^32 / sqrt(count) by Newton's method, x (3 - count x^2) / 2. Small counts begin at one and follow
+    /// each other, as Linux keeps a table of them; of others one step leads there.
+    fn set_reciprocal(&mut self) {
+        if self.count >= SMALL {
+            self.reciprocal = step(self.reciprocal, self.count);
+            return;
+        }
+        self.reciprocal = u32::MAX;
+        for count in 2..=self.count {
+            for _ in 0..STEPS {
+                self.reciprocal = step(self.reciprocal, count);
+            }
+        }
+    }
+}
+
+fn step(x: u32, count: u32) -> u32 {
+    let x = u64::from(x);
+    let rest = (3_u64 << 32).wrapping_sub(u64::from(count) * ((x * x) >> 32));
+    (((rest >> 2).wrapping_mul(x)) >> 31) as u32
+}
+
+/// Any 32 bits, as the kernel draws them on the same lane (`tcplab_queue_word`).
+pub(super) fn word(random: &mut Random) -> u32 {
+    (random.bits() >> 32) as u32
+}

@@ -1,0 +1,100 @@
+//! Which flow has the most bytes, of all tins: the one that loses a packet when there is no room.
+//!
+//! A heap that is built when room is first missing and kept up to date until no packet was dropped for a
+//! while, as Linux has it, for the order among equals is that of the heap. An entry that has become
+//! smaller sinks by one level at a time: `cake_heapify` goes on comparing with the one that rose.
+
+/// Flows of all tins, and dequeued packets after which the heap is given up.
+const ENTRIES: usize = super::QUEUES * super::MOST_TINS;
+const PATIENCE: u32 = 65_535;
+
+/// The number of a flow among those of all tins.
+pub(super) fn entry(tin: usize, flow: u16) -> u16 {
+    (usize::from(flow) * super::MOST_TINS + tin) as u16
+}
+
+#[derive(Debug)]
+pub(super) struct Longest {
+    /// Entries in the order of the heap, and where each of them stands.
+    heap: Vec<u16>,
+    place: Vec<u16>,
+    /// Packets that may be dequeued before the heap is given up; none, and it is not up to date.
+    patience: u32,
+}
+
+impl Longest {
+    pub fn new() -> Self {
+        let all: Vec<u16> = (0..ENTRIES as u16).collect();
+        Self { heap: all.clone(), place: all, patience: 0 }
+    }
+
+    /// The tin and the flow with the most bytes.
+    pub fn first(&mut self, bytes: impl Fn(u16) -> u32) -> (usize, u16) {
+        if self.patience == 0 {
+            for place in (0..ENTRIES / 2).rev() {
+                self.sink(place, &bytes);
+            }
+        }
+        self.patience = PATIENCE;
+        let first = usize::from(self.heap[0]);
+        (first % super::MOST_TINS, (first / super::MOST_TINS) as u16)
+    }
+
+    /// The first of all was empty.
+    pub fn give_up(&mut self) {
+        self.patience = 0;
+    }
+
+    /// A packet was dequeued.
+    pub fn wait(&mut self) {
+        self.patience = self.patience.saturating_sub(1);
+    }
+
+    /// A flow has more bytes now (`cake_heapify_up`).
+    pub fn grown(&mut self, entry: u16, bytes: impl Fn(u16) -> u32) {
+        if self.patience == 0 {
+            return;
+        }
+        let mut place = usize::from(self.place[usize::from(entry)]);
+        while place > 0 {
+            let above = (place - 1) / 2;
+            if bytes(self.heap[place]) <= bytes(self.heap[above]) {
+                break;
+            }
+            self.swap(place, above);
+            place = above;
+        }
+    }
+
+    /// A flow has fewer bytes now.
+    pub fn shrunk(&mut self, entry: u16, bytes: impl Fn(u16) -> u32) {
+        if self.patience > 0 {
+            self.sink(usize::from(self.place[usize::from(entry)]), &bytes);
+        }
+    }
+
+    fn sink(&mut self, mut place: usize, bytes: &impl Fn(u16) -> u32) {
+        let mut most = bytes(self.heap[place]);
+        loop {
+            let mut greatest = place;
+            for below in [2 * place + 1, 2 * place + 2] {
+                if below < ENTRIES && bytes(self.heap[below]) > most {
+                    greatest = below;
+                    most = bytes(self.heap[below]);
+                }
+            }
+            if greatest == place {
+                return;
+            }
+            self.swap(place, greatest);
+            place = greatest;
+        }
+    }
+
+    fn swap(&mut self, one: usize, other: usize) {
+        self.heap.swap(one, other);
+        for place in [one, other] {
+            self.place[usize::from(self.heap[place])] = place as u16;
+        }
+    }
+}

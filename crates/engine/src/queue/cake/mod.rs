@@ -1,0 +1,474 @@
+//! CAKE, as `cake` of Linux (Høiland-Jørgensen, Täht and Morton 2018: Piece of CAKE): packets are sorted into
+//! tins by their class, in each tin hosts and their flows are served in turn (DRR++), each flow stands
+//! under COBALT, and a shaper may let packets out below the rate of the link. Where there is no room, the
+//! flow with the most bytes loses its oldest packet.
+
+mod cobalt;
+mod longest;
+mod tin;
+
+use super::flows::{HashKey, Waiting};
+use super::{Drops, Next, Queue, Queued};
+use crate::observer::Reason;
+use crate::packet::Packet;
+use crate::random::Random;
+use crate::route::Flow;
+use cobalt::{Params, nanos};
+use longest::{Longest, entry};
+use tcplab_units::{Duration, Rate, Time};
+use tin::{Hashes, Tin};
+
+/// Queues of a tin, and the most tins (`CAKE_QUEUES`, `CAKE_MAX_TINS`).
+const QUEUES: usize = 1024;
+const MOST_TINS: usize = 8;
+
+/// The lowest rate, in bytes a second.
+const LEAST_RATE: u64 = 64;
+
+/// What CAKE is told.
+#[derive(Clone, Debug)]
+pub struct CakeConfig {
+    /// The rate at which packets leave; without one, that of the link.
+    pub shaper: Option<Rate>,
+    /// How many bytes a packet counts there.
+    pub framing: Framing,
+    /// The waiting time that is acceptable, and how long it may be exceeded, for a fast link.
+    pub target: Duration,
+    /// See there.
+    pub interval: Duration,
+    /// Who gets equal shares.
+    pub isolation: Isolation,
+    /// The classes of packets.
+    pub tins: Tins,
+    /// Whether ACKs are dropped that others make superfluous.
+    pub ack_filter: AckFilter,
+    /// Packets have passed the bottleneck: dropped ones count as sent, and bulk flows may hold two each.
+    pub ingress: bool,
+    /// The largest frame, in bytes.
+    pub frame: u64,
+    /// How much memory packets take together, in bytes.
+    pub memory: u64,
+}
+
+/// How many bytes packets take on a link that the shaper stands before.
+#[derive(Clone, Copy, Debug)]
+pub struct Framing {
+    /// Headers of that link.
+    pub overhead: u64,
+    /// The least that a packet takes, with headers.
+    pub least: u64,
+    /// How it is carried.
+    pub cells: Cells,
+}
+
+/// What packets are cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cells {
+    /// They are carried whole.
+    None,
+    /// ATM: cells of 53 bytes with 48 of the packet.
+    Atm,
+    /// PTM of VDSL2: a byte more for each 64.
+    Ptm,
+}
+
+impl Framing {
+    /// What a packet of so many bytes counts (`cake_calc_overhead`).
+    fn bytes(self, packet: u32) -> u64 {
+        let bytes = (u64::from(packet) + self.overhead).max(self.least);
+        match self.cells {
+            Cells::None => bytes,
+            Cells::Atm => bytes.div_ceil(48) * 53,
+            Cells::Ptm => bytes + bytes.div_ceil(64),
+        }
+    }
+}
+
+/// By what queues are told apart, and whose shares are equal. With flows and hosts, a host's share is
+/// divided among its flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Isolation {
+    /// By flows.
+    pub flows: bool,
+    /// By hosts that send.
+    pub sources: bool,
+    /// By hosts that receive.
+    pub targets: bool,
+}
+
+impl Isolation {
+    const BLIND: Self = Self { flows: false, sources: false, targets: false };
+
+    fn has_sources_of_flows(self) -> bool {
+        self.flows && self.sources
+    }
+
+    fn has_targets_of_flows(self) -> bool {
+        self.flows && self.targets
+    }
+
+    fn hashes(self, flow: &Flow, key: HashKey) -> Hashes {
+        let hash = |is_asked: bool, value: u64| if is_asked { key.of(value) } else { 0 };
+        let source = hash(self.sources, flow.from.into());
+        let target = hash(self.targets, flow.to.into());
+        let flow = if self.flows { key.of_flow(flow) } else { source ^ target };
+        Hashes { flow, source, target }
+    }
+}
+
+/// The classes that packets are sorted into by their DSCP, which is 0 but for notices of routers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tins {
+    /// One for all.
+    BestEffort,
+    /// One for each value of the old field of precedence.
+    Precedence,
+    /// Bulk, best effort, voice.
+    Diffserv3,
+    /// The same and video.
+    Diffserv4,
+    /// Eight.
+    Diffserv8,
+}
+
+impl Tins {
+    /// By how many bits each tin's rate and quantum are below those of the first, or none if they follow
+    /// each other by seven eighths; and the quantum of the first. (`cake_config_diffserv3` and the others.)
+    fn shares(self) -> (Option<&'static [u32]>, u64) {
+        match self {
+            Self::BestEffort => (Some(&[0]), 65_535),
+            Self::Diffserv3 => (Some(&[0, 4, 2]), 1024),
+            Self::Diffserv4 => (Some(&[0, 4, 1, 2]), 1024),
+            Self::Precedence | Self::Diffserv8 => (None, 256),
+        }
+    }
+
+    /// The rate of each tin, 0 for any, and its quantum.
+    fn all(self, rate: u64) -> Vec<(u64, u64)> {
+        let (shifts, quantum) = self.shares();
+        let less = |&(rate, quantum): &(u64, u64)| Some((rate * 7 >> 3, quantum * 7 >> 3));
+        match shifts {
+            Some(shifts) => shifts.iter().map(|by| (rate >> by, quantum >> by)).collect(),
+            None => std::iter::successors(Some((rate, quantum)), less).take(MOST_TINS).collect(),
+        }
+    }
+
+    /// The tin of a packet: DSCP 0, or CS6, network control.
+    fn of(self, is_control: bool) -> usize {
+        let (best_effort, control) = match self {
+            Self::BestEffort => (0, 0),
+            Self::Precedence => (0, 6),
+            Self::Diffserv3 => (0, 2),
+            Self::Diffserv4 => (0, 3),
+            Self::Diffserv8 => (2, 7),
+        };
+        if is_control { control } else { best_effort }
+    }
+}
+
+/// Which ACKs are dropped because another one of the flow says more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckFilter {
+    /// None.
+    Off,
+    /// Where two would do without it.
+    On,
+    /// Where one does.
+    Aggressive,
+}
+
+/// How long bytes take at a rate, with the precision of `cake_set_rate`.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    factor: u64,
+    shift: u32,
+}
+
+impl Pace {
+    /// At so many bytes a second; 0 takes no time.
+    fn new(rate: u64) -> Self {
+        if rate == 0 {
+            return Self { factor: 0, shift: 0 };
+        }
+        let (mut factor, mut shift) = ((1_000_000_000 << 34) / rate.max(LEAST_RATE), 34);
+        while factor >> 34 != 0 {
+            factor >>= 1;
+            shift -= 1;
+        }
+        Self { factor, shift }
+    }
+
+    fn nanos(self, bytes: u64) -> i64 {
+        (bytes.wrapping_mul(self.factor) >> self.shift).cast_signed()
+    }
+}
+
+/// The rate of all tins together. Times are in nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Shaper {
+    pace: Pace,
+    /// When the next packet may leave; the second bounds how far dropped packets hold back others.
+    due: i64,
+    failsafe: i64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Cake<P> {
+    config: CakeConfig,
+    key: HashKey,
+    random: Random,
+    tins: Vec<(Tin<P>, Pace)>,
+    /// The tin that is served.
+    current: usize,
+    shaper: Option<Shaper>,
+    longest: Option<Box<Longest>>,
+    /// Memory of all packets.
+    memory: u64,
+    waiting: Waiting,
+}
+
+impl<P: Packet> Cake<P> {
+    pub fn new(config: &CakeConfig, key: HashKey, random: Random) -> Self {
+        let rate = config.shaper.map_or(0, |rate| (rate.bits_per_second() / 8).max(1));
+        let tins = config.tins.all(rate).into_iter().map(|(rate, quantum)| {
+            let pace = Pace::new(rate);
+            let flow_quantum = if rate > 0 { (rate >> 12).clamp(300, 1514) } else { 1514 };
+            (Tin::new(params(config, pace), flow_quantum as u32, quantum.cast_signed()), pace)
+        });
+        Self {
+            key,
+            random,
+            tins: tins.collect(),
+            current: 0,
+            shaper: (rate > 0).then(|| Shaper { pace: Pace::new(rate), due: 0, failsafe: 0 }),
+            longest: None,
+            memory: 0,
+            waiting: Waiting::default(),
+            config: config.clone(),
+        }
+    }
+
+    /// A packet leaves the tin, or has been dropped where that counts (`cake_advance_shaper`). Gives the
+    /// bytes that it counts.
+    fn charge(&mut self, tin: usize, packet: u32, now: i64, is_dropped: bool) -> u64 {
+        let bytes = self.config.framing.bytes(packet);
+        let Some(shaper) = &mut self.shaper else { return bytes };
+        let (tin, pace) = &mut self.tins[tin];
+        let time = pace.nanos(bytes);
+        if tin.due < now {
+            tin.due += time;
+        } else if tin.due < now + time {
+            tin.due = now + time;
+        }
+        let time = shaper.pace.nanos(bytes);
+        shaper.due += time;
+        if !is_dropped {
+            shaper.failsafe += time + (time >> 1);
+        }
+        bytes
+    }
+
+    /// Takes the first packet of a flow.
+    fn pop(&mut self, tin: usize, flow: u16) -> Option<Queued<P>> {
+        let first = self.tins[tin].0.pop(flow)?;
+        self.forget(&first);
+        Some(first)
+    }
+
+    fn forget(&mut self, queued: &Queued<P>) {
+        self.memory -= queued.packet.memory_bytes();
+        self.waiting.remove(queued.bytes());
+    }
+
+    /// The flow with the most bytes loses its oldest packet (`cake_drop`).
+    fn make_room(&mut self, now: i64, drops: &mut Drops<P>) {
+        let longest = self.longest.get_or_insert_with(|| Box::new(Longest::new()));
+        let (tin, flow) = longest.first(|entry| bytes_of(&self.tins, entry));
+        let Some(first) = self.pop(tin, flow) else {
+            self.longest.iter_mut().for_each(|longest| longest.give_up());
+            return;
+        };
+        let owner = &mut self.tins[tin].0;
+        let params = owner.params;
+        owner.cobalt(flow).on_overflow(&params, now);
+        if self.config.ingress {
+            self.charge(tin, first.bytes(), now, true);
+        }
+        drops.push((first, Reason::Full));
+        self.shrunk(tin, flow);
+    }
+
+    fn shrunk(&mut self, tin: usize, flow: u16) {
+        if let Some(longest) = &mut self.longest {
+            longest.shrunk(entry(tin, flow), |entry| bytes_of(&self.tins, entry));
+        }
+    }
+
+    /// The tin whose turn it is, if one has packets.
+    fn choose(&mut self, now: i64) -> Option<usize> {
+        if self.shaper.is_some() {
+            // The last of those that are in time, or else the one that is the least ahead.
+            let mut best: Option<(i64, usize)> = None;
+            for (number, (tin, _)) in
+                self.tins.iter().enumerate().filter(|(_, tin)| tin.0.is_active())
+            {
+                let ahead = tin.due - now;
+                if ahead <= 0 || best.is_none_or(|(least, _)| ahead <= least) {
+                    best = Some((ahead, number));
+                }
+            }
+            self.current = best.map_or(0, |(_, number)| number);
+            return best.map(|(_, number)| number);
+        }
+        if !self.tins.iter().any(|(tin, _)| tin.is_active()) {
+            return None;
+        }
+        // Tins are served in turn, each for its quantum.
+        loop {
+            let (tin, _) = &mut self.tins[self.current];
+            if tin.deficit >= 0 && tin.is_active() {
+                return Some(self.current);
+            }
+            if tin.deficit <= 0 {
+                tin.deficit += tin.quantum;
+            }
+            self.current = (self.current + 1) % self.tins.len();
+        }
+    }
+
+    /// The next packet of a tin; none if its first flow has turned out to have none. `with_decaying`: flows
+    /// without packets are looked at first, once for each packet.
+    fn serve(
+        &mut self,
+        number: usize,
+        with_decaying: &mut bool,
+        now: i64,
+        drops: &mut Drops<P>,
+    ) -> Option<Queued<P>> {
+        let CakeConfig { isolation, ingress, .. } = self.config;
+        'turn: loop {
+            let tin = &mut self.tins[number].0;
+            let (list, flow) = tin.first(std::mem::take(with_decaying))?;
+            if tin.has_spent(list, flow, isolation, &mut self.random) {
+                continue;
+            }
+            loop {
+                let first = self.pop(number, flow);
+                let Some(mut next) = first else {
+                    self.tins[number].0.retire(list, flow, now, isolation);
+                    return None;
+                };
+                self.shrunk(number, flow);
+                let tin = &mut self.tins[number].0;
+                let (params, bulk) = (tin.params, if ingress { tin.bulk } else { 0 });
+                let cobalt = tin.cobalt(flow);
+                let is_dropped =
+                    cobalt.drops(&params, now, &mut next, bulk.into(), &mut self.random);
+                if !is_dropped || self.tins[number].0.is_empty(flow) {
+                    let bytes = self.charge(number, next.bytes(), now, false);
+                    self.tins[number].0.charge(flow, bytes);
+                    return Some(next);
+                }
+                let bytes = next.bytes();
+                drops.push((next, Reason::Discipline));
+                if ingress {
+                    let bytes = self.charge(number, bytes, now, true);
+                    self.tins[number].0.charge(flow, bytes);
+                    continue 'turn;
+                }
+            }
+        }
+    }
+}
+
+/// The target of a slow link is the time of one and a half packets, its interval grows with that
+/// (`cake_set_rate`).
+fn params(config: &CakeConfig, pace: Pace) -> Params {
+    let packet_time = pace.nanos(config.frame).cast_unsigned();
+    let asked = config.target.as_nanos();
+    let target = asked.max(packet_time * 3 / 2);
+    let interval = (config.interval.as_nanos() + target - asked).max(2 * target);
+    Params { target, interval, packet_time }
+}
+
+fn bytes_of<P: Packet>(tins: &[(Tin<P>, Pace)], entry: u16) -> u32 {
+    let entry = usize::from(entry);
+    let flow = (entry / MOST_TINS) as u16;
+    tins.get(entry % MOST_TINS).map_or(0, |(tin, _)| tin.bytes_of(flow))
+}
+
+impl<P: Packet> Queue<P> for Cake<P> {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        queued: Queued<P>,
+        drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        let now = nanos(now);
+        let CakeConfig { isolation, ack_filter, ingress, memory, .. } = self.config;
+        let number = self.config.tins.of(queued.packet.is_control());
+        let tin = &mut self.tins[number].0;
+        let flow = tin.place(isolation.hashes(&queued.flow, self.key), isolation);
+        // Who has sent nothing for a while has saved nothing up.
+        if tin.bytes == 0 {
+            tin.due = tin.due.max(now);
+            if self.waiting.packets == 0
+                && let Some(shaper) = self.shaper.as_mut().filter(|shaper| shaper.due < now)
+            {
+                (shaper.due, shaper.failsafe) = (now, now);
+            }
+        }
+        self.memory += queued.packet.memory_bytes();
+        self.waiting.add(queued.bytes());
+        tin.push(flow, queued);
+        let superseded = match ack_filter {
+            AckFilter::Off => None,
+            filter => tin.filter(flow, filter),
+        };
+        if let Some(ack) = superseded {
+            self.forget(&ack);
+            if ingress {
+                self.charge(number, ack.bytes(), now, true);
+            }
+            drops.push((ack, Reason::Discipline));
+        }
+        if let Some(longest) = &mut self.longest {
+            longest.grown(entry(number, flow), |entry| bytes_of(&self.tins, entry));
+        }
+        self.tins[number].0.enlist(flow, isolation, &mut self.random);
+        while self.memory > memory {
+            self.make_room(now, drops);
+        }
+        Ok(())
+    }
+
+    fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P> {
+        let now = nanos(now);
+        let mut with_decaying = true;
+        while self.waiting.packets > 0 {
+            if let Some(Shaper { due, failsafe, .. }) = self.shaper {
+                let next = due.min(failsafe);
+                if next > now {
+                    return Next::NotBefore(
+                        Time::ZERO + Duration::from_nanos(next.cast_unsigned()),
+                    );
+                }
+            }
+            let Some(number) = self.choose(now) else { break };
+            if let Some(next) = self.serve(number, &mut with_decaying, now, drops) {
+                if let Some(longest) = &mut self.longest {
+                    longest.wait();
+                }
+                return Next::Packet(next);
+            }
+        }
+        Next::Empty
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        (self.waiting.packets, self.waiting.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

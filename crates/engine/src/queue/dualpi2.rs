@@ -1,0 +1,463 @@
+//! `DualPI2`, the dual-queue coupled AQM of L4S (RFC 9332, appendix A): one queue for packets with
+//! ECT(1) or CE, and one for all others, under one base probability p.
+//!
+//! A PI controller sets p by the waiting time of the older of the two first packets. Classic packets are
+//! dropped or marked with the probability p^2, L4S packets marked with k p, or because they have waited
+//! for long themselves, whichever is more likely. The rate of a Reno flow goes as the square root of its
+//! loss probability and that of a scalable one as the inverse of its, so flows of both kinds with equal
+//! round trips are about as fast with k = 2 (§2.1).
+//!
+//! As in `sch_dualpi2` of Linux 6.17: p is 2^-56 at the least, draws are random, a packet is not
+//! signalled for p while less than two full packets wait behind it, and weighted round robin counts bytes
+//! as credit.
+
+use super::{Drops, Fifo, Next, Queue, QueueLimit, Queued};
+use crate::observer::Reason;
+use crate::packet::Packet;
+use crate::random::Random;
+use tcplab_units::{Duration, Time};
+
+/// A probability of one.
+const ONE: i128 = 1 << 56;
+
+/// Weights of the scheduler add up to this.
+const WHOLE: i64 = 100;
+
+/// What `DualPI2` is told.
+#[derive(Clone, Copy, Debug)]
+pub struct DualPi2Config {
+    /// The waiting time to aim for.
+    pub target: Duration,
+    /// How often the base probability is set anew.
+    pub update: Duration,
+    /// The weight of how far the waiting time is from its target, in hertz.
+    pub alpha: f64,
+    /// The weight of how far the waiting time has moved, in hertz.
+    pub beta: f64,
+    /// The coupling factor.
+    pub coupling: f64,
+    /// The waiting time from which L4S packets are marked.
+    pub threshold: Duration,
+    /// Over how much more of it the probability climbs to one.
+    pub ramp: Duration,
+    /// Packets that must wait behind one that is marked for its waiting time.
+    pub behind: u64,
+    /// Which queue is served.
+    pub scheduler: DualScheduler,
+    /// Whether an overload leads to drops.
+    pub drop_on_overload: bool,
+    /// The largest frame, in bytes.
+    pub frame: u64,
+}
+
+/// Which of two queues is served.
+#[derive(Clone, Copy, Debug)]
+pub enum DualScheduler {
+    /// The L4S queue, but for this percentage of the bytes while both wait.
+    Weighted(u8),
+    /// The packet that came first, where L4S packets came so much earlier.
+    Shifted(Duration),
+}
+
+/// The PI controller: all that is known of the base probability (RFC 9332 §A.1, `dualpi2_update`).
+#[derive(Clone, Debug)]
+struct Controller {
+    /// Weights, in probability for each nanosecond.
+    alpha: i128,
+    beta: i128,
+    /// In nanoseconds.
+    target: i128,
+    most: i128,
+    probability: i128,
+    /// The waiting time at the last update, in nanoseconds.
+    before: i128,
+}
+
+impl Controller {
+    fn new(config: &DualPi2Config) -> Self {
+        let weight = |hertz: f64| libm::round(hertz * ONE as f64 / 1e9) as i128;
+        // Without drops, all L4S packets are marked at the most, and classic ones in accordance.
+        let most = if config.drop_on_overload { ONE } else { scaled(ONE, 1.0 / config.coupling) };
+        Self {
+            alpha: weight(config.alpha),
+            beta: weight(config.beta),
+            target: nanos(config.target),
+            most: most.min(ONE),
+            probability: 0,
+            before: 0,
+        }
+    }
+
+    /// The first packet has waited for so long.
+    fn update(&mut self, waited: Duration) {
+        let waited = nanos(waited);
+        let far = self.alpha * (waited - self.target);
+        let moved = self.beta * (waited - self.before);
+        self.before = waited;
+        self.probability = (self.probability + far + moved).clamp(0, self.most);
+    }
+
+    /// So many updates while nothing waits.
+    fn rest(&mut self, updates: u64) {
+        if updates > 0 {
+            self.update(Duration::ZERO);
+            let rest = self.alpha * self.target * i128::from(updates - 1);
+            self.probability = (self.probability - rest).max(0);
+        }
+    }
+}
+
+fn nanos(time: Duration) -> i128 {
+    i128::from(time.as_picos() / 1000)
+}
+
+fn scaled(probability: i128, factor: f64) -> i128 {
+    (probability as f64 * factor) as i128
+}
+
+/// The two queues.
+#[derive(Debug)]
+pub(crate) struct DualPi2<P> {
+    config: DualPi2Config,
+    limit: QueueLimit,
+    l4s: Fifo<P>,
+    classic: Fifo<P>,
+    controller: Controller,
+    /// When the probability is set anew.
+    updates_at: Time,
+    /// What the classic queue has had beyond its share while both waited, in bytes times [`WHOLE`].
+    credit: i64,
+    random: Random,
+}
+
+impl<P: Packet> DualPi2<P> {
+    pub fn new(config: &DualPi2Config, limit: QueueLimit, random: Random) -> Self {
+        let unlimited = || Fifo::new(QueueLimit::Packets(u64::MAX));
+        Self {
+            config: *config,
+            limit,
+            l4s: unlimited(),
+            classic: unlimited(),
+            controller: Controller::new(config),
+            updates_at: Time::ZERO + config.update,
+            credit: Self::first_credit(config),
+            random,
+        }
+    }
+
+    /// The L4S queue is ahead at first, by as much as a full packet is worth.
+    fn first_credit(config: &DualPi2Config) -> i64 {
+        match config.scheduler {
+            DualScheduler::Weighted(classic) => {
+                config.frame as i64 * (2 * i64::from(classic) - WHOLE)
+            }
+            DualScheduler::Shifted(_) => 0,
+        }
+    }
+
+    /// Sets the probability anew as often as that was due until now. What comes in the nanosecond of an
+    /// update comes after it, what leaves has left before.
+    fn catch_up(&mut self, now: Time, comes: bool) {
+        while self.updates_at < now || (comes && self.updates_at == now) {
+            let at = self.updates_at;
+            let firsts = [self.l4s.first(), self.classic.first()];
+            let Some(came) = firsts.into_iter().flatten().map(|first| first.entered).min() else {
+                // Nothing has waited since this update, and so for all that were due.
+                let due = now.since(at).as_picos();
+                let period = self.config.update.as_picos();
+                let updates = due / period + u64::from(comes || due % period > 0);
+                self.controller.rest(updates);
+                self.updates_at = at + self.config.update.saturating_mul(updates);
+                return;
+            };
+            self.controller.update(at.since(came));
+            self.updates_at = at + self.config.update;
+        }
+    }
+
+    /// Whether the L4S queue is served next, if anything waits.
+    fn serves_l4s(&self) -> Option<bool> {
+        match (self.l4s.first(), self.classic.first(), self.config.scheduler) {
+            (None, None, _) => None,
+            (l4s, None, _) | (l4s @ None, _, _) => Some(l4s.is_some()),
+            (Some(_), Some(_), DualScheduler::Weighted(_)) => Some(self.credit <= 0),
+            (Some(l4s), Some(classic), DualScheduler::Shifted(shift)) => {
+                Some(l4s.entered <= classic.entered + shift)
+            }
+        }
+    }
+
+    /// A packet of the L4S queue or the other one has been sent. While only one of them waits, no queue
+    /// has anything at the other's expense.
+    fn charge(&mut self, is_l4s: bool, bytes: u32) {
+        let DualScheduler::Weighted(classic) = self.config.scheduler else { return };
+        let (classic, bytes) = (i64::from(classic), i64::from(bytes));
+        if is_l4s && self.classic.first().is_some() {
+            self.credit += classic * bytes;
+        } else if !is_l4s && self.l4s.first().is_some() {
+            self.credit -= (WHOLE - classic) * bytes;
+        }
+    }
+
+    fn rolls(&mut self, probability: i128) -> bool {
+        probability > 0 && i128::from(self.random.bits() >> 8) < probability
+    }
+
+    /// With which probability an L4S packet is marked for its own waiting time (§A.1, `laqm`).
+    fn native(&self, waited: Duration) -> i128 {
+        if waited < self.config.threshold || self.l4s.waiting().0 < self.config.behind {
+            return 0;
+        }
+        let above = (waited - self.config.threshold).as_picos();
+        match self.config.ramp.as_picos() {
+            ramp if above >= ramp => ONE,
+            ramp => ONE * i128::from(above) / i128::from(ramp),
+        }
+    }
+
+    /// Decides on a packet that leaves its queue: whether it passes, maybe with a mark (§A.2).
+    fn passes(&mut self, now: Time, is_l4s: bool, queued: &mut Queued<P>) -> bool {
+        let is_short = self.waiting().1 < 2 * self.config.frame;
+        let base = if is_short { 0 } else { self.controller.probability };
+        let coupled = scaled(base, self.config.coupling);
+        // Marks can say no more: drops are for all alike (§4.2.3).
+        let is_overload = coupled >= ONE && self.config.drop_on_overload;
+        if !is_l4s {
+            let is_signalled = self.rolls(base) && self.rolls(base);
+            return !is_signalled || !is_overload && queued.packet.mark();
+        }
+        if is_overload && self.rolls(base) && self.rolls(base) {
+            return false;
+        }
+        let chance = self.native(now.since(queued.entered)).max(coupled);
+        if self.rolls(chance) {
+            queued.packet.mark();
+        }
+        true
+    }
+}
+
+impl<P: Packet> Queue<P> for DualPi2<P> {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        queued: Queued<P>,
+        _drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        self.catch_up(now, true);
+        let (packets, bytes) = self.waiting();
+        if self.limit.is_below(packets + 1, bytes + u64::from(queued.bytes())) {
+            return Err(Reason::Full);
+        }
+        let is_l4s = queued.packet.is_l4s();
+        if is_l4s { &mut self.l4s } else { &mut self.classic }.push(queued)
+    }
+
+    fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P> {
+        self.catch_up(now, false);
+        while let Some(is_l4s) = self.serves_l4s() {
+            let queue = if is_l4s { &mut self.l4s } else { &mut self.classic };
+            let Some(mut queued) = queue.pop() else { break };
+            if self.passes(now, is_l4s, &mut queued) {
+                self.charge(is_l4s, queued.bytes());
+                return Next::Packet(queued);
+            }
+            drops.push((queued, Reason::Discipline));
+        }
+        self.credit = Self::first_credit(&self.config);
+        Next::Empty
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        let ((l4s, l4s_bytes), (classic, bytes)) = (self.l4s.waiting(), self.classic.waiting());
+        (l4s + classic, l4s_bytes + bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::tests::{Parcel, of_flow};
+    use crate::route::Flow;
+
+    const L4S: u64 = 1;
+    const CLASSIC: u64 = 2;
+    const CLASSIC_ECN: u64 = 3;
+
+    fn config() -> DualPi2Config {
+        DualPi2Config {
+            target: Duration::from_millis(15),
+            update: Duration::from_millis(16),
+            alpha: 0.16,
+            beta: 3.2,
+            coupling: 2.0,
+            threshold: Duration::from_millis(1),
+            ramp: Duration::ZERO,
+            behind: 1,
+            scheduler: DualScheduler::Weighted(10),
+            drop_on_overload: true,
+            frame: 1514,
+        }
+    }
+
+    fn queue(config: &DualPi2Config) -> DualPi2<Parcel> {
+        DualPi2::new(config, QueueLimit::Packets(100_000), Random::new(1, "test"))
+    }
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    fn enter(queue: &mut DualPi2<Parcel>, flow: u64, now: Time) -> Result<(), Reason> {
+        let is_l4s = flow == L4S;
+        let parcel = Parcel { ect: flow != CLASSIC, l4s: is_l4s, ce: false };
+        let queued = of_flow(Flow { key: flow, ..Flow::default() }, now, parcel);
+        queue.enqueue(now, queued, &mut Vec::new())
+    }
+
+    /// The flow of the packet that leaves then, and whether it is marked.
+    fn leave(queue: &mut DualPi2<Parcel>, now: Time) -> Option<(u64, bool)> {
+        match queue.dequeue(now, &mut Vec::new()) {
+            Next::Packet(queued) => Some((queued.flow.key, queued.packet.ce)),
+            Next::NotBefore(_) | Next::Empty => None,
+        }
+    }
+
+    fn probability(queue: &DualPi2<Parcel>) -> f64 {
+        queue.controller.probability as f64 / ONE as f64
+    }
+
+    #[test]
+    fn the_base_probability_follows_the_older_first_packet() {
+        let mut queue = queue(&config());
+        enter(&mut queue, CLASSIC, at(6)).unwrap();
+        enter(&mut queue, L4S, at(12)).unwrap();
+        // §A.1: p += alpha (waited - target) + beta (waited - waited before). At 16 ms the first has
+        // waited for 10 ms: 0.16 * -0.005 + 3.2 * 0.01; at 32 ms for 26: 0.16 * 0.011 + 3.2 * 0.016.
+        queue.catch_up(at(16), true);
+        assert!((probability(&queue) - 0.0312).abs() < 1e-9);
+        queue.catch_up(at(32), false);
+        assert!((probability(&queue) - 0.0312).abs() < 1e-9);
+        queue.catch_up(at(32), true);
+        assert!((probability(&queue) - (0.0312 + 0.00176 + 0.0512)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_long_rest_is_as_many_updates() {
+        let mut one = queue(&config());
+        one.controller.probability = ONE / 10;
+        one.controller.before = 20_000_000;
+        let mut other = queue(&config());
+        other.controller = one.controller.clone();
+        // By 3.2 * 0.02 at first, and by 0.16 * 0.015 each time: 0.0336 is left, 14 more updates' worth.
+        for millis in (16..=160).step_by(16) {
+            one.catch_up(at(millis), true);
+        }
+        other.catch_up(at(160), true);
+        assert_eq!(one.controller.probability, other.controller.probability);
+        assert!((probability(&other) - (0.1 - 0.064 - 10.0 * 0.0024)).abs() < 1e-9);
+        other.catch_up(at(1_000_000), true);
+        assert_eq!((probability(&other), other.updates_at), (0.0, at(1_000_016)));
+    }
+
+    /// The shares of packets of a flow that are marked and dropped at this base probability, of 100,000
+    /// that have not waited.
+    fn signalled(flow: u64, base: f64, config: &DualPi2Config) -> (f64, f64) {
+        let mut queue = DualPi2::new(config, QueueLimit::Packets(u64::MAX), Random::new(1, "test"));
+        queue.controller.probability = scaled(ONE, base);
+        for _ in 0..100_003 {
+            enter(&mut queue, flow, at(0)).unwrap();
+        }
+        let (mut drops, mut marks) = (Vec::new(), 0);
+        while queue.waiting().0 > 3
+            && let Next::Packet(queued) = queue.dequeue(at(0), &mut drops)
+        {
+            marks += usize::from(queued.packet.ce);
+        }
+        (marks as f64 / 1e5, drops.len() as f64 / 1e5)
+    }
+
+    #[test]
+    fn classic_packets_are_signalled_with_the_square_and_others_with_k_times() {
+        // §A.1: p_C = p^2, p_L = k p. Five standard deviations of 100,000 draws are 0.004 at 0.07.
+        let (marked, dropped) = signalled(L4S, 0.035, &config());
+        assert!((marked - 0.07).abs() < 0.004 && dropped == 0.0, "{marked}");
+        let (marked, _) = signalled(L4S, 0.035, &DualPi2Config { coupling: 4.0, ..config() });
+        assert!((marked - 0.14).abs() < 0.0055, "{marked}");
+        let (marked, dropped) = signalled(CLASSIC, 0.265, &config());
+        assert!((dropped - 0.070_225).abs() < 0.004 && marked == 0.0, "{dropped}");
+        let (marked, dropped) = signalled(CLASSIC_ECN, 0.265, &config());
+        assert!((marked - 0.070_225).abs() < 0.004 && dropped == 0.0, "{marked}");
+    }
+
+    #[test]
+    fn from_an_overload_on_both_kinds_are_dropped_alike() {
+        // §4.2.3: with k p = 1 all L4S packets are marked, and a quarter of all is dropped. Five
+        // standard deviations are 0.007.
+        for flow in [L4S, CLASSIC, CLASSIC_ECN] {
+            let (marked, dropped) = signalled(flow, 0.5, &config());
+            assert!((dropped - 0.25).abs() < 0.007, "{flow}: {dropped}");
+            let expected = if flow == L4S { 1.0 - dropped } else { 0.0 };
+            assert!((marked - expected).abs() < 1e-4, "{flow}: {marked}");
+        }
+        // Without drops, p ends at 1 / k, where all L4S packets are marked.
+        let config = DualPi2Config { drop_on_overload: false, ..config() };
+        assert_eq!(signalled(L4S, 0.5, &config), (1.0, 0.0));
+        let mut queue = queue(&config);
+        enter(&mut queue, CLASSIC, at(0)).unwrap();
+        queue.catch_up(at(10_000), true);
+        assert!((probability(&queue) - 0.5).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_classic_queue_has_its_share_while_both_wait() {
+        let mut queue = queue(&config());
+        for _ in 0..1000 {
+            enter(&mut queue, CLASSIC, at(0)).unwrap();
+            enter(&mut queue, L4S, at(0)).unwrap();
+        }
+        let left: Vec<u64> = (0..100).filter_map(|_| Some(leave(&mut queue, at(0))?.0)).collect();
+        // The credit of 1514 * -80 is 80.7 packets' worth of a tenth: 9 of 1500 * 10 pass first.
+        assert_eq!(left.iter().position(|&flow| flow == CLASSIC), Some(9));
+        let classic = left.iter().skip(9).filter(|&&flow| flow == CLASSIC).count();
+        assert!((9..=10).contains(&classic), "{classic}");
+    }
+
+    #[test]
+    fn a_time_shift_lets_l4s_packets_pass_those_that_came_earlier() {
+        let scheduler = DualScheduler::Shifted(Duration::from_millis(50));
+        let mut queue = queue(&DualPi2Config { scheduler, ..config() });
+        for (flow, millis) in [(CLASSIC, 10), (CLASSIC, 40), (L4S, 60), (L4S, 61)] {
+            enter(&mut queue, flow, at(millis)).unwrap();
+        }
+        let left: Vec<u64> = (0..4).filter_map(|_| Some(leave(&mut queue, at(61))?.0)).collect();
+        assert_eq!(left, [L4S, CLASSIC, L4S, CLASSIC]);
+    }
+
+    #[test]
+    fn l4s_packets_that_wait_are_marked_unless_none_waits_behind_them() {
+        let mut queue = queue(&config());
+        for millis in [0, 0, 0] {
+            enter(&mut queue, L4S, at(millis)).unwrap();
+        }
+        let just_before = Time::ZERO + Duration::from_nanos(999_999);
+        assert_eq!(leave(&mut queue, just_before), Some((L4S, false)));
+        assert_eq!(leave(&mut queue, at(1)), Some((L4S, true)));
+        assert_eq!(leave(&mut queue, at(9)), Some((L4S, false)));
+        // §A.1: with 0.8 and 0.4 ms, half of those are marked that have waited for 1 ms.
+        let [threshold, ramp] = [800, 400].map(Duration::from_micros);
+        let queue =
+            DualPi2 { config: DualPi2Config { threshold, ramp, behind: 0, ..config() }, ..queue };
+        assert_eq!(queue.native(Duration::from_millis(1)), ONE / 2);
+        assert_eq!(queue.native(Duration::from_micros(1200)), ONE);
+    }
+
+    #[test]
+    fn both_queues_have_one_limit() {
+        let mut queue: DualPi2<Parcel> =
+            DualPi2::new(&config(), QueueLimit::Packets(2), Random::new(1, "test"));
+        let accepted = [L4S, CLASSIC, L4S, CLASSIC].map(|flow| enter(&mut queue, flow, at(0)));
+        assert_eq!(accepted, [Ok(()), Ok(()), Err(Reason::Full), Err(Reason::Full)]);
+        assert_eq!(queue.waiting(), (2, 3000));
+    }
+}

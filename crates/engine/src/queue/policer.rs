@@ -1,0 +1,85 @@
+//! A policer: packets that come when there are no tokens are dropped, others wait for the link alone.
+//! Tokens are those of `tbf`, as in `act_police` of Linux.
+
+use super::tbf::Tokens;
+use super::{Drops, Fifo, Next, Queue, Queued};
+use crate::observer::Reason;
+use crate::packet::Packet;
+use tcplab_units::{Rate, Time};
+
+/// What a policer is told.
+#[derive(Clone, Copy, Debug)]
+pub struct PolicerConfig {
+    /// The rate at which tokens come.
+    pub rate: Rate,
+    /// Bytes that may pass at once. A larger packet never passes.
+    pub burst: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Policer<P> {
+    tokens: Tokens,
+    /// When tokens were counted.
+    counted: Time,
+    fifo: Fifo<P>,
+}
+
+impl<P: Packet> Policer<P> {
+    pub fn new(config: &PolicerConfig, fifo: Fifo<P>) -> Self {
+        Self { tokens: Tokens::new(config.rate, config.burst), counted: Time::ZERO, fifo }
+    }
+}
+
+impl<P: Packet> Queue<P> for Policer<P> {
+    fn enqueue(
+        &mut self,
+        now: Time,
+        queued: Queued<P>,
+        _drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        let passed = (now.since(self.counted).as_picos() / 1000).cast_signed();
+        let left = self.tokens.after(passed, queued.bytes());
+        if left < 0 {
+            return Err(Reason::Discipline);
+        }
+        self.counted = now;
+        self.tokens.keep(left);
+        self.fifo.push(queued)
+    }
+
+    fn dequeue(&mut self, _now: Time, _drops: &mut Drops<P>) -> Next<P> {
+        self.fifo.pop().map_or(Next::Empty, Next::Packet)
+    }
+
+    fn waiting(&self) -> (u64, u64) {
+        self.fifo.waiting()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::QueueLimit;
+    use crate::queue::tests::{Parcel, queued};
+    use tcplab_units::Duration;
+
+    #[test]
+    fn what_has_no_tokens_is_dropped_and_the_rest_waits_for_the_link() {
+        // 1500 bytes take a millisecond at 12 Mbit/s; two fit into the bucket. What was dropped has cost
+        // nothing.
+        let config = PolicerConfig { rate: "12 Mbit/s".parse().unwrap(), burst: 3000 };
+        let mut policer = Policer::new(&config, Fifo::new(QueueLimit::Packets(3)));
+        let mut enter = |micros| {
+            let now = Time::ZERO + Duration::from_micros(micros);
+            policer.enqueue(now, queued(now, Parcel::default()), &mut Vec::new())
+        };
+        let dropped = Err(Reason::Discipline);
+        assert_eq!(
+            [0, 0, 0, 900, 1100].map(&mut enter),
+            [Ok(()), Ok(()), dropped, dropped, Ok(())]
+        );
+        // The queue behind it holds three.
+        assert_eq!(enter(9000), Err(Reason::Full));
+        assert_eq!(policer.waiting(), (3, 4500));
+    }
+}

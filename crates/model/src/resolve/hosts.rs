@@ -1,0 +1,65 @@
+//! What is said of hosts, by node.
+
+use super::names::ends;
+use super::topology::Topology;
+use crate::plan::HostPlan;
+use crate::read::Place;
+use crate::schema::{Experiment, Host, Queue};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What each entry says of hosts, with its place and its nodes. What counts more comes later: a name
+/// without a `*` more than one with it. Names that no node has are refused where stacks are decided.
+fn entries<'a>(
+    experiment: &'a Experiment,
+    topology: &Topology,
+) -> Vec<(String, &'a Host, Vec<usize>)> {
+    let (patterns, names): (Vec<_>, Vec<_>) =
+        experiment.hosts.iter().partition(|(name, _)| name.contains('*'));
+    let all = patterns.into_iter().chain(names).filter_map(|(name, host)| {
+        let place = Place::Root.key("hosts").key(name).to_string();
+        Some((place, host, ends(name, topology).ok()?))
+    });
+    all.collect()
+}
+
+/// Hosts that take time or have a queue of their own, in the order of their nodes. The lanes that begin at
+/// the latter have that queue.
+pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<HostPlan> {
+    let mut hosts: BTreeMap<usize, HostPlan> = BTreeMap::new();
+    let mut qdiscs = BTreeMap::new();
+    for (place, host, nodes) in entries(experiment, topology) {
+        for node in nodes {
+            let new = || HostPlan { node, place: place.clone(), cpu: None, has_qdisc: false };
+            let known = hosts.entry(node).or_insert_with(new);
+            if let Some(cpu) = &host.cpu {
+                let costs = [cpu.packet, cpu.ack, cpu.call];
+                known.cpu = costs.iter().any(|it| !it.is_zero()).then(|| cpu.clone());
+                known.place.clone_from(&place);
+            }
+            if let Some(qdisc) = &host.qdisc {
+                known.has_qdisc = true;
+                known.place.clone_from(&place);
+                qdiscs.insert(node, qdisc);
+            }
+        }
+    }
+    for (lane, queue) in topology.lanes.iter().zip(&mut topology.queues) {
+        if let Some(&qdisc) = qdiscs.get(&lane.from) {
+            queue.clone_from(qdisc);
+        }
+    }
+    hosts.into_values().filter(|host| host.cpu.is_some() || host.has_qdisc).collect()
+}
+
+/// Hosts whose own queue paces those that send (`SK_PACING_FQ`).
+pub(crate) fn paced(experiment: &Experiment, topology: &Topology) -> BTreeSet<usize> {
+    let mut paced = BTreeSet::new();
+    for (_, host, nodes) in entries(experiment, topology) {
+        match &host.qdisc {
+            None => {}
+            Some(Queue::Fq(_)) => paced.extend(nodes),
+            Some(_) => paced.retain(|node| !nodes.contains(node)),
+        }
+    }
+    paced
+}

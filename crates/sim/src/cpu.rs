@@ -1,0 +1,196 @@
+//! The time that hosts take: a processor does one thing at a time.
+//!
+//! A packet that arrives waits for its turn, takes its time, and is then received. What its host sends
+//! for that takes its time as well, before the next packet or timer has its turn, and leaves packet by
+//! packet. Timers and programs have no cost of their own, and wait for their turn all the same.
+
+use crate::packet::Packet;
+use crate::watcher::Network;
+use std::collections::VecDeque;
+use tcplab_engine::{EndpointId, Order, Packet as _, RouteId, TimerId};
+use tcplab_model::Plan;
+use tcplab_model::schema::Cpu as Costs;
+use tcplab_units::{Duration, Time};
+
+/// What waits for a processor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// A packet is received at this end of its route.
+    Receive(EndpointId, Packet),
+    /// The timer of this end of a connection has run out.
+    EndTimer(usize),
+    /// The device of this end's host has room again.
+    Resume(usize),
+    /// Another timer has run out: a program goes on.
+    Timer(TimerId),
+}
+
+/// What a processor does next.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    /// Puts a packet on its route.
+    Send(RouteId, Packet),
+    /// Has done this.
+    Do(Work),
+    /// Nothing more now.
+    Wait,
+}
+
+/// The processor of one host.
+#[derive(Clone, Debug)]
+struct Cpu {
+    costs: Costs,
+    timer: TimerId,
+    /// When all that it has begun is done.
+    free_at: Time,
+    /// What it is at, and when that is done.
+    present: Option<(Time, Work)>,
+    waiting: VecDeque<Work>,
+    /// Packets to be sent, and when each is ready.
+    leaving: VecDeque<(Time, RouteId, Packet)>,
+}
+
+/// The processors of all hosts that take time.
+#[derive(Debug)]
+pub(crate) struct Cpus {
+    by_node: Vec<Option<Box<Cpu>>>,
+}
+
+impl Cpus {
+    /// Those of a plan, if it has any; `add_timer` makes the timer of a node.
+    pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
+        if plan.hosts.iter().all(|host| host.cpu.is_none()) {
+            return None;
+        }
+        let mut by_node = vec![None; plan.nodes.len()];
+        for host in plan.hosts.iter() {
+            let Some(costs) = host.cpu.clone() else { continue };
+            by_node[host.node] = Some(Box::new(Cpu {
+                costs,
+                timer: add_timer(host.node),
+                free_at: Time::ZERO,
+                present: None,
+                waiting: VecDeque::new(),
+                leaving: VecDeque::new(),
+            }));
+        }
+        Some(Self { by_node })
+    }
+
+    /// Sends a packet of this node, now or when the processor has got to it.
+    pub fn send(&mut self, network: &mut Network, node: usize, route: RouteId, packet: Packet) {
+        let now = network.now();
+        let Some(cpu) = &mut self.by_node[node] else { return network.send(route, packet) };
+        let cost = cpu.cost_of(&packet);
+        let ready_at = if cost.is_zero() { cpu.free_at } else { cpu.spend(now, cost) };
+        if ready_at <= now && cpu.leaving.is_empty() {
+            return network.send(route, packet);
+        }
+        cpu.leaving.push_back((ready_at, route, packet));
+        cpu.arm(network);
+    }
+
+    /// A program of this node makes a system call.
+    pub fn call(&mut self, now: Time, node: usize) {
+        if let Some(cpu) = &mut self.by_node[node] {
+            cpu.spend(now, cpu.costs.call);
+        }
+    }
+
+    /// Whether this node is at something. Without a processor it never is.
+    pub fn is_busy(&self, now: Time, node: usize) -> bool {
+        self.by_node[node].as_ref().is_some_and(|cpu| cpu.is_busy(now))
+    }
+
+    /// Takes what has come to a node, unless it can be done at once and takes no time.
+    pub fn take(&mut self, network: &mut Network, node: usize, work: Work) -> bool {
+        let now = network.now();
+        let Some(cpu) = &mut self.by_node[node] else { return false };
+        if !cpu.is_busy(now) && cpu.cost_of_work(&work).is_zero() {
+            return false;
+        }
+        cpu.waiting.push_back(work);
+        cpu.begin(now);
+        cpu.arm(network);
+        true
+    }
+
+    /// What a node does next, when its time has come.
+    pub fn step(&mut self, network: &mut Network, node: usize) -> Step {
+        let now = network.now();
+        let Some(cpu) = &mut self.by_node[node] else { return Step::Wait };
+        if cpu.leaving.front().is_some_and(|(ready_at, ..)| *ready_at <= now)
+            && let Some((_, route, packet)) = cpu.leaving.pop_front()
+        {
+            return Step::Send(route, packet);
+        }
+        cpu.begin(now);
+        if let Some((_, work)) = cpu.present.take_if(|(done_at, _)| *done_at <= now) {
+            return Step::Do(work);
+        }
+        cpu.arm(network);
+        Step::Wait
+    }
+
+    /// A connection is over: nothing waits any more for its ends or on its routes.
+    pub fn forget(&mut self, is_its_own: impl Fn(EndpointId) -> bool, routes: &[RouteId]) {
+        for cpu in self.by_node.iter_mut().flatten() {
+            let is_over = |work: &Work| matches!(work, Work::Receive(to, _) if is_its_own(*to));
+            cpu.waiting.retain(|work| !is_over(work));
+            cpu.present.take_if(|(_, work)| is_over(work));
+            cpu.leaving.retain(|(_, route, _)| !routes.contains(route));
+        }
+    }
+
+    /// How many packets wait.
+    pub fn packets(&self) -> usize {
+        self.by_node.iter().flatten().map(|cpu| cpu.waiting.len() + cpu.leaving.len()).sum()
+    }
+}
+
+impl Cpu {
+    fn cost_of(&self, packet: &Packet) -> Duration {
+        if packet.has_payload() { self.costs.packet } else { self.costs.ack }
+    }
+
+    fn cost_of_work(&self, work: &Work) -> Duration {
+        match work {
+            Work::Receive(_, packet) => self.cost_of(packet),
+            Work::EndTimer(_) | Work::Resume(_) | Work::Timer(_) => Duration::ZERO,
+        }
+    }
+
+    /// Does something more; when that is done. What is done at a fraction of a nanosecond is seen at the
+    /// next whole one, and a processor that is kept busy loses nothing to that.
+    fn spend(&mut self, now: Time, cost: Duration) -> Time {
+        if self.free_at.in_nanos() < now {
+            self.free_at = now;
+        }
+        self.free_at += cost;
+        self.free_at
+    }
+
+    fn is_busy(&self, now: Time) -> bool {
+        self.free_at > now || self.present.is_some() || !self.waiting.is_empty()
+    }
+
+    /// Begins with what waits, if it is free.
+    fn begin(&mut self, now: Time) {
+        if self.present.is_none()
+            && self.free_at <= now
+            && let Some(work) = self.waiting.pop_front()
+        {
+            let cost = self.cost_of_work(&work);
+            self.present = Some((self.spend(now, cost), work));
+        }
+    }
+
+    /// Has its timer run out when it has something to do next.
+    fn arm(&self, network: &mut Network) {
+        let leaves = self.leaving.front().map(|(ready_at, ..)| *ready_at);
+        let done = self.present.as_ref().map(|(done_at, _)| *done_at);
+        let begins = (!self.waiting.is_empty()).then_some(self.free_at);
+        let next = leaves.into_iter().chain(done.or(begins)).min();
+        network.set_timer(self.timer, next.unwrap_or(Time::NEVER), Order::BeforePackets);
+    }
+}

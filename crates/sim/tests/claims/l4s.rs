@@ -1,0 +1,149 @@
+//! `DualPI2` with Prague and CUBIC: short queues for one, and like shares for both (RFC 9332 §1.1 and
+//! §2.1, RFC 9331 §4.3). `docs/explanation/l4s.md` has the map of rates and round trips.
+
+use crate::{flows, mean, run};
+use std::collections::BTreeMap;
+use tcplab_tables::Tables;
+
+/// A CUBIC flow and one of Prague for a minute over a queue, measured from the twentieth second on.
+fn both(rate: u32, rtt: u32, queue: &str, prague: &str, more: &str) -> Tables {
+    run(&format!(
+        r#"
+        duration = "60 s"
+        measure.from = "20 s"
+        stack.profile = "linux-6.12"
+        {more}
+        [network.dumbbell]
+        pairs = 2
+        rate = "{rate} Mbit/s"
+        delay = "{delay} ms"
+        access = {{ rate = "1 Gbit/s", delay = "0.5 ms" }}
+        queue = {queue}
+        [[flows]]
+        name = "cubic"
+        from = "left1"
+        to = "right1"
+        cc = "cubic"
+        [[flows]]
+        name = "prague"
+        from = "left2"
+        to = "right2"
+        cc = {prague}
+        "#,
+        delay = f64::from(rtt) / 2.0 - 1.0,
+    ))
+}
+
+/// Jain's index of the goodputs: 1 if they are equal, 0.9 if one is twice the other, 1/2 for all to one.
+fn jain(tables: &Tables) -> f64 {
+    let goodputs = flows(tables, "goodput_mbit_s");
+    let (sum, squares) = (goodputs.iter().sum::<f64>(), goodputs.iter().map(|it| it * it));
+    sum * sum / (2.0 * squares.sum::<f64>())
+}
+
+/// How long the segments of Prague waited at the bottleneck after the twentieth second: 99 of 100, in
+/// milliseconds.
+fn prague_waits(tables: &Tables) -> f64 {
+    let packets = &tables.packets;
+    let (points, names) = (packets.texts("point").unwrap(), packets.texts("flow").unwrap());
+    let (times, seqs) = (packets.numbers("time_s").unwrap(), packets.integers("seq").unwrap());
+    let mut entered = BTreeMap::new();
+    let mut waits = Vec::new();
+    for row in (0..times.len()).filter(|&row| names[row] == Some("prague")) {
+        let (time, seq) = (times[row].unwrap(), seqs[row].unwrap());
+        if points[row] == Some("enter") {
+            entered.insert(seq, time);
+        } else if points[row] == Some("leave") && time > 20.0 {
+            waits.push((time - entered[&seq]) * 1e3);
+        }
+    }
+    waits.sort_by(f64::total_cmp);
+    waits[waits.len() * 99 / 100]
+}
+
+const RECORD: &str = "record = { links = \"off\", samples = \"off\", packets = [\"left>right\"] }";
+const NOTHING: &str = "record = { links = \"off\", samples = \"off\" }";
+
+#[test]
+fn dualpi2_keeps_the_queue_of_prague_below_a_millisecond() {
+    // The threshold is 1 ms. A packet waits for the one in transmission, and where a packet takes long for
+    // another one of its own flow.
+    for (rate, rtt) in [(5, 20), (20, 40), (50, 10), (50, 40), (100, 20)] {
+        let waits = prague_waits(&both(rate, rtt, "\"dualpi2\"", "\"prague\"", RECORD));
+        let packet_ms = 12.0 / f64::from(rate);
+        let most = if rate < 50 { 1.0 + 2.0 * packet_ms } else { 1.0 };
+        assert!(waits < most, "{rate} Mbit/s, {rtt} ms: {waits} ms");
+    }
+    // In a queue for all, Prague waits as long as the others do: PIE aims for 15 ms.
+    let pie = "{ kind = \"pie\", ecn = true }";
+    assert!(prague_waits(&both(50, 10, pie, "\"prague\"", RECORD)) > 10.0);
+}
+
+#[test]
+fn cubic_and_prague_share_a_link_of_dualpi2() {
+    // Windows of Prague above ten segments: its half of the link, with a queue of next to nothing. What
+    // is lost by chance differs between runs, so this is about the mean of three.
+    for (rate, rtt) in [(10, 40), (20, 20), (20, 80), (50, 10), (50, 40), (100, 20), (100, 80)] {
+        let seeds = [1, 2, 3].map(|seed| format!("seed = {seed}\n{NOTHING}"));
+        let all = seeds.map(|more| jain(&both(rate, rtt, "\"dualpi2\"", "\"prague\"", &more)));
+        assert!(mean(&all) > 0.9, "{rate} Mbit/s, {rtt} ms: {all:?}");
+    }
+    // RFC 9332 §1.1: in a queue that treats them alike, Prague drives out the other.
+    let pie = "{ kind = \"pie\", ecn = true }";
+    let plain = "{ name = \"prague\", fallback = false }";
+    let alone = jain(&both(20, 20, pie, plain, &format!("stack.ecn = true\n{NOTHING}")));
+    assert!(alone < 0.7, "{alone}");
+}
+
+#[test]
+fn the_scheduler_and_the_ramp_are_a_matter_of_taste() {
+    // RFC 9332 §4.2.2: a time-shifted FIFO in place of weighted round robin, and its ramp of §A.1.
+    for queue in [
+        "{ kind = \"dualpi2\", scheduler = \"time-shifted\" }",
+        "{ kind = \"dualpi2\", threshold = \"800 us\", ramp = \"400 us\" }",
+    ] {
+        let tables = both(50, 20, queue, "\"prague\"", RECORD);
+        assert!(prague_waits(&tables) < 1.0 && jain(&tables) > 0.9, "{queue}");
+    }
+}
+
+#[test]
+fn prague_falls_back_where_a_classic_queue_marks() {
+    // RFC 9331 §4.3: it coexists with Reno-friendly flows in a queue that keeps RFC 3168. PIE's 15 ms are
+    // more than a queue of L4S ever has.
+    for (rate, rtt) in [(20, 20), (100, 20)] {
+        let pie = "{ kind = \"pie\", ecn = true }";
+        let tables = both(rate, rtt, pie, "\"prague\"", &format!("stack.ecn = true\n{NOTHING}"));
+        assert!(jain(&tables) > 0.9, "{rate} Mbit/s: {}", jain(&tables));
+    }
+}
+
+#[test]
+fn an_overload_of_l4s_packets_leaves_the_classic_queue_its_share() {
+    // RFC 9332 §4.2.3 and the weight of a tenth: four flows of datagrams cannot be ECT(1) here, so the
+    // load is of Prague flows, each with a window of a packet and more: 100 of them at 2 Mbit/s and 10 ms,
+    // whose BDP is below two packets. The one CUBIC flow keeps its link share of the scheduler.
+    let tables = run(r#"
+        duration = "60 s"
+        measure.from = "20 s"
+        stack.profile = "linux-6.12"
+        record = { links = "off", samples = "off" }
+        [network.dumbbell]
+        pairs = 101
+        rate = "2 Mbit/s"
+        delay = "4 ms"
+        access = { rate = "1 Gbit/s", delay = "0.5 ms" }
+        queue = "dualpi2"
+        [[flows]]
+        from = "left1"
+        to = "right1"
+        cc = "cubic"
+        [[flows]]
+        from = "left{i+1}"
+        to = "right{i+1}"
+        count = 100
+        cc = "prague"
+        "#);
+    let cubic = flows(&tables, "goodput_mbit_s")[0];
+    assert!(cubic > 0.08 * 2.0, "{cubic}");
+}

@@ -1,0 +1,119 @@
+//! TCP small queues: how much of a sender waits at its own host's device (`tcp_small_queue_check`).
+//!
+//! No new burst leaves while more than a millisecond of the sender's rate waits there, or two bursts if
+//! that is more; of repairs, twice as much. The device says when packets have left, and a sender that was
+//! held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it has left, as a device
+//! that cuts bursts tells of it. Packets without data do not count.
+
+use crate::endpoint::Endpoint;
+use crate::output::Data;
+use crate::sendbuf::OVERHEAD;
+use crate::sender::Sender;
+use crate::settings::Settings;
+use std::collections::VecDeque;
+use tcplab_units::Time;
+
+/// So much of the rate is 2^-10 s of it (`sk_pacing_shift`).
+const RATE_SHIFT: u32 = 10;
+/// The most for a sender that is not paced (`tcp_limit_output_bytes`).
+const MOST: u64 = 1 << 20;
+/// Repairs may be more by so many powers of two.
+const REPAIRS: u32 = 1;
+
+/// What of a sender waits at its device.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SmallQueue {
+    /// By burst: bytes that have not left, and the memory of all of it.
+    bursts: VecDeque<(u64, u64)>,
+    /// The memory of all bursts (`sk_wmem_alloc`).
+    memory: u64,
+    /// Where the newest burst of new data begins.
+    newest: u64,
+    /// A burst was held back (`TSQ_THROTTLED`).
+    is_throttled: bool,
+}
+
+impl SmallQueue {
+    /// Data leaves for the device, of the burst before or of a new one.
+    fn add(&mut self, goes_on: bool, bytes: u64) {
+        if !goes_on || self.bursts.is_empty() {
+            self.bursts.push_back((0, OVERHEAD));
+            self.memory += OVERHEAD;
+        }
+        if let Some((left, memory)) = self.bursts.back_mut() {
+            *left += bytes;
+            *memory += bytes;
+            self.memory += bytes;
+        }
+    }
+
+    /// So many bytes have left the device. Says whether somebody waits for that.
+    fn remove(&mut self, mut bytes: u64) -> bool {
+        let mut is_done = false;
+        while let Some((left, memory)) = self.bursts.front_mut() {
+            let taken = bytes.min(*left);
+            *left -= taken;
+            bytes -= taken;
+            if *left > 0 {
+                break;
+            }
+            self.memory -= *memory;
+            self.bursts.pop_front();
+            is_done = true;
+            if bytes == 0 {
+                break;
+            }
+        }
+        is_done && std::mem::take(&mut self.is_throttled)
+    }
+}
+
+impl Endpoint {
+    /// The device of this end's host tells of packets that have left it: the sender keeps few there.
+    pub fn keep_queue_small(&mut self) {
+        self.send.small_queue = Some(Box::default());
+    }
+
+    /// A segment with so much data has left the device, or was dropped there. Says whether that lets
+    /// something go: then [`Self::poll_transmit`] is to be called.
+    pub fn on_left(&mut self, payload: u16) -> bool {
+        let Some(queue) = &mut self.send.small_queue else { return false };
+        let goes_on = queue.remove(payload.into());
+        if goes_on && let Some(buffer) = &mut self.send.buffer {
+            buffer.go_on();
+        }
+        goes_on
+    }
+}
+
+impl Sender {
+    /// Whether a burst of so many bytes waits until something has left the device.
+    pub(crate) fn is_queue_full(
+        &mut self,
+        bytes: u64,
+        is_repair: bool,
+        settings: &Settings,
+    ) -> bool {
+        let is_paced = self.is_paced(settings);
+        let rate = self.flight.bursts.rate() >> RATE_SHIFT;
+        let una = self.una;
+        let Some(queue) = &mut self.small_queue else { return false };
+        let limit = rate.max(2 * (bytes + OVERHEAD)).min(if is_paced { u64::MAX } else { MOST });
+        let limit = limit << if is_repair { REPAIRS } else { 0 };
+        // The kernel's count begins at 1. A sender with no more than one burst under way is never held back.
+        let is_full = queue.memory + 1 > limit && una < queue.newest;
+        queue.is_throttled |= is_full;
+        is_full
+    }
+
+    /// Data leaves for the device.
+    #[cold]
+    pub(crate) fn note_queued(&mut self, now: Time, data: Data) {
+        let goes_on = self.goes_on(now, data);
+        let Some(queue) = &mut self.small_queue else { return };
+        queue.add(goes_on, data.payload.into());
+        if !goes_on && !data.again {
+            queue.newest = data.start;
+        }
+    }
+}

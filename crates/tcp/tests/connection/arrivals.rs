@@ -1,0 +1,79 @@
+//! What a controller hears of segments as they arrive (`in_ack_event` of Linux).
+#![expect(clippy::unwrap_used, reason = "a lock that is poisoned fails the test")]
+
+use crate::peer::*;
+use std::sync::{Arc, Mutex};
+use tcplab_cc::{Ack, Congestion, CongestionControl, Control, FlowState};
+use tcplab_tcp::{BuildControl, Start};
+
+/// What was acknowledged with each arrival so far, and whether nothing was under way.
+type Heard = Arc<Mutex<Vec<(u64, bool)>>>;
+
+/// A window of ten segments, whatever happens, and an open ear.
+#[derive(Debug)]
+struct Listener(Heard);
+
+impl CongestionControl for Listener {
+    fn on_ack(&mut self, _flow: &FlowState, _ack: &Ack) {}
+
+    fn on_arrival(&mut self, flow: &FlowState, ack: &Ack) {
+        self.0.lock().unwrap().push((flow.una, ack.is_idle));
+    }
+
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_congestion(&mut self, _flow: &FlowState, _event: Congestion) {}
+
+    fn control(&self) -> Control {
+        Control {
+            cwnd: 10,
+            ssthresh: None,
+            pacing: None,
+            prr: false,
+            least_burst: None,
+            longest_burst: None,
+        }
+    }
+}
+
+fn listening() -> (Peer, Heard) {
+    let heard = Heard::default();
+    let ear = Arc::clone(&heard);
+    let control: BuildControl = Arc::new(move |_: Start| Box::new(Listener(Arc::clone(&ear))));
+    (Peer::steered(linux(), ms(100), control), heard)
+}
+
+#[test]
+fn each_segment_of_a_request_is_heard_of() {
+    // tcp_rcv_established: a connection whose data is read at once has given its memory back when the next
+    // segment comes (sk_mem_uncharge), so that each has its ACK looked at. Westwood+ counts each as a
+    // duplicate ACK (westwood_acked_count).
+    let (mut peer, heard) = listening();
+    peer.sends(ms(1), data(1..MSS + 1));
+    peer.gets(ms(1), ack(MSS + 1));
+    peer.sends(ms(2), data(MSS + 1..MSS + 101));
+    peer.gets(ms(2), ack(MSS + 101));
+    assert_eq!(*heard.lock().unwrap(), [], "nothing to send, and no controller");
+    peer.writes(ms(3), 500);
+    peer.gets(ms(3), data(1..501));
+    assert_eq!(*heard.lock().unwrap(), [(1, true); 2]);
+    peer.sends(ms(103), ack(501));
+    assert_eq!(heard.lock().unwrap()[2..], [(501, false)]);
+}
+
+#[test]
+fn a_request_that_waits_leaves_memory_for_its_rest() {
+    // The first segment takes 1000 + 960 bytes of one page (`sk_forward_alloc`), and leaves 2,136: the
+    // second fits, and is data and nothing else, as its header is what was expected.
+    let (mut peer, heard) = listening();
+    peer.reads = false;
+    peer.sends(ms(1), data(1..MSS + 1));
+    peer.gets(ms(1), ack(MSS + 1));
+    peer.sends(ms(2), data(MSS + 1..MSS + 101));
+    peer.gets(ms(2), ack(MSS + 101));
+    peer.writes(ms(3), 500);
+    peer.gets(ms(3), data(1..501));
+    assert_eq!(*heard.lock().unwrap(), [(1, true)]);
+}

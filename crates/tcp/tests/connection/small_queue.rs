@@ -1,0 +1,54 @@
+//! TCP small queues (`tcp_small_queue_check`): what of a sender waits at its own host's device.
+
+use crate::peer::*;
+use tcplab_tcp::Settings;
+
+const RTT: u64 = ms(100);
+
+/// A sender behind a device that tells of what has left it.
+fn behind_device(settings: Settings) -> Peer {
+    let mut peer = Peer::connected(settings, RTT);
+    peer.end.keep_queue_small();
+    peer
+}
+
+#[test]
+fn two_bursts_wait_at_the_device_and_a_third_for_the_first_of_them() {
+    // 200 % of 10 segments in 100 ms are 195 bytes in 2^-10 s, so two bursts of two segments are the limit:
+    // 2 (2 * 1000 + 960) bytes of memory, which two bursts reach.
+    let mut peer = behind_device(linux());
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..4_001));
+    peer.silence(ms(1));
+    // Half of a burst is none.
+    assert!(!peer.leaves(ms(1)) && peer.leaves(ms(1)));
+    peer.gets(ms(1), data(4_001..6_001));
+    peer.silence(ms(2));
+    assert!(!peer.leaves(ms(2)) && peer.leaves(ms(2)));
+    peer.gets(ms(2), data(6_001..8_001));
+    assert!(!peer.leaves(ms(3)) && peer.leaves(ms(3)));
+    peer.gets(ms(3), data(8_001..10_001));
+    // The window is full, and nothing waits for the device any more.
+    assert!((0..4).all(|_| !peer.leaves(ms(4))));
+    peer.silence(ms(99));
+}
+
+#[test]
+fn an_ack_lets_nothing_go_past_a_full_device() {
+    let mut peer = behind_device(linux());
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..4_001));
+    // The second burst is under way alone: another one may follow, whatever waits
+    // (tcp_rtx_queue_empty_or_single_skb), and then no more.
+    peer.sends(ms(100), ack(2_001));
+    peer.gets(ms(100), data(4_001..6_001));
+    peer.silence(ms(101));
+}
+
+#[test]
+fn without_a_device_that_tells_nothing_is_held_back() {
+    let mut peer = Peer::connected(linux(), RTT);
+    assert!(!peer.leaves(0));
+    peer.writes(0, 60 * MSS);
+    peer.gets(0, data(1..10_001));
+}

@@ -1,0 +1,49 @@
+"""Random experiments with what programs and hosts ask of single connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from fuzz.draw import OPTIONS, Bottleneck, Plain, log_uniform, long_flows
+
+CALLS = {"so_rcvbuf": "rmem_max", "so_sndbuf": "wmem_max"}
+"""What programs ask for, and the most that they get."""
+
+
+def size(random: Random) -> str:
+    """From two segments to more than any path here needs."""
+    return f"{round(log_uniform(random, 3e3, 4e6))} B"
+
+
+def buffers(random: Random) -> Plain:
+    """One or two flows with buffers that programs have asked for."""
+    path = Bottleneck.draw(random)
+    number = random.randint(1, 2)
+    stack: Plain = {}
+    for call in random.sample(sorted(CALLS), random.randint(1, 2)):
+        stack[call] = size(random)
+        if random.random() < 0.7:
+            stack[CALLS[call]] = "8 MB" if random.random() < 0.7 else "100 kB"
+    network = {"dumbbell": {"pairs": number, **path.settings()}}
+    return path.experiment(network, long_flows(random, path, number), stack)
+
+
+def stacks(random: Random) -> Plain:
+    """Two to four flows between two hosts, each with one to three options of its own."""
+    path = Bottleneck.draw(random)
+    flows = long_flows(random, path, random.randint(2, 4))
+    # One for all flows of the machine.
+    known = sorted(set(OPTIONS) - {"hystart"})
+    for flow in flows:
+        flow["from"], flow["to"] = "client", "server"
+        chosen = random.sample(known, random.randint(1, 3))
+        flow["stack"] = {name: OPTIONS[name](random) for name in chosen}
+        if random.random() < 0.3:
+            flow["stack"]["so_rcvbuf"] = size(random)
+    settings = path.settings() | {"delay": f"{path.rtt_ms / 2:.6g} ms"}
+    return path.experiment({"chain": {"hops": 1, **settings}}, flows)
+
+
+SOCKETS: dict[str, Callable[[Random], Plain]] = {"buffers": buffers, "stacks": stacks}
+"""Kinds of what connections are asked, numbered for themselves."""

@@ -1,0 +1,107 @@
+"""Swept values are told apart by short names."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+import tcplab as lab
+from tcplab._labels import MOST, labels
+from tcplab.cli import _outcome
+
+TBF = {"kind": "tbf", "limit": "50 ms", "burst": "32 kB"}
+
+
+@pytest.mark.parametrize(
+    ("values", "short"),
+    [
+        (["20 packets", "1 BDP"], ["20 packets", "1 BDP"]),
+        (
+            ["20 packets", {"kind": "fq-codel"}, TBF | {"rate": "10 Mbit/s"}, {"kind": "codel"}],
+            ["20 packets", "fq-codel", "tbf", "codel"],
+        ),
+        (
+            [TBF | {"rate": "10 Mbit/s"}, TBF | {"rate": "5 Mbit/s"}],
+            ["tbf 10 Mbit/s", "tbf 5 Mbit/s"],
+        ),
+        (
+            [{"kind": "codel", "ecn": True}, {"kind": "codel", "ecn": False, "target": "9 ms"}],
+            ["codel ecn true", "codel ecn false, target 9 ms"],
+        ),
+        (
+            ["codel", {"kind": "codel", "target": "9 ms"}, {"kind": "codel", "limit": "9 kB"}],
+            ["codel", "codel target 9 ms", "codel limit 9 kB"],
+        ),
+        (
+            [
+                {
+                    "rate": "1 Mbit/s",
+                    "delay": "1 ms",
+                    "queue": {"kind": "fq", "limit": "9 packets"},
+                },
+                {"rate": "2 Mbit/s", "delay": "1 ms", "queue": "9 packets"},
+            ],
+            ["rate 1 Mbit/s, queue fq", "rate 2 Mbit/s, queue 9 packets"],
+        ),
+        ([{"loss": 0.1}], ["loss 0.1"]),
+        ([[], {}], ["[]", "{}"]),
+    ],
+)
+def test_what_differs_is_the_name(values: list[Any], short: list[str]) -> None:
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+    assert list(labels([*texts, None]).values()) == short
+
+
+def test_long_values_are_cut_between_words_and_numbered() -> None:
+    steps = [[[f"{time} s", "5 Mbit/s"] for time in range(1, last)] for last in (9, 10)]
+    short = list(labels([json.dumps(value) for value in steps]).values())
+    assert short[0].endswith(" ... (1)")
+    assert short[1].endswith(" ... (2)")
+    assert all(len(label) <= MOST + 4 for label in short)
+
+
+def test_tables_have_labels_and_results_have_values(
+    small: lab.Experiment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues = ["10 packets", lab.CodelQueue(limit="100 packets")]
+    swept = lab.Experiment(
+        name="queues",
+        duration="1 s",
+        network=small.network,
+        flows=small.flows,
+        sweep={"network.chain.queue": queues},
+    )
+    results = lab.run(swept)
+    assert set(results.runs["network.chain.queue"]) == {
+        "10 packets",
+        '{"kind":"codel","limit":"100 packets"}',
+    }
+    monkeypatch.setenv("COLUMNS", "100")
+    rows = _outcome.table(results).splitlines()[3:5]
+    assert [row[:10].strip() for row in rows] == ["10 packets", "codel"]
+
+
+def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    call = lab.UdpTraffic(rate="100 kbit/s")
+    results = lab.run(
+        lab.Experiment(
+            duration="1 s",
+            network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="5 ms")),
+            flows=[
+                lab.Flow(from_="client", to="server"),
+                lab.Flow(name="call", from_="client", to="server", traffic=call),
+            ],
+        )
+    )
+    monkeypatch.setenv("COLUMNS", "80")
+    narrow = _outcome.table(results)
+    assert all(len(line) <= 80 for line in narrow.splitlines())
+    assert "No room for RTT min (ms), resent (segments): " in narrow
+    assert "delay 99 %" in narrow.splitlines()[0]
+    # A pipe, as of the tests, has room for all.
+    monkeypatch.delenv("COLUMNS")
+    wide = _outcome.table(results)
+    assert "jitter" in wide.splitlines()[0]
+    assert "No room" not in wide
