@@ -35,7 +35,9 @@ def readme() -> str:
     lines = []
     for backend in _core.backends():
         runs = [
-            line for line in _core.support() if backend in line[3] and not line[0].startswith(DETAILS)
+            line
+            for line in _core.support()
+            if backend in line[3] and not line[0].startswith(DETAILS)
         ]
         said = "; ".join(_groups(runs))
         lines.append(f"- `{backend}` runs {said}.\n")

@@ -94,17 +94,17 @@ class Comparison:
             .lazy()
             .join(windows, on=["run", "flow"], how="left", maintain_order="left")
             .collect()
-            .with_row_index("place")
+            .with_row_index("row number")
         )
         index = [*self.swept, "repetition", "flow"]
         measured = flows.select(
-            "place", *index, *(pl.col(one).cast(pl.Float64) for one in MEASURES)
+            "row number", *index, *(pl.col(one).cast(pl.Float64) for one in MEASURES)
         )
         # One measure of all flows comes before the next one.
         rows = measured.unpivot(
-            index=["place", *index], on=MEASURES, variable_name="measure", value_name=backend
+            index=["row number", *index], on=MEASURES, variable_name="measure", value_name=backend
         )
-        return rows.sort("place", maintain_order=True).drop("place")
+        return rows.sort("row number", maintain_order=True).drop("row number")
 
     def __repr__(self) -> str:
         """What is compared."""

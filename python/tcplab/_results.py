@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 
 import polars as pl
 
 from tcplab import _core
 from tcplab._restored import TABLES
 from tcplab._store import RunTables
-from tcplab._summary import MEASURED, summary
+from tcplab._summary import COLUMNS, MEASURED, summary
 
 
 class Results:
@@ -34,12 +34,14 @@ class Results:
 
     @property
     def swept(self) -> list[str]:
-        """The columns of `runs` that hold swept values."""
+        """The columns of `runs` that hold swept values, and the variant's name."""
         return list(dict.fromkeys(name for plan in self.plans for name in _swept(plan)))
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each run. Swept values stand in columns named by their path."""
+        """A row for each run. Swept values stand in columns named by their path or parameter, and
+        the variant's name in `variant`.
+        """
         frames = {run: tables.scan("runs").collect() for run, tables in self._tables.items()}
         return pl.concat([_named(frames[plan.id], plan) for plan in self.plans], how="diagonal")
 
@@ -151,9 +153,16 @@ class Results:
         return f"Results({len(self.plans)} runs, {len(self.computed)} of them computed now)"
 
 
+@cache
+def _declared() -> frozenset[str]:
+    """The columns of tables and of what is made of them."""
+    return frozenset({column for _, column, _ in _core.columns()} | COLUMNS | {*_core.backends()})
+
+
 def _swept(plan: _core.Plan) -> dict[str, str]:
-    """What was swept, by the name of its column."""
-    return {"sweep.seed" if path == "seed" else path: value for path, value in plan.swept}
+    """What was swept and the variant, by the name of its column."""
+    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in plan.swept)
+    return dict(named)
 
 
 def _named(run: pl.DataFrame, plan: _core.Plan) -> pl.DataFrame:

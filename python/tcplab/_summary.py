@@ -62,6 +62,12 @@ TOGETHER = {
 }
 """What flows of a kind have together, rather than on average."""
 
+COLUMNS = frozenset(OF_FLOWS) | frozenset(OF_GROUPS) | {"flows", "repetitions", "measure"}
+"""The names of columns that are made here and in comparisons, beside those of tables.
+
+Others, which nobody sees, have a space in their name: no parameter has.
+"""
+
 RATE, OUTCOME = pl.col("goodput_mbit_s"), pl.col("outcome")
 
 IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
@@ -117,7 +123,7 @@ def _measured(flows: pl.DataFrame) -> pl.DataFrame:
     return flows.with_columns(
         pl.max_horizontal(start, from_),
         pl.min_horizontal(end, to),
-        is_there=(start < to) & (end > from_),
+        ((start < to) & (end > from_)).alias("is there"),
     )
 
 
@@ -133,8 +139,8 @@ def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFram
     is_measured = (start >= from_) & ((start < to) | (to == pl.col("simulated_s")))
     # What only a flow has: names, the bottleneck.
     kept = [name for name in flows.columns if name not in own or name in ("run", "flow")]
-    share = pl.col("goodput_mbit_s") * pl.col("of_rate")
-    rate = _ratio(pl.col("bottleneck_share"), pl.col("goodput_mbit_s")).alias("of_rate")
+    share = pl.col("goodput_mbit_s") * pl.col("of rate")
+    rate = _ratio(pl.col("bottleneck_share"), pl.col("goodput_mbit_s")).alias("of rate")
     of_rate = parents.select("run", "flow", rate)
     parts = (
         parents.lazy()
@@ -167,10 +173,10 @@ def _grouped(flows: pl.DataFrame, kind: list[str], run: list[str]) -> pl.DataFra
     """A row for all flows of a kind in a run."""
     # A flow that never connected has nothing of the bottleneck; one that never began, or ran at
     # another time than what is measured, has no part in it.
-    has_part = (OUTCOME != "not started") & pl.col("is_there")
+    has_part = (OUTCOME != "not started") & pl.col("is there")
     rate = pl.when(has_part).then(RATE.fill_null(0.0))
-    shared = flows.with_columns(rate.alias("rate")).with_columns(
-        jain("rate").over([*run, "bottleneck"]).alias("jain_index")
+    shared = flows.with_columns(rate.alias("rate of all")).with_columns(
+        jain("rate of all").over([*run, "bottleneck"]).alias("jain_index")
     )
     lasted_s = covered("start_s", "end_s")
     return shared.group_by(kind, maintain_order=True).agg(

@@ -21,7 +21,7 @@ from pathlib import Path
 
 import tcplab as lab
 from fuzz.draw import Plain
-from fuzz.whole import draw
+from fuzz.whole import draw, original
 from tcplab import _core
 
 LIMIT_S = 20.0
@@ -69,8 +69,15 @@ class Survey:
         return f"{total} experiments: {ran} ran, {refused} refused, {len(self.finds)} finds"
 
 
-def check(experiment: Plain) -> tuple[str, str]:
-    """Runs an experiment twice: what became of it, and what is to be said of that."""
+def check(experiment: Plain, meant: Plain | None = None) -> tuple[str, str]:
+    """Runs an experiment twice: what became of it, and what is to be said of that.
+
+    Written in another way, as `meant`, it must be the same.
+    """
+    if meant is not None and meant != experiment:
+        ids = [_id(one) for one in (experiment, meant)]
+        if ids[0] != ids[1]:
+            return FOUND, f"its id is {ids[0]}, and with all values in their places {ids[1]}"
     try:
         written = _core.Document.from_json(json.dumps(experiment))
         [plan] = written.plans("sim")
@@ -94,6 +101,15 @@ def check(experiment: Plain) -> tuple[str, str]:
     if again != digest:
         return FOUND, f"the second run has the digest {again}, not {digest}"
     return RAN, ""
+
+
+def _id(experiment: Plain) -> str | None:
+    """The id of its only run; nothing if it is refused."""
+    try:
+        [plan] = _core.Document.from_json(json.dumps(experiment)).plans("sim")
+    except lab.ConfigError:
+        return None
+    return plan.id
 
 
 def _named(error: BaseException) -> str:
@@ -193,7 +209,7 @@ def _work(seed: int, pipe: Connection) -> None:
             number = pipe.recv()
         except (EOFError, KeyboardInterrupt):
             return
-        pipe.send(check(draw(seed, number)))
+        pipe.send(check(draw(seed, number), original(seed, number)))
 
 
 def outcomes(seed: int, numbers: range, workers: int) -> Iterator[Outcome]:

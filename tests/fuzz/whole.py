@@ -16,6 +16,7 @@ from typing import Any
 
 import tcplab as lab
 from fuzz.draw import ISOLATIONS, TINS, Plain, log_uniform
+from tcplab import _core
 
 PICOSECOND = 1e-12
 SECONDS = 2**64 * PICOSECOND
@@ -237,6 +238,66 @@ class Draw:
         if self.chance(0.2):
             shape["back"] = self.some_settings()
         return {"chain": shape}, ["client", "server"]
+
+    def further(self) -> tuple[Plain, list[str]]:
+        """A network of a shape that `network` does not draw, and its nodes."""
+        shapes = [self.star, self.fat_tree, self.graph, self.spread_dumbbell]
+        return self.random.choice(shapes)()
+
+    def star(self) -> tuple[Plain, list[str]]:
+        """Hosts around a hub."""
+        shape = self.settings()
+        hosts = self.whole(1, 12)
+        if self.chance(0.5):
+            del shape["delay"]
+            shape["rtts"] = self.rtts(hosts)
+        if "rtts" not in shape or self.chance(0.5) or isinstance(shape["rtts"], dict):
+            shape["hosts"] = hosts
+        if self.chance(0.2):
+            shape["back"] = self.some_settings()
+            if "rtts" in shape:
+                shape["back"].pop("delay", None)
+        return {"star": shape}, ["hub", *(f"host{number + 1}" for number in range(hosts))]
+
+    def rtts(self, number: int) -> Any:
+        """RTTs one by one, or a distribution."""
+        return [self.delay() for _ in range(number)] if self.chance(0.5) else self.spread()
+
+    def spread_dumbbell(self) -> tuple[Plain, list[str]]:
+        """Pairs with RTTs of their own."""
+        network, nodes = self.dumbbell()
+        shape = network["dumbbell"]
+        shape.pop("rtt", None)
+        shape.get("access", {}).pop("delay", None)
+        if self.chance(0.9):
+            # RTTs are longer than that of the bottleneck.
+            shape["delay"] = "0 ms"
+            shape.get("back", {}).pop("delay", None)
+        shape["rtts"] = self.rtts(shape["pairs"])
+        if isinstance(shape["rtts"], list) and self.chance(0.5):
+            del shape["pairs"]
+        return network, nodes
+
+    def fat_tree(self) -> tuple[Plain, list[str]]:
+        """Three layers of switches."""
+        ports = self.random.choice([2, 4, 4, 6])
+        shape = self.settings()
+        if ports != 4 or self.chance(0.5):
+            shape["k"] = ports
+        if self.chance(0.3):
+            shape["access"] = self.some_settings()
+        hosts = [f"host{number + 1}" for number in range(ports**3 // 4)]
+        return {"fat_tree": shape}, [*hosts, "core1", "edge1-1"]
+
+    def graph(self) -> tuple[Plain, list[str]]:
+        """Links of which much is said once for all."""
+        network, nodes = self.links()
+        shape = self.settings()
+        for link in network["links"]:
+            for key in ("rate", "delay", "queue"):
+                if self.chance(0.5):
+                    link.pop(key, None)
+        return {"graph": {**shape, "links": network.pop("links")}, **network}, nodes
 
     def antiparallel(self) -> tuple[Plain, list[str]]:
         """An asymmetric link."""
@@ -745,6 +806,80 @@ class Draw:
         holder[key] = self.random.choice(WRONG)
 
 
+FURTHER = 1 / 8
+"""So often the network is of a shape that came later, and all else as without these."""
+
+NAMED = 1 / 5
+"""So often some values are those of parameters, of a sweep or of a variant: the same experiment."""
+
+
+def original(seed: int, number: int) -> Plain:
+    """The experiment of this number, with every value in its place."""
+    drawing = Draw(seed, number)
+    experiment = drawing.experiment()
+    drawing.random = Random(f"further {seed}/{number}")
+    if drawing.chance(FURTHER):
+        network, nodes = drawing.further()
+        flows = [drawing.flow(nodes) for _ in range(drawing.random.choice([1, 2, 3, 9]))]
+        experiment |= {"network": network, "flows": flows}
+        experiment.pop("hosts", None)
+    return experiment
+
+
+def named(experiment: Plain, random: Random) -> Plain:
+    """The same experiment, in which some values have names, or are of a sweep or a variant."""
+    varied: Plain = json.loads(json.dumps(experiment))
+    for number in range(random.randint(1, 4)):
+        places = [place for place in inside(varied) if place[2][0] not in ("name", *VARYING)]
+        # Parameters may hold others, too.
+        places += inside(varied.get("let", {}))
+        holder, key, path = random.choice(places)
+        value = holder[key]
+        is_table = isinstance(value, dict) and "kind" not in value
+        way = random.choice(["let", "let", "sweep", "zip", "variants"])
+        written = spelled(path)
+        others = [*varied.get("sweep", {}), *varied.get("variants", {}).get("named", {})]
+        others += [path for tied in varied.get("zip", []) for path in tied]
+        if any(written.startswith(other) or other.startswith(written) for other in others):
+            # No two give the same key a value.
+            continue
+        if way == "let" or is_table or path[0].startswith("parameter"):
+            holder[key] = f"$parameter{number}"
+            varied.setdefault("let", {})[f"parameter{number}"] = value
+            continue
+        if isinstance(holder, dict) and random.random() < 0.5:
+            del holder[key]
+        if way == "variants":
+            varied.setdefault(way, {}).setdefault("named", {})[written] = value
+        elif way == "zip":
+            varied.setdefault(way, [{}])[0][written] = [value]
+        else:
+            varied.setdefault(way, {})[written] = [value]
+    return varied
+
+
+VARYING = ("let", "sweep", "zip", "variants")
+
+Path = tuple[str | int, ...]
+
+
+def inside(value: Any, path: Path = ()) -> list[tuple[Any, Any, Any]]:
+    """All places of a value: what holds them, the key or index, and the path."""
+    found: list[tuple[Any, Any, Any]] = []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, item in items:
+        found.append((value, key, (*path, key)))
+        if isinstance(item, dict | list):
+            found += inside(item, (*path, key))
+    return found
+
+
+def spelled(path: Path) -> str:
+    """A path as a sweep has it."""
+    parts = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+    return "".join(parts).removeprefix(".")
+
+
 def leaves(value: Any) -> list[tuple[Any, Any]]:
     """All places of plain values: what holds them, and the key or index."""
     found: list[tuple[Any, Any]] = []
@@ -763,7 +898,8 @@ def algorithms() -> list[dict[str, Any]]:
 @functools.cache
 def schema() -> Plain:
     """What can be written in an experiment."""
-    return lab.schema()
+    read: Plain = json.loads(_core.schema_of_values())
+    return read
 
 
 def definition(name: str) -> Plain:
@@ -799,5 +935,7 @@ def bytes_of(text: str) -> int:
 
 
 def draw(seed: int, number: int) -> Plain:
-    """The experiment of this number."""
-    return Draw(seed, number).experiment()
+    """The experiment of this number, as it is written."""
+    random = Random(f"named {seed}/{number}")
+    experiment = original(seed, number)
+    return named(experiment, random) if random.random() < NAMED else experiment

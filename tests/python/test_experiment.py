@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -40,8 +41,14 @@ def test_python_and_toml_give_the_same_ids() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_toml_json_and_dicts_give_the_same_ids(file: Path, tmp_path: Path) -> None:
+def test_toml_json_and_dicts_give_the_same_ids(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     loaded = lab.load(file)
+    # Networks that experiments name are looked for beside their file, or in the current folder.
+    for network in EXAMPLES.glob("*.graphml"):
+        shutil.copy(network, tmp_path)
+    monkeypatch.chdir(tmp_path)
     written = tmp_path / "experiment.json"
     written.write_text(json.dumps(loaded.to_dict()))
     assert ids(lab.load(written)) == ids(loaded)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 import tcplab as lab
 from tcplab._labels import MOST, labels
-from tcplab.cli import _outcome
+from tcplab.cli import _outcome, compare
 
 TBF = {"kind": "tbf", "limit": "50 ms", "burst": "32 kB"}
 
@@ -98,10 +99,20 @@ def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     narrow = _outcome.table(results)
     assert all(len(line) <= 80 for line in narrow.splitlines())
-    assert "No room for RTT min (ms), resent (segments): " in narrow
+    assert "No room for share (%), resent (segments), RTT min (ms): " in narrow
     assert "delay 99 %" in narrow.splitlines()[0]
     # A pipe, as of the tests, has room for all.
     monkeypatch.delenv("COLUMNS")
     wide = _outcome.table(results)
-    assert "jitter" in wide.splitlines()[0]
+    assert "RTT min" in wide.splitlines()[0]
     assert "No room" not in wide
+
+
+def test_what_compare_leaves_out_is_said(small: lab.Experiment) -> None:
+    results = lab.run(small)
+    table = compare.table(lab.Comparison({"sim": results, "other": results}))
+    # Neither queue is ever full for so long that a timer runs out.
+    assert "timeouts" not in table.partition("Not shown: ")[0]
+    assert re.search(
+        r"^Not shown: \d+ measures that are 0 everywhere; `Com.*$", table, re.MULTILINE
+    )

@@ -127,7 +127,7 @@ def test_what_does_not_fit_is_refused_before_it_begins(tcplab: Command, tmp_path
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: one run needs at least 400 MB of memory and gets 300 MB; 400 MB of it is for "
-        "connections, less with fewer `flows`; `--memory` allows more, "
+        "connections, less with fewer `flows` or arrivals; `--memory` allows more, "
         "and fewer `--workers` leave more to each\n"
     )
     assert not list((tmp_path / "results").glob("*/*"))

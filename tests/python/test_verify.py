@@ -189,3 +189,15 @@ def test_places_without_results_are_refused(tcplab: Command, tmp_path: Path) -> 
         done = tcplab("verify", place)
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr == f"error: {place}: {said}; expected results of tcplab run\n"
+
+
+def test_runs_of_another_version_are_not_run_again_and_not_wrong(
+    stored: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = lab.__version__
+    monkeypatch.setattr("tcplab._core.__version__", "99.0.0")
+    checked = lab.verify(stored, again=True)
+    assert checked.findings == []
+    assert len(checked.unrepeated) == len(checked.runs) > 0
+    said = f"not run again: tcplab {own} made it, and this is 99.0.0"
+    assert {finding.what for finding in checked.unrepeated} == {said}

@@ -29,8 +29,8 @@
 //! each averaging time with a mark adds `log2(v / 0.75 ms) / 2 + log2(d / 2 ms) / 2` to a score, which is
 //! at first 0. Between a score of 0 and 1 Prague turns into Reno, whose cut is a half and whose round
 //! trips are as they are. Both limits are larger by the time that a packet takes at the rate of the
-//! flow, because on slow links a queue of a packet is as short as there can be. `CoDel`, which keeps 5 ms,
-//! is too short a queue to be told so.
+//! flow, because on slow links a queue of a packet is as short as there can be. The 5 ms of
+//! `CoDel` are too short a queue to be told so on fast links.
 //!
 //! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a threshold:
 //! `red` with `ecn`, a `weight` of 1 and `min` equal to `max`. The sender is paced by its stack, at up to
@@ -140,6 +140,8 @@ pub struct Prague {
     window: Window,
     /// The window where it is less than two segments; `window` is the next whole number then.
     small: Option<f64>,
+    /// The same before the last loss.
+    small_before: Option<f64>,
     /// How many windows of segments buy one more: 1, or the square of how much shorter round trips are
     /// than the virtual one.
     price: f64,
@@ -171,6 +173,7 @@ impl Prague {
             mss: init.mss,
             window: Window::new(init),
             small: None,
+            small_before: None,
             price: 1.0,
             srtt: Duration::ZERO,
             rounds: 0,
@@ -298,14 +301,31 @@ impl CongestionControl for Prague {
         self.answers_mark = event.cause == Cause::Ecn;
         if self.answers_mark {
             self.answer(flow, event);
-        } else {
-            self.small = None;
-            self.window.shrink(flow, event, 0.5);
+            return;
         }
+        let kept = self.size() / 2.0;
+        self.small_before = self.small;
+        self.window.shrink(flow, event, 0.5);
+        if kept < SMALL {
+            // No way back to two segments, where the window was less.
+            self.window.set_threshold(whole(kept));
+            if event.cause == Cause::Loss {
+                self.resize(kept);
+            }
+        }
+    }
+
+    fn on_undo(&mut self, _flow: &FlowState) {
+        self.window.undo();
+        self.small = self.small_before;
     }
 
     fn on_deepened(&mut self, _cwnd: u64) {
         self.answers_mark = false;
+        if self.small().is_some() {
+            self.resize(self.size() / 2.0);
+            return self.window.set_threshold(self.window.cwnd());
+        }
         let half = (self.window.cwnd() / 2).max(2);
         self.window.set_threshold(half);
         self.window.cap(half);
@@ -448,6 +468,13 @@ mod tests {
         assert_eq!((cc.control().cwnd, cc.size()), (1 + 1, 1.949_218_75));
         cc.on_ack(&at(420, 50), &ack);
         assert_eq!((cc.control().cwnd, cc.control().pacing), (2, None));
+        // A loss halves it, too, and not to two segments.
+        cc.resize(1.5);
+        let loss = Congestion { cause: Cause::Loss, flight: 2, again: false };
+        cc.on_congestion(&at(500, 50), loss);
+        assert_eq!((cc.control().cwnd, cc.size()), (1, 0.75));
+        cc.on_undo(&at(510, 50));
+        assert_eq!((cc.control().cwnd, cc.size()), (2, 1.5));
         for millis in 1..100 {
             cc.alpha = Some(1.0);
             cc.answer(&at(1000 * millis, 50), MARK);

@@ -324,8 +324,15 @@ impl Packet for Letter {
 fn a_step_marks_what_finds_so_many_waiting_and_drops_what_cannot_be_marked() {
     let mut config = lane("a>b", "12 Mbit/s", "0 ms", QueueLimit::Packets(6));
     let (min, packet_time) = (4_500, Duration::from_millis(1));
-    let red =
-        RedConfig { min, max: min, probability: 1.0, weight: 1.0, gentle: false, packet_time };
+    let red = RedConfig {
+        min,
+        max: min,
+        probability: 1.0,
+        weight: 1.0,
+        gentle: false,
+        adaptive: false,
+        packet_time,
+    };
     config.discipline = Some(Discipline::Red { config: red, ecn: true });
     let mut network = Network::observed([config], 1, Reasons::default());
     let route = network.add_route(&[LaneId(0)], EndpointId(0));

@@ -133,8 +133,15 @@ fn every_queue_tells_the_same_with_the_same_times() {
 fn a_mark_is_told_when_the_packet_leaves() {
     // A step at one packet: the third finds one waiting.
     let (min, packet_time) = (1500, Duration::from_millis(1));
-    let config =
-        RedConfig { min, max: min, probability: 1.0, weight: 1.0, gentle: false, packet_time };
+    let config = RedConfig {
+        min,
+        max: min,
+        probability: 1.0,
+        weight: 1.0,
+        gentle: false,
+        adaptive: false,
+        packet_time,
+    };
     let mut lane = lane("a>b", Some(Discipline::Red { config, ecn: true }), None);
     lane.queue = QueueLimit::Packets(2);
     let seen = seen(vec![lane], 3);

@@ -53,8 +53,15 @@ fn observed(
 fn idle_red() -> Discipline {
     let (min, max) = (1 << 40, 1 << 41);
     let packet_time = Duration::from_millis(1);
-    let config =
-        RedConfig { min, max, probability: 0.1, weight: 0.002, gentle: false, packet_time };
+    let config = RedConfig {
+        min,
+        max,
+        probability: 0.1,
+        weight: 0.002,
+        gentle: false,
+        adaptive: false,
+        packet_time,
+    };
     Discipline::Red { config, ecn: false }
 }
 

@@ -1,6 +1,7 @@
 //! The experiment from its beginning to its end.
 
 use crate::failure::{Failure, Trying};
+use crate::netlink::Netlink;
 use crate::{channel, clock, hosts, links, machine, programs, traffic};
 use tcplab_guest::job::{self, Job};
 
@@ -17,8 +18,10 @@ pub(crate) fn run() -> Result<(), Failure> {
     if let Some(spec) = &job.programs {
         programs::prepare(spec)?;
     }
+    // In the first namespace, which has none of the devices that links are made of.
+    let outside = Netlink::open()?;
     let hosts = hosts::make(&job.hosts)?.leak();
-    links::make(job, hosts)?;
+    links::make(job, hosts, &outside)?;
 
     job.flows.iter().for_each(channel::set_draws);
     let ends = job.links.iter().flat_map(|link| &link.ends);

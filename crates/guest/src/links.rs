@@ -18,10 +18,10 @@ const NEXT_NAMESPACE: u32 = 1 << 20;
 /// The numbers of devices, by host and name.
 type Numbers<'a> = BTreeMap<(usize, &'a str), u32>;
 
-/// Makes the links and routes of a job.
-pub(crate) fn make(job: &Job, hosts: &[Vec<Host>]) -> Result<(), Failure> {
+/// Makes the links and routes of a job, whose devices are not in the namespace of `outside`.
+pub(crate) fn make(job: &Job, hosts: &[Vec<Host>], outside: &Netlink) -> Result<(), Failure> {
     let numbers = number(&job.links);
-    make_pairs(&job.links, hosts, &numbers)?;
+    make_pairs(&job.links, hosts, &numbers, outside)?;
     let mut batches: Vec<Vec<Batch>> =
         hosts.iter().map(|all| all.iter().map(|_| Batch::default()).collect()).collect();
     for end in job.links.iter().flat_map(|link| &link.ends) {
@@ -92,7 +92,14 @@ fn number(links: &[Link]) -> Numbers<'_> {
     numbers
 }
 
-fn make_pairs(links: &[Link], hosts: &[Vec<Host>], numbers: &Numbers) -> Result<(), Failure> {
+/// The kernel looks for a device with the number of a new one in the namespace of the socket, wherever
+/// the new one is to be (`rtnl_newlink`).
+fn make_pairs(
+    links: &[Link],
+    hosts: &[Vec<Host>],
+    numbers: &Numbers,
+    outside: &Netlink,
+) -> Result<(), Failure> {
     let mut batch = Batch::default();
     for link in links {
         let [near, far] = &link.ends;
@@ -106,7 +113,7 @@ fn make_pairs(links: &[Link], hosts: &[Vec<Host>], numbers: &Numbers) -> Result<
         let what = format!("link from {} to {}", name(near), name(far));
         batch.push(route::make_pair(devices), what);
     }
-    Netlink::open()?.carry_out(&batch)
+    outside.carry_out(&batch)
 }
 
 /// The disciplines come before the device is up, or it would begin with others.

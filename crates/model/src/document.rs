@@ -1,18 +1,20 @@
 //! An experiment as it was written, and the way from there to plans.
 
 use crate::backend::Backend;
-use crate::files;
+use crate::files::{self, Parameters};
 use crate::id;
 use crate::lines::{self, Lines};
 use crate::mistake::{Mistake, Mistakes, Problem};
 use crate::origin;
+use crate::parameters::{self, Filled};
 use crate::plan::Plan;
 use crate::read::{Place, Read, wrong_type};
 use crate::resolve::resolve;
-use crate::schema::{Experiment, Sweep};
-use crate::sweep::{self, Axis, MOST_RUNS};
-use serde_json::Value;
+use crate::schema::Experiment;
+use crate::sweep::{self, Choice, MOST_RUNS};
+use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -76,50 +78,200 @@ impl Document {
         self.tree.to_string()
     }
 
-    /// Every run that the experiment asks for, with nothing left open: all variants of the sweep,
-    /// the first key slowest, each with all its repetitions.
+    /// Every run that the experiment asks for, with nothing left open: all variants, those with names
+    /// slowest, then what steps together, then the sweep, each with all its repetitions.
     ///
     /// # Errors
     /// All mistakes of all runs, each once.
     pub fn plans(&self, backend: &Backend<'_>) -> Result<Vec<Plan>, Mistakes> {
         let mut found = Found { lines: &self.lines, mistakes: Vec::new() };
         let mut base = self.tree.clone();
-        let axes = take_sweep(&mut base, &mut found);
+        let mut mistakes = Vec::new();
+        let axes = sweep::axes(&mut base, &mut mistakes);
+        found.add(mistakes, &Cause::default());
         let variants = sweep::combinations(&axes);
         let repeat = base.get("repeat").and_then(Value::as_u64).unwrap_or(1);
         let runs = variants.saturating_mul(u128::from(repeat));
+        let key = axes.last().map_or("repeat", |axis| axis.key);
         if runs > u128::from(MOST_RUNS) {
-            let at = if axes.is_empty() { "repeat" } else { "sweep" };
-            let problem = Problem::TooMany { what: "runs", number: runs, most: MOST_RUNS };
-            found.add([problem.at(at)], &[]);
+            found.add([too_many_runs(runs, key)], &Cause::default());
             return Err(Mistakes(found.mistakes));
         }
         let mut missing = Vec::new();
-        files::expand(&mut base, &self.folder, &mut missing);
-        found.add(missing, &[]);
-        let mut plans = Vec::new();
-        let mut parts = 0;
+        files::expand(&mut base, &self.folder, Parameters::AreOpen, &mut missing);
+        found.add(missing, &Cause::default());
+        let (folder, plans, used) = (&self.folder, Vec::new(), BTreeSet::new());
+        let mut planning =
+            Planning { base: &base, folder, backend, key, found, plans, parts: 0, used };
         for k in 0..variants as usize {
             let chosen = sweep::combination(&axes, k);
-            let chosen: Vec<_> = axes.iter().zip(chosen).collect();
-            let Some((plan, repeat)) = variant(&base, &self.folder, &chosen, backend, &mut found)
-            else {
-                if found.mistakes.len() >= ENOUGH {
-                    break;
-                }
-                continue;
-            };
-            parts += plan.nodes.len() + plan.lanes.len() + plan.flows.len();
-            if parts > MOST_PARTS {
-                let what = "nodes, lanes and flows in all variants together";
-                let (number, most) = (parts as u128, MOST_PARTS as u64);
-                found.add([Problem::TooMany { what, number, most }.at("sweep")], &[]);
+            if planning.variant(&chosen).is_break() {
                 break;
             }
-            repetitions(&plan, repeat, &mut plans);
         }
-        if found.mistakes.is_empty() { Ok(plans) } else { Err(Mistakes(found.mistakes)) }
+        planning.end()
     }
+}
+
+fn too_many_runs(runs: u128, key: &str) -> Mistake {
+    Problem::TooMany { what: "runs", number: runs, most: MOST_RUNS }.at(key)
+}
+
+/// The plans of one variant after the other.
+struct Planning<'a, 'b> {
+    /// What all variants have in common.
+    base: &'a Value,
+    folder: &'a Path,
+    backend: &'a Backend<'b>,
+    /// The key that makes the number of plans.
+    key: &'static str,
+    found: Found<'a>,
+    plans: Vec<Plan>,
+    /// Nodes, lanes and flows of the plans.
+    parts: usize,
+    /// The parameters that stand anywhere.
+    used: BTreeSet<String>,
+}
+
+impl Planning<'_, '_> {
+    /// Adds all repetitions of a variant. Ends where there are too many plans or mistakes.
+    fn variant(&mut self, chosen: &[&Choice]) -> ControlFlow<()> {
+        let (mut tree, mut mistakes) = (self.base.clone(), Vec::new());
+        let mut unset = Vec::new();
+        for setting in chosen.iter().flat_map(|choice| &choice.settings) {
+            if let Err(problem) = setting.set(&mut tree) {
+                unset.push((setting, problem.at(&setting.key)));
+            }
+        }
+        let filled = parameters::fill(&mut tree, &mut mistakes);
+        self.used.extend(filled.used.iter().cloned());
+        // What has no value cannot be read.
+        let is_filled = mistakes.is_empty();
+        let cause = Cause { chosen, filled: Some(&filled) };
+        if is_filled {
+            files::expand(&mut tree, self.folder, Parameters::AreFilled, &mut mistakes);
+        }
+        let experiment = is_filled.then(|| Experiment::read(&tree, &Place::Root, &mut mistakes));
+        // Of a key that nothing has, what was meant is said alone.
+        let is_unknown = |path: &str| {
+            let unknown = |it: &&Mistake| matches!(it.problem, Problem::UnknownKey { .. });
+            mistakes.iter().filter(unknown).any(|it| lies_in(path, &it.at))
+        };
+        unset.retain(|(setting, _)| !is_unknown(&setting.path));
+        mistakes.splice(0..0, unset.into_iter().map(|(_, mistake)| mistake));
+        let Some(experiment) = experiment.flatten() else {
+            return self.is_enough(mistakes, &tree, &cause);
+        };
+        let runs = self.plans.len() as u128 + u128::from(experiment.repeat);
+        if runs > u128::from(MOST_RUNS) {
+            let key = if experiment.repeat > MOST_RUNS { "repeat" } else { self.key };
+            self.found.add([too_many_runs(runs, key)], &cause);
+            return ControlFlow::Break(());
+        }
+        let first = self.plan(&experiment, &tree, &cause, &mut mistakes);
+        let Some(first) = first.filter(|_| mistakes.is_empty()) else {
+            return self.is_enough(mistakes, &tree, &cause);
+        };
+        self.count(&first)?;
+        // A network that is drawn differs from seed to seed.
+        let is_drawn = experiment.network.is_drawn();
+        let (seed, mut plan, mut content) = (first.seed, first.clone(), id::content(&first));
+        for repetition in 0..experiment.repeat {
+            let seed = seed + repetition;
+            if is_drawn && repetition > 0 {
+                let experiment = Experiment { seed, repeat: 1, ..experiment.clone() };
+                let drawn = self.plan(&experiment, &tree, &cause, &mut mistakes);
+                let Some(drawn) = drawn.filter(|_| mistakes.is_empty()) else {
+                    return self.is_enough(mistakes, &tree, &cause);
+                };
+                self.count(&drawn)?;
+                (content, plan) = (id::content(&drawn), drawn);
+            }
+            let id = id::id(&plan.backend, &plan.version, seed, &content);
+            self.plans.push(Plan { id, seed, repetition, ..plan.clone() });
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// The plan of one variant with one seed, without an id.
+    fn plan(
+        &self,
+        experiment: &Experiment,
+        tree: &Value,
+        cause: &Cause<'_>,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Option<Plan> {
+        let plan = resolve(experiment, self.backend.profile, mistakes)?;
+        let labels = cause.chosen.iter().flat_map(|choice| choice.labels.iter().cloned());
+        let version = (self.backend.version)(&plan);
+        let warnings = plan.warnings.iter().cloned();
+        let warnings =
+            warnings.map(|warning| self.found.located(origin::trace(warning, tree), cause));
+        let warnings = each_link_once(warnings);
+        let (swept, backend) = (labels.collect(), self.backend.name.into());
+        let plan = Plan { backend, version, swept, warnings, ..plan };
+        let refused = (self.backend.refuse)(&plan).into_iter();
+        mistakes.extend(refused.map(|mistake| origin::trace(mistake, tree)));
+        Some(plan)
+    }
+
+    /// Adds mistakes of a variant; whether they are enough.
+    fn is_enough(
+        &mut self,
+        mistakes: Vec<Mistake>,
+        tree: &Value,
+        cause: &Cause<'_>,
+    ) -> ControlFlow<()> {
+        let mistakes = mistakes.into_iter().map(|mistake| origin::of_link(mistake, tree));
+        self.found.add(mistakes, cause);
+        if self.found.mistakes.len() >= ENOUGH {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Counts the parts of a plan that others do not share.
+    fn count(&mut self, plan: &Plan) -> ControlFlow<()> {
+        self.parts += plan.nodes.len() + plan.lanes.len() + plan.flows.len();
+        if self.parts <= MOST_PARTS {
+            return ControlFlow::Continue(());
+        }
+        let what = "nodes, lanes and flows in all variants together";
+        let (number, most) = (self.parts as u128, MOST_PARTS as u64);
+        let mistake = Problem::TooMany { what, number, most }.at(self.key);
+        self.found.add([mistake], &Cause::default());
+        ControlFlow::Break(())
+    }
+
+    /// All plans, if there was no mistake.
+    fn end(mut self) -> Result<Vec<Plan>, Mistakes> {
+        if self.found.mistakes.is_empty() {
+            let unused = unused(self.base, &self.used);
+            self.found.add(unused, &Cause::default());
+        }
+        if self.found.mistakes.is_empty() {
+            Ok(self.plans)
+        } else {
+            Err(Mistakes(self.found.mistakes))
+        }
+    }
+}
+
+/// Parameters that stand nowhere, in no variant.
+fn unused(base: &Value, used: &BTreeSet<String>) -> Vec<Mistake> {
+    let names = base.get("let").and_then(Value::as_object).into_iter().flat_map(Map::keys);
+    let unused = names.filter(|name| !used.contains(*name)).map(|name| {
+        let reason = format!("is not used; write \"${name}\" where its value belongs");
+        Problem::Invalid(reason).at(Place::Root.key("let").key(name))
+    });
+    unused.collect()
+}
+
+/// What a variant has that the file as a whole has not.
+#[derive(Default)]
+struct Cause<'a> {
+    chosen: &'a [&'a Choice],
+    filled: Option<&'a Filled>,
 }
 
 /// The mistakes so far, each once.
@@ -129,27 +281,31 @@ struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Adds mistakes with their lines; what a swept value caused is on the value's line.
-    fn add(&mut self, mistakes: impl IntoIterator<Item = Mistake>, chosen: &[(&Axis, usize)]) {
+    /// Adds mistakes with their lines; what the value of a variant or a parameter caused is on the
+    /// value's line.
+    fn add(&mut self, mistakes: impl IntoIterator<Item = Mistake>, cause: &Cause<'_>) {
         for mistake in mistakes {
             let is_known =
                 |known: &Mistake| known.at == mistake.at && known.problem == mistake.problem;
             if self.mistakes.iter().any(is_known) || self.mistakes.len() >= ENOUGH {
                 continue;
             }
-            self.mistakes.push(self.located(mistake, chosen));
+            self.mistakes.push(self.located(mistake, cause));
         }
     }
 
     /// The mistake with its line.
-    fn located(&self, mistake: Mistake, chosen: &[(&Axis, usize)]) -> Mistake {
-        let cause = chosen.iter().find(|(axis, _)| {
-            lies_in(&mistake.at, &axis.path)
-                || lies_in(&axis.path, &mistake.at) && !self.lines.has(&mistake.at)
+    fn located(&self, mistake: Mistake, cause: &Cause<'_>) -> Mistake {
+        let at = &mistake.at;
+        let written = cause.filled.map_or_else(|| at.clone(), |filled| filled.written(at));
+        let mut settings = cause.chosen.iter().flat_map(|choice| &choice.settings);
+        let setting = settings.find(|setting| {
+            lies_in(&written, &setting.path)
+                || lies_in(&setting.path, &written) && !self.lines.has(&written)
         });
-        let line = match cause {
-            Some((axis, value)) => self.lines.find(&format!("{}[{value}]", axis.place())),
-            None => self.lines.find(&mistake.at),
+        let line = match setting {
+            Some(setting) => self.lines.find(&setting.place()),
+            None => self.lines.find(&written),
         };
         Mistake { line: mistake.line.or(line), ..mistake }
     }
@@ -161,81 +317,9 @@ fn lies_in(inner: &str, outer: &str) -> bool {
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 
-/// Takes the sweep out of the tree.
-fn take_sweep(tree: &mut Value, found: &mut Found<'_>) -> Vec<Axis> {
-    let sweep = tree.as_object_mut().and_then(|table| table.shift_remove("sweep"));
-    let mut mistakes = Vec::new();
-    let place = Place::Root.key("sweep");
-    let sweep = match &sweep {
-        None | Some(Value::Null) => Sweep::default(),
-        Some(sweep) => Sweep::read(sweep, &place, &mut mistakes).unwrap_or_default(),
-    };
-    let axes = sweep::axes(sweep, &mut mistakes);
-    found.add(mistakes, &[]);
-    axes
-}
-
-/// The plan of one variant with the seed of its first repetition, and how often to repeat it.
-fn variant(
-    base: &Value,
-    folder: &Path,
-    chosen: &[(&Axis, usize)],
-    backend: &Backend<'_>,
-    found: &mut Found<'_>,
-) -> Option<(Plan, u64)> {
-    let mut tree = base.clone();
-    let mut mistakes = Vec::new();
-    let mut unset = Vec::new();
-    for (axis, value) in chosen {
-        if let Err(problem) = axis.set(&mut tree, axis.values[*value].clone()) {
-            unset.push((axis, problem.at(axis.place())));
-        }
-    }
-    files::expand(&mut tree, folder, &mut mistakes);
-    let experiment = Experiment::read(&tree, &Place::Root, &mut mistakes);
-    // Of a key that nothing has, what was meant is said alone.
-    let is_unknown = |axis: &Axis| {
-        let unknown = |it: &&Mistake| matches!(it.problem, Problem::UnknownKey { .. });
-        mistakes.iter().filter(unknown).any(|it| lies_in(&axis.path, &it.at))
-    };
-    unset.retain(|(axis, _)| !is_unknown(axis));
-    mistakes.splice(0..0, unset.into_iter().map(|(_, mistake)| mistake));
-    let plan = experiment
-        .as_ref()
-        .and_then(|experiment| resolve(experiment, backend.profile, &mut mistakes));
-    let plan = plan.map(|plan| {
-        let swept = chosen
-            .iter()
-            .map(|(axis, value)| (axis.path.clone(), sweep::text(&axis.values[*value])));
-        let version = (backend.version)(&plan);
-        let warnings = plan.warnings.iter().cloned();
-        let warnings = warnings.map(|warning| found.located(origin::trace(warning, &tree), chosen));
-        let warnings = each_link_once(warnings);
-        let (swept, backend) = (swept.collect(), backend.name.into());
-        Plan { backend, version, swept, warnings, ..plan }
-    });
-    if let Some(plan) = &plan {
-        let refused = (backend.refuse)(plan).into_iter();
-        mistakes.extend(refused.map(|mistake| origin::trace(mistake, &tree)));
-    }
-    let is_right = mistakes.is_empty();
-    found.add(mistakes.into_iter().map(|mistake| origin::of_link(mistake, &tree)), chosen);
-    Some((plan.filter(|_| is_right)?, experiment?.repeat))
-}
-
 /// What both directions of a link have in common is said of the first.
 fn each_link_once(warnings: impl Iterator<Item = Mistake>) -> Arc<[Mistake]> {
     let mut places = BTreeSet::new();
     let is_new = |it: &Mistake| !it.at.starts_with("network.") || places.insert(it.at.clone());
     warnings.filter(is_new).collect()
-}
-
-/// All repetitions of a variant.
-fn repetitions(plan: &Plan, repeat: u64, plans: &mut Vec<Plan>) {
-    let content = id::content(plan);
-    for repetition in 0..repeat {
-        let seed = plan.seed + repetition;
-        let id = id::id(&plan.backend, &plan.version, seed, &content);
-        plans.push(Plan { id, seed, repetition, ..plan.clone() });
-    }
 }

@@ -5,11 +5,15 @@
 //! |---|---|
 //! | `rate_changes.trace` | the millisecond of a delivery opportunity (Mahimahi) |
 //! | `delay_changes.trace` | a time in seconds and a delay in milliseconds |
-//! | `jitter.file`, `contention.access.file` | a time in milliseconds |
+//! | `jitter.file`, `contention.access.file`, `rtts.file` | a time in milliseconds |
+//!
+//! `graph.file` names a network, see [`graph`](crate::graph).
 
+use crate::graph;
 use crate::mistake::{Mistake, Problem};
+use crate::parameters::is_open;
 use crate::read::Place;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
@@ -22,21 +26,76 @@ type Reader = fn(&str) -> Result<Value, String>;
 
 /// The keys of links whose values may name a file, the key with its name, how it is read, and a right
 /// line.
-const NAMED: [(&str, &str, Reader, &str); 4] = [
+const NAMED: [(&str, &str, Reader, &str); 5] = [
     ("rate_changes", "trace", opportunities, "1000"),
     ("delay_changes", "trace", delays, "0 1"),
     ("jitter", "file", times, "1"),
     ("access", "file", times, "1"),
+    ("rtts", "file", times, "1"),
 ];
 
-/// Reads the files that the network of an experiment names, relative to `folder`.
-pub(crate) fn expand(tree: &mut Value, folder: &Path, mistakes: &mut Vec<Mistake>) {
-    if let Some(network) = tree.get_mut("network") {
-        walk(network, &Place::Root.key("network"), folder, mistakes);
+/// Whether parameters have their values: without, a name may stand for another.
+#[derive(Clone, Copy, PartialEq)]
+pub(crate) enum Parameters {
+    AreOpen,
+    AreFilled,
+}
+
+impl Parameters {
+    /// Whether this is the name of a file.
+    fn leaves(self, name: &str) -> bool {
+        self == Self::AreFilled || !is_open(name)
     }
 }
 
-fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mistake>) {
+/// Reads the files that the network of an experiment names, relative to `folder`.
+pub(crate) fn expand(
+    tree: &mut Value,
+    folder: &Path,
+    parameters: Parameters,
+    mistakes: &mut Vec<Mistake>,
+) {
+    let Some(network) = tree.get_mut("network") else { return };
+    let at = Place::Root.key("network");
+    if let Some(Value::Object(graph)) = network.get_mut("graph") {
+        read_graph(graph, &at.key("graph"), (folder, parameters), mistakes);
+    }
+    walk(network, &at, (folder, parameters), mistakes);
+}
+
+/// Puts the links of a file in the place of its name.
+fn read_graph(
+    graph: &mut Map<String, Value>,
+    at: &Place<'_>,
+    (folder, parameters): (&Path, Parameters),
+    mistakes: &mut Vec<Mistake>,
+) {
+    let Some(name) = graph.get("file").and_then(Value::as_str) else { return };
+    // Links in another place than the file's are for whoever reads the table.
+    let has_links = graph.get("links").is_some_and(|links| !links.is_null());
+    if has_links || !parameters.leaves(name) {
+        return;
+    }
+    let name = name.to_owned();
+    let text = content(&folder.join(&name), graph::MOST_BYTES);
+    match text.and_then(|text| graph::links(&name, &text, graph)) {
+        Ok(links) => {
+            graph.shift_remove("file");
+            graph.insert("links".into(), links);
+        }
+        Err(reason) => {
+            let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
+            mistakes.push(problem.at(at.key("file")));
+        }
+    }
+}
+
+fn walk(
+    value: &mut Value,
+    at: &Place<'_>,
+    (folder, parameters): (&Path, Parameters),
+    mistakes: &mut Vec<Mistake>,
+) {
     match value {
         Value::Object(table) => {
             for (key, value) in table {
@@ -44,13 +103,14 @@ fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mis
                 let named = NAMED.iter().find(|named| named.0 == key);
                 let name = named.and_then(|(_, key, read, right)| {
                     let table = value.as_object().filter(|table| table.len() == 1)?;
-                    Some((*key, table.get(*key)?.as_str()?, read, right))
+                    let name = table.get(*key)?.as_str()?;
+                    parameters.leaves(name).then_some((*key, name, read, right))
                 });
                 let Some((key, name, read, right)) = name else {
-                    walk(value, &place, folder, mistakes);
+                    walk(value, &place, (folder, parameters), mistakes);
                     continue;
                 };
-                match content(&folder.join(name)).and_then(|text| read(&text)) {
+                match content(&folder.join(name), MOST_BYTES).and_then(|text| read(&text)) {
                     Ok(content) => *value = content,
                     Err(reason) => {
                         let problem = Problem::Invalid(format!("the file \"{name}\" {reason}"));
@@ -63,7 +123,7 @@ fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mis
         }
         Value::Array(items) => {
             for (i, item) in items.iter_mut().enumerate() {
-                walk(item, &at.index(i), folder, mistakes);
+                walk(item, &at.index(i), (folder, parameters), mistakes);
             }
         }
         _ => {}
@@ -71,16 +131,16 @@ fn walk(value: &mut Value, at: &Place<'_>, folder: &Path, mistakes: &mut Vec<Mis
 }
 
 /// The text of a file that is one, and not too large.
-fn content(path: &Path) -> Result<String, String> {
+fn content(path: &Path, most: u64) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {error}");
     if !path.metadata().map_err(cannot)?.is_file() {
         return Err("is not a file".into());
     }
     let mut text = String::new();
     let file = File::open(path).map_err(cannot)?;
-    file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(cannot)?;
-    if text.len() as u64 > MOST_BYTES {
-        return Err(format!("is larger than {} MB", MOST_BYTES / 1_000_000));
+    file.take(most + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > most {
+        return Err(format!("is larger than {} MB", most / 1_000_000));
     }
     Ok(text)
 }

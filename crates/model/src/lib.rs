@@ -5,9 +5,12 @@
 //! | step | file |
 //! |---|---|
 //! | text to a tree of values, with lines | [`document`](from_toml), `lines` |
-//! | all variants of a sweep | `sweep` |
+//! | all variants: of a sweep, and named ones | `sweep` |
+//! | values in the place of parameters | `parameters` |
 //! | tree to typed settings, with all mistakes | `read` (how), `schema` (what) |
-//! | shapes to links, routes, sizes, stacks | `shapes`, `routes`, `profile`, `resolve` |
+//! | files of networks to links | `files`, `graph` |
+//! | shapes to links, routes, sizes, stacks | `shapes`, `fat_tree`, `routes`, `profile`, `resolve` |
+//! | what is drawn of a network | [`spread`] |
 //! | the result, and its name | [`Plan`], `id` |
 //! | a result that was stored, read back | `stored` |
 //! | what no backend, or not every one, runs | [`support`] |
@@ -38,12 +41,15 @@
 
 mod backend;
 mod document;
+mod fat_tree;
 mod files;
+mod graph;
 mod id;
 mod lines;
 pub mod memory;
 mod mistake;
 mod origin;
+mod parameters;
 mod plan;
 mod printable;
 mod profile;
@@ -52,6 +58,7 @@ mod resolve;
 mod routes;
 pub mod schema;
 mod shapes;
+pub mod spread;
 mod stored;
 mod suggest;
 pub mod support;
@@ -69,6 +76,6 @@ pub use profile::Setting;
 pub use schema::{
     AckCounting, CongestionControl, CutBase, Discipline, Ecn, Experiment, Flavour, Keepalive, Loss,
     Memory, MtuProbing, OrOff, PathMtu, Probability, Profile, RateChanges, Recovery, Reduction,
-    Reordering, Samples, StackPlan, TrafficPlan, schema,
+    Reordering, Samples, StackPlan, TrafficPlan, schema, schema_of_values,
 };
 pub use suggest::suggest;

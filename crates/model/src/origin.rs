@@ -30,9 +30,13 @@ fn link(at: &str, tree: &Value) -> Option<String> {
         Some((link, *side, setting))
     })?;
     let network = tree.get("network");
-    let table = match link.strip_prefix("links[").and_then(|index| index.strip_suffix(']')) {
+    let (network, inner) = match link.strip_prefix("graph.") {
+        Some(inner) => (network.and_then(|it| it.get("graph")), inner),
+        None => (network, link),
+    };
+    let table = match inner.strip_prefix("links[").and_then(|index| index.strip_suffix(']')) {
         Some(index) => network.and_then(|it| it.get("links")?.get(index.parse::<usize>().ok()?)),
-        None => network.and_then(|it| it.get(link)),
+        None => network.and_then(|it| it.get(inner)),
     };
     let key = setting.split(['.', '[']).next()?;
     let has = table.and_then(|it| it.get(side)?.get(key)).is_some();

@@ -1,4 +1,4 @@
-//! Finds the way that packets take: explicit routes, else the fewest hops.
+//! Finds the way that packets take: explicit routes, else that of a shape, else the fewest hops.
 //!
 //! Most nodes of a large network have one link only and are never on the way to anywhere else, so
 //! the search stays among the others, and each of its results is kept.
@@ -12,35 +12,48 @@ pub(crate) struct Routes<'a> {
     out: Vec<Vec<usize>>,
     explicit: BTreeMap<(usize, usize), Vec<usize>>,
     found: BTreeMap<(usize, usize), Option<Vec<usize>>>,
+    rule: Rule<'a>,
 }
 
+/// The nodes from one node to another, between which a shape has a way of its own.
+pub(crate) type Rule<'a> = Box<dyn Fn(usize, usize) -> Option<Vec<usize>> + 'a>;
+
 impl<'a> Routes<'a> {
-    pub fn new(nodes: usize, lanes: &'a [LanePlan]) -> Self {
+    pub fn new(nodes: usize, lanes: &'a [LanePlan], rule: Rule<'a>) -> Self {
         let mut out = vec![Vec::new(); nodes];
         for (number, lane) in lanes.iter().enumerate() {
             out[lane.from].push(number);
         }
-        Self { lanes, out, explicit: BTreeMap::new(), found: BTreeMap::new() }
+        Self { lanes, out, explicit: BTreeMap::new(), found: BTreeMap::new(), rule }
     }
 
     /// Packets from the first node of `path` to its last must take it. The nodes between which there
     /// is no link are the error.
     pub fn fix(&mut self, path: &[usize]) -> Result<(), (usize, usize)> {
-        let mut lanes = Vec::new();
-        for pair in path.windows(2) {
-            let lane = self.out[pair[0]].iter().find(|lane| self.lanes[**lane].to == pair[1]);
-            lanes.push(*lane.ok_or((pair[0], pair[1]))?);
-        }
+        let lanes = self.along(path)?;
         if let (Some(first), Some(last)) = (path.first(), path.last()) {
             self.explicit.insert((*first, *last), lanes);
         }
         Ok(())
     }
 
+    /// The lanes along these nodes, or those between which there is none.
+    fn along(&self, path: &[usize]) -> Result<Vec<usize>, (usize, usize)> {
+        let mut lanes = Vec::new();
+        for pair in path.windows(2) {
+            let lane = self.out[pair[0]].iter().find(|lane| self.lanes[**lane].to == pair[1]);
+            lanes.push(*lane.ok_or((pair[0], pair[1]))?);
+        }
+        Ok(lanes)
+    }
+
     /// The lanes from one node to another, if a way leads there.
     pub fn path(&mut self, from: usize, to: usize) -> Option<Vec<usize>> {
         if let Some(lanes) = self.explicit.get(&(from, to)) {
             return Some(lanes.clone());
+        }
+        if let Some(nodes) = (self.rule)(from, to) {
+            return self.along(&nodes).ok();
         }
         let mut path = Vec::new();
         let mut start = from;

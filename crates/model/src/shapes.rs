@@ -1,9 +1,11 @@
 //! Expands shapes to links.
 
+use crate::fat_tree;
 use crate::mistake::{Mistake, Problem};
 use crate::read::Place;
 use crate::schema::{
-    Antiparallel, Chain, Dumbbell, LanPlan, Lane, Link, LinkSettings, Network, ParkingLot,
+    Antiparallel, Chain, Dumbbell, FatTree, Graph, LanPlan, Lane, Link, LinkSettings, Network,
+    ParkingLot, Rtts, Star,
 };
 use tcplab_units::{Duration, Rate};
 
@@ -18,8 +20,8 @@ pub(crate) struct LinkSpec {
 }
 
 /// The links that all parts of `network` stand for, in the order of the schema.
-pub(crate) fn expand(network: &Network, mistakes: &mut Vec<Mistake>) -> Vec<LinkSpec> {
-    let mut links = Links { links: Vec::new(), mistakes };
+pub(crate) fn expand(network: &Network, seed: u64, mistakes: &mut Vec<Mistake>) -> Vec<LinkSpec> {
+    let mut links = Links { links: Vec::new(), seed, mistakes };
     if let Some(shape) = &network.dumbbell {
         links.dumbbell(shape);
     }
@@ -29,11 +31,20 @@ pub(crate) fn expand(network: &Network, mistakes: &mut Vec<Mistake>) -> Vec<Link
     if let Some(shape) = &network.chain {
         links.chain(shape);
     }
+    if let Some(shape) = &network.star {
+        links.star(shape);
+    }
+    if let Some(shape) = &network.fat_tree {
+        links.fat_tree(shape);
+    }
+    if let Some(shape) = &network.graph {
+        links.graph(shape);
+    }
     if let Some(shape) = &network.antiparallel {
         links.antiparallel(shape);
     }
     for (i, link) in network.links.iter().enumerate() {
-        links.single(link, &format!("network.links[{i}]"));
+        links.single(link, &LinkSettings::default(), &format!("network.links[{i}]"));
     }
     for name in network.lan.keys() {
         links.lan(network, name);
@@ -44,8 +55,13 @@ pub(crate) fn expand(network: &Network, mistakes: &mut Vec<Mistake>) -> Vec<Link
 /// Back-off grows to a thousand slots, so more stations would hardly send.
 const STATIONS: usize = 1000;
 
+/// Pairs and hosts of a shape.
+const MOST_RTTS: usize = 100_000;
+
 struct Links<'a> {
     links: Vec<LinkSpec>,
+    /// Of the run: some shapes draw from it.
+    seed: u64,
     mistakes: &'a mut Vec<Mistake>,
 }
 
@@ -82,7 +98,7 @@ impl Links<'_> {
         let access = or_default(&shape.access, Duration::from_millis(1), &bottleneck);
         let access = access.lane("network.dumbbell.access", self.mistakes);
         let Some(access) = access else { return };
-        let delays = self.access_delays(shape, &bottleneck, access.delay);
+        let Some(delays) = self.access_delays(shape, &bottleneck, access.delay) else { return };
         self.add("left", "right", (&bottleneck.0, &bottleneck.1));
         for (i, (left, right)) in (1..).zip(delays) {
             let left = Lane { delay: left, ..access.clone() };
@@ -99,33 +115,154 @@ impl Links<'_> {
         shape: &Dumbbell,
         bottleneck: &(Lane, Lane),
         access: Duration,
-    ) -> Vec<(Duration, Duration)> {
-        let Some((from, to)) = shape.rtt else {
-            return vec![(access, access); shape.pairs as usize];
-        };
-        let shared = bottleneck.0.delay + bottleneck.1.delay;
-        let mut refuse = |reason: String| {
-            self.mistakes.push(Problem::Invalid(reason).at("network.dumbbell.rtt"));
-            Vec::new()
+    ) -> Option<Vec<(Duration, Duration)>> {
+        let at = "network.dumbbell";
+        let pairs = self.number(shape.pairs, shape.rtts.as_ref(), "pairs", at)?.unwrap_or(1);
+        let (key, rtts) = match (shape.rtt, &shape.rtts) {
+            (None, None) => return Some(vec![(access, access); pairs]),
+            (Some(_), Some(_)) => {
+                self.refuse("rtts", "are given a second time as `rtt`; give one of them", at);
+                return None;
+            }
+            (Some((from, to)), None) if from > to => {
+                let reason = format!("begins with {from}, which is more than {to}");
+                self.refuse("rtt", &reason, at);
+                return None;
+            }
+            (Some((from, to)), None) => {
+                let (step, pairs) = (u128::from((to - from).as_picos()), pairs as u128);
+                let rtt = |i: u128| from + Duration::from_picos((step * i / pairs) as u64);
+                ("rtt", (1..=pairs).map(rtt).collect())
+            }
+            (None, Some(rtts)) => ("rtts", rtts.of(pairs, self.seed, "dumbbell")),
         };
         if shape.access.delay.is_some() {
-            return refuse("takes the place of `access.delay`; give one of them".into());
+            self.refuse(key, "takes the place of `access.delay`; give one of them", at);
+            return None;
         }
-        if from > to {
-            return refuse(format!("begins with {from}, which is more than {to}"));
+        let shared = bottleneck.0.delay + bottleneck.1.delay;
+        if let Some(least) = rtts.iter().min().filter(|least| **least < shared) {
+            let reason = format!("asks for {least}, but the bottleneck alone takes {shared}");
+            self.refuse(key, &reason, at);
+            return None;
         }
-        let step = u128::from((to - from).as_picos());
-        let pairs = u128::from(shape.pairs);
-        let rtt = |i: u128| from + Duration::from_picos((step * i / pairs) as u64);
-        if rtt(1) < shared {
-            let least = rtt(1);
-            return refuse(format!("asks for {least}, but the bottleneck alone takes {shared}"));
-        }
-        let delays = (1..=pairs).map(|i| {
-            let one_way = (rtt(i) - shared) / 2;
+        let delays = rtts.into_iter().map(|rtt| {
+            let one_way = (rtt - shared) / 2;
             (one_way / 2, one_way - one_way / 2)
         });
-        delays.collect()
+        Some(delays.collect())
+    }
+
+    /// How many pairs or hosts there are, if that is said: by a number, or by a list of RTTs. Gives
+    /// nothing at all where these differ.
+    fn number(
+        &mut self,
+        given: Option<u64>,
+        rtts: Option<&Rtts>,
+        key: &str,
+        at: &str,
+    ) -> Option<Option<usize>> {
+        let given = given.map(|number| number as usize);
+        let Some(Rtts::Listed(listed)) = rtts else { return Some(given) };
+        let number = listed.len();
+        if number > MOST_RTTS {
+            let (number, most) = (number as u128, MOST_RTTS as u64);
+            let problem = Problem::TooMany { what: "RTTs", number, most };
+            self.mistakes.push(problem.at(format!("{at}.rtts")));
+            return None;
+        }
+        if let Some(given) = given.filter(|given| *given != number) {
+            self.refuse("rtts", &format!("are {number}, and `{key}` is {given}"), at);
+            return None;
+        }
+        Some(Some(number))
+    }
+
+    fn refuse(&mut self, key: &str, reason: &str, at: &str) {
+        self.mistakes.push(Problem::Invalid(reason.into()).at(format!("{at}.{key}")));
+    }
+
+    fn star(&mut self, shape: &Star) {
+        let at = "network.star";
+        let first = self.links.len();
+        let settings = LinkSettings::from(shape);
+        let is_delayed = settings.delay.is_some() || shape.back.delay.is_some();
+        if shape.rtts.is_some() && is_delayed {
+            return self.refuse("rtts", "take the place of `delay`; give one of them", at);
+        }
+        // RTTs are put into the links below.
+        let none = shape.rtts.is_some().then_some(Duration::ZERO);
+        let settings = LinkSettings { delay: settings.delay.or(none), ..settings };
+        let Some(link) = self.both(&settings, &shape.back, at) else { return };
+        let Some(hosts) = self.number(shape.hosts, shape.rtts.as_ref(), "hosts", at) else {
+            return;
+        };
+        let Some(hosts) = hosts else {
+            let problem = Problem::Missing { example: "5" };
+            return self.mistakes.push(problem.at(format!("{at}.hosts")));
+        };
+        let rtts = shape.rtts.as_ref().map(|rtts| rtts.of(hosts, self.seed, "star"));
+        for i in 0..hosts {
+            let (mut there, mut back) = link.clone();
+            if let Some(rtts) = &rtts {
+                there.delay = rtts[i] / 2;
+                back.delay = rtts[i] - there.delay;
+            }
+            self.add(format!("host{}", i + 1), "hub", (&there, &back));
+        }
+        self.placed(first, at);
+    }
+
+    fn fat_tree(&mut self, shape: &FatTree) {
+        let at = "network.fat_tree";
+        let first = self.links.len();
+        if shape.k % 2 != 0 {
+            let reason = format!(
+                "is {}: half of the ports of a switch lead up; give an even number",
+                shape.k
+            );
+            return self.refuse("k", &reason, at);
+        }
+        let settings = LinkSettings::from(shape);
+        let lane = settings.lane(at, self.mistakes);
+        let access = shape.access.or(&settings);
+        let mut again = Vec::new();
+        let access = access.lane("network.fat_tree.access", &mut again);
+        // What is missing for all links is said once.
+        let (Some(lane), Some(access)) = (lane, access) else {
+            if self.mistakes.is_empty() {
+                self.mistakes.append(&mut again);
+            }
+            return;
+        };
+        let tree = fat_tree::FatTree::new(shape.k);
+        for [one, other] in tree.access() {
+            self.add(one, other, (&access, &access));
+        }
+        for [one, other] in tree.links() {
+            self.add(one, other, (&lane, &lane));
+        }
+        self.placed(first, at);
+    }
+
+    fn graph(&mut self, shape: &Graph) {
+        let at = "network.graph";
+        match (&shape.file, shape.links.is_empty()) {
+            (None, false) => {}
+            (None, true) => {
+                let reason = "has no links; give the `file` of a network, or `links`";
+                return self.mistakes.push(Problem::Invalid(reason.into()).at(at));
+            }
+            // It could not be read, and that has been said.
+            (Some(_), true) => return,
+            (Some(_), false) => {
+                return self.refuse("file", "is given beside `links`; give one of them", at);
+            }
+        }
+        let settings = LinkSettings::from(shape);
+        for (i, link) in shape.links.iter().enumerate() {
+            self.single(link, &settings, &format!("{at}.links[{i}]"));
+        }
     }
 
     fn parking_lot(&mut self, shape: &ParkingLot) {
@@ -179,9 +316,10 @@ impl Links<'_> {
         self.placed(first, at);
     }
 
-    fn single(&mut self, link: &Link, at: &str) {
+    /// A link, of which `base` says what it leaves out.
+    fn single(&mut self, link: &Link, base: &LinkSettings, at: &str) {
         let first = self.links.len();
-        let settings = LinkSettings::from(link);
+        let settings = LinkSettings::from(link).or(base);
         let forward = link.forward.or(&settings).lane(&format!("{at}.forward"), self.mistakes);
         let back = link.back.or(&settings).lane(&format!("{at}.back"), self.mistakes);
         let (from, to) = (&link.between.0, &link.between.1);

@@ -1,9 +1,11 @@
-//! Expands a sweep: all combinations of values for keys by their path.
+//! Expands what varies: variants, keys that step together, and all combinations of a sweep.
 
 use crate::mistake::{Mistake, Problem};
-use crate::read::{Place, wrong_type};
-use crate::schema::Sweep;
+use crate::parameters::VARIANT;
+use crate::read::{Fields, Place, Read, wrong_type};
+use crate::schema::{Experiment, Let, Sweep, Variants};
 use serde_json::{Map, Value};
+use std::collections::BTreeSet;
 
 /// More runs than this are a slip of the pen.
 pub(crate) const MOST_RUNS: u64 = 100_000;
@@ -11,28 +13,254 @@ pub(crate) const MOST_RUNS: u64 = 100_000;
 /// No key lies deeper.
 const DEEPEST: usize = 16;
 
-/// A key to vary and its values.
+/// The longest name of a variant, in bytes: tables and charts print it.
+const LONGEST_NAME: usize = 128;
+
+/// Something that varies: each run has one of its choices.
 #[derive(Debug)]
 pub(crate) struct Axis {
-    pub path: String,
-    steps: Vec<Step>,
-    pub values: Vec<Value>,
+    /// The key that it was written under.
+    pub key: &'static str,
+    pub choices: Vec<Choice>,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+/// Settings that come together.
+#[derive(Debug, Default)]
+pub(crate) struct Choice {
+    /// What tables say of it: swept keys with their values, or the name of a variant.
+    pub labels: Vec<(String, String)>,
+    pub settings: Vec<Setting>,
+}
+
+/// A key with the value that it gets.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// The key as it was written.
+    written: String,
+    /// The key as messages spell it: a parameter's begins with `let`.
+    pub path: String,
+    steps: Vec<Step>,
+    value: Value,
+    /// Where the key stands in the experiment.
+    pub key: String,
+    /// Which of the key's values it is.
+    index: Option<usize>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Step {
     Key(String),
     Index(usize),
 }
 
-impl Axis {
-    /// Where this axis stands in the experiment.
+/// What varies in an experiment, the slowest first: variants, what steps together, the sweep.
+/// Takes it out of the tree.
+pub(crate) fn axes(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
+    let known = Known::new(tree, mistakes);
+    let mut axes = Vec::new();
+    if let Some(variants) = take::<Variants>(tree, "variants", mistakes) {
+        axes.push(known.variants(variants, mistakes));
+    }
+    let tied = take::<Vec<Sweep>>(tree, "zip", mistakes).unwrap_or_default();
+    for (i, tied) in tied.into_iter().enumerate() {
+        let root = Place::Root.key("zip");
+        axes.extend(known.tied(tied, &root.index(i), mistakes));
+    }
+    for one in take::<Sweep>(tree, "sweep", mistakes).unwrap_or_default().0 {
+        axes.extend(known.swept(one, mistakes));
+    }
+    let settings = axes.iter().enumerate().flat_map(|(axis, it)| {
+        it.choices.iter().flat_map(move |choice| choice.settings.iter().map(move |one| (axis, one)))
+    });
+    refuse_overlaps(settings.collect(), mistakes);
+    axes
+}
+
+fn take<T: Read>(tree: &mut Value, key: &str, mistakes: &mut Vec<Mistake>) -> Option<T> {
+    let value = tree.as_object_mut()?.shift_remove(key).filter(|value| !value.is_null())?;
+    T::read(&value, &Place::Root.key(key), mistakes)
+}
+
+/// The names that paths can begin with.
+struct Known {
+    parameters: BTreeSet<String>,
+}
+
+impl Known {
+    fn new(tree: &Value, mistakes: &mut Vec<Mistake>) -> Self {
+        let values = tree.get("let").filter(|values| !values.is_null());
+        let values = values.and_then(|it| Let::read(it, &Place::Root.key("let"), mistakes));
+        let parameters = crate::parameters::names(&values.unwrap_or_default().0, mistakes);
+        Self { parameters }
+    }
+
+    /// An axis for each key of a sweep.
+    fn swept(
+        &self,
+        (path, values): (String, Vec<Value>),
+        mistakes: &mut Vec<Mistake>,
+    ) -> Option<Axis> {
+        let key = Place::Root.key("sweep").key(&path).to_string();
+        let steps = self.steps(&path).map_err(|problem| mistakes.push(problem.at(&key))).ok()?;
+        for (i, value) in values.iter().enumerate() {
+            if values[..i].contains(value) {
+                let reason = format!("{} is among the values already", text(value));
+                mistakes.push(Problem::Invalid(reason).at(format!("{key}[{i}]")));
+            }
+        }
+        let choices = values.into_iter().enumerate().map(|(i, value)| Choice {
+            labels: vec![(path.clone(), text(&value))],
+            settings: vec![Setting::new(&path, &steps, value, &key, Some(i))],
+        });
+        Some(Axis { key: "sweep", choices: choices.collect() })
+    }
+
+    /// One axis for keys that step together.
+    fn tied(&self, tied: Sweep, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Axis> {
+        let before = mistakes.len();
+        let Some((first, length)) = tied.0.first().map(|(path, it)| (path.clone(), it.len()))
+        else {
+            mistakes.push(Problem::Invalid("has no keys".into()).at(at));
+            return None;
+        };
+        let mut choices: Vec<Choice> = Vec::new();
+        choices.resize_with(length, Choice::default);
+        for (path, values) in tied.0 {
+            let key = at.key(&path).to_string();
+            if values.len() != length {
+                let reason = format!(
+                    "has {}, and `{first}` has {length}: keys that step together have the same number",
+                    counted(values.len(), "value")
+                );
+                mistakes.push(Problem::Invalid(reason).at(&key));
+            }
+            match self.steps(&path) {
+                Ok(steps) => {
+                    for (i, (choice, value)) in choices.iter_mut().zip(values).enumerate() {
+                        choice.labels.push((path.clone(), text(&value)));
+                        choice.settings.push(Setting::new(&path, &steps, value, &key, Some(i)));
+                    }
+                }
+                Err(problem) => mistakes.push(problem.at(&key)),
+            }
+        }
+        if let Some(choice) = choices.first() {
+            refuse_overlaps(choice.settings.iter().enumerate().collect(), mistakes);
+        }
+        for (i, choice) in choices.iter().enumerate() {
+            if choices[..i].iter().any(|other| other.labels == choice.labels) {
+                let reason = format!("the values number {} of all keys are there already", i + 1);
+                mistakes.push(Problem::Invalid(reason).at(at));
+            }
+        }
+        (mistakes.len() == before).then_some(Axis { key: "zip", choices })
+    }
+
+    /// One axis whose choices are the variants.
+    fn variants(&self, variants: Variants, mistakes: &mut Vec<Mistake>) -> Axis {
+        let root = Place::Root.key("variants");
+        if variants.0.is_empty() {
+            mistakes.push(Problem::Invalid("there are none".into()).at(root));
+        }
+        let mut choices = Vec::new();
+        for (name, settings) in variants.0 {
+            let at = root.key(&name);
+            if name.is_empty() || name.len() > LONGEST_NAME || name.chars().any(char::is_control) {
+                let allowed = format!("of 1 to {LONGEST_NAME} bytes that can be printed");
+                let reason = format!("\"{name}\" cannot be the name of a variant: {allowed}");
+                mistakes.push(Problem::Invalid(reason).at(at));
+            }
+            let mut flat = Vec::new();
+            let Value::Object(settings) = settings else { continue };
+            for (path, value) in settings {
+                let key = at.key(&path);
+                match self.steps(&path) {
+                    Ok(steps) => flatten(&path, &steps, value, &key, &mut flat, mistakes),
+                    Err(problem) => mistakes.push(problem.at(key)),
+                }
+            }
+            refuse_overlaps(flat.iter().enumerate().collect(), mistakes);
+            choices.push(Choice { labels: vec![(VARIANT.into(), name)], settings: flat });
+        }
+        Axis { key: "variants", choices }
+    }
+
+    /// The steps of a path, which begins with a key of experiments or a parameter.
+    fn steps(&self, path: &str) -> Result<Vec<Step>, Problem> {
+        let mut steps = steps(path)?;
+        let Some(Step::Key(first)) = steps.first() else { return Ok(steps) };
+        if self.parameters.contains(first) {
+            steps.insert(0, Step::Key("let".into()));
+        } else if !self.parameters.is_empty() && !Experiment::KEYS.contains(&first.as_str()) {
+            let known = Experiment::KEYS.iter().map(|&key| key.into());
+            let known = self.parameters.iter().cloned().chain(known);
+            return Err(Problem::unknown::<String>("parameter or key", first, known));
+        }
+        Ok(steps)
+    }
+}
+
+/// The settings of a variant: tables are merged into what is there, so each of their keys is one.
+/// A table with a `kind` is a value of its own.
+fn flatten(
+    written: &str,
+    steps: &[Step],
+    value: Value,
+    at: &Place<'_>,
+    flat: &mut Vec<Setting>,
+    mistakes: &mut Vec<Mistake>,
+) {
+    match value {
+        Value::Object(table) if !table.contains_key("kind") => {
+            for (key, value) in table {
+                let steps = [steps, &[Step::Key(key.clone())]].concat();
+                if steps.len() > DEEPEST {
+                    mistakes.push(Problem::Invalid("is nested too deeply".into()).at(at));
+                    return;
+                }
+                flatten(&format!("{written}.{key}"), &steps, value, &at.key(&key), flat, mistakes);
+            }
+        }
+        value => flat.push(Setting::new(written, steps, value, &at.to_string(), None)),
+    }
+}
+
+/// Refuses settings of the same key, or of a part of it, in several groups.
+fn refuse_overlaps(mut settings: Vec<(usize, &Setting)>, mistakes: &mut Vec<Mistake>) {
+    // What a path is the beginning of comes right after it.
+    settings.sort_by(|(_, one), (_, other)| one.steps.cmp(&other.steps));
+    let mut outer: Option<(usize, &Setting)> = None;
+    for (group, inner) in settings {
+        let Some((other, outer)) = outer.filter(|(_, it)| inner.steps.starts_with(&it.steps))
+        else {
+            outer = Some((group, inner));
+            continue;
+        };
+        if other == group {
+            continue;
+        }
+        let (first, last) = if other < group { (outer, inner) } else { (inner, outer) };
+        let problem = Problem::Invalid(format!("varies the same as `{}`", first.written));
+        let mistake = problem.at(&last.key);
+        if !mistakes.contains(&mistake) {
+            mistakes.push(mistake);
+        }
+    }
+}
+
+impl Setting {
+    fn new(written: &str, steps: &[Step], value: Value, key: &str, index: Option<usize>) -> Self {
+        let path = spelled(steps);
+        Self { written: written.into(), path, steps: steps.into(), value, key: key.into(), index }
+    }
+
+    /// Where the value stands in the experiment.
     pub fn place(&self) -> String {
-        Place::Root.key("sweep").key(&self.path).to_string()
+        self.index.map_or_else(|| self.key.clone(), |index| format!("{}[{index}]", self.key))
     }
 
     /// Puts the value into the tree.
-    pub fn set(&self, tree: &mut Value, value: Value) -> Result<(), Problem> {
+    pub fn set(&self, tree: &mut Value) -> Result<(), Problem> {
         let mut target = tree;
         let mut reached = String::new();
         for step in &self.steps {
@@ -44,28 +272,31 @@ impl Axis {
                     table.entry(key.as_str()).or_insert_with(|| Value::Object(Map::new()))
                 }
                 (Step::Key(key), Value::Null) if reached.is_empty() => {
-                    return Err(nothing_there(&self.path, &format!("no `{key}`")));
+                    return Err(nothing_there(&self.written, &format!("no `{key}`")));
                 }
                 (Step::Index(index), Value::Array(items)) => {
                     let length = items.len();
                     let has = format!("`{reached}` has {length} {}", entries(length));
                     reached = format!("{reached}[{index}]");
-                    items.get_mut(*index).ok_or_else(|| nothing_there(&self.path, &has))?
+                    items.get_mut(*index).ok_or_else(|| nothing_there(&self.written, &has))?
                 }
                 (Step::Key(_), other) => {
                     let is = wrong_type(other, "a table");
-                    return Err(nothing_there(&self.path, &format!("at `{reached}`, {is}")));
+                    return Err(nothing_there(&self.written, &format!("at `{reached}`, {is}")));
                 }
                 (Step::Index(_), Value::Object(table)) if table.is_empty() => {
-                    return Err(nothing_there(&self.path, &format!("`{reached}` has 0 entries")));
+                    return Err(nothing_there(
+                        &self.written,
+                        &format!("`{reached}` has 0 entries"),
+                    ));
                 }
                 (Step::Index(_), other) => {
                     let is = wrong_type(other, "a list");
-                    return Err(nothing_there(&self.path, &format!("at `{reached}`, {is}")));
+                    return Err(nothing_there(&self.written, &format!("at `{reached}`, {is}")));
                 }
             };
         }
-        *target = value;
+        *target = self.value.clone();
         Ok(())
     }
 }
@@ -74,39 +305,28 @@ fn entries(number: usize) -> &'static str {
     if number == 1 { "entry" } else { "entries" }
 }
 
+fn counted(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+/// A path as messages spell it.
+fn spelled(steps: &[Step]) -> String {
+    fn within(steps: &[Step], place: &Place<'_>) -> String {
+        match steps {
+            [] => place.to_string(),
+            [Step::Key(key), rest @ ..] => within(rest, &place.key(key)),
+            [Step::Index(index), rest @ ..] => within(rest, &place.index(*index)),
+        }
+    }
+    within(steps, &Place::Root)
+}
+
 fn nothing_there(path: &str, there: &str) -> Problem {
     Problem::Invalid(format!("there is nothing at `{path}`: {there}"))
 }
 
-/// Checks a sweep and takes its paths apart.
-pub(crate) fn axes(sweep: Sweep, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
-    let mut axes: Vec<Axis> = Vec::new();
-    for (path, values) in sweep.0 {
-        let place = Place::Root.key("sweep").key(&path).to_string();
-        let steps = match steps(&path) {
-            Ok(steps) => steps,
-            Err(problem) => {
-                mistakes.push(problem.at(place));
-                continue;
-            }
-        };
-        if let Some(other) = axes
-            .iter()
-            .find(|other| other.steps.iter().zip(&steps).all(|(one, other)| one == other))
-        {
-            let reason = format!("varies the same as `{}`", other.path);
-            mistakes.push(Problem::Invalid(reason).at(&place));
-        }
-        for (i, value) in values.iter().enumerate() {
-            if values[..i].contains(value) {
-                let reason = format!("{} is among the values already", text(value));
-                mistakes.push(Problem::Invalid(reason).at(format!("{place}[{i}]")));
-            }
-        }
-        axes.push(Axis { path, steps, values });
-    }
-    axes
-}
+/// The keys that are the same in all runs.
+const FIXED: [&str; 5] = ["sweep", "zip", "variants", "repeat", "name"];
 
 /// Takes `flows[0].cc` apart. A key with other characters than letters, digits, `-` and `_` is in
 /// quotation marks.
@@ -143,8 +363,12 @@ fn steps(path: &str) -> Result<Vec<Step>, Problem> {
         }
     }
     match steps.first() {
-        Some(Step::Key(key)) if ["sweep", "repeat", "name"].contains(&key.as_str()) => {
-            Err(Problem::Invalid(format!("`{key}` cannot be swept")))
+        Some(Step::Key(key)) if FIXED.contains(&key.as_str()) => {
+            Err(Problem::Invalid(format!("`{key}` cannot be varied")))
+        }
+        Some(Step::Key(key)) if key == "let" && steps.len() == 1 => {
+            let reason = "`let` cannot be varied as a whole; name one of its parameters";
+            Err(Problem::Invalid(reason.into()))
         }
         Some(Step::Key(_)) => Ok(steps),
         _ => Err(invalid()),
@@ -153,26 +377,26 @@ fn steps(path: &str) -> Result<Vec<Step>, Problem> {
 
 /// The number of combinations, as far as it can be counted.
 pub(crate) fn combinations(axes: &[Axis]) -> u128 {
-    axes.iter().fold(1, |number, axis| number.saturating_mul(axis.values.len() as u128))
+    axes.iter().fold(1, |number, axis| number.saturating_mul(axis.choices.len() as u128))
 }
 
-/// The k-th combination, as the number of the value on each axis: the first axis is the slowest.
-pub(crate) fn combination(axes: &[Axis], mut k: usize) -> Vec<usize> {
+/// The k-th combination, a choice of each axis: the first axis is the slowest.
+pub(crate) fn combination(axes: &[Axis], mut k: usize) -> Vec<&Choice> {
     let mut chosen: Vec<_> = axes
         .iter()
         .rev()
         .map(|axis| {
-            let value = k % axis.values.len();
-            k /= axis.values.len();
-            value
+            let choice = &axis.choices[k % axis.choices.len()];
+            k /= axis.choices.len();
+            choice
         })
         .collect();
     chosen.reverse();
     chosen
 }
 
-/// A swept value as text.
-pub(crate) fn text(value: &Value) -> String {
+/// A value as text.
+fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
 
@@ -181,22 +405,33 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn axis(path: &str, values: &[Value]) -> Axis {
-        Axis { path: path.into(), steps: steps(path).unwrap(), values: values.to_vec() }
+    fn setting(path: &str, value: impl Into<Value>) -> Setting {
+        Setting::new(path, &steps(path).unwrap(), value.into(), path, None)
+    }
+
+    fn axis(path: &str, values: &[i32]) -> Axis {
+        let choices = values.iter().map(|&value| Choice {
+            labels: vec![(path.into(), value.to_string())],
+            settings: vec![setting(path, value)],
+        });
+        Axis { key: "sweep", choices: choices.collect() }
     }
 
     #[test]
     fn the_first_key_is_the_slowest() {
-        let axes = [axis("a", &[1.into(), 2.into()]), axis("b", &[3.into(), 4.into(), 5.into()])];
-        let all: Vec<_> = (0..6).map(|k| combination(&axes, k)).collect();
-        assert_eq!(all, [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]);
+        let axes = [axis("a", &[1, 2]), axis("b", &[3, 4, 5])];
+        let all = (0..6).map(|k| {
+            let chosen = combination(&axes, k);
+            chosen.iter().map(|choice| choice.labels[0].1.as_str()).collect::<String>()
+        });
+        assert!(all.eq(["13", "14", "15", "23", "24", "25"]));
     }
 
     #[test]
     fn a_path_leads_through_tables_lists_and_quoted_names() {
         let mut tree = json!({ "flows": [{}, {}], "hosts": { "a.b": {} } });
-        axis("flows[1].stack.sack", &[]).set(&mut tree, false.into()).unwrap();
-        axis("hosts.\"a.b\".stack.cc", &[]).set(&mut tree, "cubic".into()).unwrap();
+        setting("flows[1].stack.sack", false).set(&mut tree).unwrap();
+        setting("hosts.\"a.b\".stack.cc", "cubic").set(&mut tree).unwrap();
         assert_eq!(tree["flows"][1]["stack"]["sack"], false);
         assert_eq!(tree["hosts"]["a.b"]["stack"]["cc"], "cubic");
     }
@@ -204,7 +439,7 @@ mod tests {
     #[test]
     fn says_what_there_is_where_a_path_ends() {
         let mut tree = json!({ "flows": [{ "cc": "cubic" }], "seed": 1 });
-        let mut problem = |path| axis(path, &[]).set(&mut tree, 1.into()).unwrap_err().to_string();
+        let mut problem = |path| setting(path, 1).set(&mut tree).unwrap_err().to_string();
         assert_eq!(
             problem("flows[2].cc"),
             "there is nothing at `flows[2].cc`: `flows` has 1 entry"
@@ -218,7 +453,9 @@ mod tests {
 
     #[test]
     fn refuses_what_is_not_a_path() {
-        for path in ["", ".", "[0]", "a..b", "a[", "a[x]", "a b", "a.\"b", "sweep", "repeat"] {
+        for path in
+            ["", ".", "[0]", "a..b", "a[", "a[x]", "a b", "a.\"b", "sweep", "repeat", "zip", "let"]
+        {
             assert!(steps(path).is_err(), "{path}");
         }
     }

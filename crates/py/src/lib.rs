@@ -31,7 +31,8 @@ mod _core {
     use super::lists::printable;
     #[pymodule_export]
     use super::lists::{
-        Algorithm, algorithms, columns, profile, profiles, schema, support, tables,
+        Algorithm, algorithms, columns, profile, profiles, schema, schema_of_values, support,
+        tables,
     };
     #[pymodule_export]
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};

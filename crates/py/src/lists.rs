@@ -93,6 +93,12 @@ pub(crate) fn schema() -> String {
     tcplab_model::schema().to_string()
 }
 
+/// The same without parameters in the places of values.
+#[pyfunction]
+pub(crate) fn schema_of_values() -> String {
+    tcplab_model::schema_of_values().to_string()
+}
+
 /// Text as it may be shown, with everything spelled out that a reader cannot see.
 #[pyfunction]
 pub(crate) fn printable(text: &Bound<'_, pyo3::types::PyString>) -> String {

@@ -165,7 +165,7 @@ impl<P: Packet> DualPi2<P> {
                 // Nothing has waited since this update, and so for all that were due.
                 let due = now.since(at).as_picos();
                 let period = self.config.update.as_picos();
-                let updates = due / period + u64::from(comes || due % period > 0);
+                let updates = due / period + u64::from(comes || !due.is_multiple_of(period));
                 self.controller.rest(updates);
                 self.updates_at = at + self.config.update.saturating_mul(updates);
                 return;

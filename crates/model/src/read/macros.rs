@@ -27,13 +27,13 @@ macro_rules! table {
         }
 
         impl $crate::read::Fields for $name {
-            const KEYS: &'static [&'static str] = &[$(stringify!($field)),*];
+            const KEYS: &'static [&'static str] = &[$($crate::read::key(stringify!($field))),*];
 
             fn fields(table: &mut $crate::read::Table<'_>) -> Option<Self> {
                 $(
                     let default = $crate::read::optional!($($default)?);
-                    let $field = table.read::<$type>(stringify!($field), default);
-                    $(let $field = table.within(stringify!($field), $field, &$range);)?
+                    let $field = table.read::<$type>($crate::read::key(stringify!($field)), default);
+                    $(let $field = table.within($crate::read::key(stringify!($field)), $field, &$range);)?
                 )*
                 Some(Self { $($field: $field?,)* })
             }
@@ -44,13 +44,13 @@ macro_rules! table {
                 $(
                     let default: Option<$type> = $crate::read::optional!($($default)?);
                     if default.is_none() {
-                        required.push(stringify!($field));
+                        required.push($crate::read::key(stringify!($field)));
                     }
                     let schema = <$type as $crate::read::Read>::schema(definitions);
                     $(let schema = $crate::read::bounds::<$type>(schema, &$range);)?
                     let doc = concat!($($doc, "\n"),+);
                     properties.insert(
-                        stringify!($field).into(),
+                        $crate::read::key(stringify!($field)).into(),
                         $crate::read::describe_field(schema, doc, default.as_ref()),
                     );
                 )*

@@ -15,7 +15,7 @@ pub(crate) use number::Bounded;
 pub(crate) use place::Place;
 pub(crate) use plain::{kind, word, wrong_type};
 pub(crate) use schema::{Definitions, bounds, define, describe_choice, describe_field, one_line};
-pub(crate) use table::{Fields, Table, read_kind};
+pub(crate) use table::{Fields, Table, key, read_kind};
 
 use crate::mistake::Mistake;
 use serde_json::Value;

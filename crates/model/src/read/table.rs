@@ -17,6 +17,17 @@ pub(crate) trait Fields: Sized {
     fn describe(definitions: &mut Definitions) -> Value;
 }
 
+/// The key of a field: `let` for `r#let`, which Rust keeps for itself.
+pub(crate) const fn key(field: &'static str) -> &'static str {
+    match field.as_bytes() {
+        [b'r', b'#', rest @ ..] => match std::str::from_utf8(rest) {
+            Ok(key) => key,
+            Err(_) => field,
+        },
+        _ => field,
+    }
+}
+
 /// A table being read.
 pub(crate) struct Table<'a> {
     values: &'a Map<String, Value>,

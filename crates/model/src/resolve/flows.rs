@@ -30,7 +30,7 @@ pub(crate) fn resolve(
     topology: &Topology,
     mistakes: &mut Vec<Mistake>,
 ) -> Vec<FlowPlan> {
-    let mut routes = Routes::new(topology.nodes.len(), &topology.lanes);
+    let mut routes = Routes::new(topology.nodes.len(), &topology.lanes, topology.rule());
     for (place, path) in &topology.routes {
         if let Err((from, to)) = routes.fix(path) {
             let (from, to) = (&topology.nodes[from], &topology.nodes[to]);
@@ -201,8 +201,8 @@ impl Flows<'_> {
                     }
                 },
             };
-            if let Err(mistake) = self.add_transfers(flow, traffic, duration, place) {
-                return self.mistakes.push(mistake);
+            if let Err((key, problem)) = self.add_transfers(flow, traffic, duration) {
+                return self.mistakes.push(problem.at(format!("{place}.traffic.{key}")));
             }
             let number = k + 1;
             self.plans.push(FlowPlan {
@@ -230,8 +230,7 @@ impl Flows<'_> {
         flow: &Flow,
         plan: &TrafficPlan,
         duration: Duration,
-        place: &str,
-    ) -> Result<(), Mistake> {
+    ) -> Result<(), (&'static str, Problem)> {
         let (Traffic::Arrivals(written), TrafficPlan::Arrivals(plan)) = (&flow.traffic, plan)
         else {
             return Ok(());
@@ -242,8 +241,7 @@ impl Flows<'_> {
             return Ok(());
         }
         let (what, number) = ("transfers", self.transfers as u128);
-        let problem = Problem::TooMany { what, number, most: MOST_TRANSFERS };
-        Err(problem.at(format!("{place}.traffic.{}", written.key())))
+        Err((written.key(), Problem::TooMany { what, number, most: MOST_TRANSFERS }))
     }
 
     /// The ways of all flows of an entry.

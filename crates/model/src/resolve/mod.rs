@@ -35,7 +35,8 @@ pub(crate) fn resolve(
     for name in experiment.network.lan.keys() {
         names::check(name, "network.lan", mistakes);
     }
-    let mut topology = Topology::build(&experiment.network, experiment.duration, mistakes)?;
+    let mut topology =
+        Topology::build(&experiment.network, experiment.duration, experiment.seed, mistakes)?;
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
     let hosts = hosts::resolve(experiment, &mut topology);
     let record = record(&experiment.record, &topology, mistakes);

@@ -1,8 +1,10 @@
 //! Numbers nodes and lanes.
 
 use super::names;
+use crate::fat_tree::FatTree;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{LanePlan, QueueLimit, QueuePlan};
+use crate::routes::Rule;
 use crate::schema::{Discipline, DropTailPlan, LanPlan, Lane, LinkSettings, Network, Queue};
 use crate::shapes::{LinkSpec, expand};
 use std::collections::BTreeMap;
@@ -22,16 +24,22 @@ pub(crate) struct Topology {
     pub links: Vec<String>,
     /// Explicit routes: where each was written, and the nodes on it.
     pub routes: Vec<(String, Vec<usize>)>,
+    fat_tree: Option<FatTree>,
 }
 
 impl Topology {
     pub fn build(
         network: &Network,
         duration: Duration,
+        seed: u64,
         mistakes: &mut Vec<Mistake>,
     ) -> Option<Self> {
         let before = mistakes.len();
-        let links = expand(network, mistakes);
+        let links = expand(network, seed, mistakes);
+        if network.graph.as_ref().is_some_and(|graph| graph.file.is_some()) {
+            // A file that could not be read.
+            return None;
+        }
         if links.is_empty() && mistakes.len() == before {
             let reason = "is empty; give it a shape, like [network.dumbbell], or [[network.links]]";
             mistakes.push(Problem::Invalid(reason.into()).at("network"));
@@ -47,6 +55,7 @@ impl Topology {
             queues: Vec::with_capacity(links.len() * 2),
             links: links.iter().map(|link| link.place.clone()).collect(),
             routes: Vec::new(),
+            fat_tree: network.fat_tree.as_ref().map(|shape| FatTree::new(shape.k)),
         };
         let mut names = BTreeMap::new();
         for link in &links {
@@ -74,6 +83,18 @@ impl Topology {
     pub fn node(&self, name: &str) -> Result<usize, Problem> {
         let number = self.numbers.get(name).copied();
         number.ok_or_else(|| Problem::unknown("node", name, &self.nodes))
+    }
+
+    /// The ways that shapes have of their own.
+    pub fn rule(&self) -> Rule<'_> {
+        let Some(tree) = self.fat_tree else { return Box::new(|_, _| None) };
+        let seats = tree.seats().map(|seat| (self.numbers[&tree.host(seat)], seat));
+        let seats: BTreeMap<_, _> = seats.collect();
+        Box::new(move |from, to| {
+            let (from, to) = (seats.get(&from)?, seats.get(&to)?);
+            let way = tree.way(*from, *to);
+            way.iter().map(|name| self.numbers.get(name).copied()).collect()
+        })
     }
 
     fn connect(

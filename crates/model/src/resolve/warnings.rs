@@ -53,9 +53,8 @@ fn parallel_links(topology: &Topology) -> Vec<Mistake> {
         }
         let [from, to] = [lane.from, lane.to].map(|node| &topology.nodes[node]);
         let reason = format!(
-            "is never used: packets between \"{from}\" and \"{to}\" take the link of {}; to use both, \
-             lead this one through a node of its own and choose that with [[network.routes]]",
-            used
+            "is never used: packets between \"{from}\" and \"{to}\" take the link of {used}; to use \
+             both, lead this one through a node of its own and choose that with [[network.routes]]"
         );
         warnings.push(Problem::Invalid(reason).at(place));
     }

@@ -1,10 +1,7 @@
 //! The experiment as a whole.
 
-use super::{Flow, Host, MILLION, Network, Record, SOME_TIME, Stack};
-use crate::mistake::{Mistake, Problem};
-use crate::read::{Definitions, Place, Read, define, table, wrong_type};
-use serde::Serialize;
-use serde_json::{Value, json};
+use super::{Flow, Host, Let, MILLION, Network, Record, SOME_TIME, Stack, Sweep, Variants};
+use crate::read::table;
 use std::collections::BTreeMap;
 use tcplab_units::Duration;
 
@@ -44,9 +41,23 @@ table! {
         pub every: Option<Duration> [SOME_TIME] = None,
         /// What to write down.
         pub record: Record = Record::default(),
-        /// Lists of values for any key by its path: `"flows[0].cc" = ["newreno", "cubic"]`. All
-        /// combinations are run; the first key changes slowest.
+        /// Parameters: values by name, `rtt = "40 ms"`. Where a value stands, in tables, lists and
+        /// other parameters too, the text `"$rtt"` stands for it. A text that is to be `$rtt` itself
+        /// is written `"$$rtt"`.
+        pub r#let: Let = Let::default(),
+        /// Lists of values for any parameter by its name, or key by its path: `rtt = ["10 ms", "40 ms"]`,
+        /// `"flows[0].cc" = ["newreno", "cubic"]`. All combinations are run; the first key changes
+        /// slowest.
         pub sweep: Sweep = Sweep::default(),
+        /// Tables like `sweep`, whose keys step together: with `[[zip]]`, `rate = ["1 Mbit/s", "1 Gbit/s"]`
+        /// and `rtt = ["200 ms", "2 ms"]` are two variants. Each `[[zip]]` is combined with all
+        /// others, and with the sweep, which changes faster.
+        pub zip: Vec<Sweep> = Vec::new(),
+        /// Settings by the name of a variant, like `[variants.tuned]`: parameters by their name, keys by
+        /// their path, or tables, which are merged into those that are there (a table with a `kind`
+        /// takes their place). Each variant runs with everything that is swept; tables and charts have
+        /// its name as `variant`. The first variant comes first.
+        pub variants: Variants = Variants::default(),
     }
 }
 
@@ -58,44 +69,5 @@ table! {
         pub from: Option<Duration> = None,
         /// When it ends, after the start of the experiment: "800 s". By default with the experiment.
         pub to: Option<Duration> [SOME_TIME] = None,
-    }
-}
-
-/// The keys to vary, by path, with their values, in the order of the file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-#[serde(transparent)]
-pub struct Sweep(pub Vec<(String, Vec<Value>)>);
-
-impl Read for Sweep {
-    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
-        let Value::Object(axes) = value else {
-            mistakes.push(wrong_type(value, "a table of paths with their values").at(at));
-            return None;
-        };
-        let before = mistakes.len();
-        let mut read = Vec::new();
-        for (path, values) in axes {
-            let problem = match values {
-                Value::Array(values) if values.is_empty() => {
-                    Problem::Invalid("has no values".into())
-                }
-                Value::Array(values) => {
-                    read.push((path.clone(), values.clone()));
-                    continue;
-                }
-                _ => wrong_type(values, "a list of values"),
-            };
-            mistakes.push(problem.at(at.key(path)));
-        }
-        (mistakes.len() == before).then_some(Self(read))
-    }
-
-    fn schema(definitions: &mut Definitions) -> Value {
-        define("Sweep", definitions, |_| {
-            json!({
-                "type": "object",
-                "additionalProperties": { "type": "array", "minItems": 1 },
-            })
-        })
     }
 }

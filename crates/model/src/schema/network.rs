@@ -3,7 +3,7 @@
 use super::link::{Reordering, link_table};
 use super::{
     Contention, DelayChanges, Jitter, Lan, Link, LinkSettings, Loss, Outages, Probability, Queue,
-    RateChanges,
+    RateChanges, Rtts,
 };
 use crate::read::table;
 use std::collections::BTreeMap;
@@ -11,6 +11,7 @@ use std::ops::RangeInclusive;
 use tcplab_units::{Duration, Rate};
 
 const PAIRS: RangeInclusive<u64> = 1..=100_000;
+const PORTS: RangeInclusive<u64> = 2..=64;
 const HOPS: RangeInclusive<u64> = 1..=1_000;
 
 table! {
@@ -24,15 +25,30 @@ table! {
         pub parking_lot: Option<ParkingLot> = None,
         /// A row of links from a client to a server.
         pub chain: Option<Chain> = None,
+        /// Hosts around a hub.
+        pub star: Option<Star> = None,
+        /// Switches in three layers, as in a data centre.
+        pub fat_tree: Option<FatTree> = None,
+        /// A network from a file of nodes and links.
+        pub graph: Option<Graph> = None,
         /// A client and a server, whose traffic in both directions meets on an asymmetric link.
         pub antiparallel: Option<Antiparallel> = None,
         /// Single links.
         pub links: Vec<Link> = Vec::new(),
         /// Ways that packets must take. Without them each takes the one with the fewest hops; among
-        /// equals, the one whose first link comes first in the file.
+        /// equals, the one whose first link comes first in the file. A fat tree has ways of its own.
         pub routes: Vec<Route> = Vec::new(),
         /// Shared media of which only one station uses at a time, by name: `[network.lan.office]`.
         pub lan: BTreeMap<String, Lan> = BTreeMap::new(),
+    }
+}
+
+impl Network {
+    /// Whether anything about it is drawn from the seed.
+    pub(crate) fn is_drawn(&self) -> bool {
+        let dumbbell = self.dumbbell.as_ref().and_then(|shape| shape.rtts.as_ref());
+        let star = self.star.as_ref().and_then(|shape| shape.rtts.as_ref());
+        [dumbbell, star].into_iter().flatten().any(|rtts| matches!(rtts, Rtts::Drawn(_)))
     }
 }
 
@@ -41,14 +57,18 @@ link_table! {
     /// `left`, `right1`, `right2`, ... to the router `right`. What is said of it holds for the
     /// bottleneck between the routers.
     pub struct Dumbbell {
-        /// How many pairs: 2.
-        pub pairs: u64 [PAIRS] = 1,
+        /// How many pairs: 2. By default as many as there are `rtts`, or 1.
+        pub pairs: Option<u64> [PAIRS] = None,
         /// The links between hosts and routers; by default ten times as fast as those between
         /// routers, and 1 ms.
         pub access: LinkSettings = LinkSettings::default(),
         /// The RTTs of the pairs without queues, spread evenly from one to the other, in place of
         /// `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th has from + i * (to - from) / M.
         pub rtt: Option<(Duration, Duration)> = None,
+        /// The same, one by one, `["10 ms", "80 ms"]`, or drawn for each pair from a distribution,
+        /// `{ kind = "uniform", least = "10 ms", most = "200 ms" }`. They are drawn from the seed: each
+        /// repetition has others.
+        pub rtts: Option<Rtts> = None,
         /// What differs from `right` to `left`.
         pub back: LinkSettings = LinkSettings::default(),
     }
@@ -76,6 +96,52 @@ link_table! {
         pub hops: u64 [HOPS] = 1,
         /// What differs in the direction from `server` to `client`.
         pub back: LinkSettings = LinkSettings::default(),
+    }
+}
+
+link_table! {
+    /// Hosts around a hub: `host1`, `host2`, ... are connected to `hub`, each by a link of its own.
+    /// What is said of it holds for each of these links.
+    pub struct Star {
+        /// How many hosts: 5. By default as many as there are `rtts`.
+        pub hosts: Option<u64> [PAIRS] = None,
+        /// The RTTs between each host and the hub without queues, in place of `delay`: one by one,
+        /// `["10 ms", "80 ms"]`, or drawn for each host from a distribution,
+        /// `{ kind = "exponential", mean = "50 ms" }`. They are drawn from the seed: each repetition
+        /// has others.
+        pub rtts: Option<Rtts> = None,
+        /// What differs from `hub` to the hosts.
+        pub back: LinkSettings = LinkSettings::default(),
+    }
+}
+
+link_table! {
+    /// The fat tree of Al-Fares et al. (SIGCOMM 2008), of equal switches: hosts `host1`, `host2`, ...
+    /// at the switches `edge1-1`, `edge1-2`, ... of pod 1 and so on, above these `aggregation1-1`, ...,
+    /// and above all pods `core1`, `core2`, ... What is said of it holds for all links. From host to
+    /// host packets take the way of the two-level routing tables in that paper: which switches of the
+    /// upper layers, the destination's place at its edge switch decides, so that the hosts of a
+    /// switch are reached over different cores.
+    pub struct FatTree {
+        /// The ports of a switch, an even number: 4. There are k pods and k^3/4 hosts.
+        pub k: u64 [PORTS] = 4,
+        /// What differs between hosts and switches.
+        pub access: LinkSettings = LinkSettings::default(),
+    }
+}
+
+link_table! {
+    /// A network from a file of nodes and links. What is said of it holds for links of which the file
+    /// says nothing.
+    pub struct Graph {
+        /// A file: `GraphML`, as of the Internet Topology Zoo, if its name ends in `.graphml`, or a
+        /// table of links, `.csv`, with the columns `from`, `to` and, where it has them, `rate`,
+        /// `delay`, `queue` and `loss`. In `GraphML`, edges may have these attributes or `LinkSpeedRaw`
+        /// (in bit/s), and nodes are called by their `label`. Without a delay, it is that of light in
+        /// fibre (5 us/km) between the places of the nodes, if both have `Latitude` and `Longitude`.
+        pub file: Option<String> = None,
+        /// The links one by one, in place of a file.
+        pub links: Vec<Link> = Vec::new(),
     }
 }
 

@@ -18,4 +18,7 @@ mod schema;
 mod spellings;
 #[cfg(test)]
 mod studies;
+#[cfg(test)]
 mod traffic;
+#[cfg(test)]
+mod varying;

@@ -342,7 +342,7 @@ fn sweeps_vary_what_exists() {
     );
     assert_eq!(message(&sweep("\"seed\" = []")), "line 11: sweep.seed: has no values");
     assert_eq!(message(&sweep("seed = 1")), "line 11: sweep.seed: 1 is not a list of values");
-    assert_eq!(message(&sweep("repeat = [1]")), "line 11: sweep.repeat: `repeat` cannot be swept");
+    assert_eq!(message(&sweep("repeat = [1]")), "line 11: sweep.repeat: `repeat` cannot be varied");
     assert_eq!(
         message(&sweep("\"stack.cc\" = [\"cubic\"]\nstack = [{}]")),
         "line 12: sweep.stack: varies the same as `stack.cc`"

@@ -399,6 +399,25 @@ fn a_time_is_what_the_queue_lets_out_meanwhile() {
     // A token bucket lets out less: 12 ms of 5 Mbit/s.
     let bucket = "{ kind = \"tbf\", rate = \"5 Mbit/s\", burst = \"15 kB\", limit = \"12 ms\" }";
     assert_eq!(limit(bucket), QueueLimit::Bytes(7_500));
+    let shaper = "{ kind = \"cake\", rate = \"5 Mbit/s\", limit = \"12 ms\" }";
+    assert_eq!(limit(shaper), QueueLimit::Bytes(7_500));
     // A packet always has room.
     assert_eq!(limit("\"1 us\""), QueueLimit::Bytes(1500));
+}
+
+#[test]
+fn cake_aims_for_a_twentieth_of_its_round_trip() {
+    let cake = |settings: &str| {
+        let queue = format!("[network.dumbbell]\nqueue = {{ kind = \"cake\"{settings} }}");
+        let plan = plan(&small_with("[network.dumbbell]", &queue));
+        match &lane(&plan, "left>right").queue.discipline {
+            Discipline::Cake(cake) => cake.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    // In microseconds, of which there is one at the least, as tc-cake(8) has it.
+    assert_eq!(cake("").interval_and_target(), [100_000, 5_000]);
+    assert_eq!(cake(", rtt = \"10 us\"").interval_and_target(), [10, 1]);
+    let isolation = cake(", isolation = \"dual-dsthost\"").isolation;
+    assert_eq!(isolation.parts(), [true, false, true], "flows and hosts that receive");
 }

@@ -84,6 +84,43 @@ fn a_repeated_syn_does_not_ask_but_an_answer_counts() {
 }
 
 #[test]
+fn after_a_syn_that_was_repeated_without_need_linux_says_that_its_window_is_smaller() {
+    // tcp_enter_loss: tcp_ecn_queue_cwr, which the answer to the first SYN leaves as it is.
+    let mut peer = Peer::connecting(asks(linux()));
+    peer.gets(0, syn().with(ECE).with(CWR));
+    peer.ignores(ms(1_050));
+    peer.sends(ms(1_100), syn().acking(1).with(ECE));
+    peer.gets(ms(1_100), ack(1));
+    peer.writes(ms(1_100), 2 * MSS);
+    peer.gets(ms(1_100), data(1..1001).with(ECT).with(CWR));
+    peer.gets(ms(1_100), data(1001..2001).with(ECT).without(CWR));
+}
+
+#[test]
+fn the_mark_of_a_segment_that_lets_go_what_waits_is_told_with_it() {
+    // tcp_data_queue_ofo: tcp_ecn_check_ce comes before tcp_sack_compress_send_ack, whose ACK is the first of
+    // the two quick ones for a first mark (tcp_enter_quickack_mode).
+    let segment = |number: u64| data((number - 1) * MSS + 1..number * MSS + 1).with(ECT);
+    let mut peer = agreed(Settings { receive_buffer: 131_072, ..linux() });
+    for number in 1..=17 {
+        peer.sends(ms(number), segment(number));
+        peer.gets(ms(number), ack(number * MSS + 1));
+    }
+    for (number, at) in [(19, 19_900), (20, 20_000), (21, 20_100), (22, 20_200)] {
+        peer.sends(at, segment(number));
+        peer.gets(at, ack(17_001).sack(18_001..number * MSS + 1).without(ECE));
+    }
+    peer.sends(20_300, segment(24));
+    peer.sends(20_350, segment(26).with(CE));
+    peer.gets(20_350, ack(17_001).sack(23_001..24_001).sack(18_001..22_001).with(ECE));
+    let blocks = |line: Line| line.sack(23_001..24_001).sack(18_001..22_001).with(ECE);
+    peer.sends(20_360, segment(27));
+    peer.gets(20_360, blocks(ack(17_001).sack(25_001..27_001)));
+    peer.sends(20_370, segment(28));
+    peer.gets(20_470, blocks(ack(17_001).sack(25_001..28_001)));
+}
+
+#[test]
 fn a_mark_is_echoed_until_the_sender_says_that_it_knows() {
     // §6.1.3.
     let mut peer = agreed(rfc());

@@ -473,3 +473,30 @@ fn empty_segments_that_are_out_of_place_are_answered_twice_a_second() {
     peer.sends(501_000, ack(1).from(0));
     peer.gets(501_000, ack(1));
 }
+
+#[test]
+fn a_syn_that_comes_again_is_answered_twice_a_second() {
+    // tcp_check_req: tcp_oow_rate_limited counts from the first SYN that came again.
+    let again = || syn().from(0);
+    let mut peer = Peer::listening(linux(), syn());
+    peer.gets(0, syn().acking(1));
+    peer.sends(ms(1), again());
+    peer.gets(ms(1), syn().acking(1));
+    peer.sends(ms(2), again());
+    peer.silence(ms(500));
+    peer.sends(ms(501), again());
+    peer.gets(ms(501), syn().acking(1));
+}
+
+#[test]
+fn an_older_timestamp_is_not_echoed() {
+    // RFC 7323 §4.3: only one that is no older than TS.Recent is kept. tcp_paws_check lets pass what is a tick
+    // older (TCP_PAWS_WINDOW), and tcp_replace_ts_recent does not.
+    let mut peer = Peer::connected(Settings { timestamps: true, ..linux() }, RTT);
+    peer.sends(ms(10), data(1..989));
+    peer.gets(ms(10), ack(989).echoing(ms(10)));
+    peer.sends(ms(12), data(989..1977).stamped(ms(9)));
+    peer.gets(ms(12), ack(1977).echoing(ms(10)));
+    peer.sends(ms(13), data(1977..2965));
+    peer.gets(ms(13), ack(2965).echoing(ms(13)));
+}

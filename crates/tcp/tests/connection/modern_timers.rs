@@ -136,7 +136,7 @@ fn linux_counts_a_syn_ack_that_answered_a_repeated_syn() {
         let settings = Settings { timestamps: true, mss: MSS as u16 + 12, ..linux() };
         let mut peer = Peer::listening(settings, syn());
         peer.gets(0, syn().with(Flags::ACK).acking(1));
-        let times = if times_out { [wheel(0, 1_000), ms(1_200)] } else { [ms(300), ms(600)] };
+        let times = if times_out { [wheel(0, 1_000), ms(1_200)] } else { [ms(300), ms(800)] };
         for (time, is_timeout) in times.into_iter().zip([times_out, false]) {
             if !is_timeout {
                 peer.sends(time, syn().from(0));

@@ -112,6 +112,20 @@ fn linux_begins_with_bursts_for_the_window_before_it_is_set() {
 }
 
 #[test]
+fn linux_that_was_called_begins_with_bursts_for_the_window_that_was_asked_for() {
+    // tcp_rcv_state_process: tcp_update_pacing_rate comes after tcp_init_transfer. 200 % of 50 segments in
+    // 10 ms are 9765 bytes in 2^-10 s: nine segments.
+    let mut peer = Peer::listening(Settings { initial_window: 50, ..linux() }, syn());
+    peer.gets(0, syn().acking(1));
+    peer.sends(10_000, ack(1));
+    peer.writes(10_000, 60 * MSS);
+    for burst in 0..5 {
+        peer.gets(10_000, data(burst * 9_000 + 1..burst * 9_000 + 9_001).pushed());
+    }
+    peer.ignores(10_000);
+}
+
+#[test]
 fn linux_sends_still_more_on_short_paths_but_half_of_the_window() {
     // sk_gso_max_size >> (1000 >> tcp_tso_rtt_log), 32 kB more; tcp_cwnd_test: cwnd / 2.
     let mut peer = Peer::connected(linux(), ms(1));
@@ -136,6 +150,25 @@ fn linux_waits_for_a_whole_burst_if_acks_come_fast() {
     peer.sends(10_300, ack(8001));
     peer.gets(10_300, data(54_001..65_001).pushed());
     peer.sends(10_400, ack(10_001));
+}
+
+#[test]
+fn what_linux_discards_does_not_end_its_waiting_for_a_burst() {
+    let mut peer = Peer::connected(Settings { initial_window: 50, ..linux() }, ms(10));
+    peer.writes(0, 200 * MSS);
+    peer.ignores(0);
+    peer.sends(10_000, ack(2001));
+    peer.gets(10_000, data(50_001..54_001).pushed());
+    peer.sends(10_100, ack(4001));
+    // Four wait, and the last sending is more than a millisecond ago. But tcp_validate_incoming drops what
+    // begins before the window, and answers it without a look at what could be sent.
+    peer.sends(11_500, ack(4001).from(0));
+    peer.gets(11_500, ack(1));
+    // tcp_wstamp_ns: the answer was a sending, so that eight still wait.
+    peer.sends(12_000, ack(6001));
+    peer.silence(12_400);
+    peer.sends(12_600, ack(6001).window(1 << 20));
+    peer.gets(12_600, data(54_001..62_001).pushed());
 }
 
 /// A receiver as Linux is by default, on an Ethernet.

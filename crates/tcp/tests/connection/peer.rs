@@ -73,6 +73,7 @@ pub struct Line {
     sack: Vec<Range<u64>>,
     window: Option<u64>,
     echo: Option<u64>,
+    stamp: Option<u64>,
     flags: Flags,
     without: Flags,
     push: Option<bool>,
@@ -119,6 +120,11 @@ impl Line {
     /// Echoes the timestamp of what the other side sent at that time.
     pub fn echoing(self, at: u64) -> Self {
         Self { echo: Some(at), ..self }
+    }
+
+    /// Has the timestamp of what the peer sent at that time.
+    pub fn stamped(self, at: u64) -> Self {
+        Self { stamp: Some(at), ..self }
     }
 
     /// A SYN that asks for a cookie.
@@ -422,7 +428,7 @@ impl Peer {
             let last = self.values.last().map_or(0, |last| last.1);
             let by_time = |at| self.values.iter().find(|&&(sent, _)| sent == at);
             let named = line.echo.map(|at| by_time(at).expect("nothing was sent then").1);
-            let value = their_clock(self.now);
+            let value = their_clock(line.stamp.map_or(self.now, at));
             let echo = named.unwrap_or(last);
             segment = segment.with_timestamps(Timestamps { value, echo });
         }

@@ -2,7 +2,7 @@
 
 use super::*;
 use tcplab_engine::Random;
-use tcplab_model::schema::{Measured, Uniform};
+use tcplab_model::schema::{Measured, Normal, ParetoTimes, Spread, Uniform};
 
 fn ms(millis: f64) -> Duration {
     Duration::from_secs_f64(millis / 1e3)
@@ -22,6 +22,11 @@ fn drawn(spread: &Spread, count: usize) -> Vec<f64> {
         .collect();
     drawn.sort_unstable_by(f64::total_cmp);
     drawn
+}
+
+/// The probability that a standard normal number is above this.
+fn above(value: f64) -> f64 {
+    libm::erfc(value / std::f64::consts::SQRT_2) / 2.0
 }
 
 /// The greatest distance from a distribution function.
