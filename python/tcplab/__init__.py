@@ -32,6 +32,7 @@ from tcplab._verify import Finding, Verification, verify
 from tcplab._warnings import TcplabWarning
 from tcplab.experiment import (
     Antiparallel,
+    Arp,
     ArrivalsTraffic,
     BulkTraffic,
     CakeQueue,
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_KERNEL",
     "Antiparallel",
+    "Arp",
     "ArrivalsTraffic",
     "BulkTraffic",
     "CakeQueue",

@@ -10,7 +10,8 @@ SHOWN = 3
 
 def lane(lane: dict[str, Any]) -> tuple[str, str, str, str]:
     """Rate, delay, queue and loss of one direction of a link."""
-    return lane["rate"], up_to(lane["delay"], lane["jitter"]), _queue(lane), _loss(lane)
+    rate = f"{lane['rate']} shared" if lane["lan"] else lane["rate"]
+    return rate, up_to(lane["delay"], lane["jitter"]), _queue(lane), _loss(lane)
 
 
 def up_to(time: str, jitter: str) -> str:

@@ -63,8 +63,15 @@ def drawing(plan: Plan) -> Drawing:
     }
     names = [_name(flow) for flow in flows]
     lines, arrows = _ways(paths, names, place)
+    lans = {lane["lan"]["node"] for lane in plan["lanes"] if lane["lan"]}
     nodes = [
-        {"x": x, "y": y, "name": printable(plan["nodes"][node])} for node, (x, y) in place.items()
+        {
+            "x": x,
+            "y": y,
+            "name": printable(plan["nodes"][node]),
+            "shape": "square" if node in lans else "circle",
+        }
+        for node, (x, y) in place.items()
     ]
     drawn = {"flows": len(flows), "nodes": len(nodes)}
     some = [f"{few} of {len(plan[of])} {of}" for of, few in drawn.items() if few < len(plan[of])]
@@ -96,7 +103,7 @@ def chart(plan: Plan, colours: list[str]) -> alt.LayerChart:
     flows = _of(drawn.flows).mark_rule(strokeWidth=1.8, strokeCap="round")
     arrows = _of(drawn.arrows).mark_point(shape="triangle", filled=True, size=70, opacity=1)
     nodes = _of(drawn.nodes).mark_point(
-        shape="circle", size=130, fill="white", stroke="#404040", strokeWidth=1.5, opacity=1
+        size=130, fill="white", stroke="#404040", strokeWidth=1.5, opacity=1
     )
     names = _text(drawn.nodes, "name", dy=-15, fontSize=12, fontWeight="bold")
     labels = _text(drawn.labels, "about", lineBreak="\n", fontSize=10, lineHeight=12)
@@ -104,7 +111,7 @@ def chart(plan: Plan, colours: list[str]) -> alt.LayerChart:
         links.encode(x, y, x2="x2:Q", y2="y2:Q"),
         flows.encode(x, y, colour, x2="x2:Q", y2="y2:Q"),
         arrows.encode(x, y, colour, angle=alt.Angle("angle:Q", scale=None)),
-        nodes.encode(x, y),
+        nodes.encode(x, y, shape=alt.Shape("shape:N", scale=None)),
         *(layer.encode(x, y) for layer in (*names, *labels)),
     ]
     width, height = max(drawn.width + 40, 200), max(drawn.height + 50, 60)
@@ -164,7 +171,8 @@ def _labels(links: list[tuple[Any, Any]], place: Places) -> list[Row]:
         ends = [(place[there["from"]], place[there["to"]]) for there, _ in same]
         (x, y), (x2, y2) = max(ends, key=lambda ends: ends[0][1] + ends[1][1])
         about = forward
-        if forward != backward:
+        # What comes from a shared LAN has crossed it already.
+        if forward != backward and not same[0][0]["lan"]:
             first, second = (forward, backward) if x <= x2 else (backward, forward)
             about = f"\u2192 {first}\n\u2190 {second}"
         rows.append({"x": (x + x2) / 2, "y": (y + y2) / 2 + 22, "about": _printable(about)})

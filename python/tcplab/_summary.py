@@ -24,6 +24,7 @@ OF_DATAGRAMS = [
     "delay_p95_ms",
     "delay_p99_ms",
     "jitter_ms",
+    "jitter_mean_ms",
     "ipdv_ms",
 ]
 """What is averaged of UDP."""

@@ -29,7 +29,8 @@ ELSEWHERE = {
     "Record": {"captures", "packets"},
     "settings": set(),
 }
-"""Of the schema, what is not drawn: what `sim` refuses, and what only makes more runs or rows."""
+"""Of the schema, what is not drawn: what `sim` refuses, what only makes more runs or rows, and
+LANs, which test_lan.py draws."""
 
 SETTINGS = ("LinkSettings", "Link", "Dumbbell", "ParkingLot", "Chain")
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 
 import tcplab as lab
@@ -35,9 +37,9 @@ def datagrams(link: dict[str, Any], rate: str, seconds: float, **more: Any) -> d
     }
 
 
-def carried_mbit_s(results: lab.Results, seconds: float) -> float:
-    """What the link from a to b has delivered, with headers."""
-    last = results.links.filter(link="a>b").sort("time_s").tail(1)
+def carried_mbit_s(results: lab.Results, seconds: float, link: str = "a>b") -> float:
+    """What a direction of a link has delivered, with headers."""
+    last = results.links.filter(link=link).sort("time_s").tail(1)
     waiting = last["queue_bytes"][0]
     return float((last["sent_bytes"][0] - waiting) * 8 / seconds / 1e6)
 
@@ -61,28 +63,180 @@ def test_a_trace_of_mahimahi_delivers_what_it_allows(
     assert carried_mbit_s(results, seconds) == pytest.approx(mbit_s, rel=1e-3)
 
 
-def delays_ms(results: lab.Results) -> list[float]:
-    """By how much packets took longer than without jitter on the link from a to b."""
-    packets = results.packets.filter(link="a>b")
-    entered = packets.filter(point="leave")["time_s"]
-    arrived = packets.filter(point="arrive")["time_s"]
-    assert len(arrived) > 10_000
-    return [float(value) for value in (arrived - entered.head(len(arrived))) * 1e3]
+def test_each_direction_has_a_trace_of_its_own_and_a_base_delay(tmp_path: Path) -> None:
+    # What CellReplay records: opportunities of uplink and downlink, and delays that change.
+    (tmp_path / "up.txt").write_text("1\n")  # 12 Mbit/s
+    (tmp_path / "down.txt").write_text("1\n" * 5)  # 60 Mbit/s
+    (tmp_path / "base.txt").write_text("0 20\n5 40\n")
+    plain = datagrams({}, "100 Mbit/s", 10, record={"links": "10 s"})
+    up = {"rate_changes": {"trace": "up.txt"}, "delay_changes": {"trace": "base.txt"}}
+    down = {"rate_changes": {"trace": "down.txt"}}
+    plain["network"]["links"][0] |= {"forward": up, "back": down}
+    plain["flows"].append({**plain["flows"][0], "from": "b", "to": "a"})
+    (tmp_path / "experiment.json").write_text(json.dumps(plain))
+    results = lab.run(tmp_path / "experiment.json", progress=False)
+    assert carried_mbit_s(results, 10) == pytest.approx(12, rel=1e-3)
+    assert carried_mbit_s(results, 10, "b>a") == pytest.approx(60, rel=1e-3)
+    # The first waits for an opportunity for a millisecond, and travels for 20.
+    assert results.flows["delay_min_ms"][0] == pytest.approx(21, abs=1e-3)
 
 
-def test_jitter_on_a_link_is_distributed_as_asked() -> None:
-    # Datagrams 25 ms apart: none comes near another, so each keeps its own delay. 1000 bytes at
-    # 1 Gbit/s take 8 us, and the link 10 ms.
-    jitter = {"kind": "normal", "mean": "5 ms", "deviation": "1 ms"}
-    plain = datagrams({"rate": "1 Gbit/s", "jitter": jitter}, "1 Mbit/s", 300)
-    plain["flows"][0]["traffic"] = {"kind": "udp", "payload": "972 B", "interval": "25 ms"}
-    plain["record"] = {"packets": ["a>b"], "samples": "off", "links": "off"}
+def normal(value: float) -> float:
+    """The share of a normal distribution below a value."""
+    return 0.5 * (1 + math.erf((value - 5) / 2**0.5))
+
+
+MEASURED = [round(1 + place * place / 500, 3) for place in range(50)]
+DISTRIBUTIONS: dict[str, tuple[dict[str, Any], Callable[[float], float]]] = {
+    "uniform": (
+        {"kind": "uniform", "least": "2 ms", "most": "7 ms"},
+        lambda value: min(max((value - 2) / 5, 0), 1),
+    ),
+    "normal": ({"kind": "normal", "mean": "5 ms", "deviation": "1 ms"}, normal),
+    "pareto": (
+        {"kind": "pareto", "shape": 2.5, "least": "1 ms"},
+        lambda value: 1 - max(value, 1) ** -2.5,
+    ),
+    "file": ({"file": "delays.txt"}, lambda value: sum(it <= value for it in MEASURED) / 50),
+}
+
+
+@pytest.mark.parametrize("backend", ["sim", "linux"])
+@pytest.mark.parametrize("kind", DISTRIBUTIONS)
+def test_jitter_is_distributed_as_asked(
+    kind: str, backend: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if backend == "linux":
+        request.getfixturevalue("kernel")
+    (tmp_path / "delays.txt").write_text("".join(f"{value}\n" for value in MEASURED))
+    jitter, below = DISTRIBUTIONS[kind]
+    # Datagrams 25 ms apart: hardly one comes near another, so each keeps its own delay. 1000 bytes
+    # at 1 Gbit/s take 8 us, and the link 10 ms. A second link tells when they arrive.
+    plain = datagrams({"rate": "1 Gbit/s", "jitter": jitter}, "1 Mbit/s", 275)
+    plain["network"]["links"].append({"between": ["b", "c"], "rate": "1 Gbit/s", "delay": "0 s"})
+    plain["flows"][0] |= {
+        "to": "c",
+        "traffic": {"kind": "udp", "payload": "972 B", "interval": "25 ms", "packets": 10_500},
+    }
+    plain["record"] = {"packets": ["a>b", "b>c"], "samples": "off", "links": "off"}
+    (tmp_path / "experiment.json").write_text(json.dumps(plain))
+    results = lab.run(tmp_path / "experiment.json", backend=backend, progress=False)
+    sent, arrived = (
+        results.packets.filter(link=link, point="leave")["time_s"] for link in ("a>b", "b>c")
+    )
+    assert len(sent) == len(arrived) == 10_500
+    drawn = sorted(round(float(value) * 1e3 - 10.008, 6) for value in arrived - sent)
+    # Kolmogorov and Smirnov: the greatest distance, on either side of each step.
+    steps = [(value, bisect_left(drawn, value), bisect_right(drawn, value)) for value in drawn]
+    apart = [
+        max(abs(after / 10_500 - below(value)), abs(before / 10_500 - below(value - 1e-6)))
+        for value, before, after in steps
+    ]
+    assert max(apart) <= 0.02
+
+
+def bursts(lost: list[int]) -> list[int]:
+    """The lengths of runs of numbers that follow each other."""
+    ends = [place for place, (here, there) in enumerate(pairwise(lost)) if there != here + 1]
+    return [end - begin for begin, end in pairwise([-1, *ends, len(lost) - 1])]
+
+
+GOOD_S, BAD_S = 0.2, 0.02
+LOSSES: dict[str, dict[str, Any]] = {
+    "independent": {"kind": "independent", "probability": "2 %"},
+    "gilbert": {"kind": "gilbert", "to_bad": 0.01, "to_good": 0.25},
+    "gilbert-time": {
+        "kind": "gilbert-time",
+        "good": f"{GOOD_S} s",
+        "bad": f"{BAD_S} s",
+        "holding": "exponential",
+    },
+}
+
+
+@pytest.mark.parametrize("backend", ["sim", "linux"])
+@pytest.mark.parametrize("kind", LOSSES)
+def test_losses_have_the_rate_and_the_bursts_of_their_model(
+    kind: str, backend: str, request: pytest.FixtureRequest
+) -> None:
+    if backend == "linux":
+        request.getfixturevalue("kernel")
+    number, gap_s = 60_000, 1e-3
+    plain = datagrams({"rate": "100 Mbit/s", "loss": LOSSES[kind]}, "1 Mbit/s", 61)
+    plain["flows"][0]["traffic"] = {"kind": "udp", "interval": "1 ms", "packets": number}
+    plain["record"] = {"samples": "off", "links": "off"}
+    results = lab.run(as_experiment(plain), backend=backend, progress=False)
+    lost = [round(float(time) / gap_s) for time in results.drops["time_s"]]
+    lengths = bursts(lost)
+    if kind == "gilbert-time":
+        # States alternate: mean and variance of the share of time in one of them (Cox, Renewal
+        # Theory, 1962). Seen once for each packet they are a chain, as they have no memory.
+        rate = BAD_S / (GOOD_S + BAD_S)
+        spread = math.sqrt(2 * (GOOD_S * BAD_S) ** 2 / (GOOD_S + BAD_S) ** 3 / (number * gap_s))
+        # A good state between two packets is not seen: it joins two bursts.
+        back = 1 / GOOD_S / (1 / GOOD_S + 1 / BAD_S)
+        stays = back + (1 - back) * math.exp(-gap_s * (1 / GOOD_S + 1 / BAD_S))
+    else:
+        to_bad, to_good = (0.02, 0.98) if kind == "independent" else (0.01, 0.25)
+        rate = to_bad / (to_bad + to_good)
+        # The variance of the mean of a chain of two states, with the correlation that it has.
+        correlation = 1 - to_bad - to_good
+        inflated = (1 + correlation) / (1 - correlation)
+        spread = math.sqrt(rate * (1 - rate) / number * inflated)
+        stays = 1 - to_good
+    # Four standard deviations.
+    assert len(lost) / number == pytest.approx(rate, abs=4 * spread)
+    burst = 1 / (1 - stays)
+    geometric = math.sqrt(stays) / (1 - stays) / math.sqrt(len(lengths))
+    assert sum(lengths) / len(lengths) == pytest.approx(burst, abs=4 * geometric)
+
+
+def bianchi(stations: int, packets: int) -> tuple[float, float]:
+    """Saturation throughput of 802.11, and how long a station waits, in microseconds.
+
+    Bianchi 2000: equations 7, 9 to 11, 13 and 14 for basic access, with the parameters of its
+    table II. Throughput is a share of the rate. A frame has so many payloads of 8184 bits. A
+    station waits from one success to its next, less the time of a payload.
+    """
+    window, stages = 32, 3
+    slot, sifs, difs, delta = 50, 28, 128, 1
+    headers, payload, ack = 272 + 128, 8184 * packets, 112 + 128
+
+    def tau(p: float) -> float:
+        backed_off = p * window * sum((2 * p) ** stage for stage in range(stages))
+        return 2 / (1 + window + backed_off)
+
+    # The chance of a collision, by bisection: one side grows with it, the other falls.
+    low, high = 0.0, 1.0
+    for _ in range(100):
+        p = (low + high) / 2
+        low, high = (p, high) if p < 1 - (1 - tau(p)) ** (stations - 1) else (low, p)
+    sends = tau(low)
+    some = 1 - (1 - sends) ** stations
+    one = stations * sends * (1 - sends) ** (stations - 1) / some
+    success = headers + payload + sifs + delta + ack + difs + delta
+    collision = headers + payload + difs + delta
+    mean_slot = (1 - some) * slot + some * one * success + some * (1 - one) * collision
+    return some * one * payload / mean_slot, stations * mean_slot / (some * one) - payload
+
+
+@pytest.mark.parametrize("packets", [1, 8])
+@pytest.mark.parametrize("stations", [1, 4, 16])
+def test_contention_gives_the_goodput_of_its_published_model(stations: int, packets: int) -> None:
+    share, access_us = bianchi(stations, packets)
+    seconds = 200 * stations
+    access = {"kind": "exponential", "mean": f"{access_us:.3f} us"}
+    contention = {"access": access, "aggregate": packets}
+    # A station that always has something to send, at 1 Mbit/s; 1023 bytes are a payload.
+    plain = datagrams({"rate": "1 Mbit/s", "contention": contention}, "1 Mbit/s", seconds)
+    plain["flows"][0]["traffic"] = {"kind": "udp", "rate": "2 Mbit/s", "payload": "995 B"}
+    plain["record"] = {"samples": "off", "links": f"{seconds} s"}
     results = lab.run(as_experiment(plain), progress=False)
-    drawn = pl.Series(sorted(value - 10.008 for value in delays_ms(results)))
-    # Kolmogorov and Smirnov, with the normal distribution by its error function.
-    expected = pl.Series([0.5 * (1 + math.erf((value - 5) / 2**0.5)) for value in drawn])
-    place = pl.Series(range(len(drawn))) / len(drawn)
-    assert max((expected - place).abs().to_list()) <= 0.02
+    goodput = stations * carried_mbit_s(results, seconds)
+    # The deviation of an access is its mean: four standard deviations of all of them.
+    turns = share * seconds / stations / (0.008184 * packets)
+    variation = access_us / (access_us + 8184 * packets)
+    assert goodput == pytest.approx(share, rel=4 * variation / math.sqrt(turns))
 
 
 def test_both_backends_have_all_that_is_drawn() -> None:

@@ -73,8 +73,9 @@ def flows(**columns: list[object]) -> pl.DataFrame:
     frame = pl.DataFrame({name: [value] * number for name, value in usual.items()} | columns)
     missing = [
         "lost_packets", "reordered_packets", "delay_mean_ms", "delay_p50_ms", "delay_p95_ms",
-        "delay_p99_ms", "jitter_ms", "ipdv_ms", "transfers", "completed_transfers",
-        "completion_mean_s", "completion_p50_s", "completion_p95_s", "completion_p99_s",
+        "delay_p99_ms", "jitter_ms", "jitter_mean_ms", "ipdv_ms", "transfers",
+        "completed_transfers", "completion_mean_s", "completion_p50_s", "completion_p95_s",
+        "completion_p99_s",
     ]  # fmt: skip
     nothing = [
         pl.lit(None, dtype=pl.Float64).alias(name) for name in missing if name not in columns

@@ -6,6 +6,7 @@
 //! | `queue` | what waits: one file for each queue discipline |
 //! | [`loss`] | which packets a lane loses |
 //! | `lane` | one direction of a link: queue, transmission, loss, propagation |
+//! | `lane::station` | stations of a shared half-duplex medium |
 //! | `lane::wire` | what few lanes do: changes, traces, contention, jitter, losses, reordering |
 //! | `route` | the lanes that packets take |
 //! | `observer` | who looks at packets on their way; where drops are told |
@@ -32,6 +33,7 @@ pub mod random;
 mod route;
 pub mod timers;
 
+pub use lane::station::{ArpConfig, StationConfig};
 pub use lane::wire::{Carried, Contention, OPPORTUNITY_BYTES, Spread, Trace, WireConfig};
 pub use lane::{LaneConfig, LaneCounters, LaneState};
 pub use loss::Loss;

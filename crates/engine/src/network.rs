@@ -2,11 +2,13 @@
 
 use crate::agenda::Agenda;
 use crate::lane::managed::{Seen, Teller};
+use crate::lane::station::Medium;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::Packet;
 use crate::route::{EndpointId, Flow, LaneId, RouteId, Routes};
 use crate::timers::{ConnectionTimer, TimerId, Timers};
+use std::collections::BTreeMap;
 use tcplab_units::{Duration, Time};
 
 /// What the caller is told.
@@ -67,6 +69,10 @@ pub struct Network<P, O = ()> {
     lanes: Vec<Lane<P>>,
     /// Those with a queue behind the seam.
     managed: Vec<LaneId>,
+    /// What stations share.
+    media: Vec<Medium>,
+    /// The lane of each station, by the lane on which it receives.
+    stations: BTreeMap<LaneId, LaneId>,
     routes: Routes,
     connections: Timers,
     timers: Timers,
@@ -85,16 +91,27 @@ impl<P: Packet> Network<P> {
 impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// A network of these lanes, numbered in their order, with someone who looks at packets.
     pub fn observed(lanes: impl IntoIterator<Item = LaneConfig>, seed: u64, observer: O) -> Self {
-        let lanes: Vec<_> = lanes.into_iter().map(|config| Lane::new(config, seed)).collect();
+        let mut media = Vec::new();
+        let lanes = lanes.into_iter().map(|config| {
+            let medium = config.station.as_ref().map_or(0, |station| station.medium + 1);
+            media.resize(media.len().max(medium), Medium::default());
+            Lane::new(config, seed)
+        });
+        let lanes: Vec<_> = lanes.collect();
         assert!(lanes.len() < MOST, "a network has fewer than {MOST} lanes");
         let mut agenda = Agenda::default();
         for _ in &lanes {
             agenda.add();
         }
         let managed = (0_u32..).zip(&lanes).filter(|(_, lane)| lane.is_managed());
+        let stations = (0_u32..).zip(&lanes);
+        let stations =
+            stations.filter_map(|(number, lane)| Some((lane.receives()?, LaneId(number))));
         Self {
             now: Time::ZERO,
             managed: managed.map(|(number, _)| LaneId(number)).collect(),
+            media,
+            stations: stations.collect(),
             lanes,
             routes: Routes::default(),
             connections: Timers::default(),
@@ -270,7 +287,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// A packet comes to a lane whose queue is managed.
     #[inline(never)]
     fn enter_managed(&mut self, lane: u32, place: u32, packet: P) {
-        let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+        let mut teller =
+            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
         let lane_state = &mut self.lanes[lane as usize];
         lane_state.enter(self.now, place, packet, &mut teller);
         if let Some(at) = lane_state.next_look() {
@@ -281,10 +299,21 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// A lane whose queue is managed is due; a packet may have arrived.
     #[inline(never)]
     fn look_at_managed(&mut self, lane: u32) -> Option<Event<P>> {
-        let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+        let mut teller =
+            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
         let lane_state = &mut self.lanes[lane as usize];
         let seen = lane_state.look(self.now, &mut teller);
+        let message = lane_state.arrived_message(self.now);
         self.agenda.set(lane, lane_state.next_look().unwrap_or(Time::NEVER));
+        if let Some((from, message)) = message
+            && let Some(&LaneId(to)) = self.stations.get(&message.to())
+        {
+            let lane_state = &mut self.lanes[to as usize];
+            lane_state.take_message(self.now, from, message, &mut teller);
+            if let Some(at) = lane_state.next_look() {
+                self.agenda.set(to, at);
+            }
+        }
         match seen? {
             Seen::Arrived(arrived) => self.arrive(arrived),
             Seen::Left(place, packet) => Some(Event::Left { to: self.routes.end(place), packet }),
@@ -299,7 +328,11 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// Tells the observer all that has happened until now.
     pub fn settle(&mut self) {
         for &lane in &self.managed {
-            let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+            let mut teller = Teller {
+                observer: &mut self.observer,
+                routes: &self.routes,
+                media: &mut self.media,
+            };
             self.lanes[lane.0 as usize].catch_up(self.now, &mut teller);
         }
     }
@@ -345,7 +378,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     }
 
     fn caught_up(&mut self, lane: LaneId) -> &mut Lane<P> {
-        let mut teller = Teller { observer: &mut self.observer, routes: &self.routes };
+        let mut teller =
+            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
         let lane = &mut self.lanes[lane.0 as usize];
         lane.catch_up(self.now, &mut teller);
         lane

@@ -22,6 +22,8 @@ pub enum Reason {
     Full,
     /// The discipline of the queue dropped it.
     Discipline,
+    /// The address of the next station was not known, and enough packets waited for it.
+    Unresolved,
     /// The wire lost it.
     Lost,
     /// The wire damaged it, and its checksum says so.

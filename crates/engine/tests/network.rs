@@ -30,6 +30,7 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         queue,
         discipline: None,
         wire: WireConfig::default(),
+        station: None,
         observed: false,
         tells_sender: false,
     }

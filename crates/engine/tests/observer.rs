@@ -68,6 +68,7 @@ fn lane(name: &str, discipline: Option<Discipline>, loss: Option<Loss>) -> LaneC
         queue: QueueLimit::Packets(2),
         discipline,
         wire: WireConfig { loss, ..WireConfig::default() },
+        station: None,
         observed: true,
         tells_sender: false,
     }

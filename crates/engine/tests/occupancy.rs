@@ -40,6 +40,7 @@ fn observed(
         queue: QueueLimit::Bytes(15_000),
         discipline,
         wire: WireConfig { loss, ..WireConfig::default() },
+        station: None,
         observed,
         tells_sender: false,
     };

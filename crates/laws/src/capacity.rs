@@ -9,6 +9,9 @@ use tcplab_workload::links;
 /// The least time in which a packet of this size passes it: at the highest rate and the shortest delay
 /// that it ever has.
 pub(crate) fn least_time(lane: &LanePlan, bytes: u64) -> Duration {
+    if lane.leaves_lan() {
+        return Duration::ZERO;
+    }
     let changes = lane.delay_changes.as_ref();
     let delay = changes.map_or(lane.delay, |changes| changes.least(lane.delay));
     let changes = lane.rate_changes.as_ref();

@@ -152,6 +152,7 @@ impl<'a> Laws<'a> {
         self.flows.laws.intervals = self.intervals.laws.sums(&tables.intervals);
         self.flows.go_on(&tables.flows, 1)?;
         self.check_rows(tables, 1)?;
+        self.links.laws.check_media(tables)?;
         self.drops.laws.check_links(tables, &self.links.laws, self.slack)
     }
 

@@ -6,8 +6,10 @@ use crate::capacity::Capacity;
 use crate::path::{Names, hint};
 use crate::values;
 use crate::view::{Check, Known, Rows};
+use std::collections::BTreeMap;
 use tcplab_model::{Discipline, LanePlan, Plan, QueueLimit};
-use tcplab_tables::{LinkColumns, LinkRow};
+
+use tcplab_tables::{LinkColumns, LinkRow, Tables};
 
 /// What is counted from the start of the experiment.
 const COUNTS: [&str; 5] =
@@ -146,6 +148,29 @@ impl<'a> Links<'a> {
             }
             _ => self.check_each(rows, &now),
         }
+    }
+
+    /// All stations of a shared medium together have sent no more than its rate allows: one frame at a
+    /// time is on it.
+    pub fn check_media(&self, tables: &Tables) -> Result<(), Box<Broken>> {
+        let mut left: BTreeMap<usize, f64> = BTreeMap::new();
+        for (plan, lane) in self.plan.lanes.iter().zip(&self.lanes) {
+            let (Some(lan), Some(row)) = (&plan.lan, lane.last) else { continue };
+            if plan.leaves_lan() {
+                continue;
+            }
+            let left = left.entry(lan.node).or_default();
+            *left += lane.left;
+            let excess = lane.ahead(*left, lane.time_s) - lane.mtu;
+            if excess > ROUNDING * left.max(1.0) {
+                let excess = excess.ceil();
+                let what = "bytes more have left its stations than the rate of the LAN allows, and one packet";
+                let part = tables.links.part_with(row);
+                let what = format!("{}: {excess:.0} {what}", lan.name);
+                return Err(Broken::at(Law::Rate, &part, row - part.first(), what));
+            }
+        }
+        Ok(())
     }
 
     /// The lane of a row, and its number.

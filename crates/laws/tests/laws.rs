@@ -71,6 +71,7 @@ fn flow_row(plan: &Plan, flows: &mut Table<FlowRow>) -> FlowRow {
         delay_p95_ms: None,
         delay_p99_ms: None,
         jitter_ms: None,
+        jitter_mean_ms: None,
         ipdv_ms: None,
         transfers: None,
         completed_transfers: None,
@@ -553,6 +554,32 @@ fn runs_keep_the_laws_and_so_do_their_tables_alone() {
     let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
     assert_eq!(check_stored(&plan, &tables), Ok(()));
     assert!(check(&plan, tables).is_ok());
+}
+
+#[test]
+fn stations_of_a_lan_share_its_rate() {
+    let plan = plan(
+        r#"
+duration = "300 ms"
+network.lan.x = { nodes = ["a", "b"], rate = "8 Mbit/s", delay = "2 us" }
+flows = [{ from = "a", to = "b", traffic = { kind = "bulk", size = "10 kB" } }]
+"#,
+    );
+    // A station alone may have sent 100,000 bytes in 0.1 s, and a packet that has just begun; so may both.
+    let sent = |bytes: [u64; 2]| {
+        let mut tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
+        let links = &mut tables.links;
+        *links = Table::default();
+        let (run, lanes) = (links.label(&plan.id), ["a>x", "b>x"].map(|name| links.label(name)));
+        for (lane, sent_bytes) in lanes.into_iter().zip(bytes) {
+            let idle = idle_link(run, lane, 0.1, 0);
+            links.push(LinkRow { sent_bytes, ..idle });
+        }
+        check_stored(&plan, &tables).map_err(|broken| broken.law)
+    };
+    assert_eq!(sent([101_500, 0]), Ok(()));
+    assert_eq!(sent([60_000, 41_500]), Ok(()));
+    assert_eq!(sent([60_000, 41_501]), Err(Law::Rate));
 }
 
 /// A link at which nothing happens, and which has dropped and lost so many packets.

@@ -6,8 +6,8 @@
 
 use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
 use crate::schema::{
-    Contention, Cpu, DelayChanges, Jitter, Loss, Outages, Probability, RateChanges, Reordering,
-    StackPlan, TrafficPlan,
+    Contention, Cpu, DelayChanges, Jitter, LanPlan, Loss, Outages, Probability, RateChanges,
+    Reordering, StackPlan, TrafficPlan,
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -69,7 +69,7 @@ struct LaneId<'a> {
     loss: &'a Option<Loss>,
     reordering: &'a Option<Reordering>,
     rate_changes: &'a Option<RateChanges>,
-    lan: &'a Option<String>,
+    lan: &'a Option<Arc<LanPlan>>,
     // What a link need not have counts where it has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     delay_changes: &'a Option<DelayChanges>,

@@ -2,8 +2,8 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, Loss, OrOff, Outages,
-    Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
+    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Loss, OrOff,
+    Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -116,19 +116,24 @@ pub struct LanePlan {
     )]
     pub contention: Option<Contention>,
     /// The shared medium that it is part of, if it is.
-    pub lan: Option<String>,
+    pub lan: Option<Arc<LanPlan>>,
     /// The rate times the largest base RTT of the flows that use it, or twice its own delay if none
     /// does.
     pub bdp: Bytes,
 }
 
 impl LanePlan {
+    /// It leads from a shared medium to a station, which takes no time: the station that sends has taken it.
+    pub fn leaves_lan(&self) -> bool {
+        self.lan.as_ref().is_some_and(|lan| lan.node == self.from)
+    }
+
     /// No packet stays for longer, from when it comes to its queue until it is at the other end: a full
     /// queue and a packet in transmission go before it. The longest time there is if that is not known.
     pub fn longest_stay(&self) -> Duration {
         let Jitter::UpTo(jitter) = self.jitter else { return Duration::MAX };
         let changes = self.rate_changes.is_some() || self.delay_changes.is_some();
-        let waits = self.outages.is_some() || self.contention.is_some();
+        let waits = self.outages.is_some() || self.contention.is_some() || self.lan.is_some();
         if changes || waits || self.reordering.is_some() {
             return Duration::MAX;
         }

@@ -4,7 +4,7 @@ use crate::fat_tree;
 use crate::mistake::{Mistake, Problem};
 use crate::read::Place;
 use crate::schema::{
-    Antiparallel, Chain, Dumbbell, FatTree, Graph, Lan, Lane, Link, LinkSettings, Network,
+    Antiparallel, Chain, Dumbbell, FatTree, Graph, LanPlan, Lane, Link, LinkSettings, Network,
     ParkingLot, Rtts, Star,
 };
 use tcplab_units::{Duration, Rate};
@@ -15,7 +15,8 @@ pub(crate) struct LinkSpec {
     pub forward: Lane,
     pub back: Lane,
     pub place: String,
-    pub lan: Option<String>,
+    /// The medium, whose node is the second.
+    pub lan: Option<LanPlan>,
 }
 
 /// The links that all parts of `network` stand for, in the order of the schema.
@@ -45,14 +46,14 @@ pub(crate) fn expand(network: &Network, seed: u64, mistakes: &mut Vec<Mistake>) 
     for (i, link) in network.links.iter().enumerate() {
         links.single(link, &LinkSettings::default(), &format!("network.links[{i}]"));
     }
-    for (name, lan) in &network.lan {
-        links.lan(lan, name);
+    for name in network.lan.keys() {
+        links.lan(network, name);
     }
     links.links
 }
 
-/// Stations of a shared medium see each other directly, so their number is squared.
-const STATIONS: usize = 64;
+/// Back-off grows to a thousand slots, so more stations would hardly send.
+const STATIONS: usize = 1000;
 
 /// Pairs and hosts of a shape.
 const MOST_RTTS: usize = 100_000;
@@ -327,11 +328,13 @@ impl Links<'_> {
         self.placed(first, at);
     }
 
-    fn lan(&mut self, lan: &Lan, name: &str) {
-        let network = Place::Root.key("network");
-        let at = network.key("lan").key(name).to_string();
-        let first = self.links.len();
-        let lane = LinkSettings::from(lan).lane(&at, self.mistakes);
+    /// A link from each station to the node of the medium. On its way there a packet waits for the medium
+    /// and crosses it; from there to the other station it takes no time.
+    fn lan(&mut self, network: &Network, name: &str) {
+        let lan = &network.lan[name];
+        let place = Place::Root.key("network");
+        let at = place.key("lan").key(name).to_string();
+        let is_taken = self.links.iter().any(|link| link.between.iter().any(|node| node == name));
         let stations = &lan.nodes;
         let mut refuse = |problem: Problem| {
             self.mistakes.push(problem.at(format!("{at}.nodes")));
@@ -343,20 +346,35 @@ impl Links<'_> {
         if stations.len() < 2 {
             return refuse(Problem::Invalid("needs two nodes at least".into()));
         }
+        let taken = stations.iter().map(String::as_str).find(|it| network.lan.contains_key(*it));
+        if let Some(name) = taken.or(is_taken.then_some(name)) {
+            let reason = format!("\"{name}\" is the name of a LAN, and cannot be that of a host");
+            return refuse(Problem::Invalid(reason));
+        }
         for (i, station) in stations.iter().enumerate() {
             if stations[..i].contains(station) {
                 return refuse(Problem::Invalid(format!("names \"{station}\" twice")));
             }
         }
-        let Some(lane) = lane else { return };
-        for (i, from) in stations.iter().enumerate() {
-            for to in &stations[i + 1..] {
-                self.add(from, to, (&lane, &lane));
-            }
+        if let Err(problem) = lan.check_slot() {
+            return self.mistakes.push(problem.at(format!("{at}.slot")));
+        }
+        let settings = LinkSettings {
+            rate: Some(lan.rate),
+            delay: Some(lan.delay),
+            queue: Some(lan.queue.clone()),
+            mtu: Some(lan.mtu),
+            ..LinkSettings::default()
+        };
+        let Some(forward) = settings.lane(&at, self.mistakes) else { return };
+        let back = Lane { delay: Duration::ZERO, ..forward.clone() };
+        let first = self.links.len();
+        for station in stations {
+            self.add(station, name, (&forward, &back));
         }
         self.placed(first, &at);
         for link in &mut self.links[first..] {
-            link.lan = Some(name.into());
+            link.lan = Some(lan.plan(name));
         }
     }
 }

@@ -29,7 +29,6 @@ pub struct Feature {
 const SIM: &[&str] = &["sim"];
 const LINUX: &[&str] = &["linux"];
 const BOTH: &[&str] = &["sim", "linux"];
-const NONE: &[&str] = &[];
 
 /// All features that some backend does not run, and what there is beside them.
 pub const FEATURES: &[Feature] = &[
@@ -72,7 +71,7 @@ pub const FEATURES: &[Feature] = &[
     one("record.captures", "a packet capture", LINUX),
     one("cpu", "time spent in hosts", SIM),
     one("qdisc", "a queue of the sending host", SIM),
-    one("lan", "a shared medium", NONE),
+    one("lan", "a shared LAN", SIM),
     kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
     kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
     one("icmp", "a router that says nothing of packets too large for a link", SIM),

@@ -141,6 +141,7 @@ fn name(reason: Reason) -> &'static str {
     match reason {
         Reason::Full => "QUEUE_FULL",
         Reason::Discipline => "QDISC_DROP",
+        Reason::Unresolved => "NEIGH_QUEUEFULL",
         Reason::Lost => "LOST_ON_THE_WIRE",
         Reason::Corrupted => "CORRUPTED",
     }

@@ -90,9 +90,8 @@ pub(crate) struct World<'a> {
 impl<'a> World<'a> {
     pub fn new(plan: &'a Plan, show: &'a mut dyn FnMut(&Tables)) -> Self {
         let watched = &plan.record.packets;
-        let lanes = plan.lanes.iter().enumerate();
-        let lanes =
-            lanes.map(|(number, lane)| lanes::config(plan, lane, watched.contains(&number)));
+        let lanes = (0..plan.lanes.len())
+            .map(|number| lanes::config(plan, number, watched.contains(&number)));
         let mut network = Network::observed(lanes, plan.seed, Watcher::new(plan));
         let mut owners = Vec::new();
         let mut add_timer = |network: &mut Network, owner| {

@@ -31,6 +31,8 @@ pub struct Datagrams {
     last: Option<(u64, Duration)>,
     /// RFC 3550 §6.4.1, in picoseconds.
     jitter: f64,
+    /// The sum of the differences that make it, in picoseconds, and their number.
+    differences: (u128, u64),
     /// Pairs of RFC 3393, and the sum of their variations in picoseconds.
     pairs: u64,
     variation: u128,
@@ -68,6 +70,8 @@ pub struct Delays {
     pub p99: Duration,
     /// The interarrival jitter of RFC 3550 at the end.
     pub jitter: Duration,
+    /// The mean of the differences that make it; nothing without two that arrived.
+    pub mean_jitter: Option<Duration>,
     /// The mean absolute variation of RFC 3393; nothing without two in a row.
     pub ipdv: Option<Duration>,
 }
@@ -107,6 +111,8 @@ impl Datagrams {
         if let Some((before, earlier)) = self.last.replace((number, delay)) {
             let difference = delay.as_picos().abs_diff(earlier.as_picos());
             self.jitter += (difference as f64 - self.jitter) / 16.0;
+            self.differences.0 += u128::from(difference);
+            self.differences.1 += 1;
             if number == before + 1 {
                 self.pairs += 1;
                 self.variation += u128::from(difference);
@@ -159,6 +165,9 @@ impl Datagrams {
         let of = |percent| self.delays.percentile(percent, 0).map(Duration::from_picos);
         // A bucket's middle may lie beyond all values.
         let within = |value: Duration| value.min(self.greatest);
+        let mean = |sum: u128, number: u64| {
+            (number > 0).then(|| Duration::from_picos((sum / u128::from(number)) as u64))
+        };
         let least = self.least?;
         Some(Delays {
             min: least,
@@ -167,8 +176,8 @@ impl Datagrams {
             p95: within(of(95)?).max(least),
             p99: within(of(99)?).max(least),
             jitter: Duration::from_picos(self.jitter as u64),
-            ipdv: (self.pairs > 0)
-                .then(|| Duration::from_picos((self.variation / u128::from(self.pairs)) as u64)),
+            mean_jitter: mean(self.differences.0, self.differences.1),
+            ipdv: mean(self.variation, self.pairs),
         })
     }
 }
@@ -272,7 +281,7 @@ mod tests {
         // |D| is 4 ms nine times: 4 (1 - (15/16)^9) = 1.7622 ms, and every variation is 4 ms.
         let expected = 4.0 * (1.0 - libm::pow(15.0 / 16.0, 9.0));
         assert!((delays.jitter.as_millis_f64() - expected).abs() < 1e-9);
-        assert_eq!(delays.ipdv, Some(ms(4)));
+        assert_eq!((delays.mean_jitter, delays.ipdv), (Some(ms(4)), Some(ms(4))));
     }
 
     #[test]
@@ -281,7 +290,10 @@ mod tests {
         let facts = stream(&[Some(20), Some(35), Some(20), Some(20)]).facts(at(1000));
         assert_eq!((facts.lost, facts.reordered), (Some(0), Some(1)));
         // None follows its predecessor but 3 its 2nd, after number 1: no pair arrived in a row.
-        assert_eq!(facts.delays.unwrap().ipdv, None);
+        let delays = facts.delays.unwrap();
+        assert_eq!(delays.ipdv, None);
+        // They arrive with delays of 20, 20, 35 and 20 ms: 0, 15 and 15 ms from one to the next.
+        assert_eq!(delays.mean_jitter, Some(ms(10)));
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Tables {
             delay_p95_ms: millis(delays.map(|it| it.p95)),
             delay_p99_ms: millis(delays.map(|it| it.p99)),
             jitter_ms: millis(delays.map(|it| it.jitter)),
+            jitter_mean_ms: millis(delays.and_then(|it| it.mean_jitter)),
             ipdv_ms: millis(delays.and_then(|it| it.ipdv)),
             transfers: transfers.map(|it| it.measured.0),
             completed_transfers: transfers.map(|it| it.measured.1),

@@ -113,6 +113,10 @@ rows! {
         /// UDP: interarrival jitter of RFC 3550 §6.4.1 in milliseconds: what the estimator, a moving
         /// average over about 16 datagrams, has come to at the last arrival. `ipdv_ms` is of all of them.
         jitter_ms: Option<f64>,
+        /// UDP: mean of the absolute differences between the delays of datagrams that arrived one after the
+        /// other, whatever was lost between them, in milliseconds: the differences D that `jitter_ms`
+        /// smooths, and the mean jitter of ns-3's `FlowMonitor`.
+        jitter_mean_ms: Option<f64>,
         /// UDP: mean of the absolute delay variations between datagrams that were sent one after the
         /// other and arrived so (RFC 3393), in milliseconds.
         ipdv_ms: Option<f64>,

@@ -20,14 +20,17 @@ Plan = dict[str, Any]
 
 
 def hosts(plan: Plan) -> str:
-    """The names of the nodes, those with traffic apart from those that only pass it on."""
+    """The names of the nodes: those with traffic, those that only pass it on, and shared LANs."""
     ends = {node for flow in plan["flows"] for node in (flow["from"], flow["to"])}
     names = plan["nodes"]
     with_traffic = [name for number, name in enumerate(names) if number in ends]
-    others = [name for number, name in enumerate(names) if number not in ends]
+    lans = {lane["lan"]["node"] for lane in plan["lanes"] if lane["lan"]}
+    others = [name for number, name in enumerate(names) if number not in ends | lans]
     lines = [f"hosts    {_names(with_traffic)}"]
     if others:
         lines.append(f"routers  {_names(others)}")
+    if lans:
+        lines.append(f"LANs     {_names([names[number] for number in sorted(lans)])}")
     return "\n".join(lines)
 
 
@@ -38,14 +41,15 @@ def _names(names: Sequence[str]) -> str:
 
 
 def links(plan: Plan) -> str:
-    """A row for each link, or for each direction if they differ."""
+    """A row for each link, or for each direction if they differ, and for each station of a LAN."""
     heads = [Column("link", LEFT), Column("rate"), Column("delay"), Column("BDP")]
     heads += [Column("in packets"), Column("queue", LEFT), Column("loss", LEFT)]
     rows: list[tuple[Hashable, list[str]]] = []
     for there, back in zip(plan["lanes"][::2], plan["lanes"][1::2], strict=True):
         about, about_back = _lane(there), _lane(back)
         place = there["place"]
-        if about == about_back:
+        # What comes from a LAN has crossed it already.
+        if about == about_back or there["lan"]:
             name = there["name"].replace(">", " <> ")
             rows.append(((place, *about), [name, *about]))
         else:

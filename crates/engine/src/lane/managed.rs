@@ -7,6 +7,7 @@
 //! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
 //! them back, the agenda has the times at which the transmitter asks the queue.
 
+use super::station::{Medium, Station};
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::occupancy::Occupancy;
@@ -39,7 +40,9 @@ pub(crate) enum Seen<P> {
 /// What a lane with a discipline has in place of a drop-tail queue.
 #[derive(Debug)]
 pub(crate) struct Managed<P> {
-    queue: Box<dyn Queue<P>>,
+    pub(super) queue: Box<dyn Queue<P>>,
+    /// What makes it a station of a shared medium.
+    pub(super) station: Option<Box<Station<P>>>,
     /// What waits counts as sent, because no discipline drops it.
     is_drop_tail: bool,
     kind: Kind,
@@ -49,8 +52,9 @@ pub(crate) struct Managed<P> {
     in_transit: VecDeque<Transit<P>>,
     /// Packets of which the sender is to be told, when, and their places.
     leaving: VecDeque<(Time, u32, P)>,
-    /// When the transmitter asks the queue for a packet; never, until one comes.
-    asks_at: Time,
+    /// When the transmitter asks the queue for a packet, or the station looks at the medium; never, until
+    /// a packet comes.
+    pub(super) asks_at: Time,
     /// When the lane is due on the agenda.
     looks_at: Time,
     /// Until when the queue's occupancy is counted.
@@ -66,6 +70,7 @@ impl<P: Packet> Managed<P> {
     pub fn new(queue: Box<dyn Queue<P>>, kind: Kind) -> Self {
         Self {
             queue,
+            station: None,
             is_drop_tail: false,
             kind,
             drops: Vec::new(),
@@ -80,7 +85,12 @@ impl<P: Packet> Managed<P> {
 
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
-        self.waiting.0 as usize + self.in_transit.len()
+        self.waiting.0 as usize + self.in_transit.len() + self.unresolved()
+    }
+
+    /// Packets that wait for an address.
+    fn unresolved(&self) -> usize {
+        self.station.as_ref().map_or(0, |station| station.unresolved())
     }
 
     /// A packet is under way: before those that arrive later.
@@ -107,7 +117,7 @@ impl<P: Packet> Managed<P> {
 
     /// The sender of a packet is told then that the packet has left, if it is to be told.
     #[inline]
-    fn tell_sender(&mut self, at: Time, place: u32, packet: P) {
+    pub(super) fn tell_sender(&mut self, at: Time, place: u32, packet: P) {
         if self.kind.tells_sender {
             self.note_leaving(at, place, packet);
         }
@@ -121,14 +131,15 @@ impl<P: Packet> Managed<P> {
     }
 }
 
-/// To whom a lane tells what becomes of packets.
+/// To whom a lane tells what becomes of packets, and what it shares with others.
 pub(crate) struct Teller<'a, O> {
     pub observer: &'a mut O,
     pub routes: &'a Routes,
+    pub media: &'a mut [Medium],
 }
 
 impl<O> Teller<'_, O> {
-    fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
+    pub(super) fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
     where
         O: Observer<P>,
     {
@@ -147,16 +158,35 @@ impl<P: Packet> Lane<P> {
     ) {
         self.catch_up(now, teller);
         let Some(managed) = self.managed.as_deref_mut() else { return };
-        managed.count(now, &mut self.occupancy);
         if managed.kind.is_observed {
             teller.observer.enter(Point { at: now, place, routes: teller.routes }, &packet);
         }
         let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
+        if managed.station.is_some() {
+            return self.enter_station(now, queued, teller);
+        }
+        self.accept(now, queued, teller);
+    }
+
+    /// Puts a packet into the queue, if that has room.
+    #[inline]
+    pub(super) fn accept<O: Observer<P>>(
+        &mut self,
+        now: Time,
+        queued: Queued<P>,
+        teller: &mut Teller<'_, O>,
+    ) {
+        let Some(managed) = self.managed.as_deref_mut() else { return };
+        managed.count(now, &mut self.occupancy);
+        let Queued { place, packet, .. } = queued;
         let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
         managed.waiting = managed.queue.waiting();
         if accepted.is_ok() {
-            managed.asks_at = self.free_at.max(now);
+            managed.asks_at = match &managed.station {
+                None => self.free_at.max(now),
+                Some(station) => station.look_from(now, managed.asks_at),
+            };
         }
         if !managed.drops.is_empty() {
             self.tell_drops(now, teller);
@@ -205,7 +235,7 @@ impl<P: Packet> Lane<P> {
             counters,
             queue_packets,
             queue_bytes,
-            transit_packets: managed.in_transit.len() as u64,
+            transit_packets: (managed.in_transit.len() + managed.unresolved()) as u64,
             occupancy: self.occupancy,
             busy: self.busy(now),
         }
@@ -240,12 +270,18 @@ impl<P: Packet> Lane<P> {
     /// When the lane is to be looked at next, if that is not on the agenda yet.
     pub(crate) fn next_look(&mut self) -> Option<Time> {
         let managed = self.managed.as_mut()?;
-        let waits = managed.waiting.0 > 0;
-        let arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
+        let mut waits = managed.waiting.0 > 0;
+        let mut arrives = managed.in_transit.front().map(|first| first.arrives.in_nanos());
+        if let Some(station) = &managed.station {
+            waits |= station.has_messages();
+            // One frame at a time is on the medium.
+            arrives = arrives.or(station.message_arrives());
+        }
         let asks_at = waits.then(|| managed.asks_at.in_nanos());
-        let next = if managed.kind.is_disorderly || managed.kind.tells_sender {
-            // A packet that leaves the queue later may arrive first, and senders hear of packets before
-            // these arrive.
+        let Kind { is_disorderly, tells_sender, .. } = managed.kind;
+        let next = if is_disorderly || tells_sender || managed.station.is_some() {
+            // A packet that leaves the queue later may arrive first, senders hear of packets before these
+            // arrive, and a station looks at the medium while its frame is under way.
             let leaves = managed.leaving.front().map(|(at, ..)| *at);
             arrives.into_iter().chain(asks_at).chain(leaves).min()?
         } else {
@@ -272,6 +308,10 @@ impl<P: Packet> Lane<P> {
             && managed.asks_at <= now
         {
             let at = managed.asks_at;
+            if managed.station.is_some() && !self.contend(at, teller.media) {
+                continue;
+            }
+            let Some(managed) = self.managed.as_deref_mut() else { return };
             managed.count(at, &mut self.occupancy);
             let next = managed.queue.dequeue(at, &mut managed.drops);
             managed.waiting = managed.queue.waiting();
@@ -281,7 +321,7 @@ impl<P: Packet> Lane<P> {
             let asks_at = match next {
                 Next::Packet(queued) => {
                     self.transmit_queued(at, queued, teller);
-                    self.free_at
+                    self.ready_at()
                 }
                 // A queue that names no later time would be asked for ever.
                 Next::NotBefore(then) => then.max(at + Duration::from_nanos(1)),
@@ -310,8 +350,12 @@ impl<P: Packet> Lane<P> {
             }
             teller.observer.leave(point, &packet);
         }
-        let sent =
-            self.transmit((begins, begins > entered), packet.wire_bytes(), || packet.has_payload());
+        let bytes = packet.wire_bytes();
+        let sent = if self.managed.as_ref().is_some_and(|managed| managed.station.is_some()) {
+            self.transmit_frame(begins, bytes, teller.media)
+        } else {
+            self.transmit((begins, begins > entered), bytes, || packet.has_payload())
+        };
         let free_at = self.free_at;
         if let Some(managed) = &mut self.managed {
             managed.tell_sender(free_at, place, packet);
@@ -383,6 +427,7 @@ mod tests {
             queue: QueueLimit::Packets(1),
             discipline: None,
             wire: WireConfig { loss, ..WireConfig::default() },
+            station: None,
             observed: false,
             tells_sender: false,
         };

@@ -3,13 +3,15 @@
 //! With a drop-tail queue, all that happens to a packet on a lane is known when it is offered: whether
 //! the queue has room, when its transmission begins and ends, whether it is lost, when it arrives. The
 //! queue keeps only the times at which its packets leave it; they are taken out when the next packet
-//! looks. Lanes with other queues are `managed`, and those where someone looks at all packets.
+//! looks. Lanes with other queues are `managed`, and those where someone looks at all packets, and
+//! those of stations on a shared medium.
 //!
 //! Transmission takes picoseconds; packets arrive at whole nanoseconds, rounded up, because the kernel's
 //! clock has no finer ones and both backends go by the same times. So a transmitter that is kept busy
 //! loses nothing to rounding, and one that was idle begins at a whole nanosecond.
 
 pub(crate) mod managed;
+pub(crate) mod station;
 pub(crate) mod wire;
 
 use crate::observer::Reason;
@@ -17,7 +19,9 @@ use crate::occupancy::Occupancy;
 use crate::packet::Packet;
 use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
+use crate::route::LaneId;
 use managed::{Kind, Managed};
+use station::{Station, StationConfig};
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Rate, Time};
 use wire::{Outcome, Wire, WireConfig};
@@ -37,6 +41,8 @@ pub struct LaneConfig {
     pub discipline: Option<Discipline>,
     /// Changes, losses, delays and damage on the wire.
     pub wire: WireConfig,
+    /// What makes it a station of a shared medium; one without `wire`.
+    pub station: Option<StationConfig>,
     /// Whether the observer is told of all packets. It is told of drops in any case.
     pub observed: bool,
     /// Whether it is of a sending host's own device, which is told of each packet that has been
@@ -152,18 +158,22 @@ impl<P: Packet> Lane<P> {
             is_disorderly: wire.as_ref().is_some_and(|wire| wire.is_disorderly()),
             tells_sender: config.tells_sender,
         };
+        let mut managed = match config.discipline {
+            Some(discipline) => {
+                let queue = discipline.queue(config.queue, random);
+                Some(Box::new(Managed::new(queue, kind)))
+            }
+            None if kind == Kind::default() && config.station.is_none() => None,
+            None => Some(Box::new(Managed::drop_tail(config.queue, kind))),
+        };
+        if let (Some(managed), Some(station)) = (&mut managed, config.station) {
+            managed.station = Some(Box::new(Station::new(station, random)));
+        }
         Self {
             rate: config.rate,
             delay: config.delay,
             queue: config.queue,
-            managed: match config.discipline {
-                Some(discipline) => {
-                    let queue = discipline.queue(config.queue, random);
-                    Some(Box::new(Managed::new(queue, kind)))
-                }
-                None if kind == Kind::default() => None,
-                None => Some(Box::new(Managed::drop_tail(config.queue, kind))),
-            },
+            managed,
             wire,
             waiting: VecDeque::new(),
             waiting_bytes: 0,
@@ -279,6 +289,11 @@ impl<P: Packet> Lane<P> {
     /// Whether its queue stands behind the seam.
     pub(crate) fn is_managed(&self) -> bool {
         self.managed.is_some()
+    }
+
+    /// Where it receives, if it is a station.
+    pub(crate) fn receives(&self) -> Option<LaneId> {
+        Some(self.managed.as_ref()?.station.as_ref()?.receives())
     }
 
     /// How many packets are in the queue and on the wire.

@@ -91,7 +91,7 @@ impl Spread {
         Self(vec![(Duration::ZERO, most)])
     }
 
-    fn draw(&self, random: &mut Random) -> Duration {
+    pub(crate) fn draw(&self, random: &mut Random) -> Duration {
         let place = u128::from(random.bits()) * self.0.len() as u128;
         let (least, most) = self.0[(place >> 64) as usize];
         let width = (most - least).as_picos() + 1;

@@ -37,7 +37,12 @@ impl Ends {
 /// The nodes that `name` stands for, in the order of their numbers; at least one.
 pub(crate) fn ends(name: &str, topology: &Topology) -> Result<Vec<usize>, Problem> {
     let Some((before, after)) = name.split_once('*') else {
-        return topology.node(name).map(|node| vec![node]);
+        let node = topology.node(name)?;
+        if topology.media.contains(&node) {
+            let reason = format!("\"{name}\" is a LAN; name one of its stations");
+            return Err(Problem::Invalid(reason));
+        }
+        return Ok(vec![node]);
     };
     let mut found: Vec<(u64, usize)> = topology
         .nodes
@@ -45,8 +50,9 @@ pub(crate) fn ends(name: &str, topology: &Topology) -> Result<Vec<usize>, Proble
         .enumerate()
         .filter_map(|(node, name)| {
             let number = name.strip_prefix(before)?.strip_suffix(after)?;
+            let is_host = !topology.media.contains(&node);
             let is_number = !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit());
-            Some((number.parse().ok().filter(|_| is_number)?, node))
+            Some((number.parse().ok().filter(|_| is_number && is_host)?, node))
         })
         .collect();
     found.sort_unstable();

@@ -5,15 +5,18 @@ use crate::fat_tree::FatTree;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{LanePlan, QueueLimit, QueuePlan};
 use crate::routes::Rule;
-use crate::schema::{Discipline, DropTailPlan, Lane, LinkSettings, Network, Queue};
+use crate::schema::{Discipline, DropTailPlan, LanPlan, Lane, LinkSettings, Network, Queue};
 use crate::shapes::{LinkSpec, expand};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use tcplab_units::{Bytes, Duration};
 
 /// The nodes and lanes of a network.
 pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub numbers: BTreeMap<String, usize>,
+    /// Those of shared LANs, which are no hosts.
+    pub media: Vec<usize>,
     pub lanes: Vec<LanePlan>,
     /// The queue of each lane as it was written: its size may depend on the flows.
     pub queues: Vec<Queue>,
@@ -47,6 +50,7 @@ impl Topology {
         let mut topology = Self {
             nodes: Vec::new(),
             numbers: BTreeMap::new(),
+            media: Vec::new(),
             lanes: Vec::with_capacity(links.len() * 2),
             queues: Vec::with_capacity(links.len() * 2),
             links: links.iter().map(|link| link.place.clone()).collect(),
@@ -103,6 +107,10 @@ impl Topology {
             Some(number) => *number,
             None => self.add(name, &link.place, mistakes),
         });
+        let lan = link.lan.clone().map(|lan| Arc::new(LanPlan { node: to, ..lan }));
+        if lan.is_some() && !self.media.contains(&to) {
+            self.media.push(to);
+        }
         for (from, to, lane) in [(from, to, &link.forward), (to, from, &link.back)] {
             let mut name = format!("{}>{}", self.nodes[from], self.nodes[to]);
             let times = names.entry(name.clone()).or_default();
@@ -111,7 +119,7 @@ impl Topology {
                 name = format!("{name}/{times}");
             }
             self.queues.push(lane.queue.clone());
-            self.lanes.push(plan(name, (from, to), lane, link.lan.clone()));
+            self.lanes.push(plan(name, (from, to), lane, lan.clone()));
         }
     }
 
@@ -149,7 +157,12 @@ impl Topology {
 }
 
 /// A lane whose queue is not known yet.
-fn plan(name: String, (from, to): (usize, usize), lane: &Lane, lan: Option<String>) -> LanePlan {
+fn plan(
+    name: String,
+    (from, to): (usize, usize),
+    lane: &Lane,
+    lan: Option<Arc<LanPlan>>,
+) -> LanePlan {
     LanePlan {
         name,
         place: lane.place.clone(),

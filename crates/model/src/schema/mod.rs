@@ -5,6 +5,7 @@ mod changes;
 mod experiment;
 mod host;
 mod jitter;
+mod lan;
 mod limit;
 mod link;
 mod load;
@@ -26,13 +27,14 @@ pub(crate) use experiment::MOST_SEED;
 pub use experiment::{Experiment, Measure};
 pub use host::{Cpu, Flow, Host};
 pub use jitter::{Contention, Exponential, Jitter, Measured, Normal, ParetoTimes, Spread, Uniform};
+pub use lan::{Arp, Lan, LanPlan};
 pub use limit::{Limit, OrOff};
 pub(crate) use link::Lane;
 pub use link::{Link, LinkSettings, Reordering};
 pub use load::Load;
 pub use loss::{Carried, Gilbert, GilbertTime, Holding, Independent, Listed, Loss, Reading};
 pub use network::{
-    Antiparallel, Chain, Dumbbell, FatTree, Graph, Lan, Network, ParkingLot, Route, Star,
+    Antiparallel, Chain, Dumbbell, FatTree, Graph, Network, ParkingLot, Route, Star,
 };
 pub use probability::Probability;
 pub use queue::*;

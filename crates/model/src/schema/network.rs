@@ -2,7 +2,7 @@
 
 use super::link::{Reordering, link_table};
 use super::{
-    Contention, DelayChanges, Jitter, Link, LinkSettings, Loss, Outages, Probability, Queue,
+    Contention, DelayChanges, Jitter, Lan, Link, LinkSettings, Loss, Outages, Probability, Queue,
     RateChanges, Rtts,
 };
 use crate::read::table;
@@ -164,13 +164,5 @@ table! {
     pub struct Route {
         /// The nodes from the first to the last: `["client", "router1", "server"]`.
         pub path: Vec<String>,
-    }
-}
-
-link_table! {
-    /// A shared medium, half duplex: only one station sends at a time.
-    pub struct Lan {
-        /// The nodes on it: `["a", "b"]`.
-        pub nodes: Vec<String>,
     }
 }

@@ -317,17 +317,28 @@ fn relative_sizes_inside_a_discipline_are_resolved() {
 }
 
 #[test]
-fn stations_of_a_lan_see_each_other() {
+fn stations_of_a_lan_share_its_medium() {
     let plan = plan(
         r#"
 duration = "1 s"
-network.lan.office = { nodes = ["a", "b", "c"], rate = "1 Gbit/s", delay = "2 us" }
+network.lan.office = { nodes = ["a", "b", "c"], rate = "1 Gbit/s", delay = "2 us", arp = {} }
 flows = [{ from = "c", to = "a", traffic = { kind = "udp", interval = "2 us" } }]
 "#,
     );
     assert_eq!(plan.lanes.len(), 6);
-    assert!(plan.lanes.iter().all(|lane| lane.lan.as_deref() == Some("office")));
-    assert_eq!(way(&plan, &plan.flows[0].forward), ["c>a"]);
+    let lan = plan.lanes[0].lan.as_ref().unwrap();
+    assert_eq!((lan.name.as_str(), plan.nodes[lan.node].as_str()), ("office", "office"));
+    assert!(plan.lanes.iter().all(|lane| lane.lan.as_ref() == Some(lan)));
+    // The gap of Ethernet is 96 bits.
+    assert_eq!((lan.gap, lan.framing), (Duration::from_nanos(96), Bytes(18)));
+    let arp = lan.arp.as_ref().unwrap();
+    assert_eq!((arp.wait.is_none(), arp.pending, arp.learns), (true, 3, true));
+    let [flow] = &plan.flows[..] else { panic!() };
+    assert_eq!(way(&plan, &flow.forward), ["c>office", "office>a"]);
+    // A frame crosses the medium once each way.
+    assert_eq!(flow.base_rtt, Duration::from_micros(4));
+    assert_eq!(plan.lanes[flow.bottleneck].name, "c>office");
+    assert_eq!(lane(&plan, "c>office").queue.limit, QueueLimit::Packets(1000));
 }
 
 #[test]

@@ -178,7 +178,7 @@ fn datagrams_on_a_shared_lan() {
     let plan = plan(
         r#"
 duration = "3 s"
-network.lan.csma = { nodes = ["node0", "node1"], rate = "1000 Mbit/s", delay = "2 us", queue = { kind = "fq-codel", limit = "10240 packets" } }
+network.lan.csma = { nodes = ["node0", "node1"], rate = "1000 Mbit/s", delay = "2 us", queue = { kind = "codel", limit = "10340 packets" } }
 
 [[flows]]
 from = "node0"

@@ -1,14 +1,20 @@
 //! Lanes.
 
 use super::{losses, queues};
-use tcplab_engine::{Contention, LaneConfig, Spread, Trace, WireConfig};
-use tcplab_model::schema::Jitter;
+use tcplab_engine::{
+    ArpConfig, Contention, LaneConfig, LaneId, QueueLimit, Spread, StationConfig, Trace, WireConfig,
+};
+use tcplab_model::schema::{Jitter, LanPlan};
 use tcplab_model::{LanePlan, Plan};
-use tcplab_units::Time;
+use tcplab_units::{Rate, Time};
 use tcplab_workload::{links, spread};
 
-/// The engine's lane for a direction of a link; `observed`: its packets are looked at.
-pub(crate) fn config(plan: &Plan, lane: &LanePlan, observed: bool) -> LaneConfig {
+/// The engine's lane for the direction of a link with this number; `observed`: its packets are looked at.
+pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
+    let lane = &plan.lanes[number];
+    if lane.leaves_lan() {
+        return out_of_lan(lane, observed);
+    }
     let is_own = plan.has_qdisc(lane.from);
     LaneConfig {
         name: lane.name.clone(),
@@ -17,8 +23,44 @@ pub(crate) fn config(plan: &Plan, lane: &LanePlan, observed: bool) -> LaneConfig
         queue: queues::limit(lane),
         discipline: queues::discipline(lane, is_own),
         wire: wire(plan, lane),
+        station: lane.lan.as_ref().map(|lan| station(lan, number)),
         observed,
         tells_sender: is_own,
+    }
+}
+
+/// From a shared medium to a station: the frame has crossed the medium, and is there.
+fn out_of_lan(lane: &LanePlan, observed: bool) -> LaneConfig {
+    LaneConfig {
+        name: lane.name.clone(),
+        rate: Rate::from_bits_per_second(u64::MAX),
+        delay: lane.delay,
+        queue: QueueLimit::Packets(1),
+        discipline: None,
+        wire: WireConfig::default(),
+        station: None,
+        observed,
+        tells_sender: false,
+    }
+}
+
+/// The station that the lane with this number comes from.
+fn station(lan: &LanPlan, number: usize) -> StationConfig {
+    StationConfig {
+        medium: lan.node,
+        // Lanes of the same link have numbers that differ in the last bit.
+        receives: LaneId(number as u32 ^ 1),
+        framing: lan.framing.0 as u32,
+        gap: lan.gap,
+        slot: lan.slot,
+        arp: lan.arp.as_ref().map(|arp| ArpConfig {
+            wait: match &arp.wait {
+                Jitter::UpTo(most) => Spread::up_to(*most),
+                Jitter::Spread(it) => Spread(spread::cells(it)),
+            },
+            pending: usize::try_from(arp.pending).unwrap_or(usize::MAX),
+            learns: arp.learns,
+        }),
     }
 }
 

@@ -79,15 +79,17 @@ fn assert_delays(tables: &Tables, flow: usize, arrived: &[(u64, f64)]) {
     close("delay_min_ms", least);
     close("delay_mean_ms", mean(&delays));
     // RFC 3550 §6.4.1: J += (|D| - J) / 16. RFC 3393: of those that follow each other.
-    let (mut jitter, mut variations) = (0.0, Vec::new());
+    let (mut jitter, mut differences, mut variations) = (0.0, Vec::new(), Vec::new());
     for pair in arrived.windows(2) {
         let difference = (pair[1].1 - pair[0].1).abs();
         jitter += (difference - jitter) / 16.0;
+        differences.push(difference);
         if pair[1].0 == pair[0].0 + 1 {
             variations.push(difference);
         }
     }
     close("jitter_ms", jitter);
+    close("jitter_mean_ms", mean(&differences));
     close("ipdv_ms", mean(&variations));
 }
 

@@ -46,6 +46,7 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
         queue: QueueLimit::Packets(100_000),
         discipline: None,
         wire,
+        station: None,
         observed: false,
         tells_sender: false,
     };

@@ -1,0 +1,338 @@
+//! Stations of a shared half-duplex medium: carrier sense, back-off, gaps, and address resolution.
+//!
+//! The medium is busy from the moment at which a frame begins until it has arrived at every station, so
+//! that frames never collide. A station that finds the medium busy waits for a random number of slots
+//! and looks again: for one slot at first, and at the n-th attempt in a row for any number from 1 to
+//! 2^n - 2, with n at most 10, as a `CsmaNetDevice` of ns-3 does. A frame that arrives in the nanosecond
+//! of an attempt keeps the medium busy for it: stations that answer a frame begin with a back-off. Of two
+//! attempts in the same nanosecond the one on the lane with the lower number is first.
+//!
+//! Frames begin and end at whole nanoseconds, and so does back-off.
+//!
+//! With address resolution (ARP, RFC 826), a packet for another station waits until its address is
+//! known, beside the queue, and few do: what comes later is dropped. The request and the reply are
+//! frames like others, go before packets that wait in the queue, and are never lost.
+
+use super::managed::Teller;
+use super::wire::Spread;
+use super::{Lane, Sent};
+use crate::observer::{Observer, Reason};
+use crate::packet::Packet;
+use crate::queue::Queued;
+use crate::random::Random;
+use crate::route::LaneId;
+use std::collections::BTreeMap;
+use tcplab_units::{Duration, Time};
+
+/// The bytes of a request or a reply for IPv4 over Ethernet (RFC 826).
+const MESSAGE_BYTES: u32 = 28;
+
+/// Back-off grows up to this attempt.
+const MOST_TRIES: u32 = 10;
+
+/// What makes a lane a station of a shared medium.
+#[derive(Clone, Debug)]
+pub struct StationConfig {
+    /// The medium: lanes with the same number share it.
+    pub medium: usize,
+    /// The lane on which packets for this station leave the medium. Packets take the lane of the station
+    /// that sends, then this one.
+    pub receives: LaneId,
+    /// What a frame adds to its packet, in bytes.
+    pub framing: u32,
+    /// How long the station pauses after a frame of its own.
+    pub gap: Duration,
+    /// The unit of the back-off.
+    pub slot: Duration,
+    /// How it finds the addresses of other stations. Without it, they are known.
+    pub arp: Option<ArpConfig>,
+}
+
+/// How a station finds the addresses of others.
+#[derive(Clone, Debug)]
+pub struct ArpConfig {
+    /// How long it waits before it asks.
+    pub wait: Spread,
+    /// How many packets wait for one address.
+    pub pending: usize,
+    /// Whether it learns an address from being asked.
+    pub learns: bool,
+}
+
+/// A medium: until when it is busy, once it has been used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Medium(Option<Time>);
+
+/// A message of address resolution. Stations are named by the lanes on which they receive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// Who has the address of this station?
+    Request(LaneId),
+    /// It has: told to this station.
+    Reply(LaneId),
+}
+
+/// The running state of a station.
+#[derive(Debug)]
+pub(crate) struct Station<P> {
+    config: StationConfig,
+    random: Random,
+    /// Attempts that found the medium busy since the last frame.
+    tries: u32,
+    /// When the gap after the last frame is over.
+    ready_at: Time,
+    resolver: Option<Resolver<P>>,
+}
+
+#[derive(Debug)]
+struct Resolver<P> {
+    config: ArpConfig,
+    random: Random,
+    neighbours: BTreeMap<LaneId, Neighbour<P>>,
+    /// Messages to be sent, each with the time before which it is not.
+    messages: Vec<(Time, Message)>,
+    /// The message on the medium, and when it arrives.
+    under_way: Option<(Time, Message)>,
+}
+
+#[derive(Debug)]
+enum Neighbour<P> {
+    /// Its address is not known yet; these packets wait for it.
+    Asked(Vec<Queued<P>>),
+    Known,
+}
+
+impl<P> Station<P> {
+    pub fn new(config: StationConfig, random: impl Fn(&str) -> Random) -> Self {
+        Self {
+            resolver: config.arp.clone().map(|config| Resolver {
+                config,
+                random: random("arp"),
+                neighbours: BTreeMap::new(),
+                messages: Vec::new(),
+                under_way: None,
+            }),
+            config,
+            random: random("back-off"),
+            tries: 0,
+            ready_at: Time::ZERO,
+        }
+    }
+
+    /// Where it receives.
+    pub fn receives(&self) -> LaneId {
+        self.config.receives
+    }
+
+    /// Packets that wait for an address.
+    pub fn unresolved(&self) -> usize {
+        let neighbours = self.resolver.iter().flat_map(|resolver| resolver.neighbours.values());
+        let waiting = neighbours.map(|neighbour| match neighbour {
+            Neighbour::Asked(packets) => packets.len(),
+            Neighbour::Known => 0,
+        });
+        waiting.sum()
+    }
+
+    /// When the message on the medium arrives.
+    pub fn message_arrives(&self) -> Option<Time> {
+        Some(self.resolver.as_ref()?.under_way?.0)
+    }
+
+    /// Whether a message is to be sent, now or later.
+    pub fn has_messages(&self) -> bool {
+        self.resolver.as_ref().is_some_and(|resolver| !resolver.messages.is_empty())
+    }
+
+    /// When it looks at the medium, if it was to do so at `asks_at` and has more to send from `from` on.
+    pub fn look_from(&self, from: Time, asks_at: Time) -> Time {
+        if self.tries > 0 { asks_at } else { asks_at.min(self.ready_at.max(from)) }
+    }
+
+    /// When it has a message to send next.
+    fn next_message(&self) -> Option<Time> {
+        self.resolver.as_ref()?.messages.iter().map(|message| message.0).min()
+    }
+
+    /// The medium is busy now: when it looks again.
+    fn back_off(&mut self, now: Time) -> Time {
+        self.tries += 1;
+        let most = (1_u64 << self.tries.min(MOST_TRIES)) - 2;
+        let slots = if most == 0 { 1 } else { 1 + self.random.up_to(most - 1) };
+        (now + self.config.slot.saturating_mul(slots)).in_nanos()
+    }
+}
+
+impl<P> Resolver<P> {
+    /// A packet for a neighbour whose address is not known waits for it, or is given back if there is no
+    /// room. The first one makes the station ask.
+    fn hold(&mut self, now: Time, neighbour: LaneId, queued: Queued<P>) -> Result<(), Queued<P>> {
+        let entry = self.neighbours.entry(neighbour);
+        let entry = entry.or_insert_with(|| {
+            let wait = self.config.wait.draw(&mut self.random);
+            self.messages.push(((now + wait).in_nanos(), Message::Request(neighbour)));
+            Neighbour::Asked(Vec::new())
+        });
+        match entry {
+            Neighbour::Asked(packets) if packets.len() < self.config.pending => {
+                packets.push(queued);
+                Ok(())
+            }
+            Neighbour::Asked(_) | Neighbour::Known => Err(queued),
+        }
+    }
+
+    fn knows(&self, neighbour: LaneId) -> bool {
+        matches!(self.neighbours.get(&neighbour), Some(Neighbour::Known))
+    }
+
+    /// The address of a neighbour is known: the packets that waited for it.
+    fn learn(&mut self, neighbour: LaneId) -> Vec<Queued<P>> {
+        self.messages.retain(|message| message.1 != Message::Request(neighbour));
+        match self.neighbours.insert(neighbour, Neighbour::Known) {
+            Some(Neighbour::Asked(packets)) => packets,
+            Some(Neighbour::Known) | None => Vec::new(),
+        }
+    }
+
+    /// The message that has been due for the longest.
+    fn take_message(&mut self, now: Time) -> Option<Message> {
+        let due = self.messages.iter().enumerate().filter(|(_, message)| message.0 <= now);
+        let (first, _) = due.min_by_key(|(place, message)| (message.0, *place))?;
+        Some(self.messages.remove(first).1)
+    }
+}
+
+impl<P: Packet> Lane<P> {
+    fn station(&mut self) -> Option<&mut Station<P>> {
+        self.managed.as_mut()?.station.as_deref_mut()
+    }
+
+    /// A packet comes to a station: it waits for an address or in the queue, or is dropped.
+    pub(crate) fn enter_station<O: Observer<P>>(
+        &mut self,
+        now: Time,
+        queued: Queued<P>,
+        teller: &mut Teller<'_, O>,
+    ) {
+        let neighbour = LaneId(teller.routes.lane(queued.place + 1));
+        let resolver = self.station().and_then(|station| station.resolver.as_mut());
+        let Some(resolver) = resolver.filter(|resolver| !resolver.knows(neighbour)) else {
+            return self.accept(now, queued, teller);
+        };
+        if let Err(queued) = resolver.hold(now, neighbour, queued) {
+            self.counters.dropped_packets += 1;
+            teller.drop(now, queued.place, &queued.packet, Reason::Unresolved);
+            if let Some(managed) = &mut self.managed {
+                managed.tell_sender(now, queued.place, queued.packet);
+            }
+        }
+        self.look_from_next_message();
+    }
+
+    /// The station looks at the medium when it has a message to send.
+    fn look_from_next_message(&mut self) {
+        let Some(managed) = &mut self.managed else { return };
+        let station = managed.station.as_ref();
+        if let Some((station, at)) = station.and_then(|it| Some((it, it.next_message()?))) {
+            managed.asks_at = station.look_from(at, managed.asks_at);
+        }
+    }
+
+    /// A station looks at the medium. Says whether a packet may leave the queue now.
+    pub(crate) fn contend(&mut self, at: Time, media: &mut [Medium]) -> bool {
+        let Some(managed) = &mut self.managed else { return false };
+        let Some(station) = &mut managed.station else { return false };
+        let next = station.next_message();
+        let has_message = next.is_some_and(|next| next <= at);
+        if managed.queue.waiting().0 == 0 && !has_message {
+            managed.asks_at = next.unwrap_or(Time::NEVER);
+            return false;
+        }
+        if media[station.config.medium].0.is_some_and(|until| at <= until) {
+            managed.asks_at = station.back_off(at);
+            return false;
+        }
+        station.tries = 0;
+        let message = station.resolver.as_mut().and_then(|resolver| resolver.take_message(at));
+        let Some(message) = message else { return true };
+        let arrives = self.occupy(at, MESSAGE_BYTES, media);
+        if let Some(station) = self.station() {
+            if let Some(resolver) = &mut station.resolver {
+                resolver.under_way = Some((arrives, message));
+            }
+            let ready_at = station.ready_at;
+            if let Some(managed) = &mut self.managed {
+                managed.asks_at = ready_at;
+            }
+        }
+        false
+    }
+
+    /// A station transmits a packet.
+    pub(super) fn transmit_frame(&mut self, at: Time, bytes: u32, media: &mut [Medium]) -> Sent {
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(bytes);
+        Sent::At(self.occupy(at, bytes, media))
+    }
+
+    /// A station has the medium for a frame: says when the frame arrives.
+    fn occupy(&mut self, at: Time, bytes: u32, media: &mut [Medium]) -> Time {
+        let (rate, delay) = (self.rate, self.delay);
+        let Some(station) = self.station() else { return at };
+        let framed = u64::from(bytes) + u64::from(station.config.framing);
+        let ends = (at + rate.time_for(framed)).in_nanos();
+        station.ready_at = (ends + station.config.gap).in_nanos();
+        let arrives = (ends + delay).in_nanos();
+        media[station.config.medium] = Medium(Some(arrives));
+        self.free_at = ends;
+        self.busy += ends.since(at);
+        arrives
+    }
+
+    /// When the transmitter of a lane, or of a station, may begin with the next packet.
+    pub(super) fn ready_at(&self) -> Time {
+        let station = self.managed.as_ref().and_then(|managed| managed.station.as_ref());
+        station.map_or(self.free_at, |station| station.ready_at)
+    }
+
+    /// The message of this station that has arrived at all others, and from whom.
+    pub(crate) fn arrived_message(&mut self, now: Time) -> Option<(LaneId, Message)> {
+        let station = self.station()?;
+        let under_way = &mut station.resolver.as_mut()?.under_way;
+        let (_, message) = under_way.take_if(|(arrives, _)| *arrives <= now)?;
+        Some((station.config.receives, message))
+    }
+
+    /// A message of another station comes to this one, which it is for.
+    pub(crate) fn take_message<O: Observer<P>>(
+        &mut self,
+        now: Time,
+        from: LaneId,
+        message: Message,
+        teller: &mut Teller<'_, O>,
+    ) {
+        self.catch_up(now, teller);
+        let Some(resolver) = self.station().and_then(|it| it.resolver.as_mut()) else { return };
+        let is_request = matches!(message, Message::Request(_));
+        if is_request {
+            resolver.messages.push((now, Message::Reply(from)));
+        }
+        let learns = !is_request || resolver.config.learns;
+        let packets = if learns { resolver.learn(from) } else { Vec::new() };
+        self.look_from_next_message();
+        for queued in packets {
+            // The queue has not had it before.
+            self.accept(now, Queued { entered: now, ..queued }, teller);
+        }
+    }
+}
+
+impl Message {
+    /// The station that it is for.
+    pub fn to(self) -> LaneId {
+        match self {
+            Self::Request(station) | Self::Reply(station) => station,
+        }
+    }
+}
