@@ -21,35 +21,35 @@ pub(crate) struct LinkSpec {
 
 /// The links that all parts of `network` stand for, in the order of the schema.
 pub(crate) fn expand(network: &Network, seed: u64, mistakes: &mut Vec<Mistake>) -> Vec<LinkSpec> {
-    let mut links = Links { links: Vec::new(), seed, mistakes };
+    let mut wiring = Wiring { links: Vec::new(), seed, mistakes };
     if let Some(shape) = &network.dumbbell {
-        links.dumbbell(shape);
+        wiring.dumbbell(shape);
     }
     if let Some(shape) = &network.parking_lot {
-        links.parking_lot(shape);
+        wiring.parking_lot(shape);
     }
     if let Some(shape) = &network.chain {
-        links.chain(shape);
+        wiring.chain(shape);
     }
     if let Some(shape) = &network.star {
-        links.star(shape);
+        wiring.star(shape);
     }
     if let Some(shape) = &network.fat_tree {
-        links.fat_tree(shape);
+        wiring.fat_tree(shape);
     }
     if let Some(shape) = &network.graph {
-        links.graph(shape);
+        wiring.graph(shape);
     }
     if let Some(shape) = &network.antiparallel {
-        links.antiparallel(shape);
+        wiring.antiparallel(shape);
     }
     for (i, link) in network.links.iter().enumerate() {
-        links.single(link, &LinkSettings::default(), &format!("network.links[{i}]"));
+        wiring.single(link, &LinkSettings::default(), &format!("network.links[{i}]"));
     }
     for name in network.lan.keys() {
-        links.lan(network, name);
+        wiring.lan(network, name);
     }
-    links.links
+    wiring.links
 }
 
 /// Back-off grows to a thousand slots, so more stations would hardly send.
@@ -58,14 +58,14 @@ const STATIONS: usize = 1000;
 /// Pairs and hosts of a shape.
 const MOST_RTTS: usize = 100_000;
 
-struct Links<'a> {
+struct Wiring<'a> {
     links: Vec<LinkSpec>,
     /// Of the run: some shapes draw from it.
     seed: u64,
     mistakes: &'a mut Vec<Mistake>,
 }
 
-impl Links<'_> {
+impl Wiring<'_> {
     fn add(&mut self, from: impl Into<String>, to: impl Into<String>, lanes: (&Lane, &Lane)) {
         let between = [from.into(), to.into()];
         let (forward, back) = (lanes.0.clone(), lanes.1.clone());
@@ -117,7 +117,7 @@ impl Links<'_> {
         access: Duration,
     ) -> Option<Vec<(Duration, Duration)>> {
         let at = "network.dumbbell";
-        let pairs = self.number(shape.pairs, shape.rtts.as_ref(), "pairs", at)?.unwrap_or(1);
+        let pairs = self.number((shape.pairs, Some(1)), shape.rtts.as_ref(), "pairs", at)?;
         let (key, rtts) = match (shape.rtt, &shape.rtts) {
             (None, None) => return Some(vec![(access, access); pairs]),
             (Some(_), Some(_)) => {
@@ -153,17 +153,24 @@ impl Links<'_> {
         Some(delays.collect())
     }
 
-    /// How many pairs or hosts there are, if that is said: by a number, or by a list of RTTs. Gives
-    /// nothing at all where these differ.
+    /// How many pairs or hosts there are: as said by a number or by a list of RTTs, else the
+    /// default.
     fn number(
         &mut self,
-        given: Option<u64>,
+        (given, default): (Option<u64>, Option<usize>),
         rtts: Option<&Rtts>,
         key: &str,
         at: &str,
-    ) -> Option<Option<usize>> {
+    ) -> Option<usize> {
         let given = given.map(|number| number as usize);
-        let Some(Rtts::Listed(listed)) = rtts else { return Some(given) };
+        let Some(Rtts::Listed(listed)) = rtts else {
+            let number = given.or(default);
+            if number.is_none() {
+                let problem = Problem::Missing { example: "5" };
+                self.mistakes.push(problem.at(format!("{at}.{key}")));
+            }
+            return number;
+        };
         let number = listed.len();
         if number > MOST_RTTS {
             let (number, most) = (number as u128, MOST_RTTS as u64);
@@ -175,7 +182,7 @@ impl Links<'_> {
             self.refuse("rtts", &format!("are {number}, and `{key}` is {given}"), at);
             return None;
         }
-        Some(Some(number))
+        Some(number)
     }
 
     fn refuse(&mut self, key: &str, reason: &str, at: &str) {
@@ -212,7 +219,7 @@ impl Links<'_> {
     fn fat_tree(&mut self, shape: &FatTree) {
         let at = "network.fat_tree";
         let first = self.links.len();
-        if shape.k % 2 != 0 {
+        if !shape.k.is_multiple_of(2) {
             let reason = format!(
                 "is {}: half of the ports of a switch lead up; give an even number",
                 shape.k

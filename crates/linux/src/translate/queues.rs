@@ -19,9 +19,10 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
     };
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
-        Discipline::DropTail(_) => return Ok(None),
-        // Refused before, by its name.
-        Discipline::DualPi2(_) | Discipline::Policer(_) => return Ok(None),
+        // The last two were refused before, by their names.
+        Discipline::DropTail(_) | Discipline::DualPi2(_) | Discipline::Policer(_) => {
+            return Ok(None);
+        }
         Discipline::Red(red) => ("red", red_options(red, lane)?),
         Discipline::CoDel(codel) => (
             "codel",
