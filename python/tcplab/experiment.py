@@ -16,6 +16,7 @@ from tcplab._values import Value
 
 __all__ = [
     "Antiparallel",
+    "Arp",
     "ArrivalsTraffic",
     "BulkTraffic",
     "CakeQueue",
@@ -1454,71 +1455,66 @@ class Route(Value):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
+class Arp(Value):
+    """Address resolution (ARP, RFC 826): the first packet to another station waits for a request
+    and the answer. An address that is known stays known.
+    """
+
+    wait: str | Mapping[str, Any] | Spread | None = None
+    """How long a station waits before it asks, by chance: any time up to "10 ms", or a table with
+    the `kind` of distribution. By default "0 ms".
+    """
+
+    pending: int | str | None = None
+    """How many packets wait for one address: 3. Those that come later are dropped. By default
+    `3`.
+    """
+
+    learns: bool | str | None = None
+    """Whether a station that is asked learns the address of the one that asks (RFC 826): true.
+    Without, as in ns-3, it asks in turn. By default `true`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Lan(Value):
-    """A shared medium, half duplex: only one station sends at a time."""
+    """A shared medium, half duplex: one station sends at a time, and all hear it. A station that
+    finds the medium busy waits for a random time, longer with each attempt (CSMA with binary
+    exponential back-off, as in the CSMA channel of ns-3).
+    """
 
     nodes: Sequence[str] | str
-    """The nodes on it: `["a", "b"]`."""
+    """The stations: `["a", "b"]`. A node is there as soon as a LAN or a link names it. The LAN
+    itself is a node of its own name, so that links are called `a>office` and `office>b`.
+    """
 
-    rate: str | None = None
-    """How fast bits leave: "10 Mbit/s"."""
+    rate: str
+    """How fast bits leave: "100 Mbit/s"."""
 
-    delay: str | None = None
-    """How long a bit travels, one way: "20 ms"."""
+    delay: str
+    """How long a bit travels from any station to any other: "2 us"."""
 
     queue: Queue | str | None = None
-    """The queue where packets wait for the link: "1 BDP" (the default), "250 packets", "64 kB", or
-    a table with the `kind` of discipline.
-    """
-
-    loss: Loss | str | None = None
-    """Packets lost on the way: "1 %", or a table with the `kind` of loss. By default none."""
-
-    jitter: str | Mapping[str, Any] | Spread | None = None
-    """What is added to the delay of each packet, by chance: any time up to "1 ms", or a table with
-    the `kind` of distribution. Packets stay in order, unless `overtaking` is true.
-    """
-
-    delay_changes: Sequence[Sequence[str]] | Mapping[str, Any] | DelayRule | str | None = None
-    """How the delay changes: `[["10 s", "40 ms"], ["20 s", "20 ms"]]`, a file `{ trace =
-    "orbit.txt" }`, or a table with the `kind` of change. A packet has the delay of the time at
-    which it has left.
-    """
-
-    overtaking: bool | str | None = None
-    """Whether packets overtake others whose delay is longer, by jitter or because the delay has
-    changed: false.
-    """
-
-    reordering: Reordering | Mapping[str, Any] | str | None = None
-    """Packets that others overtake. By default none."""
-
-    corruption: float | str | None = None
-    """The share of packets that arrive damaged, and are dropped for their checksum: "0.1 %"."""
-
-    duplication: float | str | None = None
-    """The share of packets that arrive twice: "0.1 %"."""
+    """The queue of each station."""
 
     mtu: int | str | None = None
-    """The largest packet, with its IP header, in bytes: 1500."""
+    """The largest packet, with its IP header, in bytes: 1500. By default `1500`."""
 
-    icmp: bool | str | None = None
-    """Whether the router before it says so when a packet is too large for it (RFC 1191): true.
-    Without, such packets disappear, as in a black hole.
+    framing: str | None = None
+    """What a frame adds to its packet: "18 B", the header and the checksum of Ethernet. By default
+    "18 B".
     """
 
-    rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
-    """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
-    "lte.txt" }`, or a table with the `kind` of change.
+    gap: str | None = None
+    """How long a station pauses after a frame of its own, as the time of so many bytes: "12 B". By
+    default "12 B".
     """
 
-    outages: Sequence[Sequence[str]] | OutageRule | str | None = None
-    """Times at which nothing leaves, and packets wait: each with its beginning and its length,
-    `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
-    """
+    slot: str | None = None
+    """The unit of the back-off: "1 us". By default "1 us"."""
 
-    contention: Contention | Mapping[str, Any] | str | None = None
-    """A channel for which stations contend, as in Wi-Fi. By default none."""
+    arp: Arp | Mapping[str, Any] | str | None = None
+    """How stations find each other's addresses. Without it, addresses are known."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
