@@ -39,6 +39,7 @@ __all__ = [
     "remove_kernel",
     "run",
     "schema",
+    "schema_of_values",
     "support",
     "tables",
 ]

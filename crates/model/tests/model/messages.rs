@@ -530,10 +530,10 @@ fn a_setting_of_one_direction_is_named_with_it() {
     );
     let dumbbell = format!("{SMALL}[network.dumbbell.access]\nqueue = {red}\n");
     assert_eq!(message(&dumbbell), format!("line 11: network.dumbbell.access.queue.min: {says}"));
-    let backend = Backend { refuse: &|plan| support::refuse(plan, "sim"), ..SIM };
+    let backend = Backend { refuse: &|plan| support::refuse(plan, "linux"), ..SIM };
     let refusal = |text: &str| from_toml(text).unwrap().plans(&backend).unwrap_err().to_string();
-    let cake = small_with("\"20 ms\"", "\"20 ms\"\nback.queue = \"cake\"");
-    let said = refusal(&cake);
+    let dualpi2 = small_with("\"20 ms\"", "\"20 ms\"\nback.queue = \"dualpi2\"");
+    let said = refusal(&dualpi2);
     assert!(said.starts_with("line 6: network.dumbbell.back.queue: the queue"), "{said}");
 }
 

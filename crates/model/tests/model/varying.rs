@@ -104,7 +104,8 @@ fn names_of_parameters_lead_somewhere() {
     );
     assert_eq!(
         message(
-            &format!("{SMALL}\n[let]\na = \"x\"\n[sweep]\nlet = [{{}}]\n").replace("20 ms", "$a")
+            &format!("{SMALL}\n[let]\na = \"25 ms\"\n[sweep]\nlet = [{{}}]\n")
+                .replace("20 ms", "$a")
         )
         .split(": ")
         .last(),

@@ -1,13 +1,6 @@
 //! Two flows of equal RTT, one of which comes later.
 
-use crate::{flows, mean, run_all};
-
-/// Jain's index of the goodput of two flows (Jain, Chiu, Hawe 1984).
-fn jain(rates: &[f64]) -> f64 {
-    let sum: f64 = rates.iter().sum();
-    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
-    sum * sum / (rates.len() as f64 * squares)
-}
+use crate::{flows, jain, mean, run_all};
 
 /// Jain's index over 600 s, the mean of ten seeds. The hosts' links vary by up to one packet time of
 /// the bottleneck, as real hosts do.

@@ -36,9 +36,7 @@ fn both(rate: u32, rtt: u32, queue: &str, prague: &str, more: &str) -> Tables {
 
 /// Jain's index of the goodputs: 1 if they are equal, 0.9 if one is twice the other, 1/2 for all to one.
 fn jain(tables: &Tables) -> f64 {
-    let goodputs = flows(tables, "goodput_mbit_s");
-    let (sum, squares) = (goodputs.iter().sum::<f64>(), goodputs.iter().map(|it| it * it));
-    sum * sum / (2.0 * squares.sum::<f64>())
+    crate::jain(&flows(tables, "goodput_mbit_s"))
 }
 
 /// How long the segments of Prague waited at the bottleneck after the twentieth second: 99 of 100, in

@@ -84,6 +84,13 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
+/// Jain's index of the goodput of flows (Jain, Chiu, Hawe 1984).
+fn jain(rates: &[f64]) -> f64 {
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    sum * sum / (rates.len() as f64 * squares)
+}
+
 /// Asserts that a value is within a share of what is expected.
 fn assert_within(share: f64, value: f64, expected: f64, what: &str) {
     let off = value / expected - 1.0;

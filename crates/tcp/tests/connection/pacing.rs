@@ -156,19 +156,19 @@ fn a_controller_that_names_a_rate_is_paced_without_the_option() {
         assert!(!settings.pacing);
         let mut peer = steady(settings, least_burst, longest_burst);
         peer.writes(0, 60 * MSS);
-        // 100 ms make bursts larger on short paths no more. The first ten are free, but for the burst
-        // that ends with the tenth.
-        let free = 10 - size;
+        // 100 ms make bursts larger on short paths no more. The bursts before
+        // the tenth segment are free.
+        let free = 9 / size * size;
         peer.gets(0, data(1..free * MSS + 1));
         let mut start = free * MSS + 1;
-        for burst in 0..4 {
+        for burst in 0..3 {
             let at = ms(burst * size * 10);
             peer.gets(at, data(start..start + size * MSS));
             start += size * MSS;
         }
         let rate = peer.end.snapshot().pacing.expect("it paces");
         assert_eq!(rate.bits_per_second(), 800_000);
-        peer.ignores(ms(99));
+        peer.ignores(ms(3 * size * 10 - 1));
     }
 }
 
