@@ -542,6 +542,8 @@ class Draw:
                 # A profile has the other one.
                 if name in stack and other not in stack:
                     stack[other] = stack[name]
+            for name in {"rmem_max", "wmem_max"} & set(stack):
+                stack[name] = max(stack[name], "4608 B", key=bytes_of)
             if stack.get("mem") != "off":
                 # A host has one, so those of two flows differ.
                 stack.pop("mem", None)
