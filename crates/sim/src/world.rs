@@ -15,7 +15,7 @@ use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tcplab_engine::{ConnectionTimer, EndpointId, Event, LaneId, Order, RouteId, TimerId};
+use tcplab_engine::{ConnectionTimer, Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId};
 use tcplab_model::memory::{DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Tables;
@@ -278,7 +278,9 @@ impl<'a> World<'a> {
     fn on_cpu(&mut self, host: usize) {
         while let Some(cpus) = &mut self.cpus {
             match cpus.step(&mut self.network, host) {
-                CpuStep::Send(route, packet) => self.network.send(route, packet),
+                CpuStep::Send(route, packet, at) => {
+                    self.network.send_own(route, packet, Departure { at, goes_on: false });
+                }
                 CpuStep::Do(Work::Receive(to, Packet::Tcp(segment))) if to.0 < GATES => {
                     self.deliver(to.0 as usize, &segment);
                 }
@@ -838,10 +840,41 @@ pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 /// Sends what may leave now from an end, whose host and route these are.
 #[inline]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) -> bool {
+    if endpoint.keeps_queue_small() {
+        return send_all_own(now, endpoint, onto, from);
+    }
     let mut has_sent = false;
     while let Some(segment) = endpoint.poll_transmit(now) {
         send(onto, (from.0 as usize, from.1), Packet::Tcp(segment));
         has_sent = true;
+    }
+    has_sent
+}
+
+/// The same into the queue of the host's own device, burst by burst.
+#[cold]
+fn send_all_own(
+    now: Time,
+    endpoint: &mut Endpoint,
+    (network, cpus): &mut Onto<'_>,
+    (host, route): (u32, RouteId),
+) -> bool {
+    let mut send = |packet, departure: Departure| match cpus {
+        None => network.send_own(route, packet, departure),
+        // A processor has done its part of the packets one by one.
+        Some(cpus) => cpus.send(network, host as usize, route, packet, departure.at),
+    };
+    let mut last: Option<(Packet, Time)> = None;
+    let mut has_sent = false;
+    while let Some(segment) = endpoint.poll_transmit(now) {
+        let (goes_on, at) = endpoint.departure(now);
+        if let Some((packet, at)) = last.replace((Packet::Tcp(segment), at)) {
+            send(packet, Departure { at, goes_on });
+        }
+        has_sent = true;
+    }
+    if let Some((packet, at)) = last {
+        send(packet, Departure { at, goes_on: false });
     }
     has_sent
 }
@@ -856,7 +889,7 @@ pub(crate) fn send(
 ) {
     match cpus {
         None => network.send(route, packet),
-        Some(cpus) => cpus.send(network, host, route, packet),
+        Some(cpus) => cpus.send(network, host, route, packet, Time::ZERO),
     }
 }
 

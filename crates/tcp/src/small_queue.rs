@@ -31,6 +31,11 @@ pub(crate) struct SmallQueue {
     newest: u64,
     /// A burst was held back (`TSQ_THROTTLED`).
     is_throttled: bool,
+    /// The queue keeps bursts until their time (`SK_PACING_FQ`).
+    paces: bool,
+    /// Of the segment with data that has left last, until somebody asks: whether it goes on with the burst
+    /// before it, and when it may leave the queue.
+    departing: Option<(bool, Time)>,
 }
 
 impl SmallQueue {
@@ -70,9 +75,22 @@ impl SmallQueue {
 
 impl Endpoint {
     /// The device of this end's host tells of packets that have left it: the sender keeps few
-    /// there.
-    pub fn keep_queue_small(&mut self) {
-        self.send.small_queue = Some(Box::default());
+    /// there. `paces`: its queue keeps each packet until the time that [`Self::departure`] says.
+    pub fn keep_queue_small(&mut self, paces: bool) {
+        self.send.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
+    }
+
+    /// Whether the sender keeps few packets at the device of its host.
+    #[inline]
+    pub fn keeps_queue_small(&self) -> bool {
+        self.send.small_queue.is_some()
+    }
+
+    /// Of the segment that [`Self::poll_transmit`] gave last: whether it goes on with the burst before
+    /// it, and when it may leave the queue of the device.
+    pub fn departure(&mut self, now: Time) -> (bool, Time) {
+        let departing = self.send.small_queue.as_mut().and_then(|queue| queue.departing.take());
+        departing.unwrap_or((false, self.send.leaves_at(now)))
     }
 
     /// A segment with so much data has left the device, or was dropped there. Says whether that
@@ -108,12 +126,20 @@ impl Sender {
         is_full
     }
 
+    /// Whether the queue of the device keeps bursts until their time.
+    #[inline]
+    pub(crate) fn is_paced_by_device(&self) -> bool {
+        self.small_queue.as_ref().is_some_and(|queue| queue.paces)
+    }
+
     /// Data leaves for the device.
     #[cold]
     pub(crate) fn note_queued(&mut self, now: Time, data: Data) {
         let goes_on = self.goes_on(now, data);
+        let leaves_at = self.data_leaves_at(now);
         let Some(queue) = &mut self.small_queue else { return };
         queue.add(goes_on, data.payload.into());
+        queue.departing = Some((goes_on, leaves_at));
         if !goes_on && !data.again {
             queue.newest = data.start;
         }

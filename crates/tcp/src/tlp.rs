@@ -106,7 +106,8 @@ impl Sender {
             data.push |= push && segments == 1;
             data
         } else {
-            let last = self.flight.board.probe_last(now)?;
+            let leaves_at = self.leaves_at(now);
+            let last = self.flight.board.probe_last(leaves_at)?;
             Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
         self.flight.tail.is_again = data.again;

@@ -1,5 +1,9 @@
-//! A fair queue, as `fq` of Linux on a router: flows are hashed to queues that are served in turn, each for
-//! some bytes, new ones first. Pacing is of sockets, and a router has none.
+//! A fair queue, as `fq` of Linux: flows are hashed to queues that are served in turn, each for some bytes,
+//! new ones first.
+//!
+//! In the queue of a sending host, a packet of a socket that is paced has a time before which it does not
+//! leave ([`Packet::departs`], the earliest departure time of `tcp_update_skb_after_send`). A flow whose first packet is early is out of its turn until that time.
+//! On a router no packet has such a time.
 //!
 //! While no flow's queue holds a packet, a few packets pass in the order in which they come. A flow that
 //! is seen for the first time waits, in Linux 6.12, until those before it have sent 192 KiB together:
@@ -9,14 +13,18 @@ use super::flows::{HashKey, Waiting};
 use super::{Drops, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
-use std::collections::{BTreeMap, VecDeque};
-use tcplab_units::Time;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tcplab_units::{Duration, Time};
 
 /// How many queues flows without a socket are spread over (`orphan_mask` of `tc`).
 const QUEUES: u32 = 1024;
 
 /// Packets that pass in order while no flow's queue holds one (`fq_fastpath_check`).
 const IN_ORDER: usize = 8;
+
+/// By how much later than asked for the timer runs out for flows that wait for their time (`timer_slack`
+/// of `tc`), unless the queue is asked before.
+const SLACK: Duration = Duration::from_micros(10);
 
 /// Milliseconds after which a flow that comes again may send a whole turn (`refill_delay` of `tc`).
 const REFILL: u64 = 40;
@@ -35,6 +43,8 @@ pub struct FqConfig {
     pub quantum: u64,
     /// The bytes that a flow may send at first.
     pub initial_quantum: u64,
+    /// Flows are told apart by their sockets, not by a hash that they may share.
+    pub by_socket: bool,
 }
 
 /// The queue of a flow.
@@ -78,6 +88,10 @@ pub(crate) struct Fq<P> {
     in_order: VecDeque<Queued<P>>,
     slots: BTreeMap<u32, Slot<P>>,
     bands: [Band; 3],
+    /// The flows whose first packet is early: when it may leave, and the number of the flow.
+    early: BTreeSet<(Time, u32)>,
+    /// The flows that have packets and are not early.
+    eager: usize,
     /// The band whose flows are served.
     band: usize,
     /// In the queues of flows.
@@ -102,9 +116,32 @@ impl<P: Packet> Fq<P> {
             in_order: VecDeque::new(),
             slots: BTreeMap::new(),
             bands: std::array::from_fn(|_| Band::default()),
+            early: BTreeSet::new(),
+            eager: 0,
             band: 0,
             in_slots: Waiting::default(),
             waiting: Waiting::default(),
+        }
+    }
+
+    /// Whether a packet passes in the order in which it comes: no flow has one that might leave before it
+    /// (`fq_fastpath_check`).
+    fn may_pass_in_order(&self, now: Time, queued: &Queued<P>) -> bool {
+        queued.packet.departs() <= now
+            && self.eager == 0
+            && self.in_order.len() < IN_ORDER
+            && self.early.first().is_none_or(|(departs, _)| *departs > now)
+    }
+
+    /// Flows whose time has come are served again, behind the others of their band (`fq_check_throttled`).
+    fn wake_early(&mut self, now: Time) {
+        while let Some(&(departs, place)) = self.early.first()
+            && departs <= now
+        {
+            self.early.pop_first();
+            self.eager += 1;
+            let band = self.slots.get(&place).map_or(BAND, |slot| slot.band);
+            self.bands[band].old.push_back(place);
         }
     }
 
@@ -146,13 +183,14 @@ impl<P: Packet> Queue<P> for Fq<P> {
         if self.limit.is_below(packets + 1, held + u64::from(bytes)) {
             return Err(Reason::Full);
         }
-        if packets == 0 && self.in_order.len() < IN_ORDER {
+        if self.may_pass_in_order(now, &queued) {
             self.waiting.add(bytes);
             self.in_order.push_back(queued);
             return Ok(());
         }
-        let FqConfig { flow_limit, quantum, initial_quantum } = self.config;
-        let place = self.key.of_flow(&queued.flow) % QUEUES;
+        let FqConfig { flow_limit, quantum, initial_quantum, by_socket } = self.config;
+        let hash = self.key.of_flow(&queued.flow);
+        let place = if by_socket { hash } else { hash % QUEUES };
         let slot = self.slots.entry(place).or_insert_with(|| Slot {
             packets: VecDeque::new(),
             credit: signed(initial_quantum),
@@ -173,6 +211,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
         slot.band = BAND;
         self.waiting.add(bytes);
         self.in_slots.add(bytes);
+        self.eager += usize::from(slot.packets.is_empty());
         slot.packets.push_back(queued);
         Ok(())
     }
@@ -183,6 +222,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
             return Next::Packet(first);
         }
         let quantum = signed(self.config.quantum).max(1);
+        self.wake_early(now);
         while self.in_slots.packets > 0 {
             let Some((place, is_new)) = self.first() else { break };
             let Some(slot) = self.slots.get_mut(&place) else { break };
@@ -192,7 +232,16 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 self.bands[slot.band].old.push_back(place);
                 continue;
             }
+            if let Some(departs) = slot.packets.front().map(|first| first.packet.departs())
+                && departs > now
+            {
+                self.bands[self.band].leave(is_new);
+                self.early.insert((departs, place));
+                self.eager -= 1;
+                continue;
+            }
             if let Some(first) = slot.packets.pop_front() {
+                self.eager -= usize::from(slot.packets.is_empty());
                 slot.credit -= i64::from(first.bytes());
                 self.bands[self.band].credit -= i64::from(first.bytes());
                 self.waiting.remove(first.bytes());
@@ -207,7 +256,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 self.bands[slot.band].old.push_back(place);
             }
         }
-        Next::Empty
+        self.early.first().map_or(Next::Empty, |(departs, _)| Next::NotBefore(*departs + SLACK))
     }
 
     fn waiting(&self) -> (u64, u64) {
@@ -223,7 +272,8 @@ mod tests {
     use tcplab_units::Duration;
 
     fn fq(flow_limit: u64, limit: u64) -> Fq<Parcel> {
-        let config = FqConfig { flow_limit, quantum: 3000, initial_quantum: 3000 };
+        let config =
+            FqConfig { flow_limit, quantum: 3000, initial_quantum: 3000, by_socket: false };
         Fq::new(&config, QueueLimit::Packets(limit), HashKey(0))
     }
 

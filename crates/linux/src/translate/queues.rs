@@ -7,9 +7,10 @@ use tcplab_model::schema::{AckFilter, CakePlan, Framing, RedPlan, SfqPlan, TbfPl
 use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
-/// The discipline of the kernel that is the queue of a lane, if it is not drop-tail. The numbers of
-/// attributes are those of `linux/pkt_sched.h`.
-pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem> {
+/// The discipline of the kernel that is the queue of a lane, if it is not the lane's own drop-tail
+/// queue; `is_own`: the queue is the sending host's. The numbers of attributes are those of
+/// `linux/pkt_sched.h`.
+pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipline>, Problem> {
     let limit = lane.queue.limit;
     let packets = || match limit {
         QueueLimit::Packets(packets) => Ok(packets),
@@ -19,6 +20,10 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
     };
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
+        Discipline::DropTail(_) if is_own => match limit {
+            QueueLimit::Packets(packets) => ("pfifo", Attributes::of_struct(&[packets])),
+            QueueLimit::Bytes(bytes) => ("bfifo", Attributes::of_struct(&[bytes])),
+        },
         // The last two were refused before, by their names.
         Discipline::DropTail(_) | Discipline::DualPi2(_) | Discipline::Policer(_) => {
             return Ok(None);
