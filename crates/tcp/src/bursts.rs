@@ -252,6 +252,9 @@ impl Sender {
         }
         let bytes = self.cut((packet, is_last), quota * mss, settings);
         if self.is_queue_full(bytes, false, settings) {
+            if let Some(buffer) = &mut self.buffer {
+                buffer.split(bytes);
+            }
             return 0;
         }
         self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes);

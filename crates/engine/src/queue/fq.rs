@@ -14,17 +14,13 @@ use super::{Drops, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use tcplab_units::{Duration, Time};
+use tcplab_units::Time;
 
 /// How many queues flows without a socket are spread over (`orphan_mask` of `tc`).
 const QUEUES: u32 = 1024;
 
 /// Packets that pass in order while no flow's queue holds one (`fq_fastpath_check`).
 const IN_ORDER: usize = 8;
-
-/// By how much later than asked for the timer runs out for flows that wait for their time (`timer_slack`
-/// of `tc`), unless the queue is asked before.
-const SLACK: Duration = Duration::from_micros(10);
 
 /// Milliseconds after which a flow that comes again may send a whole turn (`refill_delay` of `tc`).
 const REFILL: u64 = 40;
@@ -256,7 +252,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 self.bands[slot.band].old.push_back(place);
             }
         }
-        self.early.first().map_or(Next::Empty, |(departs, _)| Next::NotBefore(*departs + SLACK))
+        self.early.first().map_or(Next::Empty, |(departs, _)| Next::NotBefore(*departs))
     }
 
     fn waiting(&self) -> (u64, u64) {

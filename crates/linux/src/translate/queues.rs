@@ -93,7 +93,9 @@ pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipl
                 .u32(1, packets()?)
                 .u32(2, fq.flow_limit)
                 .u32(3, fq.quantum)
-                .u32(4, fq.initial_quantum),
+                .u32(4, fq.initial_quantum)
+                // Timers are exact: with slack, those of other hosts would decide when a packet leaves.
+                .u32(13, 0),
         ),
         Discipline::Cake(cake) => ("cake", cake_options(cake, in_bytes(limit, lane))),
     };
