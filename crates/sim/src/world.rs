@@ -73,6 +73,8 @@ pub(crate) struct World<'a> {
     holding: Vec<usize>,
     /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
     woken: Vec<usize>,
+    /// Senders that packets had to leave for, which have left.
+    resuming: Vec<usize>,
     /// When a timer of each of the kernel's wheels ran out last.
     turned: [Time; 2],
     /// How many connections have opened and timers run out.
@@ -118,6 +120,7 @@ impl<'a> World<'a> {
             stale: Vec::new(),
             holding: Vec::new(),
             woken: Vec::new(),
+            resuming: Vec::new(),
             turned: [Time::NEVER; 2],
             turns: 0,
             sample_timer,
@@ -225,6 +228,10 @@ impl<'a> World<'a> {
 
     #[cold]
     fn wake(&mut self) {
+        for end in std::mem::take(&mut self.resuming) {
+            self.connections.ends[end].endpoint.resume();
+            self.answer(end);
+        }
         for end in std::mem::take(&mut self.woken) {
             self.act(end);
         }
@@ -292,7 +299,10 @@ impl<'a> World<'a> {
                         self.run_end_timer(end);
                     }
                 }
-                CpuStep::Do(Work::Resume(end)) => self.serve(end),
+                CpuStep::Do(Work::Resume(end)) => {
+                    self.connections.ends[end].endpoint.resume();
+                    self.serve(end);
+                }
                 CpuStep::Do(Work::Timer(timer)) => self.run_timer(timer),
                 CpuStep::Wait => return,
             }
@@ -315,7 +325,9 @@ impl<'a> World<'a> {
             && endpoint.on_left(segment.payload)
             && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
         {
-            self.serve(sender);
+            // A kernel does so in a tasklet, when it has received all packets of the nanosecond.
+            self.resuming.push(sender);
+            self.put_off(sender);
         }
     }
 

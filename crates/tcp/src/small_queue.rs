@@ -94,14 +94,16 @@ impl Endpoint {
     }
 
     /// A segment with so much data has left the device, or was dropped there. Says whether that
-    /// lets something go: then [`Self::poll_transmit`] is to be called.
+    /// lets something go: then [`Self::resume`] is to be called.
     pub fn on_left(&mut self, payload: u16) -> bool {
-        let Some(queue) = &mut self.send.small_queue else { return false };
-        let goes_on = queue.remove(payload.into());
-        if goes_on && let Some(buffer) = &mut self.send.buffer {
+        self.send.small_queue.as_mut().is_some_and(|queue| queue.remove(payload.into()))
+    }
+
+    /// What was held back goes on with the next calls of [`Self::poll_transmit`].
+    pub fn resume(&mut self) {
+        if let Some(buffer) = &mut self.send.buffer {
             buffer.go_on();
         }
-        goes_on
     }
 }
 
