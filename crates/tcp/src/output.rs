@@ -200,7 +200,7 @@ impl Sender {
             && (is_owed
                 || self.flight.bursts.repairs_on(now, lost.start)
                 || !(self.is_held_back(now, settings)
-                    || self.is_queue_full(lost.end() - lost.start, true, settings)))
+                    || self.is_queue_full_for_repair((lost.start, lost.end()), settings)))
         {
             return Some(self.again(lost.start, lost.end()));
         }

@@ -128,6 +128,20 @@ impl Sender {
         is_full
     }
 
+    /// The same of a repair from here to there: as large as the packet that it is a part of
+    /// (`tcp_xmit_retransmit_queue`).
+    pub(crate) fn is_queue_full_for_repair(
+        &mut self,
+        (start, end): (u64, u64),
+        settings: &Settings,
+    ) -> bool {
+        if self.small_queue.is_none() {
+            return false;
+        }
+        let packet_end = self.buffer.as_ref().map_or(end, |buffer| buffer.packet_end(start));
+        self.is_queue_full(packet_end.max(end) - start, true, settings)
+    }
+
     /// Whether the queue of the device keeps bursts until their time.
     #[inline]
     pub(crate) fn is_paced_by_device(&self) -> bool {

@@ -2,8 +2,8 @@
 //! new ones first.
 //!
 //! In the queue of a sending host, a packet of a socket that is paced has a time before which it does not
-//! leave ([`Packet::departs`], the earliest departure time of `tcp_update_skb_after_send`). A flow whose first packet is early is out of its turn until that time.
-//! On a router no packet has such a time.
+//! leave ([`Packet::departs`], the earliest departure time of `tcp_update_skb_after_send`). A flow whose
+//! first packet is early has no turn until that time. On a router no packet has such a time.
 //!
 //! While no flow's queue holds a packet, a few packets pass in the order in which they come. A flow that
 //! is seen for the first time waits, in Linux 6.12, until those before it have sent 192 KiB together:
@@ -218,6 +218,8 @@ impl<P: Packet> Queue<P> for Fq<P> {
             return Next::Packet(first);
         }
         let quantum = signed(self.config.quantum).max(1);
+        // The kernel asks at whole nanoseconds.
+        let now = now.in_nanos();
         self.wake_early(now);
         while self.in_slots.packets > 0 {
             let Some((place, is_new)) = self.first() else { break };
@@ -245,7 +247,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 return Next::Packet(first);
             }
             if !is_new {
-                slot.left_at = Some(millis(now.in_nanos()) | 1);
+                slot.left_at = Some(millis(now) | 1);
             }
             self.bands[self.band].leave(is_new);
             if is_new {
@@ -313,6 +315,52 @@ mod tests {
         assert_eq!(enter(&mut queue, at(0), 1, 20), 13);
         assert_eq!(enter(&mut queue, at(0), 2, 20), 3);
         assert_eq!(queue.waiting(), (16, 16 * 1500));
+    }
+
+    /// A packet that does not leave before its time.
+    #[derive(Clone, Copy, Debug)]
+    struct Timed(Time);
+
+    impl Packet for Timed {
+        fn wire_bytes(&self) -> u32 {
+            1500
+        }
+        fn has_payload(&self) -> bool {
+            true
+        }
+        fn departs(&self) -> Time {
+            self.0
+        }
+    }
+
+    #[test]
+    fn what_is_early_waits_and_lets_others_pass() {
+        // `fq_dequeue`: a flow whose first packet is early is put aside, and the timer runs for the one whose
+        // time comes first.
+        let config =
+            FqConfig { flow_limit: 9, quantum: 3000, initial_quantum: 3000, by_socket: true };
+        let mut queue = Fq::new(&config, QueueLimit::Packets(9), HashKey(0));
+        for (flow, departs) in [(1, 7), (2, 5), (2, 6), (3, 0)] {
+            let flow = Flow { key: flow, ..Flow::default() };
+            let packet = of_flow(flow, at(0), Timed(at(departs)));
+            queue.enqueue(at(0), packet, &mut Vec::new()).unwrap();
+        }
+        for (now, expected) in [
+            (0, Ok(3)),
+            (0, Err(Some(at(5)))),
+            (5, Ok(2)),
+            (5, Err(Some(at(6)))),
+            (8, Ok(2)),
+            (8, Ok(1)),
+            (8, Err(None)),
+        ] {
+            let next = match queue.dequeue(at(now), &mut Vec::new()) {
+                Next::Packet(queued) => Ok(queued.flow.key),
+                Next::NotBefore(then) => Err(Some(then)),
+                Next::Empty => Err(None),
+            };
+            assert_eq!(next, expected, "{now}");
+        }
     }
 
     #[test]

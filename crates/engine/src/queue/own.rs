@@ -220,3 +220,96 @@ impl<P: Packet> Queue<P> for Own<P> {
         self.waiting
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::queue::tests::{Parcel, queued};
+    use crate::queue::{DropTail, QueueLimit};
+
+    fn own(limit: u64, largest: u32) -> Own<Parcel> {
+        Own::new(Box::new(DropTail::new(QueueLimit::Packets(limit))), largest)
+    }
+
+    /// A burst of so many packets comes. Says whether it is accepted, and how many of it or of others are
+    /// dropped besides the last.
+    fn enter(queue: &mut Own<Parcel>, packets: usize, ect: bool) -> (bool, usize) {
+        let mut drops = Vec::new();
+        let mut accepted = Ok(());
+        for left in (0..packets).rev() {
+            let packet = queued(Time::ZERO, Parcel { ect, ..Parcel::default() });
+            let departure = Departure { at: Time::ZERO, goes_on: left > 0 };
+            accepted = queue.enqueue_own(Time::ZERO, packet, departure, &mut drops);
+        }
+        (accepted.is_ok(), drops.len())
+    }
+
+    fn leave(queue: &mut Own<Parcel>) -> usize {
+        let next = || match queue.dequeue(Time::ZERO, &mut Vec::new()) {
+            Next::Packet(queued) => Some(queued),
+            Next::NotBefore(_) | Next::Empty => None,
+        };
+        std::iter::from_fn(next).count()
+    }
+
+    #[test]
+    fn a_limit_counts_bursts_and_one_without_room_is_dropped_whole() {
+        let mut queue = own(2, u32::MAX);
+        assert_eq!(enter(&mut queue, 5, false), (true, 0));
+        assert_eq!(enter(&mut queue, 1, false), (true, 0));
+        assert_eq!(enter(&mut queue, 3, false), (false, 2));
+        assert_eq!(queue.waiting(), (6, 6 * 1500));
+        assert_eq!(leave(&mut queue), 6);
+        assert_eq!(queue.waiting(), (0, 0));
+    }
+
+    #[test]
+    fn what_is_larger_than_the_queue_takes_comes_packet_by_packet() {
+        let mut queue = own(4, 3000);
+        assert_eq!(enter(&mut queue, 2, false), (true, 0));
+        // Of five, three have room; the caller tells of the last one.
+        assert_eq!(enter(&mut queue, 5, false), (false, 1));
+        assert_eq!(leave(&mut queue), 5);
+    }
+
+    #[test]
+    fn a_burst_is_marked_whole_as_far_as_it_can_be() {
+        /// Marks all.
+        #[derive(Debug)]
+        struct Marks(DropTail<Burst<Parcel>>);
+
+        impl Queue<Burst<Parcel>> for Marks {
+            fn enqueue(
+                &mut self,
+                now: Time,
+                mut packet: Queued<Burst<Parcel>>,
+                drops: &mut Drops<Burst<Parcel>>,
+            ) -> Result<(), Reason> {
+                packet.packet.mark();
+                self.0.enqueue(now, packet, drops)
+            }
+
+            fn dequeue(
+                &mut self,
+                now: Time,
+                drops: &mut Drops<Burst<Parcel>>,
+            ) -> Next<Burst<Parcel>> {
+                self.0.dequeue(now, drops)
+            }
+
+            fn waiting(&self) -> (u64, u64) {
+                self.0.waiting()
+            }
+        }
+
+        for ect in [false, true] {
+            let limit = QueueLimit::Packets(10);
+            let mut queue = Own::new(Box::new(Marks(DropTail::new(limit))), u32::MAX);
+            enter(&mut queue, 3, ect);
+            for _ in 0..3 {
+                let next = queue.dequeue(Time::ZERO, &mut Vec::new());
+                assert!(matches!(next, Next::Packet(it) if it.packet.ce == ect));
+            }
+        }
+    }
+}

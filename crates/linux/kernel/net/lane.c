@@ -100,6 +100,7 @@ struct lane_config {
 	u64 trace_period;	/* milliseconds; 0: the rate counts, and no trace */
 	u64 aggregate;		/* packets that share one access to the channel */
 	u64 is_own;		/* OWN_QUEUE or OWN_DROP_TAIL: the sending host's, with a child */
+	u64 largest_own;	/* bytes; a larger super-packet is cut before it enters that */
 	/* low, high */
 	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];
 	u64 corruption_seed[2], duplication_seed[2], access_seed[2];
@@ -148,7 +149,8 @@ struct lane {
 	/* Planned, not yet begun: of a drop-tail queue, or cut by the device of the sending host. */
 	struct sk_buff_head waiting;
 	u64 waiting_bytes;
-	u64 child_packets;		/* in the queue of the sending host, as they will be cut */
+	/* In the queue of the sending host, as they will be cut. */
+	u64 child_packets, child_bytes;
 	struct sk_buff_head sending;	/* of that host's sockets; until they have been transmitted */
 	struct sk_buff_head transit;	/* begun, not yet arrived; in the order of arrival */
 	u64 free_at;			/* when all that is planned will have been transmitted */
@@ -549,7 +551,9 @@ static u64 queued_packets(const struct lane *lane)
 
 static u64 queued_bytes(const struct lane *lane)
 {
-	return (lane->config.has_child ? lane->child->qstats.backlog : 0) + lane->waiting_bytes;
+	if (lane->config.is_own)
+		return lane->child_bytes + lane->waiting_bytes;
+	return lane->config.has_child ? lane->child->qstats.backlog : lane->waiting_bytes;
 }
 
 /* Counts the time that the queue, which is about to change, has been as it is. */
@@ -650,6 +654,7 @@ void tcplab_note_drop(struct sk_buff *skb, const char *reason)
 	} else if (working->config.is_own) {
 		working->state.dropped_packets += packets_of(skb);
 		working->child_packets -= packets_of(skb);
+		working->child_bytes -= bytes_of(skb);
 		tell_all(working, skb, working_time, reason);
 	} else {
 		tell(working, skb, working_time, TCPLAB_DROPPED);
@@ -739,6 +744,7 @@ static void transmit_own(struct lane *lane, struct sk_buff *skb, u64 begins)
 	u32 number = 0;
 
 	lane->child_packets -= packets_of(skb);
+	lane->child_bytes -= bytes_of(skb);
 	if (!segments) {
 		lane->state.dropped_packets += packets_of(skb);
 		if (copy)
@@ -844,18 +850,17 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 	}
 }
 
-/* A packet comes to the queue of the host that sends it. */
-static int enqueue_own(struct lane *lane, struct sk_buff *skb, u64 now)
+/* A packet, or a whole super-packet, comes to the queue of the host that sends it. */
+static int offer_own(struct lane *lane, struct sk_buff *skb, u64 now)
 {
 	struct sk_buff *dropped = NULL;
-	u32 packets = packets_of(skb);
 	int result;
 
-	settle(lane, now);
 	tell_all(lane, skb, now / 1000, NULL);
 	integrate(lane, now);
-	lane->state.entered_packets += packets;
-	lane->child_packets += packets;
+	lane->state.entered_packets += packets_of(skb);
+	lane->child_packets += packets_of(skb);
+	lane->child_bytes += bytes_of(skb);
 	qdisc_skb_cb(skb)->pkt_len = bytes_of(skb);
 	skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
 	if (lane->free_at > now)
@@ -864,6 +869,27 @@ static int enqueue_own(struct lane *lane, struct sk_buff *skb, u64 now)
 	result = lane->child->enqueue(skb, lane->child, &dropped);
 	kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
 	work(NULL, 0);
+	return result;
+}
+
+/* The same; what a discipline would cut is cut here, so that sizes stay those of IP packets. */
+static int enqueue_own(struct lane *lane, struct sk_buff *skb, u64 now, struct sk_buff **to_free)
+{
+	struct sk_buff *segment, *next, *segments;
+	int result = NET_XMIT_DROP;
+
+	settle(lane, now);
+	segments = bytes_of(skb) > lane->config.largest_own ? cut(skb) : skb;
+	if (!segments)
+		return qdisc_drop(skb, lane->sch, to_free);
+	skb_list_walk_safe(segments, segment, next) {
+		int one;
+
+		skb_mark_not_on_list(segment);
+		one = offer_own(lane, segment, now);
+		if (result != NET_XMIT_SUCCESS)
+			result = one;
+	}
 	count_queued(lane);
 	return result;
 }
@@ -875,7 +901,7 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	u64 now = now_ps();
 
 	if (lane->config.is_own)
-		return enqueue_own(lane, skb, now);
+		return enqueue_own(lane, skb, now, to_free);
 	skb_orphan(skb);
 	/* A router knows nothing of the time at which a sender wanted it to leave. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
@@ -996,7 +1022,7 @@ static void lane_reset(struct Qdisc *sch)
 	__skb_queue_purge(&lane->waiting);
 	__skb_queue_purge(&lane->transit);
 	__skb_queue_purge(&lane->sending);
-	lane->waiting_bytes = lane->child_packets = 0;
+	lane->waiting_bytes = lane->child_packets = lane->child_bytes = 0;
 	stop_timer(lane);
 	count_queued(lane);
 }

@@ -208,7 +208,8 @@ fn config(
         true if is_drop_tail => OWN_DROP_TAIL,
         true => OWN_QUEUE,
     };
-    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate, own]));
+    let largest = queues::largest_burst(lane);
+    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate, own, largest]));
     for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access"] {
         content.extend(Random::seed_of(plan.seed, &format!("{element} {}", lane.name)));
     }

@@ -102,6 +102,19 @@ pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipl
     Ok(Some(job::Discipline { kind: kind.into(), options: options.finish(), more: Vec::new() }))
 }
 
+/// The most bytes of a super-packet that a queue of the sending host takes whole: a token bucket cuts what
+/// it can never send (`tbf_enqueue`), CAKE cuts all (`cake_enqueue`).
+pub(super) fn largest_burst(lane: &LanePlan) -> u64 {
+    match &lane.queue.discipline {
+        Discipline::Cake(_) => 0,
+        Discipline::Tbf(tbf) if tbf.peakrate.is_some() => {
+            tbf.burst.min(tbf.mtu.unwrap_or(lane.mtu))
+        }
+        Discipline::Tbf(tbf) => tbf.burst,
+        _ => u64::MAX,
+    }
+}
+
 fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
     let [interval, target] = cake.interval_and_target();
     let [flows, sources, targets] = cake.isolation.parts().map(u64::from);
