@@ -228,7 +228,8 @@ impl<'a> World<'a> {
 
     #[cold]
     fn wake(&mut self) {
-        for end in std::mem::take(&mut self.resuming) {
+        // The last one that a packet has left for goes first (`tcp_wfree`).
+        for end in std::mem::take(&mut self.resuming).into_iter().rev() {
             self.connections.ends[end].endpoint.resume();
             self.answer(end);
         }

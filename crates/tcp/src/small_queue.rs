@@ -142,6 +142,15 @@ impl Sender {
         self.is_queue_full(packet_end.max(end) - start, true, settings)
     }
 
+    /// Whether what was sent last is still at the device: it is not sent again before it has left
+    /// (`skb_still_in_host_queue`).
+    pub(crate) fn waits_for_device(&mut self) -> bool {
+        let Some(queue) = &mut self.small_queue else { return false };
+        let waits = !queue.bursts.is_empty();
+        queue.is_throttled |= waits;
+        waits
+    }
+
     /// Whether the queue of the device keeps bursts until their time.
     #[inline]
     pub(crate) fn is_paced_by_device(&self) -> bool {
