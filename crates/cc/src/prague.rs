@@ -36,8 +36,10 @@
 //! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a threshold:
 //! `red` with `ecn`, a `weight` of 1 and `min` equal to `max`.
 //!
-//! This is version 0.6 of the kernel module (`tcp_prague.c` of L4STeam), with the small windows of later
-//! ones. Those make their segments smaller, too, and go by virtual round trips after four; both are left
+//! The rules are those of the draft and of version 0.6 of the kernel module (`tcp_prague.c` of L4STeam),
+//! where the fall-back is off by default, too, with the small windows of later ones. A virtual round trip
+//! ends with its time, as in `udp_prague`; the module waits for the end of the real one as well.
+//! Later modules make their segments smaller, and go by virtual round trips after four: both are left
 //! out, as is the growth of CUBIC on long paths, which the draft plans for.
 //!
 //! - draft-briscoe-iccrg-prague-congestion-control.
