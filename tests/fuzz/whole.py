@@ -542,6 +542,8 @@ class Draw:
                 # A profile has the other one.
                 if name in stack and other not in stack:
                     stack[other] = stack[name]
+            for name in {"rmem_max", "wmem_max"} & set(stack):
+                stack[name] = max(stack[name], "4608 B", key=bytes_of)
             if stack.get("mem") != "off":
                 # A host has one, so those of two flows differ.
                 stack.pop("mem", None)
@@ -819,7 +821,11 @@ def original(seed: int, number: int) -> Plain:
     experiment = drawing.experiment()
     drawing.random = Random(f"further {seed}/{number}")
     if drawing.chance(FURTHER):
+        before = drawing.seconds
         network, nodes = drawing.further()
+        if drawing.seconds < before:
+            experiment["duration"] = time(drawing.seconds)
+            experiment.pop("measure", None)
         flows = [drawing.flow(nodes) for _ in range(drawing.random.choice([1, 2, 3, 9]))]
         experiment |= {"network": network, "flows": flows}
         experiment.pop("hosts", None)

@@ -155,7 +155,7 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
         "program.toml: line 10: flows[0].traffic: the traffic `command` is not available on `sim`; "
         "there are bulk, on-off, udp, requests, web, arrivals; "
         "`linux` runs the experiment: "
-        "tcplab run cake.toml --on linux\n"
+        "tcplab run program.toml --on linux\n"
     )
     done = tcplab("run", "program.toml")
     assert (done.returncode, done.stderr) == (2, f"error: {refusal}")
