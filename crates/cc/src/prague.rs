@@ -1,46 +1,48 @@
 //! Prague: DCTCP for the internet, with queues of its own (L4S).
 //!
-//! A queue of L4S (RFC 9330) marks early and often, and keeps flows apart from others that answer each
-//! mark in proportion and say so: their packets are ECT(1). Prague is the first of these controllers.
-//! From DCTCP it has `alpha`, a moving average of the share of marked packets, and the cut by half of
-//! it; what differs makes it fit for paths that nobody has prepared for it.
+//! A queue of L4S (RFC 9330) marks early and often, and keeps flows apart from others that answer
+//! each mark in proportion and say so: their packets are ECT(1). Prague is the first of these
+//! controllers. From DCTCP it has `alpha`, a moving average of the share of marked packets, and the
+//! cut by half of it; what differs makes it fit for paths that nobody has prepared for it.
 //!
 //! - Marks are counted by both ends (RFC 9768), so it needs no special receiver.
-//! - Segments are paced at one window a round trip, twice that in slow start, and no more leave at once
-//!   than the rate sends in 0.25 ms: a queue that marks from a few packets on would take bursts for
-//!   congestion.
-//! - The ACK of a marked segment makes the window smaller, and for one round trip no other does, whatever
-//!   was marked (the draft, §2.4.2). With marks at random, m in a round trip, cuts are then `1 + 1/m`
-//!   round trips apart: what is gained in that time, as many segments, equals the cut `m / 2` with
-//!   m = 1 + sqrt(3) = 2.7.
-//! - Additive increase goes on while the window gets smaller, by what was acknowledged without a mark.
+//! - Segments are paced at one window a round trip, twice that in slow start, and no more leave at
+//!   once than the rate sends in 0.25 ms: a queue that marks from a few packets on would take
+//!   bursts for congestion.
+//! - The ACK of a marked segment makes the window smaller, and for one round trip no other does,
+//!   whatever was marked (the draft, §2.4.2). With marks at random, m in a round trip, cuts are
+//!   then `1 + 1/m` round trips apart: what is gained in that time, as many segments, equals the
+//!   cut `m / 2` with m = 1 + sqrt(3) = 2.7.
+//! - Additive increase goes on while the window gets smaller, by what was acknowledged without a
+//!   mark.
 //! - `alpha` is 1 with the first mark, which ends slow start, and an average from then on.
-//! - Flows with short round trips behave as if theirs were `virtual_rtt_ms`: they average and cut at
-//!   most once in that time, and grow by `(rtt / virtual_rtt)^2` a round trip. With marks at random
-//!   with probability p, a window W then grows by `rtt / virtual_rtt` and loses `p W / 2` about once in
-//!   that time, so the rate `W / rtt` goes as `1 / (p virtual_rtt)`, whatever the round trip (§2.4.4).
-//!   Short flows shall not be slow for that: it begins `rtt_transition` round trips after slow start.
-//! - The window has fractions, so that small cuts of small windows are not lost. Below two segments,
-//!   down to 100 kbit/s, the pacing rate is what holds a flow to its window.
+//! - Flows with short round trips behave as if theirs were `virtual_rtt_ms`: they average and cut
+//!   at most once in that time, and grow by `(rtt / virtual_rtt)^2` a round trip. With marks at
+//!   random with probability p, a window W then grows by `rtt / virtual_rtt` and loses `p W / 2`
+//!   about once in that time, so the rate `W / rtt` goes as `1 / (p virtual_rtt)`, whatever the
+//!   round trip (§2.4.4). Short flows shall not be slow for that: it begins `rtt_transition` round
+//!   trips after slow start.
+//! - The window has fractions, so that small cuts of small windows are not lost. Below two
+//!   segments, down to 100 kbit/s, the pacing rate is what holds a flow to its window.
 //! - A loss halves the window.
 //!
-//! Where marks come from a classic queue, which keeps a longer queue and expects each mark to be answered
-//! like a loss, Prague would take the share of others. With `fallback` it tells such a queue by its
-//! delay, as the difference of a slow average of the RTT and the least RTT (`d`), and by how RTTs vary
-//! (`v`, a slow average of their deviation). Each averaging time from the first mark on adds
-//! `log2(v / 0.75 ms) / 2` to a score, and `log2(d / 2 ms) / 2` where `d` is longer than that. The score
-//! begins at -8. Between 0 and 1 the least share that Prague cuts for a mark rises to 0.31, about that of
-//! CUBIC. On slow links RTTs vary by the time that a packet takes, and a queue of L4S is taken for a
-//! classic one.
+//! Where marks come from a classic queue, which keeps a longer queue and expects each mark to be
+//! answered like a loss, Prague would take the share of others. With `fallback` it tells such a
+//! queue by its delay, as the difference of a slow average of the RTT and the least RTT (`d`), and
+//! by how RTTs vary (`v`, a slow average of their deviation). Each averaging time from the first
+//! mark on adds `log2(v / 0.75 ms) / 2` to a score, and `log2(d / 2 ms) / 2` where `d` is longer
+//! than that. The score begins at -8. Between 0 and 1 the least share that Prague cuts for a mark
+//! rises to 0.31, about that of CUBIC. On slow links RTTs vary by the time that a packet takes, and
+//! a queue of L4S is taken for a classic one.
 //!
-//! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a threshold:
-//! `red` with `ecn`, a `weight` of 1 and `min` equal to `max`.
+//! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a
+//! threshold: `red` with `ecn`, a `weight` of 1 and `min` equal to `max`.
 //!
-//! The rules are those of the draft and of version 0.6 of the kernel module (`tcp_prague.c` of L4STeam),
-//! where the fall-back is off by default, too, with the small windows of later ones. A virtual round trip
-//! ends with its time, as in `udp_prague`; the module waits for the end of the real one as well.
-//! Later modules make their segments smaller, and go by virtual round trips after four: both are left
-//! out, as is the growth of CUBIC on long paths, which the draft plans for.
+//! The rules are those of the draft and of version 0.6 of the kernel module (`tcp_prague.c` of the
+//! L4S team), where the fall-back is off by default, too, with the small windows of later ones. A
+//! virtual round trip ends with its time, as in `udp_prague`; the module waits for the end of the
+//! real one as well. Later modules make their segments smaller, and go by virtual round trips after
+//! four: both are left out, as is the growth of CUBIC on long paths, which the draft plans for.
 //!
 //! - draft-briscoe-iccrg-prague-congestion-control.
 //! - RFC 9330, RFC 9331 §4: what L4S asks of senders.
@@ -570,13 +572,13 @@ mod tests {
         let ack = Ack { delivered: 1, ..Ack::default() };
         let mut alpha = |millis, una| {
             cc.on_ack(&FlowState { una, nxt: una + 10, ..at(millis, 5) }, &ack);
-            cc.alpha.unwrap()
+            cc.alpha
         };
-        assert_eq!(alpha(100, 0), 15.0 / 16.0);
+        assert_eq!(alpha(100, 0), Some(15.0 / 16.0));
         // The round trip is over and 25 ms are not; then both, and at last only the time.
-        assert_eq!(alpha(124, 10), 15.0 / 16.0);
-        assert_eq!(alpha(125, 10), 225.0 / 256.0);
-        assert_eq!(alpha(150, 19), 225.0 / 256.0);
+        assert_eq!(alpha(124, 10), Some(15.0 / 16.0));
+        assert_eq!(alpha(125, 10), Some(225.0 / 256.0));
+        assert_eq!(alpha(150, 19), Some(225.0 / 256.0));
     }
 
     #[test]
