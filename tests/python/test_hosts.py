@@ -1,4 +1,4 @@
-"""Queues of sending hosts: the simulator's are the kernel's, at every ACK, and what the kernel's do."""
+"""Queues of sending hosts: `sim` does what the kernel does, at every ACK."""
 
 from __future__ import annotations
 
@@ -91,9 +91,7 @@ def test_without_small_queues_the_same_flow_fills_the_queue() -> None:
 
 
 @pytest.mark.usefixtures("kernel")
-@pytest.mark.parametrize(
-    "qdisc", ["cake", "pie", "codel", "2 packets", TBF]
-)
+@pytest.mark.parametrize("qdisc", ["cake", "pie", "codel", "2 packets", TBF])
 def test_every_discipline_is_a_hosts_own_queue(qdisc: object) -> None:
     # What has come has left, was dropped, or waits.
     plain = experiment(qdisc, DIRECT, "cubic", "bbr", seconds=2)

@@ -15,7 +15,9 @@ use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tcplab_engine::{ConnectionTimer, Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId};
+use tcplab_engine::{
+    ConnectionTimer, Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId,
+};
 use tcplab_model::memory::{DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Tables;

@@ -117,6 +117,7 @@ impl Sender {
     #[inline(never)]
     fn put_off_next(&mut self, now: Time, data: Data) {
         let goes_on = self.goes_on(now, data);
+        let by_device = self.is_paced_by_device();
         let Flight { pacing, bursts, .. } = &mut *self.flight;
         pacing.is_on = true;
         if !goes_on {
@@ -131,6 +132,10 @@ impl Sender {
             let nanos = u128::from(pacing.bytes) * NANOS / u128::from(rate);
             let time = Duration::from_nanos(nanos as u64);
             pacing.next += time.saturating_sub(pacing.credit.min(time / 2));
+            if by_device {
+                // Half of the time is in whole nanoseconds as well.
+                pacing.next = pacing.next.in_nanos();
+            }
         }
     }
 }

@@ -324,12 +324,7 @@ impl<P: Packet> Lane<P> {
         self.look_from_next_message();
         for queued in packets {
             // The queue has not had it before.
-            self.accept(
-                now,
-                Queued { entered: now, ..queued },
-                Departure::default(),
-                teller,
-            );
+            self.accept(now, Queued { entered: now, ..queued }, Departure::default(), teller);
         }
     }
 }

@@ -97,7 +97,7 @@ pub enum Discipline {
 
 impl Discipline {
     /// The most bytes of a burst that a queue of the sending host takes whole: a token bucket cuts what it
-    /// can never send (`tbf_enqueue`), CAKE and DualPI2 cut all (`cake_enqueue`).
+    /// can never send (`tbf_enqueue`), CAKE and `DualPI2` cut all (`cake_enqueue`).
     pub(crate) fn largest_burst(&self) -> u32 {
         match self {
             Self::Cake(_) | Self::DualPi2(_) => 0,

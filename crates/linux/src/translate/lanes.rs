@@ -6,7 +6,8 @@ use tcplab_engine::Random;
 use tcplab_guest::job;
 use tcplab_model::schema::Jitter;
 use tcplab_model::{
-    Discipline, FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit, TcpPlan, support,
+    Discipline, FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit,
+    TcpPlan, support,
 };
 use tcplab_workload::links as changes;
 use tcplab_workload::spread::{Cell, cells};
