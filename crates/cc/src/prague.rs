@@ -399,7 +399,7 @@ impl CongestionControl for Prague {
     fn control(&self) -> Control {
         let srtt = self.srtt.as_secs_f64();
         let times = if self.window.cwnd() < self.window.ssthresh() / 2 { 2.0 } else { 1.0 };
-        let bits = times * self.size() * ((self.mss + HEADERS) * 8) as f64;
+        let bits = times * self.size() * self.mss.saturating_add(HEADERS) as f64 * 8.0;
         Control {
             // A mark lost nothing: the smaller window is used at once, and grows again.
             prr: !self.answers_mark,
