@@ -12,17 +12,16 @@ pub(crate) const NONE: u16 = 0;
 
 impl Sender {
     /// All segments under way with more than `most` bytes of data are lost, and leave again in segments
-    /// of the size that is right now. The window stays as it is. Says whether there were any.
+    /// of the size that is right then. The window stays as it is. Says whether anything is.
     pub fn resend_larger(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
         }
-        let (written, mss, ends) = (self.written, self.mss, self.packet_ends());
-        let found = self.flight.board.lose_larger(written, most, mss, &ends);
-        if found == 0 {
+        let (written, ends) = (self.written, self.packet_ends());
+        self.lost += self.flight.board.lose_larger(written, most, &ends);
+        if self.flight.board.lost() == 0 {
             return false;
         }
-        self.lost += found;
         if self.flight.recovery.phase != Phase::Loss {
             self.flight.recovery.end = self.nxt;
             self.flight.undo.end();
@@ -54,7 +53,7 @@ impl Sender {
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
             let ends = self.packet_ends();
-            self.flight.board.cut_lost(self.mss, &ends);
+            self.flight.board.cut_lost(lost.start, self.mss, &ends);
         } else if payload < mss
             && self.buffer.is_some()
             && !self.flight.bursts.repairs_on(now, lost.start)
