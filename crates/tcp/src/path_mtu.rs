@@ -43,12 +43,14 @@ pub(crate) struct Path {
     /// When a notice came last, and for what time Linux took that.
     told: (Time, Time),
     ahead: Option<Ahead>,
-    /// Payload of the segment that has just failed at the host, and has not been accounted for; or 0.
+    /// Payload of the segment that has just failed at the host, and has not been accounted for; or
+    /// 0.
     failed: u16,
 }
 
-/// The host has heard from another connection how large packets may be. Linux looks the route up again with
-/// the next packet of this one (`ip_queue_xmit`), and sizes those after it by that (`tcp_current_mss`).
+/// The host has heard from another connection how large packets may be. Linux looks the route up
+/// again with the next packet of this one (`ip_queue_xmit`), and sizes those after it by that
+/// (`tcp_current_mss`).
 #[derive(Clone, Copy, Debug)]
 struct Ahead {
     mtu: u16,
@@ -139,9 +141,9 @@ impl Sender {
         }
     }
 
-    /// Sets the size of segments to that of the route, once it has been looked up; but not while a call of
-    /// the application runs, which keeps the size that it began with. Says whether something may leave for
-    /// that.
+    /// Sets the size of segments to that of the route, once it has been looked up; but not while a
+    /// call of the application runs, which keeps the size that it began with. Says whether
+    /// something may leave for that.
     #[cold]
     pub fn refresh_route(&mut self, now: Time, settings: &Settings) -> bool {
         if self.buffer.as_ref().is_some_and(|buffer| buffer.is_writing()) {
@@ -165,8 +167,8 @@ impl Sender {
         self.refresh_route(now, settings);
     }
 
-    /// Whether a packet of new data with so many bytes is too large for the route that is looked up for it:
-    /// it is dropped here, and stays in the send buffer.
+    /// Whether a packet of new data with so many bytes is too large for the route that is looked up
+    /// for it: it is dropped here, and stays in the send buffer.
     #[cold]
     pub fn fails_at_host(
         &mut self,
@@ -346,8 +348,9 @@ impl Endpoint {
         }
     }
 
-    /// Sets the size of the next segments to that of the route, if it has been looked up. To be called when
-    /// something happens, before [`Self::poll_transmit`]. Says whether that is to be called for this alone.
+    /// Sets the size of the next segments to that of the route, if it has been looked up. To be
+    /// called when something happens, before [`Self::poll_transmit`]. Says whether that is to be
+    /// called for this alone.
     #[inline]
     pub fn refresh_route(&mut self, now: Time) -> bool {
         self.send.path.is_some() && self.send.refresh_route(now, &self.settings)

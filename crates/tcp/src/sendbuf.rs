@@ -433,8 +433,8 @@ impl SendBuffer {
         }
     }
 
-    /// So many bytes of the first packet failed to leave: they are a packet by themselves now, which waits
-    /// for what happens next.
+    /// So many bytes of the first packet failed to leave: they are a packet by themselves now,
+    /// which waits for what happens next.
     pub fn keep(&mut self, bytes: u64) {
         self.push = Push::Done;
         if let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) {

@@ -6,8 +6,8 @@ use tcplab_units::Time;
 
 impl Scoreboard {
     /// Segments that have not arrived, with more than `most` bytes of data of what comes before
-    /// `written`, are lost, and so are others of their packets, which end at `ends`. Returns how many were
-    /// not known to be lost.
+    /// `written`, are lost, and so are others of their packets, which end at `ends`. Returns how
+    /// many were not known to be lost.
     pub fn lose_larger(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
         let before = self.unrepaired;
         let packet = |segment: &Sent| ends.partition_point(|&end| end <= segment.start);
@@ -30,9 +30,9 @@ impl Scoreboard {
         self.unrepaired.saturating_sub(before)
     }
 
-    /// What waits to be sent again of the packet that `start` is part of becomes segments of `size`. The
-    /// others keep theirs until they leave: the receiver may still tell of what it got of them. Without
-    /// packets, all that waits is cut.
+    /// What waits to be sent again of the packet that `start` is part of becomes segments of
+    /// `size`. The others keep theirs until they leave: the receiver may still tell of what it got
+    /// of them. Without packets, all that waits is cut.
     pub fn cut_lost(&mut self, start: u64, size: u16, ends: &[u64]) {
         let packet = |place: u64| ends.partition_point(|&end| end <= place);
         let is_cut = |it: &Sent| it.lost && !it.repaired && packet(it.start) == packet(start);

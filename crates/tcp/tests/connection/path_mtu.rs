@@ -106,9 +106,10 @@ fn a_notice_of_what_is_not_under_way_is_ignored() {
 
 #[test]
 fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
-    // `ip_queue_xmit` looks the route up for the first packet since another connection heard of it, and
-    // `ip_fragment` drops that packet: two segments, as all packets here. Nothing is under way, so that
-    // `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms. `tcp_write_wakeup` sends one segment.
+    // `ip_queue_xmit` looks the route up for the first packet since another connection heard of it,
+    // and `ip_fragment` drops that packet: two segments, as all packets here. Nothing is under way,
+    // so that `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms. `tcp_write_wakeup`
+    // sends one segment.
     let mut peer = Peer::connected(linux(), RTT);
     peer.end.hear_mtu(600 + HEADERS);
     peer.writes(0, 5 * MSS);
@@ -146,8 +147,9 @@ fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
 
 #[test]
 fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
-    // `tcp_simple_retransmit` marks packets, and `__tcp_retransmit_skb` cuts each as it leaves: the receiver
-    // may tell of a segment as it was. Three packets of two segments; six segments of the new size leave.
+    // `tcp_simple_retransmit` marks packets, and `__tcp_retransmit_skb` cuts each as it leaves: the
+    // receiver may tell of a segment as it was. Three packets of two segments; six segments of the
+    // new size leave.
     let mut peer = Peer::connected(Settings { initial_window: 6, ..linux() }, RTT);
     peer.writes(0, 6 * MSS);
     peer.gets(0, data(1..1 + 6 * MSS));
@@ -163,8 +165,9 @@ fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
 
 #[test]
 fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
-    // For a notice Linux does not look at the clock: repairs have the timestamp of the original, and so has
-    // `retrans_stamp`. What echoes it is no earlier (`tcp_packet_delayed`), and nothing is undone.
+    // For a notice Linux does not look at the clock: repairs have the timestamp of the original,
+    // and so has `retrans_stamp`. What echoes it is no earlier (`tcp_packet_delayed`), and nothing
+    // is undone.
     let mut peer = Peer::connected(Settings { timestamps: true, ..linux() }, RTT);
     let full = MSS - 12;
     peer.writes(0, full + 400);
