@@ -517,7 +517,8 @@ class Dualpi2Queue(Value):
 
     behind: int | str | None = None
     """Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
-    time: 1. By default `1`.
+    time: 1, as in RFC 9332. Linux has 0, with which packets that wait for one in transmission are
+    marked on slow links. By default `1`.
     """
 
     scheduler: str | None = None

@@ -821,7 +821,11 @@ def original(seed: int, number: int) -> Plain:
     experiment = drawing.experiment()
     drawing.random = Random(f"further {seed}/{number}")
     if drawing.chance(FURTHER):
+        before = drawing.seconds
         network, nodes = drawing.further()
+        if drawing.seconds < before:
+            experiment["duration"] = time(drawing.seconds)
+            experiment.pop("measure", None)
         flows = [drawing.flow(nodes) for _ in range(drawing.random.choice([1, 2, 3, 9]))]
         experiment |= {"network": network, "flows": flows}
         experiment.pop("hosts", None)

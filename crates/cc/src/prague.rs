@@ -1,41 +1,48 @@
 //! Prague: DCTCP for the internet, with queues of its own (L4S).
 //!
-//! A queue of L4S (RFC 9330) marks early and often, and keeps flows apart from others that answer each
-//! mark in proportion and say so: their packets are ECT(1). Prague is the first of these controllers.
-//! From DCTCP it has `alpha`, a moving average of the share of marked packets, and the cut by half of
-//! it; what differs makes it fit for paths that nobody has prepared for it.
+//! A queue of L4S (RFC 9330) marks early and often, and keeps flows apart from others that answer
+//! each mark in proportion and say so: their packets are ECT(1). Prague is the first of these
+//! controllers. From DCTCP it has `alpha`, a moving average of the share of marked packets, and the
+//! cut by half of it; what differs makes it fit for paths that nobody has prepared for it.
 //!
 //! - Marks are counted by both ends (RFC 9768), so it needs no special receiver.
-//! - Segments are paced, and no more leave at once than the rate sends in 0.25 ms: a queue that marks from
-//!   a few packets on would take bursts for congestion.
-//! - A round trip with marks makes the window smaller once (RFC 8257 §3.3): at the first of them, or
-//!   when a round trip has passed since the last cut. So there are two marks a round trip, as the coupling
-//!   of RFC 9332 §2.1 takes for granted. To wait for another mark after that round trip, as others
-//!   do, is to have 2.7.
-//! - Additive increase goes on while the window gets smaller, by what was acknowledged without a mark.
+//! - Segments are paced at one window a round trip, twice that in slow start, and no more leave at
+//!   once than the rate sends in 0.25 ms: a queue that marks from a few packets on would take
+//!   bursts for congestion.
+//! - The ACK of a marked segment makes the window smaller, and for one round trip no other does,
+//!   whatever was marked (the draft, §2.4.2). With marks at random, m in a round trip, cuts are
+//!   then `1 + 1/m` round trips apart: what is gained in that time, as many segments, equals the
+//!   cut `m / 2` with m = 1 + sqrt(3) = 2.7.
+//! - Additive increase goes on while the window gets smaller, by what was acknowledged without a
+//!   mark.
 //! - `alpha` is 1 with the first mark, which ends slow start, and an average from then on.
-//! - Flows with short round trips behave as if theirs were `virtual_rtt_ms`: they average and cut at
-//!   most once in that time, and grow by `(rtt / virtual_rtt)^2` a round trip. With marks at random
-//!   with probability p, a window W then grows by `rtt / virtual_rtt` and is cut by `p W / 2` in that
-//!   time, so the rate is `W / rtt = 2 / (p virtual_rtt)`, whatever the round trip. Short flows shall
-//!   not be slow for that: it begins after `rtt_transition` round trips.
-//! - The window has fractions, so that small cuts of small windows are not lost. Below two segments,
-//!   down to a sixteenth of one, the pacing rate is what holds a flow to its window.
+//! - Flows with short round trips behave as if theirs were `virtual_rtt_ms`: they average and cut
+//!   at most once in that time, and grow by `(rtt / virtual_rtt)^2` a round trip. With marks at
+//!   random with probability p, a window W then grows by `rtt / virtual_rtt` and loses `p W / 2`
+//!   about once in that time, so the rate `W / rtt` goes as `1 / (p virtual_rtt)`, whatever the
+//!   round trip (§2.4.4). Short flows shall not be slow for that: it begins `rtt_transition` round
+//!   trips after slow start.
+//! - The window has fractions, so that small cuts of small windows are not lost. Below two
+//!   segments, down to 100 kbit/s, the pacing rate is what holds a flow to its window.
 //! - A loss halves the window.
 //!
-//! Where marks come from a classic queue, which keeps a longer queue and expects each mark to be answered
-//! like a loss, Prague would take the share of others. It tells such a queue by its delay, as the
-//! difference of the smoothed and the least RTT (`d`), and by how RTTs vary (`v`, their mean deviation):
-//! each averaging time with a mark adds `log2(v / 0.75 ms) / 2 + log2(d / 2 ms) / 2` to a score, which is
-//! at first 0. Between a score of 0 and 1 Prague turns into Reno, whose cut is a half and whose round
-//! trips are as they are. Both limits are larger by the time that a packet takes at the rate of the
-//! flow, because on slow links a queue of a packet is as short as there can be. The 5 ms of
-//! `CoDel` are too short a queue to be told so on fast links.
+//! Where marks come from a classic queue, which keeps a longer queue and expects each mark to be
+//! answered like a loss, Prague would take the share of others. With `fallback` it tells such a
+//! queue by its delay, as the difference of a slow average of the RTT and the least RTT (`d`), and
+//! by how RTTs vary (`v`, a slow average of their deviation). Each averaging time from the first
+//! mark on adds `log2(v / 0.75 ms) / 2` to a score, and `log2(d / 2 ms) / 2` where `d` is longer
+//! than that. The score begins at -8. Between 0 and 1 the least share that Prague cuts for a mark
+//! rises to 0.31, about that of CUBIC. On slow links RTTs vary by the time that a packet takes, and
+//! a queue of L4S is taken for a classic one.
 //!
-//! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a threshold:
-//! `red` with `ecn`, a `weight` of 1 and `min` equal to `max`. The sender is paced by its stack, at up to
-//! 1.2 windows a round trip (two in slow start). The growth of CUBIC on long paths, which the draft plans
-//! for, is left out.
+//! The queue is `dualpi2`, which keeps classic flows apart, or, alone, one that marks at a
+//! threshold: `red` with `ecn`, a `weight` of 1 and `min` equal to `max`.
+//!
+//! The rules are those of the draft and of version 0.6 of the kernel module (`tcp_prague.c` of the
+//! L4S team), where the fall-back is off by default, too, with the small windows of later ones. A
+//! virtual round trip ends with its time, as in `udp_prague`; the module waits for the end of the
+//! real one as well. Later modules make their segments smaller, and go by virtual round trips after
+//! four: both are left out, as is the growth of CUBIC on long paths, which the draft plans for.
 //!
 //! - draft-briscoe-iccrg-prague-congestion-control.
 //! - RFC 9330, RFC 9331 §4: what L4S asks of senders.
@@ -62,11 +69,15 @@ pub const ALGORITHM: Algorithm = Algorithm {
     build: |init, params| Ok(Box::new(Prague::new(init, &params.parse()?))),
 };
 
-/// The smallest window, in segments.
-const LEAST: f64 = 1.0 / 16.0;
+/// The window of this rate, in bits a second, or one segment if that is less, is the smallest
+/// (`MINIMUM_RATE`).
+const LEAST_RATE: f64 = 100e3;
 
 /// Windows below this are held to by pacing.
 const SMALL: f64 = 2.0;
+
+/// The pacing rate has room for the headers of segments (`tcp_mss_to_mtu`), in bytes.
+const HEADERS: u64 = 40;
 
 /// How long the rate takes for the segments that leave at once, at the most.
 const LONGEST_BURST: Duration = Duration::from_micros(250);
@@ -81,24 +92,33 @@ pub struct Config {
     /// Round trips that are shorter count as so many milliseconds long.
     #[serde(deserialize_with = "above_zero")]
     pub virtual_rtt_ms: f64,
-    /// They do so from this round trip of the connection on.
+    /// They do so from so many round trips after slow start on.
     pub rtt_transition: u64,
-    /// Whether it turns into Reno where marks come from a classic queue.
+    /// Whether it cuts like CUBIC where marks come from a classic queue.
     pub fallback: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Self { gain: 0.0625, virtual_rtt_ms: 25.0, rtt_transition: 500, fallback: true }
+        Self { gain: 0.0625, virtual_rtt_ms: 25.0, rtt_transition: 500, fallback: false }
     }
 }
 
-/// What speaks for a classic queue (Briscoe and Ahmed 2019).
-#[derive(Clone, Copy, Debug, Default)]
+/// What speaks for a classic queue (Briscoe and Ahmed 2019; `prague_classic_ecn_detection`).
+#[derive(Clone, Copy, Debug)]
 struct Suspicion {
-    /// Mean deviation of the RTT, in seconds.
+    /// Averages of the RTT, zero before the first, and of its deviation, in seconds.
+    rtt: f64,
     deviation: f64,
+    /// The weight of an RTT is 2 to the power of minus this, and half of it in the deviation.
+    log: u32,
     score: f64,
+}
+
+impl Default for Suspicion {
+    fn default() -> Self {
+        Self { rtt: 0.0, deviation: Self::FINEST, log: Self::SLOWEST, score: -Self::STICKY }
+    }
 }
 
 impl Suspicion {
@@ -106,23 +126,41 @@ impl Suspicion {
     const DEVIATION: f64 = 0.75e-3;
     const DELAY: f64 = 2e-3;
     /// A score that is far from the limits stays on its side for a while.
-    const STICKY: f64 = 16.0;
+    const STICKY: f64 = 8.0;
+    /// The clock of the kernel counts microseconds.
+    const FINEST: f64 = 1e-6;
+    const SLOWEST: u32 = 18;
+    /// What a mark cuts at least, as a value of alpha, if the queue is a classic one.
+    const ALPHA: f64 = 0.625;
 
-    fn note_rtt(&mut self, flow: &FlowState, rtt: Duration) {
-        let error = (rtt.as_secs_f64() - flow.srtt.as_secs_f64()).abs();
-        self.deviation += (error - self.deviation) / 4.0;
+    fn note_rtt(&mut self, rtt: Duration) {
+        let rtt = rtt.as_secs_f64();
+        if self.rtt <= 0.0 {
+            self.rtt = rtt;
+            return;
+        }
+        let (error, weight) = (rtt - self.rtt, libm::exp2(-f64::from(self.log)));
+        self.rtt += error * weight;
+        self.deviation += (error.abs() - self.deviation) * weight / 2.0;
     }
 
-    /// Some packets of the last round trip were marked, in which the window was this.
-    fn judge(&mut self, flow: &FlowState, window: f64) {
-        let srtt = flow.srtt.as_secs_f64();
-        let packet = srtt / window;
-        let delay = srtt - flow.min_rtt.as_secs_f64().min(srtt);
-        let compared = |seconds: f64, limit: f64| {
-            libm::log2(seconds.max(1e-6) / (limit + packet).max(1e-6)) / 2.0
-        };
-        self.score += compared(self.deviation, Self::DEVIATION) + compared(delay, Self::DELAY);
-        self.score = self.score.clamp(-Self::STICKY, 1.0 + Self::STICKY);
+    /// Averages over about as many RTTs as there are in some sawteeth of this window
+    /// (`prague_update_rtt_scaling`).
+    fn scale(&mut self, ssthresh: u64) {
+        let log = ssthresh.max(1).ilog2();
+        self.log = (log + log / 2 + 1).min(Self::SLOWEST);
+    }
+
+    /// An averaging time is over.
+    fn judge(&mut self, min_rtt: Duration) {
+        if min_rtt == Duration::MAX {
+            return;
+        }
+        let compared =
+            |seconds: f64, limit: f64| libm::log2(seconds.max(Self::FINEST) / limit) / 2.0;
+        let delay = compared(self.rtt - min_rtt.as_secs_f64(), Self::DELAY).max(0.0);
+        let score = self.score + compared(self.deviation, Self::DEVIATION) + delay;
+        self.score = score.clamp(-Self::STICKY, 1.0 + Self::STICKY);
     }
 
     /// 0: the queue is one of L4S; 1: it is a classic one.
@@ -146,20 +184,20 @@ pub struct Prague {
     /// than the virtual one.
     price: f64,
     srtt: Duration,
-    /// Round trips since the connection began.
+    /// Round trips outside of slow start.
     rounds: u64,
+    /// Acknowledging this ends the round trip that is counted.
+    end: u64,
     /// The share of marked packets; none before the first mark.
     alpha: Option<f64>,
-    /// Since when segments are counted, how many have arrived and were marked.
-    counted_since: Time,
+    /// When alpha last moved, and how many segments have arrived and were marked since.
+    moved_at: Time,
     delivered: u64,
     marked: u64,
     suspicion: Suspicion,
-    /// When marks last made the window smaller, and whether some have come that did not.
+    /// When marks last made the window smaller, and what ends the round trip then.
     cut_at: Option<Time>,
-    is_unanswered: bool,
-    /// Marks before this are of the slow start that has ended.
-    heeds_from: Time,
+    cut_end: u64,
     /// The window was cut for a mark, and what was outstanding then still is.
     answers_mark: bool,
 }
@@ -177,14 +215,14 @@ impl Prague {
             price: 1.0,
             srtt: Duration::ZERO,
             rounds: 0,
+            end: 0,
             alpha: None,
-            counted_since: Time::ZERO,
+            moved_at: Time::ZERO,
             delivered: 0,
             marked: 0,
             suspicion: Suspicion::default(),
             cut_at: None,
-            is_unanswered: false,
-            heeds_from: Time::ZERO,
+            cut_end: 0,
             answers_mark: false,
         }
     }
@@ -202,83 +240,80 @@ impl Prague {
     }
 
     fn resize(&mut self, size: f64) {
-        let size = size.max(LEAST);
+        let size = size.max(self.least());
         self.small = (size < SMALL).then_some(size);
         self.window.set(whole(size));
         let part = if size < SMALL { 0.0 } else { size - libm::floor(size) };
         self.window.set_credit(part * self.window.cwnd() as f64 * self.price);
     }
 
-    /// The round trip that this flow goes by.
-    fn round_trip(&self, flow: &FlowState) -> Duration {
-        let is_short = self.rounds >= self.config.rtt_transition && self.suspicion.share() < 1.0;
-        if is_short { flow.srtt.max(self.virtual_rtt) } else { flow.srtt }
+    /// The smallest window, in segments.
+    fn least(&self) -> f64 {
+        if self.srtt.is_zero() {
+            return 1.0;
+        }
+        (LEAST_RATE * self.srtt.as_secs_f64() / (self.mss as f64 * 8.0)).min(1.0)
+    }
+
+    /// Slow start is over for long enough that short round trips count as longer ones.
+    fn is_old(&self) -> bool {
+        self.rounds >= self.config.rtt_transition
+    }
+
+    /// So much later is too early to average or to cut again.
+    fn is_early(&self, flow: &FlowState, then: Time) -> bool {
+        self.is_old() && !self.window.in_slow_start() && flow.now.since(then) < self.virtual_rtt
     }
 
     /// Moves alpha once a round trip.
     fn count(&mut self, flow: &FlowState, ack: &Ack) {
-        self.rounds += u64::from(ack.round.is_some());
         self.delivered = self.delivered.saturating_add(ack.delivered);
         self.marked = self.marked.saturating_add(ack.ce);
         if let Some(rtt) = ack.rtt {
-            self.suspicion.note_rtt(flow, rtt);
+            self.suspicion.note_rtt(rtt);
         }
-        if flow.now.since(self.counted_since) < self.round_trip(flow) {
+        if flow.una < self.end || self.is_early(flow, self.moved_at) {
             return;
         }
         if let Some(alpha) = &mut self.alpha {
             let marked = (self.marked as f64 / self.delivered.max(1) as f64).min(1.0);
             *alpha += (marked - *alpha) * self.config.gain;
+            self.moved_at = flow.now;
+            if self.config.fallback {
+                self.suspicion.judge(flow.min_rtt);
+            }
         }
-        if self.config.fallback && self.marked > 0 {
-            self.suspicion.judge(flow, self.size());
-        }
-        (self.counted_since, self.delivered, self.marked) = (flow.now, 0, 0);
+        self.rounds += u64::from(!self.window.in_slow_start());
+        (self.end, self.delivered, self.marked) = (flow.nxt, 0, 0);
     }
 
-    /// Something was marked: makes the window smaller, unless that was done less than a round trip ago.
+    /// Something was marked: makes the window smaller, unless that was done too short a time ago.
     fn answer(&mut self, flow: &FlowState, event: Congestion) {
-        let is_early = self.cut_at.is_some_and(|then| flow.now.since(then) < self.round_trip(flow));
-        if is_early {
+        let is_early = |then| flow.una < self.cut_end || self.is_early(flow, then);
+        if self.cut_at.is_some_and(is_early) {
             return;
         }
-        (self.cut_at, self.is_unanswered) = (Some(flow.now), false);
-        if self.window.in_slow_start() {
-            self.heeds_from = flow.now + flow.srtt;
-        }
+        (self.cut_at, self.cut_end) = (Some(flow.now), flow.nxt);
         let alpha = *self.alpha.get_or_insert(1.0);
-        // The cut of Reno where the queue is a classic one.
-        let cut = alpha + (1.0 - alpha) * self.suspicion.share();
-        let kept = (self.size() * (1.0 - cut / 2.0)).max(LEAST);
+        let cut = alpha.max(Suspicion::ALPHA * self.suspicion.share());
+        let kept = (self.size() * (1.0 - cut / 2.0)).max(self.least());
         self.window.shrink_to(flow, event, whole(kept));
         self.resize(kept);
         self.window.set_threshold(whole(kept));
     }
-}
 
-/// The whole segments in a window: at least what it takes to send at all.
-fn whole(size: f64) -> u64 {
-    if size < SMALL { libm::ceil(size) as u64 } else { size as u64 }
-}
-
-impl CongestionControl for Prague {
-    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
-        self.srtt = flow.srtt;
-        self.count(flow, ack);
-        self.is_unanswered |= ack.ce > 0 && flow.now >= self.heeds_from;
-        if self.is_unanswered && flow.phase <= Phase::Reduced {
-            // Neither with the next episode of the stack, which may begin up to a round trip later, nor
-            // with the next mark.
-            let event = Congestion { cause: Cause::Ecn, flight: flow.in_flight, again: false };
-            self.answer(flow, event);
-        }
+    /// Additive increase and slow start.
+    fn grow(&mut self, flow: &FlowState, ack: &Ack) {
         // A flow that is held to a part of its window by pacing does not fill it.
         let is_paced = self.small().is_some() && flow.next_departure >= flow.now;
         if (flow.is_recovering() && !self.answers_mark) || !(flow.cwnd_limited || is_paced) {
             return;
         }
-        let longer = self.round_trip(flow).as_secs_f64() / flow.srtt.as_secs_f64().max(1e-6);
-        let longer = longer.max(1.0);
+        let longer = if self.is_old() {
+            (self.virtual_rtt.as_secs_f64() / flow.srtt.as_secs_f64().max(1e-6)).max(1.0)
+        } else {
+            1.0
+        };
         let (size, price) = (self.size(), longer * longer);
         // What was marked does not count.
         let unmarked = ack.credit.saturating_sub(ack.ce);
@@ -296,8 +331,30 @@ impl CongestionControl for Prague {
             self.window.grow(self.window.cwnd() as f64 * price, rest);
         }
     }
+}
+
+/// The whole segments in a window: at least what it takes to send at all.
+fn whole(size: f64) -> u64 {
+    if size < SMALL { libm::ceil(size) as u64 } else { size as u64 }
+}
+
+impl CongestionControl for Prague {
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        self.srtt = flow.srtt;
+        if ack.ce > 0 {
+            self.alpha.get_or_insert(1.0);
+        }
+        if ack.ce > 0 && flow.phase <= Phase::Reduced {
+            // Not with the next episode of the stack, which may begin up to a round trip later.
+            let event = Congestion { cause: Cause::Ecn, flight: flow.in_flight, again: false };
+            self.answer(flow, event);
+        }
+        self.grow(flow, ack);
+        self.count(flow, ack);
+    }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
+        self.suspicion.scale(self.window.ssthresh());
         self.answers_mark = event.cause == Cause::Ecn;
         if self.answers_mark {
             self.answer(flow, event);
@@ -341,14 +398,12 @@ impl CongestionControl for Prague {
 
     fn control(&self) -> Control {
         let srtt = self.srtt.as_secs_f64();
-        let rate = |small: f64| {
-            let bits = small * self.mss as f64 * 8.0 / srtt;
-            Rate::from_bits_per_second((bits as u64).max(1))
-        };
+        let times = if self.window.cwnd() < self.window.ssthresh() / 2 { 2.0 } else { 1.0 };
+        let bits = times * self.size() * ((self.mss + HEADERS) * 8) as f64;
         Control {
             // A mark lost nothing: the smaller window is used at once, and grows again.
             prr: !self.answers_mark,
-            pacing: self.small().filter(|_| srtt > 0.0).map(rate),
+            pacing: (srtt > 0.0).then(|| Rate::from_bits_per_second(((bits / srtt) as u64).max(1))),
             longest_burst: Some(LONGEST_BURST),
             ..self.window.control()
         }
@@ -415,51 +470,19 @@ mod tests {
     }
 
     #[test]
-    fn marks_of_a_round_trip_are_answered_when_it_is_over() {
-        let mut cc = prague();
-        cc.window.set(100);
-        cc.window.leave_slow_start();
-        let (mark, none) = (Ack { delivered: 1, ce: 1, ..Ack::default() }, Ack::default());
-        cc.on_ack(&at(100, 50), &mark);
-        assert_eq!((cc.control().cwnd, cc.alpha), (50, Some(1.0)));
-        for millis in [120, 149] {
-            cc.on_ack(&at(millis, 50), &mark);
-            assert_eq!(cc.control().cwnd, 50);
-        }
-        cc.on_ack(&at(150, 50), &none);
-        assert!(cc.control().cwnd < 30);
-        // Nothing has been marked since.
-        let cwnd = cc.control().cwnd;
-        cc.on_ack(&at(250, 50), &none);
-        assert_eq!(cc.control().cwnd, cwnd);
-    }
-
-    #[test]
-    fn marks_of_the_round_trip_in_which_slow_start_ends_are_answered_once() {
-        let mut cc = prague();
-        cc.window.set(100);
-        let mark = Ack { delivered: 1, ce: 1, ..Ack::default() };
-        for millis in [100, 120, 149] {
-            cc.on_ack(&at(millis, 50), &mark);
-        }
-        cc.on_ack(&at(151, 50), &Ack::default());
-        assert_eq!(cc.control().cwnd, 50);
-    }
-
-    #[test]
     fn small_windows_have_parts_and_are_paced() {
         let mut cc = prague();
         cc.window.set(3);
-        cc.alpha = Some(0.5);
+        cc.window.leave_slow_start();
+        (cc.alpha, cc.srtt) = (Some(0.5), Duration::from_millis(50));
         // A quarter off: 2.25 segments, which is a window of two; again 1.6875, and then 1.265625.
         for (millis, cwnd, size) in [(100, 2, 2.25), (200, 2, 1.6875), (300, 2, 1.265_625)] {
             cc.answer(&at(millis, 50), MARK);
-            cc.srtt = Duration::from_millis(50);
             assert_eq!((cc.control().cwnd, cc.size()), (cwnd, size));
         }
-        // 1.265625 segments of 1460 bytes in 50 ms.
+        // 1.265625 segments of 1460 bytes, with headers of 40, in 50 ms.
         let rate = cc.control().pacing.unwrap().bits_per_second();
-        assert_eq!(rate, (1.265_625 * 1460.0 * 8.0 / 0.05) as u64);
+        assert_eq!(rate, (1.265_625 * 1500.0 * 8.0 / 0.05) as u64);
         cc.answer(&at(400, 50), MARK);
         assert_eq!((cc.control().cwnd, cc.size()), (1, 0.949_218_75));
         // One segment for the next window's worth, and then another: back to whole windows.
@@ -467,7 +490,7 @@ mod tests {
         cc.on_ack(&at(410, 50), &ack);
         assert_eq!((cc.control().cwnd, cc.size()), (1 + 1, 1.949_218_75));
         cc.on_ack(&at(420, 50), &ack);
-        assert_eq!((cc.control().cwnd, cc.control().pacing), (2, None));
+        assert_eq!((cc.control().cwnd, cc.small()), (2, None));
         // A loss halves it, too, and not to two segments.
         cc.resize(1.5);
         let loss = Congestion { cause: Cause::Loss, flight: 2, again: false };
@@ -479,29 +502,94 @@ mod tests {
             cc.alpha = Some(1.0);
             cc.answer(&at(1000 * millis, 50), MARK);
         }
-        assert_eq!((cc.control().cwnd, cc.size()), (1, LEAST));
+        // 100 kbit/s for 50 ms are 5000 bits, of the 11,680 of a segment.
+        assert_eq!((cc.control().cwnd, cc.size()), (1, 5000.0 / 11_680.0));
     }
 
     #[test]
     fn a_classic_queue_is_told_by_its_delay_and_its_changes() {
-        let marked = |srtt: u64, least: u64, deviation_us: u64| {
-            let mut cc = prague();
-            cc.window.set(1000);
-            cc.suspicion.deviation = deviation_us as f64 / 1e6;
-            let min_rtt = Duration::from_millis(least);
-            cc.suspicion.judge(&FlowState { min_rtt, ..at(100, srtt) }, 1e9);
-            cc.suspicion.score
+        let judged = |rtt_ms: f64, least: u64, deviation_us: f64| {
+            let (rtt, deviation) = (rtt_ms / 1e3, deviation_us / 1e6);
+            let mut suspicion = Suspicion { rtt, deviation, score: 0.0, ..Suspicion::default() };
+            suspicion.judge(Duration::from_millis(least));
+            suspicion.score
         };
-        // Each in halves of powers of two from 2 ms and 0.75 ms.
-        assert!((marked(28, 20, 750) - 1.0).abs() < 1e-6);
-        assert!((marked(28, 20, 1500) - 1.5).abs() < 1e-6);
-        assert!((marked(21, 20, 375) + 1.0).abs() < 1e-6);
-        // Then a mark halves, whatever alpha is.
+        // Each in halves of powers of two from 2 ms and 0.75 ms; a short delay does not speak for L4S.
+        assert!((judged(28.0, 20, 750.0) - 1.0).abs() < 1e-6);
+        assert!((judged(28.0, 20, 1500.0) - 1.5).abs() < 1e-6);
+        assert!((judged(21.0, 20, 375.0) + 0.5).abs() < 1e-6);
+        assert!((judged(20.0, 20, 375.0) + 0.5).abs() < 1e-6);
+        // From -8 up to 9.
+        let mut suspicion = Suspicion { rtt: 0.034, deviation: 0.003, ..Suspicion::default() };
+        for expected in [-5.5, -3.0, -0.5, 2.0, 4.5, 7.0, 9.0, 9.0] {
+            // log2(4) / 2 and log2(16 / 2) / 2.
+            suspicion.judge(Duration::from_millis(18));
+            assert!((suspicion.score - expected).abs() < 1e-6, "{}", suspicion.score);
+        }
+        // Then a mark cuts by 0.625 / 2 at the least.
         let mut cc = prague();
         cc.window.set(100);
         (cc.alpha, cc.suspicion.score) = (Some(0.0), 1.0);
         cc.answer(&at(100, 50), MARK);
-        assert_eq!(cc.control().cwnd, 50);
+        assert_eq!((cc.control().cwnd, cc.size()), (68, 68.75));
+    }
+
+    #[test]
+    fn a_mark_is_answered_once_a_round_trip_and_by_the_ack_that_tells_of_it() {
+        let mut cc = prague();
+        cc.window.set(100);
+        cc.window.leave_slow_start();
+        let cut = |cc: &mut Prague, millis, una, ce| {
+            cc.alpha = Some(1.0);
+            let flow = FlowState { una, nxt: una + 10, phase: Phase::Reduced, ..at(millis, 50) };
+            cc.on_ack(&flow, &Ack { delivered: 1, ce, ..Ack::default() });
+            cc.control().cwnd
+        };
+        assert_eq!(cut(&mut cc, 100, 0, 1), 50);
+        assert_eq!(cut(&mut cc, 149, 9, 1), 50);
+        assert_eq!(cut(&mut cc, 150, 10, 0), 50);
+        assert_eq!(cut(&mut cc, 151, 11, 1), 25);
+    }
+
+    #[test]
+    fn the_averages_of_rtts_are_as_slow_as_the_window_is_large() {
+        let mut suspicion = Suspicion::default();
+        // log2 of 16 is 4: 2^-(4 + 2 + 1) for the RTT, and half of that for its deviation.
+        suspicion.scale(16);
+        suspicion.note_rtt(Duration::from_millis(20));
+        suspicion.note_rtt(Duration::from_millis(148));
+        assert!((suspicion.rtt - 0.021).abs() < 1e-12);
+        assert!((suspicion.deviation - (1e-6 + (0.128 - 1e-6) / 256.0)).abs() < 1e-12);
+        suspicion.scale(u64::MAX);
+        assert_eq!(suspicion.log, 18);
+    }
+
+    #[test]
+    fn alpha_moves_when_a_round_trip_and_the_virtual_one_have_passed() {
+        let mut cc = prague();
+        cc.window.set(100);
+        cc.on_congestion(&at(100, 5), MARK);
+        let ack = Ack { delivered: 1, ..Ack::default() };
+        let mut alpha = |millis, una| {
+            cc.on_ack(&FlowState { una, nxt: una + 10, ..at(millis, 5) }, &ack);
+            cc.alpha
+        };
+        assert_eq!(alpha(100, 0), Some(15.0 / 16.0));
+        // The round trip is over and 25 ms are not; then both, and at last only the time.
+        assert_eq!(alpha(124, 10), Some(15.0 / 16.0));
+        assert_eq!(alpha(125, 10), Some(225.0 / 256.0));
+        assert_eq!(alpha(150, 19), Some(225.0 / 256.0));
+    }
+
+    #[test]
+    fn pacing_is_a_window_a_round_trip_and_two_in_slow_start() {
+        let mut cc = prague();
+        cc.on_ack(&at(100, 50), &Ack::default());
+        let rate = |cc: &Prague| cc.control().pacing.unwrap().bits_per_second();
+        // Ten segments of 1500 bytes in 50 ms.
+        assert_eq!(rate(&cc), 2 * 2_400_000);
+        cc.window.leave_slow_start();
+        assert_eq!(rate(&cc), 2_400_000);
     }
 
     #[test]

@@ -8,58 +8,90 @@ use tcplab_units::{Duration, Time};
 /// How long a least delay of the history is gathered.
 const PERIOD: Duration = Duration::from_secs(60);
 
+/// The least of the newest `span` values. What a later value undercuts is not kept, so the least is the
+/// first, however many count.
+#[derive(Clone, Debug)]
+struct Least {
+    /// Numbered in the order in which they came, each above the one before it.
+    values: VecDeque<(u64, Duration)>,
+    taken: u64,
+    span: u64,
+}
+
+impl Least {
+    fn new(span: NonZeroU64) -> Self {
+        Self { values: VecDeque::new(), taken: 0, span: span.get() }
+    }
+
+    fn take(&mut self, value: Duration) {
+        self.taken += 1;
+        self.keep(value);
+        let is_old = |&(number, _): &(u64, Duration)| self.taken - number >= self.span;
+        if self.values.front().is_some_and(is_old) {
+            self.values.pop_front();
+        }
+    }
+
+    /// Makes the newest value no more than `value`; gives false if there is none.
+    fn lower(&mut self, value: Duration) -> bool {
+        let Some(&(_, newest)) = self.values.back() else { return false };
+        if value < newest {
+            self.keep(value);
+        }
+        true
+    }
+
+    fn keep(&mut self, value: Duration) {
+        while self.values.back().is_some_and(|&(_, other)| other >= value) {
+            self.values.pop_back();
+        }
+        self.values.push_back((self.taken, value));
+    }
+
+    fn get(&self) -> Option<Duration> {
+        self.values.front().map(|&(_, least)| least)
+    }
+
+    fn clear(&mut self) {
+        self.values.clear();
+    }
+}
+
 /// What is remembered of a flow's delays.
 #[derive(Clone, Debug)]
 pub(super) struct Delays {
-    /// `base_delays`, the newest last.
-    base: VecDeque<Duration>,
-    history: usize,
+    /// `base_delays`: of minutes.
+    base: Least,
     /// When the newest of them was begun: `last_rollover`.
     begun: Time,
-    /// `current_delays`, the newest last.
-    current: VecDeque<Duration>,
-    filter: usize,
+    /// `current_delays`: of samples.
+    current: Least,
 }
 
 impl Delays {
     /// Remembers so many minutes, and so many samples.
     pub fn new(history: NonZeroU64, filter: NonZeroU64) -> Self {
-        let size = |number: NonZeroU64| usize::try_from(number.get()).unwrap_or(usize::MAX);
-        Self {
-            base: VecDeque::new(),
-            history: size(history),
-            begun: Time::ZERO,
-            current: VecDeque::new(),
-            filter: size(filter),
-        }
+        Self { base: Least::new(history), begun: Time::ZERO, current: Least::new(filter) }
     }
 
     /// Takes a sample.
     pub fn take(&mut self, now: Time, delay: Duration) {
         let is_old = now.since(Time::ZERO) >= self.begun.since(Time::ZERO) + PERIOD;
-        if let Some(least) = self.base.back_mut().filter(|_| !is_old) {
-            *least = delay.min(*least);
-        } else {
+        if is_old || !self.base.lower(delay) {
             self.begun = now;
-            self.base.push_back(delay);
+            self.base.take(delay);
         }
-        if self.base.len() > self.history {
-            self.base.pop_front();
-        }
-        self.current.push_back(delay);
-        if self.current.len() > self.filter {
-            self.current.pop_front();
-        }
+        self.current.take(delay);
     }
 
     /// The least delay of the history.
     pub fn base(&self) -> Option<Duration> {
-        self.base.iter().min().copied()
+        self.base.get()
     }
 
     /// How much of the current delay is queueing, once there is a sample.
     pub fn queueing(&self) -> Option<Duration> {
-        Some(self.current.iter().min()?.saturating_sub(self.base()?))
+        Some(self.current.get()?.saturating_sub(self.base()?))
     }
 
     /// Starts over, for another kind of delay.

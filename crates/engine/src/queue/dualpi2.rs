@@ -1,15 +1,25 @@
 //! `DualPI2`, the dual-queue coupled AQM of L4S (RFC 9332, appendix A): one queue for packets with
 //! ECT(1) or CE, and one for all others, under one base probability p.
 //!
-//! A PI controller sets p by the waiting time of the older of the two first packets. Classic packets are
-//! dropped or marked with the probability p^2, L4S packets marked with k p, or because they have waited
-//! for long themselves, whichever is more likely. The rate of a Reno flow goes as the square root of its
-//! loss probability and that of a scalable one as the inverse of its, so flows of both kinds with equal
-//! round trips are about as fast with k = 2 (§2.1).
+//! A PI controller sets p by the waiting time of the older of the two first packets. Classic
+//! packets are dropped or marked with the probability p^2, L4S packets marked with k p, or because
+//! they have waited for long themselves, whichever is more likely. The rate of a Reno flow goes as
+//! the square root of its loss probability and that of a scalable one as the inverse of its, so
+//! flows of both kinds with equal round trips are about as fast with k = 2 (§2.1).
 //!
-//! The rest is meant to be as in `sch_dualpi2` of Linux 6.17, with which it was not compared: draws are
-//! random, a packet is not signalled for p while less than two full packets wait behind it, and weighted
-//! round robin counts bytes as credit. Here p has 56 bits, there 32.
+//! The rest is as in `sch_dualpi2` of Linux 6.17, by its source and not by runs of it: the delay is
+//! the longer one of both queues (`calculate_probability`), draws are random, nothing is signalled
+//! for p while less than two full packets wait (`must_drop`), and weighted round robin counts bytes
+//! as credit (`dequeue_packet`). What differs:
+//!
+//! - p has 56 bits, there 32, and k may be a fraction. By default the gains are 0.16 and 3.2, there
+//!   41/256 and 819/256.
+//! - No packet is marked for its waiting time unless another one waits behind it: `Th_len` of §A.1.
+//!   Linux has no such limit by default, and with one counts what a packet finds as it comes
+//!   (`min_qlen_step`).
+//! - The ramp and the time-shifted FIFO are the RFC's alone. Linux can also count packets in place
+//!   of the waiting time, drop as packets come, limit memory, and send other packets to the L4S
+//!   queue by filters.
 
 use super::{Drops, Fifo, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;

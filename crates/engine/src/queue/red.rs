@@ -101,8 +101,10 @@ pub(crate) struct Red {
     average: u64,
     /// Packets since the last that was signalled, once the average is above `min`.
     count: Option<u64>,
-    /// The random number that the next signal waits for, below 2^32.
+    /// The random number that the next signal waits for, below 2^32, and in bytes by the probability of
+    /// when it was drawn (`red_random`).
     drawn: u64,
+    drawn_bytes: u64,
     random: Random,
 }
 
@@ -121,6 +123,7 @@ impl Red {
             average: 0,
             count: None,
             drawn: 0,
+            drawn_bytes: 0,
             random,
         }
     }
@@ -174,7 +177,7 @@ impl Red {
             let chance = u128::from(self.most) + above / u128::from(self.max.max(1));
             chance * u128::from(count) >= u128::from(self.drawn)
         } else {
-            (length - self.min).saturating_mul(count) >= self.drawn / self.per_byte
+            (length - self.min).saturating_mul(count) >= self.drawn_bytes
         };
         if is_due {
             self.count = Some(0);
@@ -185,6 +188,7 @@ impl Red {
 
     fn draw(&mut self) {
         self.drawn = self.random.bits() >> 32;
+        self.drawn_bytes = self.drawn / self.per_byte;
     }
 }
 
@@ -338,6 +342,18 @@ mod tests {
         // From below 1 % by a quarter, up to the first value above 50 %.
         let most = after(40_000, 1000);
         assert!((0.5..0.51).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn a_new_probability_is_for_the_next_draw() {
+        // `red_random` divides by the probability, and `red_adaptative_algo` draws nothing anew.
+        let mut red = red(RedConfig { adaptive: true, ..config(1.0) });
+        red.signals(40_000, None);
+        let waited = red.drawn_bytes;
+        red.adapt(None);
+        assert_eq!((red.drawn_bytes, waited), (waited, red.drawn / 14_316));
+        while !red.signals(40_000, None) {}
+        assert_eq!(red.drawn_bytes, red.drawn / red.per_byte);
     }
 
     #[test]

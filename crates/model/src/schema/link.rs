@@ -246,7 +246,9 @@ impl LinkSettings {
                 change if change < 1.0 => timed.good.min(timed.bad).saturating_mul(2),
                 _ => timed.good + timed.bad,
             };
-            let number = 2 * (duration.as_picos() / pair.as_picos().max(1));
+            // A packet is lost or not once it has left, which may be after the end.
+            let until = (duration + lane.rate.time_for(lane.mtu)).as_picos();
+            let number = 2 * (until / pair.as_picos().max(1));
             if number > MOST_STATES {
                 let (what, number) = ("changes of state", number.into());
                 return Err(("loss", Problem::TooMany { what, number, most: MOST_STATES }));
