@@ -219,6 +219,11 @@ impl Peer {
     /// An endpoint that waits for a connection, and gets this SYN at 0.
     pub fn listening(settings: Settings, syn: Line) -> Self {
         let control = newreno(&settings);
+        Self::steered_listener(settings, control, syn)
+    }
+
+    /// The same with this congestion control.
+    pub fn steered_listener(settings: Settings, control: BuildControl, syn: Line) -> Self {
         let mut peer = Self::new(settings, at(0), control);
         peer.end.listen();
         peer.sends(0, syn);
