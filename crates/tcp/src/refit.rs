@@ -37,7 +37,15 @@ impl Sender {
 
     /// Where the packets of the send buffer end, where there is one: what leaves again is cut at them.
     fn packet_ends(&self) -> Vec<u64> {
-        self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends())
+        let mut ends = self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends());
+        let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
+        if self.flight.board.back().is_some_and(has_fin)
+            && let Some(last) = ends.last_mut()
+        {
+            // A FIN that left with data is part of its packet.
+            *last = self.written + 1;
+        }
+        ends
     }
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).

@@ -133,6 +133,12 @@ impl Scoreboard {
         self.unrepaired > 0
     }
 
+    /// The newest segment.
+    #[inline]
+    pub fn back(&self) -> Option<&Sent> {
+        self.segments.back()
+    }
+
     /// The oldest segment.
     #[inline]
     pub fn front(&self) -> Option<&Sent> {

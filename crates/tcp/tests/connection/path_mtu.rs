@@ -164,6 +164,23 @@ fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
 }
 
 #[test]
+fn a_fin_stays_with_the_data_that_it_left_with() {
+    // tcp_fragment: the last part of a packet has its FIN.
+    for settings in both() {
+        let mut peer = Peer::connected(Settings { initial_window: 1, ..settings }, RTT);
+        peer.writes(0, 2 * MSS);
+        peer.gets(0, data(1..1 + MSS));
+        peer.end.close();
+        peer.sends(ms(100), ack(1 + MSS));
+        peer.gets(ms(100), data(1 + MSS..1 + 2 * MSS).with(Flags::FIN));
+        peer.tells(ms(120), 1 + MSS, 600 + HEADERS);
+        peer.gets(ms(120), data(1_001..1_601));
+        peer.gets(ms(120), data(1_601..2_001).with(Flags::FIN));
+        peer.sends(ms(200), ack(2_002));
+    }
+}
+
+#[test]
 fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
     // For a notice Linux does not look at the clock: repairs have the timestamp of the original,
     // and so has `retrans_stamp`. What echoes it is no earlier (`tcp_packet_delayed`), and nothing
