@@ -399,7 +399,7 @@ impl CongestionControl for Prague {
     fn control(&self) -> Control {
         let srtt = self.srtt.as_secs_f64();
         let times = if self.window.cwnd() < self.window.ssthresh() / 2 { 2.0 } else { 1.0 };
-        let bits = times * self.size() * ((self.mss + HEADERS) * 8) as f64;
+        let bits = times * self.size() * self.mss.saturating_add(HEADERS) as f64 * 8.0;
         Control {
             // A mark lost nothing: the smaller window is used at once, and grows again.
             prr: !self.answers_mark,
@@ -514,7 +514,8 @@ mod tests {
             suspicion.judge(Duration::from_millis(least));
             suspicion.score
         };
-        // Each in halves of powers of two from 2 ms and 0.75 ms; a short delay does not speak for L4S.
+        // Each in halves of powers of two from 2 ms and 0.75 ms; a short delay does not speak for
+        // L4S.
         assert!((judged(28.0, 20, 750.0) - 1.0).abs() < 1e-6);
         assert!((judged(28.0, 20, 1500.0) - 1.5).abs() < 1e-6);
         assert!((judged(21.0, 20, 375.0) + 0.5).abs() < 1e-6);

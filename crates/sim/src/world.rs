@@ -68,9 +68,6 @@ pub(crate) struct World<'a> {
     memory: Option<Memories>,
     /// If a host takes time.
     pub cpus: Option<Cpus>,
-    /// Ends whose host has heard how large packets may be, and which have not; and whether a packet of theirs
-    /// has left since then.
-    stale: Vec<(usize, bool)>,
     /// Ends that hold ACKs back, in the order in which they began to.
     holding: Vec<usize>,
     /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
@@ -119,7 +116,6 @@ impl<'a> World<'a> {
             reassemblies: BTreeMap::new(),
             memory: Memories::new(plan),
             cpus,
-            stale: Vec::new(),
             holding: Vec::new(),
             woken: Vec::new(),
             resuming: Vec::new(),
@@ -344,7 +340,6 @@ impl<'a> World<'a> {
                 let end = self.gates.end_of(to);
                 let endpoint = &mut self.connections.ends[end].endpoint;
                 if let Some(mtu) = endpoint.on_too_large(self.network.now(), &message) {
-                    self.stale.retain(|&(stale, _)| stale != end);
                     self.gates.learn(self.nodes(end), mtu);
                     self.tell_others(end);
                     self.serve(end);
@@ -407,12 +402,12 @@ impl<'a> World<'a> {
     #[inline]
     fn answer(&mut self, end: usize) -> bool {
         let now = self.network.now();
-        self.refresh_route(end);
         let End { endpoint, route, host, .. } = &mut self.connections.ends[end];
+        endpoint.refresh_route(now);
         let answers = endpoint.answers_first();
         let onto = &mut (&mut self.network, &mut self.cpus);
-        if answers && send_all(now, endpoint, onto, (*host, *route)) {
-            self.look_at_route(end);
+        if answers {
+            send_all(now, endpoint, onto, (*host, *route));
         }
         answers
     }
@@ -424,40 +419,22 @@ impl<'a> World<'a> {
         let others = (0..self.connections.ends.len()).filter(|&other| other != end);
         let others: Vec<_> = others.filter(|&other| self.nodes(other) == between).collect();
         for other in others {
-            if self.connections.ends[other].endpoint.state() == State::Listen {
-                self.know_mtu(other);
-            } else if !self.stale.iter().any(|&(stale, _)| stale == other) {
-                self.stale.push((other, false));
+            if let Some(mtu) = self.known_mtu(other) {
+                self.connections.ends[other].endpoint.hear_mtu(mtu);
             }
-        }
-    }
-
-    /// A packet has left: with the first one after the news, Linux looks for the route once more
-    /// (`ip_queue_xmit`).
-    #[inline]
-    fn look_at_route(&mut self, end: usize) {
-        for (stale, has_looked) in &mut self.stale {
-            *has_looked |= *stale == end;
-        }
-    }
-
-    /// Sets the size of the next segments to that of the route now (`tcp_current_mss`).
-    #[inline]
-    fn refresh_route(&mut self, end: usize) {
-        if !self.stale.is_empty()
-            && let Some(place) = self.stale.iter().position(|&stale| stale == (end, true))
-        {
-            self.stale.swap_remove(place);
-            self.know_mtu(end);
         }
     }
 
     /// Tells this end how large packets may be, if its host has heard it and asks.
     fn know_mtu(&mut self, end: usize) {
-        let finds_mtu = self.stack_of(end).path_mtu == PathMtu::Discovered;
-        if let Some(mtu) = self.gates.known(self.nodes(end)).filter(|_| finds_mtu) {
+        if let Some(mtu) = self.known_mtu(end) {
             self.connections.ends[end].endpoint.know_mtu(mtu);
         }
+    }
+
+    fn known_mtu(&self, end: usize) -> Option<u16> {
+        let finds_mtu = self.stack_of(end).path_mtu == PathMtu::Discovered;
+        self.gates.known(self.nodes(end)).filter(|_| finds_mtu)
     }
 
     /// A client may have learned what makes its next connection to this server faster.
@@ -610,7 +587,6 @@ impl<'a> World<'a> {
         let stack = self.stack_of(end);
         let is_fast = stack.fast_open;
         // Either host may have heard of it from an earlier connection.
-        self.stale.retain(|&(stale, _)| stale / 2 != end / 2);
         self.know_mtu(end);
         self.know_mtu(end ^ 1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
@@ -632,16 +608,15 @@ impl<'a> World<'a> {
     #[inline]
     pub fn act(&mut self, end: usize) {
         let now = self.network.now();
-        self.refresh_route(end);
         let End { endpoint, route, program, host, .. } = &mut self.connections.ends[end];
         let (onto, from) = (&mut (&mut self.network, &mut self.cpus), (*host, *route));
-        let mut has_sent = false;
         match program {
             Program::Send(send) => {
                 let mut is_new_call = true;
                 // Ends that do not answer first send all at once.
                 let mut is_owed = !endpoint.answers_first();
                 loop {
+                    is_owed |= endpoint.refresh_route(now);
                     is_new_call |= send.is_between_calls();
                     let has_acted = send.act(endpoint);
                     if has_acted && is_new_call {
@@ -649,7 +624,7 @@ impl<'a> World<'a> {
                     }
                     is_new_call &= !has_acted;
                     if has_acted || is_owed {
-                        has_sent |= send_all(now, endpoint, onto, from);
+                        send_all(now, endpoint, onto, from);
                     }
                     is_owed = false;
                     // What was sent may have made room for more.
@@ -664,15 +639,12 @@ impl<'a> World<'a> {
                 }
                 if endpoint.state() == State::CloseWait {
                     // To have read may have been worth an ACK.
-                    has_sent |= send_all(now, endpoint, onto, from);
+                    send_all(now, endpoint, onto, from);
                     endpoint.close();
                 }
-                has_sent |= send_all(now, endpoint, onto, from);
+                send_all(now, endpoint, onto, from);
             }
             Program::Ask(_) | Program::Answer(_) => self.converse(end),
-        }
-        if has_sent {
-            self.look_at_route(end);
         }
         let End { endpoint, timer, .. } = &mut self.connections.ends[end];
         self.network.set_connection_timer(*timer, endpoint.next_timer());
@@ -699,8 +671,8 @@ impl<'a> World<'a> {
         // Whether the present call writes.
         let mut calls = None;
         loop {
-            self.refresh_route(end);
             let End { endpoint, route, program, host, .. } = &mut self.connections.ends[end];
+            is_owed |= endpoint.refresh_route(now);
             let (writes, step) = match program {
                 Program::Ask(ask) => (ask.writes(), ask.act(now, endpoint)),
                 Program::Answer(answer) => (answer.writes(), answer.act(now, endpoint)),
@@ -710,8 +682,8 @@ impl<'a> World<'a> {
             if step != Step::Waits && calls.replace(writes) != Some(writes) {
                 call(onto, *host as usize);
             }
-            if (step != Step::Waits || is_owed) && send_all(now, endpoint, onto, (*host, *route)) {
-                self.look_at_route(end);
+            if step != Step::Waits || is_owed {
+                send_all(now, endpoint, onto, (*host, *route));
             }
             // Whatever its flow does about an answer may have something to send, too.
             is_owed = matches!(step, Step::Answered | Step::Asked | Step::Broken);
@@ -854,16 +826,13 @@ pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 
 /// Sends what may leave now from an end, whose host and route these are.
 #[inline]
-fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) -> bool {
+fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
     if endpoint.keeps_queue_small() {
         return send_all_own(now, endpoint, onto, from);
     }
-    let mut has_sent = false;
     while let Some(segment) = endpoint.poll_transmit(now) {
         send(onto, (from.0 as usize, from.1), Packet::Tcp(segment));
-        has_sent = true;
     }
-    has_sent
 }
 
 /// The same into the queue of the host's own device, burst by burst.
@@ -873,25 +842,22 @@ fn send_all_own(
     endpoint: &mut Endpoint,
     (network, cpus): &mut Onto<'_>,
     (host, route): (u32, RouteId),
-) -> bool {
+) {
     let mut send = |packet, departure: Departure| match cpus {
         None => network.send_own(route, packet, departure),
         // A processor has done its part of the packets one by one.
         Some(cpus) => cpus.send(network, host as usize, route, packet, departure.at),
     };
     let mut last: Option<(Packet, Time)> = None;
-    let mut has_sent = false;
     while let Some(segment) = endpoint.poll_transmit(now) {
         let (goes_on, at) = endpoint.departure(now);
         if let Some((packet, at)) = last.replace((Packet::Tcp(segment), at)) {
             send(packet, Departure { at, goes_on });
         }
-        has_sent = true;
     }
     if let Some((packet, at)) = last {
         send(packet, Departure { at, goes_on: false });
     }
-    has_sent
 }
 
 /// Sends a packet of a host.

@@ -258,6 +258,11 @@ impl Sender {
         self.flight.board.acknowledge(ack, progress);
         self.una = ack;
         if let Some(buffer) = &mut self.buffer {
+            if let Some((_, end)) = progress.latest.as_mut().filter(|(_, end)| *end == ack) {
+                // RACK takes a packet that is acknowledged in part for one that ends where it ends
+                // (`tcp_clean_rtx_queue`).
+                *end = (*end).max(buffer.packet_end(ack - 1));
+            }
             buffer.acknowledge(ack);
         }
         if self.path.is_some() {

@@ -239,6 +239,9 @@ impl Sender {
             return (buffer.reached() - self.nxt).div_ceil(mss);
         }
         let push = buffer.push;
+        // The persist timer sends one segment, whatever its size (`tcp_write_wakeup`).
+        let is_probe = self.overrides_silly_window && push == Push::One;
+        let quota = if is_probe { 1 } else { quota };
         let (packet, is_last) = buffer.next(quota * mss);
         let waits = match push {
             Push::Pending => {
@@ -250,14 +253,21 @@ impl Sender {
         if waits {
             return 0;
         }
-        let bytes = self.cut((packet, is_last), quota * mss, settings);
+        let bytes = if is_probe {
+            packet.min(mss).min((self.una + self.window).saturating_sub(self.nxt))
+        } else {
+            self.cut((packet, is_last), quota * mss, settings)
+        };
         if self.is_queue_full(bytes, false, settings) {
             if let Some(buffer) = &mut self.buffer {
                 buffer.split(bytes);
             }
             return 0;
         }
-        self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes);
+        if self.path.is_some() && self.fails_at_host(now, in_flight, bytes, settings) {
+            return 0;
+        }
+        self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes) || is_probe;
         if let Some(buffer) = self.buffer.as_mut().filter(|_| push == Push::One) {
             buffer.push = Push::Done;
         }

@@ -479,6 +479,9 @@ impl Endpoint {
             self.probes += 1;
             self.owes_probe = true;
             self.send.overrides_silly_window = true;
+            if let Some(buffer) = &mut self.send.buffer {
+                buffer.probe();
+            }
             let wait = self.send.rtt.backed_off(self.probes, &self.settings);
             let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
@@ -564,7 +567,11 @@ impl Endpoint {
     fn next_data(&mut self, now: Time) -> Option<Data> {
         self.begin_data(now);
         let options = if self.receive.has_gap() && self.send.sack { SACK_ROOM } else { 0 };
-        let data = self.send.next_data(now, &self.settings, options)?;
+        let data = self.send.next_data(now, &self.settings, options);
+        if data.is_none() && self.send.path.is_some() {
+            self.lose_acknowledgment(now);
+        }
+        let data = data?;
         self.probes = 0;
         self.owes_probe = false;
         Some(data)
@@ -608,7 +615,7 @@ impl Endpoint {
     #[inline]
     fn due_ack(&mut self, now: Time) -> Option<u64> {
         if self.send.timer.at == Time::NEVER && self.send.is_stuck() && self.may_send_data() {
-            self.arm_retransmission(now);
+            self.send.wait_to_probe(now, &self.settings);
         }
         if std::mem::take(&mut self.owes_probe) {
             // One before the window: whoever receives it must answer (as Linux probes).
@@ -624,7 +631,7 @@ impl Endpoint {
     }
 
     #[inline]
-    fn flags_of_ack(&self) -> Flags {
+    pub(crate) fn flags_of_ack(&self) -> Flags {
         Flags::ACK.with(self.marks.of_ack(&self.settings))
     }
 
@@ -657,6 +664,9 @@ impl Endpoint {
     #[expect(clippy::inline_always, reason = "every segment passes here")]
     #[inline(always)]
     pub(crate) fn dress(&mut self, now: Time, flags: Flags, start: u64, payload: u16) -> Segment {
+        if self.send.path.is_some() {
+            self.send.look_route_up();
+        }
         let scale = self.receive.window_scale;
         let (window, is_short) = self.receive.offer(scale);
         if is_short {

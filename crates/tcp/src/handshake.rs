@@ -36,7 +36,9 @@ impl Endpoint {
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         let segment = segment.with_syn_options(SynOptions {
-            mss: self.own_mss(),
+            // What this end can take, whatever the path to the other one carries (RFC 9293 §3.7.1,
+            // `ipv4_default_advmss`).
+            mss: self.settings.mss,
             window_scale: scaling.then_some(self.receive.window_scale),
             sack_permitted: if is_answer { self.send.sack } else { self.settings.sack },
         });

@@ -248,7 +248,8 @@ impl Endpoint {
     fn take_ack(&mut self, now: Time, segment: &Segment, start: u64, is_predicted: bool) -> bool {
         let ack = self.send.origin.offset(segment.ack, self.send.una);
         let mut is_first = false;
-        if self.state == State::SynReceived {
+        let opens = self.state == State::SynReceived;
+        if opens {
             if !ack.is_some_and(|ack| (1..=self.send.nxt).contains(&ack)) {
                 self.owes_reset =
                     Some(Box::new(Segment::new(Flags::RST, segment.ack, segment.ack)));
@@ -281,6 +282,11 @@ impl Endpoint {
             if self.send.is_fin_acked() {
                 self.on_fin_acked(now);
             }
+        }
+        if opens {
+            // The congestion control begins behind the segment that opens, be it one with data
+            // (`tcp_rcv_state_process`, `tcp_init_transfer`).
+            self.send.unheard = 0;
         }
         self.state != State::Closed
     }

@@ -97,7 +97,7 @@ impl Sender {
 
     /// Nothing was in flight until now.
     #[inline(never)]
-    fn tell_start(&mut self, now: Time, settings: &Settings) {
+    pub(crate) fn tell_start(&mut self, now: Time, settings: &Settings) {
         let idle = settings.idle(now, self.last_sent);
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
@@ -117,7 +117,7 @@ impl Sender {
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
         let range = data.start..data.start + u64::from(data.payload);
         let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
-        self.flight.undo.on_again(now);
+        self.flight.undo.on_again(left_at);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
         {
@@ -194,6 +194,9 @@ impl Sender {
         let may_repair = self.flight.recovery.is_repairing()
             && (has_room || self.flight.recovery.owes_retransmission);
         let is_owed = self.flight.recovery.owes_retransmission;
+        if may_repair && self.path.is_some() {
+            self.route_again(now, settings);
+        }
         if may_repair
             && (is_owed || self.flight.recovery.may_repair(true))
             && let Some(lost) = self.next_lost(now)

@@ -42,6 +42,22 @@ pub(crate) struct Path {
     search: Option<Search>,
     /// When a notice came last, and for what time Linux took that.
     told: (Time, Time),
+    ahead: Option<Ahead>,
+    /// Payload of the segment that has just failed at the host, and has not been accounted for; or
+    /// 0.
+    failed: u16,
+}
+
+/// The host has heard from another connection how large packets may be. Linux looks the route up
+/// again with the next packet of this one (`ip_queue_xmit`), and sizes those after it by that
+/// (`tcp_current_mss`).
+#[derive(Clone, Copy, Debug)]
+struct Ahead {
+    mtu: u16,
+    /// A packet has left, or has failed, since then.
+    has_looked: bool,
+    /// That packet was larger, and the host itself dropped it (`ip_fragment`).
+    has_failed: bool,
 }
 
 /// The search for the largest packet that arrives.
@@ -90,13 +106,22 @@ impl Sender {
         let clamp = self.mss + options;
         let mtu = clamp + HEADERS;
         self.path.get_or_insert_with(|| {
-            Box::new(Path { clamp, options, mtu, search: None, told: NEVER_TOLD })
+            Box::new(Path {
+                clamp,
+                options,
+                mtu,
+                search: None,
+                told: NEVER_TOLD,
+                ahead: None,
+                failed: 0,
+            })
         })
     }
 
     /// The path takes packets of this size and no larger ones. Says whether that is news.
     fn take_mtu(&mut self, mtu: u16, options: u16) -> bool {
         let path = self.path(options);
+        path.ahead = None;
         if mtu >= path.mtu {
             return false;
         }
@@ -105,6 +130,71 @@ impl Sender {
             search.high = search.high.min(mtu);
         }
         self.mss = path.mss();
+        true
+    }
+
+    /// A packet leaves, with data or without: the route is looked up for it.
+    #[cold]
+    pub fn look_route_up(&mut self) {
+        if let Some(ahead) = self.path.as_mut().and_then(|path| path.ahead.as_mut()) {
+            ahead.has_looked = true;
+        }
+    }
+
+    /// Sets the size of segments to that of the route, once it has been looked up; but not while a
+    /// call of the application runs, which keeps the size that it began with. Says whether
+    /// something may leave for that.
+    #[cold]
+    pub fn refresh_route(&mut self, now: Time, settings: &Settings) -> bool {
+        if self.buffer.as_ref().is_some_and(|buffer| buffer.is_writing()) {
+            return false;
+        }
+        let Some(path) = &mut self.path else { return false };
+        let Some(ahead) = path.ahead.take_if(|ahead| ahead.has_looked) else { return false };
+        let options = path.options;
+        // The host has told the connection of its own packet (`tcp_v4_mtu_reduced`).
+        let is_told = self.take_mtu(ahead.mtu, options) && ahead.has_failed;
+        is_told && self.resend_larger(now, self.mss) && {
+            self.update_rate(settings);
+            true
+        }
+    }
+
+    /// What is sent again is routed first, and then sized (`__tcp_retransmit_skb`).
+    #[cold]
+    pub fn route_again(&mut self, now: Time, settings: &Settings) {
+        self.look_route_up();
+        self.refresh_route(now, settings);
+    }
+
+    /// Whether a packet of new data with so many bytes is too large for the route that is looked up
+    /// for it: it is dropped here, and stays in the send buffer.
+    #[cold]
+    pub fn fails_at_host(
+        &mut self,
+        now: Time,
+        in_flight: u64,
+        bytes: u64,
+        settings: &Settings,
+    ) -> bool {
+        let payload = bytes.min(self.mss.into()) as u16;
+        let Some(path) = &mut self.path else { return false };
+        let size = path.mtu_of(payload);
+        let Some(ahead) = path.ahead.as_mut().filter(|ahead| size > ahead.mtu) else {
+            return false;
+        };
+        (ahead.has_looked, ahead.has_failed) = (true, true);
+        path.failed = payload;
+        // For the sender it has left, as far as that is noted before the packet is routed
+        // (`__tcp_transmit_skb`).
+        self.counters.sent_segments += bytes.div_ceil(self.mss.into());
+        if in_flight == 0 {
+            self.tell_start(now, settings);
+        }
+        self.last_sent = now;
+        if let Some(buffer) = &mut self.buffer {
+            buffer.keep(bytes);
+        }
         true
     }
 
@@ -243,6 +333,37 @@ impl Endpoint {
     pub fn know_mtu(&mut self, mtu: u16) {
         let has_options = self.state.is_synchronized();
         self.send.take_mtu(mtu, if has_options { self.options() } else { 0 });
+    }
+
+    /// The same, heard while this connection sends: the next packet looks the route up.
+    pub fn hear_mtu(&mut self, mtu: u16) {
+        if matches!(self.state, State::Listen | State::SynReceived) {
+            // Its route is looked up when the connection stands (`tcp_v4_syn_recv_sock`).
+            return self.know_mtu(mtu);
+        }
+        let options = if self.state.is_synchronized() { self.options() } else { 0 };
+        let path = self.send.path(options);
+        if mtu < path.mtu {
+            path.ahead.get_or_insert(Ahead { mtu, has_looked: false, has_failed: false });
+        }
+    }
+
+    /// Sets the size of the next segments to that of the route, if it has been looked up. To be
+    /// called when something happens, before [`Self::poll_transmit`]. Says whether that is to be
+    /// called for this alone.
+    #[inline]
+    pub fn refresh_route(&mut self, now: Time) -> bool {
+        self.send.path.is_some() && self.send.refresh_route(now, &self.settings)
+    }
+
+    /// A packet that has failed at the host took the acknowledgment with it.
+    #[cold]
+    pub(crate) fn lose_acknowledgment(&mut self, now: Time) {
+        let failed = self.send.path.as_mut().map(|path| std::mem::take(&mut path.failed));
+        if let Some(payload) = failed.filter(|&payload| payload > 0) {
+            let flags = self.flags_of_ack().with(self.marks.of_new_data(&mut self.send.owes_cwr));
+            self.dress(now, flags, self.send.nxt, payload);
+        }
     }
 
     /// A router has no room for a packet that it says this of, and dropped it. Returns the size it names,

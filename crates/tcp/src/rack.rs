@@ -1,10 +1,11 @@
 //! RACK: a segment is lost when one that left later has arrived and a reordering window has passed
 //! (RFC 8985 §6).
 
-use crate::scoreboard::{Overdue, Progress};
+use crate::scoreboard::{Overdue, Progress, Sent};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::timer::Kind;
+use std::cmp::Ordering;
 use tcplab_units::{Duration, Time};
 
 /// Recoveries for which a widened window is kept (RFC 8985 §6.2 step 4).
@@ -167,8 +168,20 @@ impl Sender {
         let allowed = self.flight.rack.rtt + self.reordering_window(settings);
         let latest = self.flight.rack.latest;
         let left = |left_at| allowed.saturating_sub(settings.elapsed(now, left_at));
-        let departure = |left_at| settings.departure(left_at);
-        let found = self.flight.board.judge_by_time(latest, departure, left);
+        let buffer = &self.buffer;
+        let is_later = |segment: &Sent| match settings.departure(segment.left_at).cmp(&latest.0) {
+            Ordering::Less => false,
+            // Packets of the kernel are compared, which end with their last segment
+            // (`tcp_skb_sent_after`).
+            Ordering::Equal => {
+                latest.1
+                    <= buffer.as_ref().map_or(segment.end(), |buffer| {
+                        buffer.packet_end(segment.start).max(segment.end())
+                    })
+            }
+            Ordering::Greater => true,
+        };
+        let found = self.flight.board.judge_by_time(is_later, left);
         self.lost += found.lost;
         self.report_losses(now);
         found

@@ -12,17 +12,16 @@ pub(crate) const NONE: u16 = 0;
 
 impl Sender {
     /// All segments under way with more than `most` bytes of data are lost, and leave again in segments
-    /// of the size that is right now. The window stays as it is. Says whether there were any.
+    /// of the size that is right then. The window stays as it is. Says whether anything is.
     pub fn resend_larger(&mut self, now: Time, most: u16) -> bool {
         if !self.has_outstanding() {
             return false;
         }
-        let (written, mss, ends) = (self.written, self.mss, self.packet_ends());
-        let found = self.flight.board.lose_larger(written, most, mss, &ends);
-        if found == 0 {
+        let (written, ends) = (self.written, self.packet_ends());
+        self.lost += self.flight.board.lose_larger(written, most, &ends);
+        if self.flight.board.lost() == 0 {
             return false;
         }
-        self.lost += found;
         if self.flight.recovery.phase != Phase::Loss {
             self.flight.recovery.end = self.nxt;
             self.flight.undo.end();
@@ -38,7 +37,15 @@ impl Sender {
 
     /// Where the packets of the send buffer end, where there is one: what leaves again is cut at them.
     fn packet_ends(&self) -> Vec<u64> {
-        self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends())
+        let mut ends = self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends());
+        let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
+        if self.flight.board.back().is_some_and(has_fin)
+            && let Some(last) = ends.last_mut()
+        {
+            // A FIN that left with data is part of its packet.
+            *last = self.written + 1;
+        }
+        ends
     }
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
@@ -54,7 +61,7 @@ impl Sender {
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
             let ends = self.packet_ends();
-            self.flight.board.cut_lost(self.mss, &ends);
+            self.flight.board.cut_lost(lost.start, self.mss, &ends);
         } else if payload < mss
             && self.buffer.is_some()
             && !self.flight.bursts.repairs_on(now, lost.start)

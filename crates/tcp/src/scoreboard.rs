@@ -133,6 +133,12 @@ impl Scoreboard {
         self.unrepaired > 0
     }
 
+    /// The newest segment.
+    #[inline]
+    pub fn back(&self) -> Option<&Sent> {
+        self.segments.back()
+    }
+
     /// The oldest segment.
     #[inline]
     pub fn front(&self) -> Option<&Sent> {
@@ -341,17 +347,15 @@ impl Scoreboard {
         found
     }
 
-    /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the `latest` delivered, by
-    /// time and end, a segment is lost if there is no time `left` for one that left when it did. Times
-    /// of `departure` are compared.
+    /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the latest delivered,
+    /// by time and end, a segment is lost if there is no time `left` for one that left when it did.
     ///
-    /// They are judged in the order in which they left, and none behind the first that is not before
-    /// the `latest`: of those that left at the same time, a repair is behind data with a higher end, as
-    /// on the list of Linux (`tcp_rack_detect_loss`).
+    /// They are judged in the order in which they left, and none behind the first that `is_later`:
+    /// of those that left at the same time, a repair is behind data with a higher end, as on the
+    /// list of Linux (`tcp_rack_detect_loss`).
     pub fn judge_by_time(
         &mut self,
-        latest: (Time, u64),
-        departure: impl Fn(Time) -> Time,
+        is_later: impl Fn(&Sent) -> bool,
         left: impl Fn(Time) -> Duration,
     ) -> Overdue {
         let mut found = Overdue::default();
@@ -365,7 +369,7 @@ impl Scoreboard {
                 let segment = self.segments[(number - self.first) as usize];
                 if !segment.sacked && !segment.lost && !segment.retransmitted && !segment.timed_out
                 {
-                    if (departure(segment.left_at), segment.end()) >= latest {
+                    if is_later(&segment) {
                         break;
                     }
                     let wait = left(segment.left_at);
@@ -397,7 +401,7 @@ impl Scoreboard {
                 index += 1;
                 continue;
             }
-            if (departure(left_at), segment.end()) >= latest {
+            if is_later(segment) {
                 break;
             }
             let wait = left(left_at);

@@ -293,6 +293,11 @@ impl SendBuffer {
         self.is_in_call
     }
 
+    /// Whether such a call goes on now, and does not wait for room.
+    pub fn is_writing(&self) -> bool {
+        self.is_in_call && !self.sleeps
+    }
+
     /// Some of the program's chunk has been written.
     fn is_in_chunk(&self) -> bool {
         self.end > self.chunk
@@ -317,6 +322,11 @@ impl SendBuffer {
     pub fn look_again(&mut self) {
         self.go_on();
         self.is_acked = self.owes_room;
+    }
+
+    /// The persist timer ran out: one packet leaves, and no more.
+    pub fn probe(&mut self) {
+        self.push = Push::One;
     }
 
     /// What is paced may go on.
@@ -432,6 +442,17 @@ impl SendBuffer {
     pub fn catch_up(&mut self, end: u64) {
         while self.reached < end && !self.unsent.is_empty() {
             self.send(end - self.reached);
+        }
+    }
+
+    /// So many bytes of the first packet failed to leave: they are a packet by themselves now,
+    /// which waits for what happens next.
+    pub fn keep(&mut self, bytes: u64) {
+        self.push = Push::Done;
+        if let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) {
+            first.bytes -= bytes;
+            self.unsent.push_front(Packet { bytes, push: false });
+            self.used += OVERHEAD;
         }
     }
 

@@ -8,6 +8,9 @@ use tcplab_units::{Duration, Time};
 /// Where a deadline has passed, it is noticed a tick later.
 const LEAST_WAIT: Duration = TICK;
 
+/// Linux probes no earlier, whatever the RTO (`TCP_RTO_MIN`).
+const LEAST_PROBE_WAIT: Duration = Duration::from_millis(200);
+
 /// What the kernel's timers count in.
 pub const TICK: Duration = Duration::from_millis(1);
 
@@ -162,6 +165,15 @@ impl Sender {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
         let rto = (self.rtt.rto(settings) + self.pacing_delay(now, settings)).min(left);
         self.timer.set(Kind::Retransmit, now, rto, settings);
+    }
+
+    /// Waits until the peer is to be probed, which takes nothing, or the host, which sends nothing
+    /// (`tcp_probe0_base`).
+    pub(crate) fn wait_to_probe(&mut self, now: Time, settings: &Settings) {
+        let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
+        let least = if settings.is_linux() { LEAST_PROBE_WAIT } else { Duration::ZERO };
+        let wait = self.rtt.rto(settings).max(least) + self.pacing_delay(now, settings);
+        self.timer.set(Kind::Retransmit, now, wait.min(left), settings);
     }
 
     /// Waits an RTO for what is outstanding: from now, or where another wait was put in between, from

@@ -8,8 +8,8 @@ use tcplab_units::{Duration, Time};
 /// How long a least delay of the history is gathered.
 const PERIOD: Duration = Duration::from_secs(60);
 
-/// The least of the newest `span` values. What a later value undercuts is not kept, so the least is the
-/// first, however many count.
+/// The least of the newest `span` values. What a later value undercuts is not kept, so the least is
+/// the first, however many count.
 #[derive(Clone, Debug)]
 struct Least {
     /// Numbered in the order in which they came, each above the one before it.

@@ -101,8 +101,8 @@ pub(crate) struct Red {
     average: u64,
     /// Packets since the last that was signalled, once the average is above `min`.
     count: Option<u64>,
-    /// The random number that the next signal waits for, below 2^32, and in bytes by the probability of
-    /// when it was drawn (`red_random`).
+    /// The random number that the next signal waits for, below 2^32, and in bytes by the
+    /// probability of when it was drawn (`red_random`).
     drawn: u64,
     drawn_bytes: u64,
     random: Random,

@@ -5,7 +5,8 @@ use crate::{flows, run};
 use std::collections::BTreeMap;
 use tcplab_tables::Tables;
 
-/// A CUBIC flow and one of Prague for so many seconds over a queue, measured from the twentieth second on.
+/// A CUBIC flow and one of Prague for so many seconds over a queue, measured from the twentieth
+/// second on.
 fn both(rate: u32, rtt: u32, queue: &str, prague: &str, more: &str, seconds: u32) -> Tables {
     run(&format!(
         r#"
@@ -79,11 +80,12 @@ fn dualpi2_keeps_the_queue_of_prague_below_a_millisecond() {
 
 #[test]
 fn cubic_and_prague_share_a_link_of_dualpi2() {
-    // Where both are under p, CUBIC in its Reno-friendly region has the window 1.22 / p (RFC 9438 §4.3 with
-    // p^2), and Prague, marked with 2 p, 2.7 / (2 p) (see its page). The rates are as 1.37 / max(rtt, 25
-    // ms) to 1.22 / (rtt + 15 ms): 1.12 at 10 ms, 1.56 at 20, 1.53 at 40 and 1.32 at 80. That p follows
-    // each sawtooth adds to it, so twice as much is the limit. A CUBIC flow has some ten losses in 40
-    // s at the larger windows, too few for a mean: runs are of five minutes.
+    // Where both are under p, CUBIC in its Reno-friendly region has the window 1.22 / p (RFC 9438
+    // §4.3 with p^2), and Prague, marked with 2 p, 2.7 / (2 p) (see its page). The rates are as
+    // 1.37 / max(rtt, 25 ms) to 1.22 / (rtt + 15 ms): 1.12 at 10 ms, 1.56 at 20, 1.53 at 40 and
+    // 1.32 at 80. That p follows each sawtooth adds to it, so twice as much is the limit. A CUBIC
+    // flow has some ten losses in 40 s at the larger windows, too few for a mean: runs are of five
+    // minutes.
     for (rate, rtt) in [(10, 40), (20, 20), (20, 80), (50, 10), (50, 40), (100, 20), (100, 80)] {
         let jain = jain(&both(rate, rtt, "\"dualpi2\"", "\"prague\"", NOTHING, 300));
         assert!(jain > 0.9, "{rate} Mbit/s, {rtt} ms: {jain}");
@@ -108,9 +110,9 @@ fn the_scheduler_and_the_ramp_are_a_matter_of_taste() {
 
 #[test]
 fn prague_falls_back_where_a_classic_queue_marks() {
-    // RFC 9331 §4.3: it coexists with Reno-friendly flows in a queue that keeps RFC 3168. Briscoe and Ahmed
-    // 2019: PIE's 15 ms and CoDel's 5 are told by their delay and its changes from a queue of L4S, where
-    // nothing changes.
+    // RFC 9331 §4.3: it coexists with Reno-friendly flows in a queue that keeps RFC 3168. Briscoe
+    // and Ahmed 2019: PIE's 15 ms and CoDel's 5 are told by their delay and its changes from a
+    // queue of L4S, where nothing changes.
     let prague = "{ name = \"prague\", fallback = true }";
     for (kind, rate) in [("pie", 20), ("pie", 100), ("codel", 20), ("codel", 100)] {
         let queue = format!("{{ kind = \"{kind}\", ecn = true }}");

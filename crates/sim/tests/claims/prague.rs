@@ -4,8 +4,8 @@
 use crate::{flows, mean, run};
 use tcplab_tables::{Tables, Values};
 
-/// Two flows with round trips of 4 and about 20 ms over 100 Mbit/s, through a queue that marks at 20
-/// packets. Measured when short round trips have begun to count as longer ones.
+/// Two flows with round trips of 4 and about 20 ms over 100 Mbit/s, through a queue that marks at
+/// 20 packets. Measured when short round trips have begun to count as longer ones.
 fn two_flows(cc: &str, far: &str) -> Tables {
     run(&format!(
         r#"
@@ -82,11 +82,11 @@ fn beside(queue: &str, more: &str) -> Tables {
 
 #[test]
 fn with_marks_at_random_rates_do_not_follow_round_trips_below_the_virtual_one() {
-    // The draft, §2.4.4: with the same probability p, rates go as 1 / (p max(rtt, 25 ms)), from 500 round
-    // trips after slow start on, here 13 s. Marks are drawn at random by the coupling of DualPI2 beside a
-    // classic flow, and by PIE. The L4S queue adds nothing to 25 ms, and PIE 3 ms to both: 28 to 25.
-    // Each has 2.7 marks in 25 ms, 10,800 in 100 s, and the packets that were drawn for: with a standard
-    // deviation of 1 % each, 1.4 % of their ratio. Five are 7 %.
+    // The draft, §2.4.4: with the same probability p, rates go as 1 / (p max(rtt, 25 ms)), from 500
+    // round trips after slow start on, here 13 s. Marks are drawn at random by the coupling of
+    // DualPI2 beside a classic flow, and by PIE. The L4S queue adds nothing to 25 ms, and PIE 3 ms
+    // to both: 28 to 25. Each has 2.7 marks in 25 ms, 10,800 in 100 s, and the packets that were
+    // drawn for: with a standard deviation of 1 % each, 1.4 % of their ratio. Five are 7 %.
     let cubic = r#"
         [[flows]]
         from = "far"
@@ -114,11 +114,11 @@ fn alphas(tables: &Tables) -> Vec<f64> {
 
 #[test]
 fn with_marks_at_a_threshold_rates_follow_the_shares_of_marked_packets() {
-    // In a step, flows have their own share of each run of marks, by the phases of their packets: a delay
-    // that is 0.4 ms longer turns a ratio of rates of 2 into one of 0.8. Each flow cuts its rate by
-    // alpha / 2 once a run, and all grow alike in between, by a segment per 25 ms each 25 ms. So the
-    // rate times alpha is the same, whatever the round trip and the phases. Of eight runs one may be
-    // too short for both to have a mark.
+    // In a step, flows have their own share of each run of marks, by the phases of their packets: a
+    // delay that is 0.4 ms longer turns a ratio of rates of 2 into one of 0.8. Each flow cuts its
+    // rate by alpha / 2 once a run, and all grow alike in between, by a segment per 25 ms each 25
+    // ms. So the rate times alpha is the same, whatever the round trip and the phases. Of eight
+    // runs one may be too short for both to have a mark.
     for far in ["8.2 ms", "8.6 ms", "9 ms"] {
         let tables = two_flows("prague", far);
         let names = tables.samples.texts("flow").unwrap();

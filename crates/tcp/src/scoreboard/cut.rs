@@ -6,9 +6,9 @@ use tcplab_units::Time;
 
 impl Scoreboard {
     /// Segments that have not arrived, with more than `most` bytes of data of what comes before
-    /// `written`, are lost, and so are others of their packets, which end at `ends`. They become segments
-    /// of `size`, none of them over the end of a packet. Returns how many were not known to be lost.
-    pub fn lose_larger(&mut self, written: u64, most: u16, size: u16, ends: &[u64]) -> u64 {
+    /// `written`, are lost, and so are others of their packets, which end at `ends`. Returns how
+    /// many were not known to be lost.
+    pub fn lose_larger(&mut self, written: u64, most: u16, ends: &[u64]) -> u64 {
         let before = self.unrepaired;
         let packet = |segment: &Sent| ends.partition_point(|&end| end <= segment.start);
         let is_larger = |segment: &Sent| {
@@ -21,13 +21,22 @@ impl Scoreboard {
             let place = packet(segment);
             place < ends.len() && !segment.sacked && larger.binary_search(&place).is_ok()
         };
-        self.cut(|it| (is_larger(it) || is_of_larger(it)).then_some(size), ends);
+        for segment in &mut self.segments {
+            if is_larger(segment) || is_of_larger(segment) {
+                (segment.lost, segment.repaired) = (true, false);
+            }
+        }
+        self.count_anew();
         self.unrepaired.saturating_sub(before)
     }
 
-    /// What waits to be sent again becomes segments of `size`, none of them over the end of a packet.
-    pub fn cut_lost(&mut self, size: u16, ends: &[u64]) {
-        self.cut(|segment| (segment.lost && !segment.repaired).then_some(size), ends);
+    /// What waits to be sent again of the packet that `start` is part of becomes segments of
+    /// `size`. The others keep theirs until they leave: the receiver may still tell of what it got
+    /// of them. Without packets, all that waits is cut.
+    pub fn cut_lost(&mut self, start: u64, size: u16, ends: &[u64]) {
+        let packet = |place: u64| ends.partition_point(|&end| end <= place);
+        let is_cut = |it: &Sent| it.lost && !it.repaired && packet(it.start) == packet(start);
+        self.cut(|segment| is_cut(segment).then_some(size), ends);
     }
 
     /// The segment that starts at `start`, and the one behind it unless that has arrived.

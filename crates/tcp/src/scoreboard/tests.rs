@@ -204,7 +204,7 @@ fn time_finds_a_segment_lost_once_each_time_it_leaves() {
     // does not put it back, and sending it again does. A timeout takes nothing off.
     let latest = (at(100), 1 + 10 * MSS);
     let overdue = |board: &mut Scoreboard| {
-        board.judge_by_time(latest, |left_at| left_at, |_| Duration::ZERO).lost
+        board.judge_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
     };
     let mut board = sent(4);
     assert_eq!(overdue(&mut board), 4);
@@ -234,7 +234,7 @@ fn what_left_at_the_same_time_is_judged_in_the_order_in_which_it_left() {
     let judged = |board: &mut Scoreboard, segment: u64| {
         sack(board, segment, segment + 1);
         let latest = (at(10), 1 + (segment + 1) * MSS);
-        board.judge_by_time(latest, |left_at| left_at, |_| Duration::ZERO).lost
+        board.judge_by_time(|it| (it.left_at, it.end()) >= latest, |_| Duration::ZERO).lost
     };
     assert_eq!(judged(&mut board, 1), 0, "segment 2 stands before the repair of segment 0");
     assert_eq!(judged(&mut board, 2), 0, "and segment 3");
@@ -255,7 +255,9 @@ fn linux_sees_no_order_in_time_within_a_microsecond() {
         let mut progress = Progress { arrival, ..Progress::default() };
         board.sack(1 + MSS..1 + 2 * MSS, &mut progress);
         let departure = |left_at| arrival.departure(left_at);
-        let found = board.judge_by_time(progress.latest.unwrap(), departure, |_| Duration::ZERO);
+        let latest = progress.latest.unwrap();
+        let is_later = |it: &Sent| (departure(it.left_at), it.end()) >= latest;
+        let found = board.judge_by_time(is_later, |_| Duration::ZERO);
         assert_eq!(found.lost, lost);
     }
 }

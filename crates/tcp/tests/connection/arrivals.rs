@@ -38,10 +38,14 @@ impl CongestionControl for Listener {
     }
 }
 
-fn listening() -> (Peer, Heard) {
+fn listener() -> (BuildControl, Heard) {
     let heard = Heard::default();
     let ear = Arc::clone(&heard);
-    let control: BuildControl = Arc::new(move |_: Start| Box::new(Listener(Arc::clone(&ear))));
+    (Arc::new(move |_: Start| Box::new(Listener(Arc::clone(&ear)))), heard)
+}
+
+fn listening() -> (Peer, Heard) {
+    let (control, heard) = listener();
     (Peer::steered(linux(), ms(100), control), heard)
 }
 
@@ -76,4 +80,20 @@ fn a_request_that_waits_leaves_memory_for_its_rest() {
     peer.writes(ms(3), 500);
     peer.gets(ms(3), data(1..501));
     assert_eq!(*heard.lock().unwrap(), [(1, true)]);
+}
+
+#[test]
+fn a_request_that_opens_the_connection_is_not_heard_of() {
+    // tcp_rcv_state_process: the ACK of the handshake was lost, and the request brings it. It is
+    // looked at before the congestion control begins (tcp_init_transfer).
+    let (control, heard) = listener();
+    let mut peer = Peer::steered_listener(linux(), control, syn());
+    peer.gets(0, syn().acking(1));
+    peer.sends(ms(100), data(1..MSS + 1).acking(1));
+    peer.ignores(ms(100));
+    peer.writes(ms(101), 500);
+    peer.gets(ms(101), data(1..501));
+    assert_eq!(*heard.lock().unwrap(), []);
+    peer.sends(ms(201), ack(501));
+    assert_eq!(*heard.lock().unwrap(), [(501, false)]);
 }

@@ -468,3 +468,21 @@ fn linux_without_rack_looks_for_losses_with_an_ack_that_advances_if_much_arrived
     peer.sends(ms(101), ack(segments(1, 1).end).sack(segments(3, 6)));
     peer.gets(ms(101), data(segments(2, 2)));
 }
+
+#[test]
+fn a_packet_that_is_acknowledged_in_part_counts_as_all_of_it() {
+    // `tcp_clean_rtx_queue` tells RACK the end of the packet of three segments, of which one has
+    // arrived. The probe cuts off the last (`tcp_send_loss_probe`), so that the one between ends
+    // before that, and is lost: the answer to the probe, earlier than the least RTT, says nothing
+    // itself (`tcp_rack_advance`).
+    let rtt = ms(1);
+    let mut peer = Peer::connected(linux(), rtt);
+    peer.writes(0, 3 * MSS);
+    peer.gets(0, data(1..1 + 3 * MSS));
+    peer.sends(rtt, ack(1 + MSS));
+    // Two RTTs and two ticks, and one that has begun (`calc_index`).
+    peer.gets(ms(6), data(1 + 2 * MSS..1 + 3 * MSS));
+    peer.sends(ms(6) + rtt / 2, ack(1 + MSS).sack(1 + 2 * MSS..1 + 3 * MSS));
+    peer.gets(ms(6) + rtt / 2, data(1 + MSS..1 + 2 * MSS));
+    peer.sends(ms(7) + rtt / 2, ack(1 + 3 * MSS));
+}

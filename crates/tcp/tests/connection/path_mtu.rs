@@ -105,6 +105,116 @@ fn a_notice_of_what_is_not_under_way_is_ignored() {
 }
 
 #[test]
+fn what_is_too_large_for_the_host_waits_for_the_timer_of_probes() {
+    // `ip_queue_xmit` looks the route up for the first packet since another connection heard of it,
+    // and `ip_fragment` drops that packet: two segments, as all packets here. Nothing is under way,
+    // so that `tcp_check_probe_timer` sets the RTO: 300 ticks in eights, 304 ms. `tcp_write_wakeup`
+    // sends one segment.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.end.hear_mtu(600 + HEADERS);
+    peer.writes(0, 5 * MSS);
+    peer.mss = 600;
+    peer.gets_near(ms(304), data(1..601).pushed());
+    peer.ignores(ms(310));
+    assert_eq!(peer.end.counters().timeouts, 0);
+    peer.sends(ms(404), ack(601));
+    peer.gets(ms(404), data(601..5_001));
+    peer.sends(ms(504), ack(5_001));
+}
+
+#[test]
+fn with_an_ack_or_a_small_segment_the_size_is_known_in_time() {
+    // `tcp_current_mss` goes by the route that the last packet has looked up.
+    for has_small in [false, true] {
+        let mut peer = Peer::connected(linux(), RTT);
+        peer.end.hear_mtu(600 + HEADERS);
+        let start = if has_small {
+            peer.writes(0, 500);
+            peer.gets(0, data(1..501));
+            peer.sends(ms(100), ack(501));
+            501
+        } else {
+            peer.sends(ms(50), data(1..1_001));
+            peer.gets(ms(50), ack(1_001));
+            1
+        };
+        peer.mss = 600;
+        peer.writes(ms(200), 1_200);
+        peer.gets(ms(200), data(start..start + 1_200));
+        peer.sends(ms(300), ack(start + 1_200));
+    }
+}
+
+#[test]
+fn what_waits_to_be_sent_again_is_not_cut_before_it_leaves() {
+    // `tcp_simple_retransmit` marks packets, and `__tcp_retransmit_skb` cuts each as it leaves: the
+    // receiver may tell of a segment as it was. Three packets of two segments; six segments of the
+    // new size leave.
+    let mut peer = Peer::connected(Settings { initial_window: 6, ..linux() }, RTT);
+    peer.writes(0, 6 * MSS);
+    peer.gets(0, data(1..1 + 6 * MSS));
+    peer.tells(ms(20), 1, 600 + HEADERS);
+    peer.mss = 600;
+    peer.gets(ms(20), data(1..2_001));
+    peer.gets(ms(20), data(2_001..3_201));
+    peer.sends(ms(120), ack(3_201).sack(5_001..6_001));
+    peer.gets(ms(120), data(3_201..4_001));
+    peer.gets(ms(120), data(4_001..5_001));
+    peer.sends(ms(220), ack(6_001));
+}
+
+#[test]
+fn a_fin_stays_with_the_data_that_it_left_with() {
+    // tcp_fragment: the last part of a packet has its FIN.
+    for settings in both() {
+        let mut peer = Peer::connected(Settings { initial_window: 1, ..settings }, RTT);
+        peer.writes(0, 2 * MSS);
+        peer.gets(0, data(1..1 + MSS));
+        peer.end.close();
+        peer.sends(ms(100), ack(1 + MSS));
+        peer.gets(ms(100), data(1 + MSS..1 + 2 * MSS).with(Flags::FIN));
+        peer.tells(ms(120), 1 + MSS, 600 + HEADERS);
+        peer.gets(ms(120), data(1_001..1_601));
+        peer.gets(ms(120), data(1_601..2_001).with(Flags::FIN));
+        peer.sends(ms(200), ack(2_002));
+    }
+}
+
+#[test]
+fn what_answers_a_repair_for_size_is_not_taken_for_an_answer_to_the_original() {
+    // For a notice Linux does not look at the clock: repairs have the timestamp of the original,
+    // and so has `retrans_stamp`. What echoes it is no earlier (`tcp_packet_delayed`), and nothing
+    // is undone.
+    let mut peer = Peer::connected(Settings { timestamps: true, ..linux() }, RTT);
+    let full = MSS - 12;
+    peer.writes(0, full + 400);
+    peer.gets(0, data(1..1 + full + 400));
+    let end = 1 + full + 400;
+    peer.tells(ms(20), 1, 600 + HEADERS);
+    peer.mss = 588;
+    peer.gets(ms(20), data(1..end));
+    // The original of the second segment has arrived, so that the first repair seems lost.
+    peer.sends(ms(100), ack(1).sack(1 + full..end).echoing(0));
+    peer.gets(ms(100), data(1..589));
+    // It was not. The next two follow (PRR, RFC 6937 §3.1).
+    peer.sends(ms(120), ack(589).sack(1 + full..end).echoing(0));
+    peer.gets(ms(120), data(589..1_177));
+    peer.sends(ms(220), ack(end).echoing(ms(120)));
+}
+
+#[test]
+fn the_size_that_is_offered_is_not_that_of_the_path() {
+    // RFC 9293 §3.7.1, `ipv4_default_advmss`: what the device can take.
+    for settings in both() {
+        let mss = settings.mss;
+        let mut peer = Peer::connecting_over(settings, 600 + HEADERS);
+        peer.gets(0, syn().offering(mss));
+        peer.sends(ms(100), syn().acking(1));
+        peer.gets(ms(100), ack(1));
+    }
+}
+
+#[test]
 fn a_path_known_from_before_is_not_found_out_again() {
     let mut peer = Peer::connecting_over(rfc(), 600 + HEADERS);
     peer.gets(0, syn());

@@ -77,6 +77,7 @@ pub struct Line {
     flags: Flags,
     without: Flags,
     push: Option<bool>,
+    mss: Option<u16>,
     fast_open: Option<FastOpenOption>,
 }
 
@@ -125,6 +126,11 @@ impl Line {
     /// Has the timestamp of what the peer sent at that time.
     pub fn stamped(self, at: u64) -> Self {
         Self { stamp: Some(at), ..self }
+    }
+
+    /// A SYN that offers segments of this size.
+    pub fn offering(self, mss: u16) -> Self {
+        Self { mss: Some(mss), ..self }
     }
 
     /// A SYN that asks for a cookie.
@@ -213,6 +219,11 @@ impl Peer {
     /// An endpoint that waits for a connection, and gets this SYN at 0.
     pub fn listening(settings: Settings, syn: Line) -> Self {
         let control = newreno(&settings);
+        Self::steered_listener(settings, control, syn)
+    }
+
+    /// The same with this congestion control.
+    pub fn steered_listener(settings: Settings, control: BuildControl, syn: Line) -> Self {
         let mut peer = Self::new(settings, at(0), control);
         peer.end.listen();
         peer.sends(0, syn);
@@ -324,6 +335,7 @@ impl Peer {
     }
 
     fn serve(&mut self) {
+        self.end.refresh_route(self.now);
         while self.end.answers_first()
             && let Some(segment) = self.end.poll_transmit(self.now)
         {
@@ -483,6 +495,8 @@ impl Peer {
             let unwanted = FLAGS.iter().any(|&one| line.without.has(one) && has(one));
             assert!(flags.has(line.flags) && !unwanted, "{seen} instead of {line:?}");
             assert_eq!(segment.fast_open(), line.fast_open, "{seen} instead of {line:?}");
+            let mss = segment.syn_options().map(|options| options.mss);
+            assert!(line.mss.is_none() || mss == line.mss, "{seen} offers {mss:?}, not {line:?}");
             let echo = segment.timestamps().map(|timestamps| timestamps.echo);
             let named = line.echo.map(|sent| their_clock(self::at(sent)));
             assert!(named.is_none() || echo == named, "{seen} echoes {echo:?}, not {named:?}");

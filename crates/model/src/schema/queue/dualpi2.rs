@@ -35,9 +35,9 @@ table! {
         /// "0 ms", all are marked from the threshold on; RFC 9332 has a threshold of "800 us" and a
         /// ramp of "400 us".
         pub ramp: Duration = Duration::ZERO,
-        /// Packets that must wait behind a packet of the L4S queue, for it to be marked for its waiting
-        /// time: 1, as in RFC 9332. Linux has 0, with which packets that wait for one in transmission
-        /// are marked on slow links.
+        /// Packets that must wait behind a packet of the L4S queue, for it to be marked for its
+        /// waiting time: 1, as in RFC 9332. Linux has 0, with which packets that wait for one in
+        /// transmission are marked on slow links.
         pub behind: u64 = 1,
         /// Which queue is served: "wrr" (weighted round robin) or "time-shifted".
         pub scheduler: DualScheduler = DualScheduler::Wrr,
