@@ -104,6 +104,7 @@ struct lane_config {
 	/* low, high */
 	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];
 	u64 corruption_seed[2], duplication_seed[2], access_seed[2];
+	u64 states_seed[2];	/* of how long the states of timed loss last */
 	u64 queue_seed[2];	/* of what the discipline draws */
 	u64 hash_key;
 };
@@ -165,7 +166,7 @@ struct lane {
 	u64 trace_round;
 	u32 trace_next, trace_used, trace_left;
 	u64 aggregated;			/* packets since the channel was won */
-	struct pcg loss, jitter, reordering, corruption, duplication, access, queue;
+	struct pcg loss, jitter, reordering, corruption, duplication, access, states, queue;
 	/* Packets and bytes that waited, times how long, until the time beside them. */
 	unsigned __int128 packet_ps, byte_ps;
 	u64 integrated_until;
@@ -432,11 +433,11 @@ static bool is_lost(struct lane *lane, const struct sk_buff *skb, u64 now)
 			u64 mean, lasts;
 
 			/* The first state begins with the experiment, and is good. */
-			if (!is_first && happens(&lane->loss, &config->to_bad))
+			if (!is_first && happens(&lane->states, &config->to_bad))
 				lane->is_bad = !lane->is_bad;
 			mean = lane->is_bad ? config->bad_time : config->good_time;
 			lasts = max_t(u64, 1, config->is_exponential ?
-				      exponential(&lane->loss, mean) : mean);
+				      exponential(&lane->states, mean) : mean);
 			if (config->is_sampled && !is_first) {
 				lane->state_until = now - tcplab_start * 1000 + lasts;
 				break;
@@ -1121,6 +1122,7 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	seed(&lane->corruption, lane->config.corruption_seed);
 	seed(&lane->duplication, lane->config.duplication_seed);
 	seed(&lane->access, lane->config.access_seed);
+	seed(&lane->states, lane->config.states_seed);
 	seed(&lane->queue, lane->config.queue_seed);
 	list_add_tail(&lane->list, &lanes);
 	return 0;

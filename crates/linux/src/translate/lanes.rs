@@ -211,7 +211,8 @@ fn config(
     };
     let largest = queues::largest_burst(lane);
     content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate, own, largest]));
-    for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access"] {
+    for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access", "states"]
+    {
         content.extend(Random::seed_of(plan.seed, &format!("{element} {}", lane.name)));
     }
     // The engine names the generator of a discipline after it.
