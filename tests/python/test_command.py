@@ -335,6 +335,9 @@ def test_congestion_controls_are_explained_from_their_files(tcplab: Command) -> 
     assert said.startswith("# cubic\n")
     assert "| `beta` | `0.7` | `beta_cubic`: share kept after congestion" in said
     assert "| `cubic/2008` | `beta = 0.8`" in said
+    assert "| `cubic_w_max` | `W_max`: the plateau of the curve, in segments; 0" in said
+    # The kernel's implementation records this in its own file.
+    assert "| `cubic_cnt` | Only in stacks of the kernel's flavour: acknowledged segments" in said
     done = tcplab("explain", "qubic")
     assert (done.returncode, done.stdout) == (2, "")
     assert 'no congestion control is called "qubic"; did you mean "cubic"?' in done.stderr

@@ -137,7 +137,8 @@ pub trait CongestionControl: Debug + Send {
     /// [sample the rate](CongestionControl::samples_rate).
     fn on_lost(&mut self, _flow: &FlowState, _lost: &Lost) {}
 
-    /// Internal state worth plotting, by name.
+    /// Internal state worth plotting, by name. The comment above each call of `record` says what it is,
+    /// with its unit (`Algorithm::probes`).
     fn probe(&self, _record: &mut dyn FnMut(&'static str, f64)) {}
 }
 
