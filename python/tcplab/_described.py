@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
+
+from tcplab._values import FINEST
 
 SHOWN = 3
 """How many packets that are lost are listed."""
@@ -10,8 +13,18 @@ SHOWN = 3
 
 def lane(lane: dict[str, Any]) -> tuple[str, str, str, str]:
     """Rate, delay, queue and loss of one direction of a link."""
-    rate = f"{lane['rate']} shared" if lane["lan"] else lane["rate"]
+    held = lane["queue"]["discipline"].get("rate")
+    is_held = held is not None and bits(held) < bits(lane["rate"])
+    rate = f"{held} of {lane['rate']}" if is_held else lane["rate"]
+    if lane["lan"]:
+        rate += " shared"
     return rate, up_to(lane["delay"], lane["jitter"]), _queue(lane), _loss(lane)
+
+
+def bits(rate: str) -> int:
+    """The bits per second of a rate: 9500000 of "9.5 Mbit/s"."""
+    number, unit = rate.split()
+    return int(Decimal(number).scaleb(FINEST[unit]))
 
 
 def up_to(time: str, jitter: Any) -> str:

@@ -379,7 +379,7 @@ class TbfQueue(Value):
     """Lets packets out at a rate below that of the link, but for bursts after a pause."""
 
     limit: str
-    """How much waits for tokens: "50 ms" of the rate below, or "64 kB"."""
+    """How much waits for tokens: "50 ms" or "1 BDP" of the rate below, or "64 kB"."""
 
     rate: str
     """The rate at which tokens come: "10 Mbit/s"."""
@@ -435,8 +435,9 @@ class CakeQueue(Value):
     """
 
     rate: str | None = None
-    """The rate at which packets leave, below that of the link, which is it without this: "9
-    Mbit/s". What `tc` calls `bandwidth`.
+    """The rate at which packets leave, below that of the link: "9 Mbit/s". Without one they leave
+    at the rate of the link, and `overhead`, `mpu` and `framing` hold nothing back: they only say
+    what packets count when flows are served in turn. What `tc` calls `bandwidth`.
     """
 
     overhead: int | str | None = None
@@ -549,7 +550,7 @@ class PolicerQueue(Value):
     """
 
     limit: str | None = None
-    """How much waits for the link: "1 BDP". By default "1 BDP"."""
+    """How much waits for the link: "1 BDP" of its rate. By default "1 BDP"."""
 
     rate: str
     """The rate at which tokens come: "10 Mbit/s"."""
@@ -1992,7 +1993,8 @@ class ArrivalsTraffic(Value):
     """How many begin in a second, on average: 0.15. They are a Poisson process."""
 
     load: float | str | None = None
-    """The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate.
+    """The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate, or
+    of that of its shaper or policer. If the rate changes (`rate_changes`), the first one counts.
     Counted are the data and the headers of full segments, not handshakes, ACKs and what is sent
     again: transfers of the mean size S begin at a rate of load x rate / (8 S x segment / data),
     with the sizes of a full segment with and without its headers. The flows of one entry that have

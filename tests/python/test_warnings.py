@@ -79,7 +79,113 @@ loss = { kind = "listed", packets = [3, 7, 3] }
 back.loss = { kind = "gilbert", to_bad = 0.1, to_good = 0 }
 """
 
+SHAPERS = """\
+duration = "1 s"
+flows = [{ from = "client", to = "server" }]
+[network.chain]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "cake", rate = "10 Mbit/s" }
+back.queue = { kind = "cake", framing = "atm" }
+"""
+
+TIGHT = """\
+duration = "1 s"
+flows = [{ from = "a", to = "c" }]
+[[network.links]]
+between = ["a", "b"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = "100 B"
+back.queue = "1 ms"
+[[network.links]]
+between = ["b", "c"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+queue = { kind = "cake", limit = "1 kB" }
+back.queue = "1.2 ms"
+"""
+
+ALL_LOST = """\
+duration = "1 s"
+flows = [{ from = "client", to = "server" }]
+[network.chain]
+rate = "10 Mbit/s"
+delay = "10 ms"
+loss = "100 %"
+back.loss = { kind = "independent", probability = 1, on = "data" }
+"""
+
+ASKED = """\
+duration = "1 s"
+network.chain = { rate = "10 Mbit/s", delay = "10 ms" }
+[[flows]]
+from = "client"
+to = "server"
+stack = { so_sndbuf = "64 kB", wmem_max = "64 kB" }
+[hosts.server]
+stack.so_rcvbuf = "64 kB"
+stack.rmem_max = "32 kB"
+"""
+
+CHANGING_LOAD = """\
+duration = "1 s"
+[network.chain]
+rate = "10 Mbit/s"
+delay = "10 ms"
+rate_changes = [["500 ms", "5 Mbit/s"]]
+[[flows]]
+from = "client"
+to = "server"
+traffic = { kind = "arrivals", load = 0.5, sizes = "20 kB" }
+"""
+
 NAMED = {
+    "shapers that hold nothing back": (
+        SHAPERS,
+        [
+            "line 6: network.chain.queue.rate: is 10 Mbit/s, and the rate of the link 10 Mbit/s: "
+            "nothing is held back",
+            "line 7: network.chain.back.queue.framing: holds nothing back without a `rate`: packets "
+            "leave at the rate of the link, whatever they count; give a `rate` that is a little less "
+            "than the link's",
+        ],
+    ),
+    # 10 Mbit/s x 1 ms are 1250 bytes; 1.2 ms are those of a full packet.
+    "queues without room for a packet": (
+        TIGHT,
+        [
+            "line 7: network.links[0].queue: has a limit of 100 B: larger packets are dropped, and "
+            "there may be packets of 1.5 kB; to let all pass, give 1.5 kB or more",
+            'line 8: network.links[0].back.queue: "1 ms" of b>a comes to less than a full packet, '
+            "1.5 kB, and counts as one: bursts of a few packets are dropped; to avoid that, give the "
+            'size in packets, like "20 packets"',
+            "line 13: network.links[1].queue: has a limit of 1 kB: larger packets are dropped, and "
+            "there may be packets of 1.5 kB; to let all pass, give 1.5 kB or more",
+        ],
+    ),
+    "links that lose everything": (
+        ALL_LOST,
+        [
+            "line 6: network.chain.loss: is 100 %: all packets are lost",
+            "line 7: network.chain.back.loss: is 100 %: all packets with data are lost",
+        ],
+    ),
+    "buffers that are cut": (
+        ASKED,
+        [
+            "line 8: hosts.server.stack.so_rcvbuf: is 64 kB, and is cut to `rmem_max`, which is "
+            "32 kB; raise that too",
+        ],
+    ),
+    "a load of a rate that changes": (
+        CHANGING_LOAD,
+        [
+            "line 9: flows[0].traffic.load: is a share of 10 Mbit/s, with which client>server begins: "
+            "as many transfers begin when its rate changes; to choose their number yourself, give "
+            "`per_second`",
+        ],
+    ),
     # A packet of full size has 1500 bytes.
     "token buckets, and an interval": (
         BUCKETS,
@@ -158,10 +264,18 @@ def test_what_hardly_is_meant_is_named_and_runs(what: str, tcplab: Command, tmp_
     assert results.plans[0].warnings == [f"{tmp_path}/odd.toml: {line}" for line in said]
 
 
+CUT = (
+    "line 21: flows[1].stack.so_rcvbuf: is 8 MB, and is cut to `rmem_max`, which is 212.992 kB; "
+    "raise that too"
+)
+
+
 def test_no_example_is_warned_of() -> None:
     for file in sorted(EXAMPLES.glob("*.toml")):
         for plan in lab.load(file).plans("linux" if "linux" in file.stem else "sim"):
-            assert plan.warnings == [], file
+            # `large` of that example asks for more than it gets, which is what it shows.
+            expected = [f"{file}: {CUT}"] if file.stem == "sockets" else []
+            assert plan.warnings == expected, file
 
 
 def test_a_sweep_names_the_line_of_the_value(tmp_path: Path) -> None:

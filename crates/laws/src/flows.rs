@@ -104,7 +104,7 @@ fn check(
             "`goodput_mbit_s` is not `bytes` over the time from `start_s` to `end_s`, as far as \
              it is measured"
         } else if !goodput[row].is_nan() && !is_close(share[row] * rate(plan, flow), goodput[row]) {
-            "`bottleneck_share` is not `goodput_mbit_s` over the rate of the slowest link"
+            "`bottleneck_share` is not `goodput_mbit_s` over the rate of the bottleneck"
         } else {
             if outcome != Some("not started") {
                 check_rate(plan, rows, row, (flow, is_turned), (capacities, slack))?;
@@ -116,9 +116,9 @@ fn check(
     Ok(())
 }
 
-/// The rate of the slowest link, in Mbit/s.
+/// The rate of the bottleneck, in Mbit/s.
 fn rate(plan: &Plan, flow: &FlowPlan) -> f64 {
-    plan.lanes[flow.bottleneck].rate.bits_per_second() as f64 / 1e6
+    plan.lanes[flow.bottleneck].lasting_rate().bits_per_second() as f64 / 1e6
 }
 
 fn is_close(one: f64, other: f64) -> bool {

@@ -84,6 +84,11 @@ impl Document {
     /// # Errors
     /// All mistakes of all runs, each once.
     pub fn plans(&self, backend: &Backend<'_>) -> Result<Vec<Plan>, Mistakes> {
+        if ["id", "nodes", "lanes"].iter().all(|key| self.tree.get(key).is_some()) {
+            let reason = "this is the plan of a run, with nothing left open, and not an experiment; \
+                          `tcplab verify --again RESULTS` repeats the runs of a folder of results";
+            return Err(Problem::Invalid(reason.into()).at("").into());
+        }
         let mut found = Found { lines: &self.lines, mistakes: Vec::new() };
         let mut base = self.tree.clone();
         let mut mistakes = Vec::new();
@@ -159,9 +164,13 @@ impl Planning<'_, '_> {
         };
         unset.retain(|(setting, _)| !is_unknown(&setting.path));
         mistakes.splice(0..0, unset.into_iter().map(|(_, mistake)| mistake));
-        let Some(experiment) = experiment.flatten() else {
+        let Some(mut experiment) = experiment.flatten() else {
             return self.is_enough(mistakes, &tree, &cause);
         };
+        if mistakes.iter().any(|it| it.at == "duration") {
+            // What stands in for it is no reason to complain of other times.
+            experiment.duration = experiment.least_duration();
+        }
         let runs = self.plans.len() as u128 + u128::from(experiment.repeat);
         if runs > u128::from(MOST_RUNS) {
             let key = if experiment.repeat > MOST_RUNS { "repeat" } else { self.key };

@@ -105,8 +105,9 @@ fn lasting(plan: &Plan) -> u64 {
             *endless.entry(flow.bottleneck).or_default() += 1;
         }
     }
-    let is_roomy =
-        |(lane, flows): &(usize, u64)| plan.lanes[*lane].rate.bits_per_second() / flows >= ROOMY;
+    let is_roomy = |(lane, flows): &(usize, u64)| {
+        plan.lanes[*lane].lasting_rate().bits_per_second() / flows >= ROOMY
+    };
     endless.into_iter().filter(is_roomy).map(|(_, flows)| flows).sum()
 }
 

@@ -118,11 +118,18 @@ pub struct LanePlan {
     /// The shared medium that it is part of, if it is.
     pub lan: Option<Arc<LanPlan>>,
     /// The rate times the largest base RTT of the flows that use it, or twice its own delay if none
-    /// does.
+    /// does. The rate is that at which packets leave the queue: a shaper's, if that is less than the
+    /// link's.
     pub bdp: Bytes,
 }
 
 impl LanePlan {
+    /// The rate that traffic can have for long: that of the link, or of the shaper or policer before it
+    /// if that is less. A link whose rate changes counts with the one that it begins with.
+    pub fn lasting_rate(&self) -> Rate {
+        self.queue.discipline.rate().map_or(self.rate, |rate| rate.min(self.rate))
+    }
+
     /// It leads from a shared medium to a station, which takes no time: the station that sends has taken it.
     pub fn leaves_lan(&self) -> bool {
         self.lan.as_ref().is_some_and(|lan| lan.node == self.from)
@@ -204,7 +211,8 @@ pub struct FlowPlan {
     pub back: Vec<usize>,
     /// The delays of all these lanes together.
     pub base_rtt: Duration,
-    /// The lane of the way forward with the least rate; the first among equals.
+    /// The lane of the way forward with the least rate ([`LanePlan::lasting_rate`]); the first among
+    /// equals.
     pub bottleneck: usize,
 }
 

@@ -240,7 +240,7 @@ fn refuse_overlaps(mut settings: Vec<(usize, &Setting)>, mistakes: &mut Vec<Mist
             continue;
         }
         let (first, last) = if other < group { (outer, inner) } else { (inner, outer) };
-        let problem = Problem::Invalid(format!("varies the same as `{}`", first.written));
+        let problem = Problem::Invalid(format!("varies the same as `{}`", first.key));
         let mistake = problem.at(&last.key);
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);

@@ -65,10 +65,11 @@ rows! {
         /// Those bytes over the time from start to end, as far as that is measured, in Mbit/s; nothing
         /// if it never connected, or ran at another time.
         goodput_mbit_s: Option<f64>,
-        /// The slowest link on the way of the data, the first of equals: `left>right`.
+        /// The slowest link on the way of the data, the first of equals: `left>right`. A link behind a
+        /// shaper or a policer is as slow as that.
         bottleneck: Label,
-        /// Goodput as a share of the rate of that link, which is the rate that it begins with where it
-        /// changes.
+        /// Goodput as a share of the rate of that link, or of its shaper or policer if that is less. A rate
+        /// that changes counts as it begins.
         bottleneck_share: Option<f64>,
         /// From start to the arrival of the last byte, in seconds; nothing if it did not arrive.
         completion_s: Option<f64>,

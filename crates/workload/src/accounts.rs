@@ -14,7 +14,7 @@ pub fn identity<'a>(plan: &'a Plan, flow: &'a FlowPlan) -> FlowIdentity<'a> {
         to: &plan.nodes[flow.to],
         transport: if flow.tcp().is_some() { Transport::Tcp } else { Transport::Udp },
         cc: flow.cc().map(|cc| cc.name.as_str()),
-        bottleneck: (&bottleneck.name, bottleneck.rate),
+        bottleneck: (&bottleneck.name, bottleneck.lasting_rate()),
     }
 }
 

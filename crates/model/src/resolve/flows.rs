@@ -194,7 +194,7 @@ impl Flows<'_> {
                 mtu,
                 segment_data,
                 segment_bytes,
-                bottleneck: self.topology.lanes[path.bottleneck].rate,
+                bottleneck: self.topology.lanes[path.bottleneck].lasting_rate(),
                 sharers: sharers[&path.bottleneck],
             };
             let key = flow.traffic.depends_on_path().then_some(setting);
@@ -323,7 +323,7 @@ impl Flows<'_> {
             mtu: both().map(|lane| lane.mtu).min()?,
             forward_mtu: forward.iter().map(|&lane| lanes[lane].mtu).min()?,
             base_rtt: both().map(|lane| lane.delay).sum(),
-            bottleneck: forward.iter().copied().min_by_key(|&lane| lanes[lane].rate)?,
+            bottleneck: forward.iter().copied().min_by_key(|&lane| lanes[lane].lasting_rate())?,
             forward,
             back,
         })

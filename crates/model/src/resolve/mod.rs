@@ -37,8 +37,9 @@ pub(crate) fn resolve(
     }
     let mut topology =
         Topology::build(&experiment.network, experiment.duration, experiment.seed, mistakes)?;
-    let flows = flows::resolve(experiment, profile, &topology, mistakes);
     let hosts = hosts::resolve(experiment, &mut topology);
+    queues::place(&mut topology.lanes, &topology.queues);
+    let flows = flows::resolve(experiment, profile, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);

@@ -5,7 +5,15 @@ use crate::plan::{FlowPlan, LanePlan, QueueLimit};
 use crate::schema::{Discipline, Limit, Queue};
 use tcplab_units::{Bytes, Duration, Rate};
 
-/// Sets the BDP and the queue of each lane.
+/// Gives each lane its queue, as yet without a size: that depends on the flows, and the flows depend on
+/// the rates of shapers.
+pub(crate) fn place(lanes: &mut [LanePlan], queues: &[Queue]) {
+    for (lane, queue) in lanes.iter_mut().zip(queues) {
+        lane.queue = queue.plan(&|_| QueueLimit::Packets(1));
+    }
+}
+
+/// Sets the BDP and the size of the queue of each lane.
 pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPlan]) {
     let mut rtts: Vec<Option<Duration>> = vec![None; lanes.len()];
     for flow in flows {
@@ -14,8 +22,8 @@ pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPla
         }
     }
     for ((lane, queue), rtt) in lanes.iter_mut().zip(queues).zip(rtts) {
-        lane.bdp = lane.rate.bytes_in(rtt.unwrap_or(lane.delay.saturating_mul(2)));
-        let rate = queue.rate().unwrap_or(lane.rate);
+        let rate = draining_rate(lane);
+        lane.bdp = rate.min(lane.rate).bytes_in(rtt.unwrap_or(lane.delay.saturating_mul(2)));
         lane.queue = queue.plan(&|limit| match size(limit, rate, lane) {
             QueueLimit::Bytes(bytes)
                 if matches!(limit, Limit::Time(_)) && !queue.counts_bytes() =>
@@ -24,6 +32,15 @@ pub(crate) fn resolve(lanes: &mut [LanePlan], queues: &[Queue], flows: &[FlowPla
             }
             size => size,
         });
+    }
+}
+
+/// The rate at which packets leave a queue, by which sizes in time count. In a policer no packet waits for
+/// tokens: those that wait leave at the rate of the link.
+pub(crate) fn draining_rate(lane: &LanePlan) -> Rate {
+    match &lane.queue.discipline {
+        Discipline::Policer(_) => lane.rate,
+        discipline => discipline.rate().unwrap_or(lane.rate),
     }
 }
 

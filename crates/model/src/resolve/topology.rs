@@ -40,11 +40,13 @@ impl Topology {
             // A file that could not be read.
             return None;
         }
-        if links.is_empty() && mistakes.len() == before {
+        // A misspelt shape is said alone.
+        let is_read = mistakes.iter().all(|it| !it.at.starts_with("network"));
+        if links.is_empty() && is_read {
             let reason = "is empty; give it a shape, like [network.dumbbell], or [[network.links]]";
             mistakes.push(Problem::Invalid(reason.into()).at("network"));
         }
-        if mistakes.len() > before {
+        if mistakes.len() > before || links.is_empty() {
             return None;
         }
         let mut topology = Self {
@@ -156,7 +158,7 @@ impl Topology {
     }
 }
 
-/// A lane whose queue is not known yet.
+/// A lane whose queue is not known yet: hosts may have one of their own.
 fn plan(
     name: String,
     (from, to): (usize, usize),

@@ -3,15 +3,16 @@
 //! A setting that cannot be meant is a mistake. What stands here has a meaning that somebody may want,
 //! so the experiment runs.
 
+use super::queues::draining_rate;
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
 use crate::schema::{
-    DelayChanges, DelayRule, Discipline, Experiment, Limit, Loss, OutageRule, Outages, Queue,
-    RateChanges, RateRule,
+    CakePlan, Carried, DelayChanges, DelayRule, Discipline, Experiment, Framing, Limit, Loss,
+    OutageRule, Outages, Queue, RateChanges, RateRule, TbfPlan, Traffic,
 };
 use std::collections::{BTreeMap, BTreeSet};
-use tcplab_units::{Bytes, Duration};
+use tcplab_units::{Bytes, Duration, Rate};
 
 /// A queue of fewer packets drops from bursts that every sender makes: in slow start the ACK of two
 /// segments releases four (RFC 5681 §3.1, RFC 1122 §4.2.3.2).
@@ -26,7 +27,7 @@ pub(crate) fn all(
     let duration = experiment.duration;
     let mut warnings = parallel_links(topology);
     for lane in &topology.lanes {
-        let found = idle_bucket(lane).into_iter().chain(late_changes(lane, duration));
+        let found = idle_shaper(lane).into_iter().chain(late_changes(lane, duration));
         warnings.extend(
             found
                 .chain(odd_loss(lane))
@@ -37,6 +38,8 @@ pub(crate) fn all(
     warnings.extend(late_flows(flows, duration));
     warnings.extend(short_queues(topology, flows));
     warnings.extend(small_buffers(flows));
+    warnings.extend(cut_buffers(flows));
+    warnings.extend(changing_loads(topology, flows, experiment));
     warnings.extend(overloads(topology, flows));
     warnings
 }
@@ -64,10 +67,44 @@ fn parallel_links(topology: &Topology) -> Vec<Mistake> {
 /// A key of a link, and what is odd about it.
 type Odd = (String, String);
 
-/// Token buckets that no packet of full size passes, or that hold nothing back.
-fn idle_bucket(lane: &LanePlan) -> Option<Odd> {
-    let Discipline::Tbf(tbf) = &lane.queue.discipline else { return None };
+/// Shapers that hold nothing back, or that no packet of full size passes.
+fn idle_shaper(lane: &LanePlan) -> Option<Odd> {
     let highest = lane.rate_changes.as_ref().map_or(Some(lane.rate), |it| it.highest(lane.rate));
+    match &lane.queue.discipline {
+        Discipline::Tbf(tbf) => idle_bucket(tbf, lane, highest),
+        Discipline::Cake(cake) => idle_cake(cake, highest),
+        _ => None,
+    }
+}
+
+/// CAKE whose shaper is never slower than the link, or that has settings of a shaper without one.
+fn idle_cake(cake: &CakePlan, highest: Option<Rate>) -> Option<Odd> {
+    let sizes = [
+        ("overhead", cake.overhead > 0),
+        ("mpu", cake.mpu > 0),
+        ("framing", cake.framing != Framing::None),
+    ];
+    let counted = sizes.iter().find(|(_, is_set)| *is_set);
+    match (cake.rate, counted) {
+        (None, Some((key, _))) => {
+            let reason = "holds nothing back without a `rate`: packets leave at the rate of the link, \
+                          whatever they count; give a `rate` that is a little less than the link's";
+            Some((format!("queue.{key}"), reason.into()))
+        }
+        // Packets that count more than their own bytes may be held back at any rate, and so may those
+        // that follow a dropped one that counts as sent.
+        (Some(rate), None) if !cake.ingress => {
+            let highest = highest.filter(|highest| rate >= *highest)?;
+            let reason =
+                format!("is {rate}, and the rate of the link {highest}: nothing is held back");
+            Some(("queue.rate".into(), reason))
+        }
+        _ => None,
+    }
+}
+
+/// Token buckets that no packet of full size passes, or that hold nothing back.
+fn idle_bucket(tbf: &TbfPlan, lane: &LanePlan, highest: Option<Rate>) -> Option<Odd> {
     let (burst, mtu) = (Bytes(tbf.burst), Bytes(lane.mtu));
     if burst < mtu {
         let reason = format!(
@@ -117,9 +154,17 @@ fn late<T>(key: &str, list: &[(Duration, T)], duration: Duration) -> Option<Odd>
     Some((format!("{key}[{first}]"), reason))
 }
 
-/// States that never change, and packets that are lost twice.
+/// Links that nothing passes, states that never change, and packets that are lost twice.
 fn odd_loss(lane: &LanePlan) -> Option<Odd> {
     let (key, reason) = match lane.loss.as_ref()? {
+        Loss::Independent(loss) if loss.probability.0 >= 1.0 => {
+            let which = match loss.on {
+                Carried::Both => "all packets are lost",
+                Carried::Data => "all packets with data are lost",
+                Carried::Acks => "all packets without data are lost",
+            };
+            return Some(("loss".into(), format!("is 100 %: {which}")));
+        }
         Loss::Gilbert(loss) if loss.to_bad.0 <= 0.0 => {
             ("to_bad", "is 0: the bad state never comes, and all packets meet the good one")
         }
@@ -171,7 +216,7 @@ fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
     warnings.collect()
 }
 
-/// Queues that are a multiple of a BDP of next to nothing.
+/// Queues that are a multiple of a BDP of next to nothing, or have no room for a full packet.
 fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let mut is_used = vec![false; topology.lanes.len()];
     for &lane in flows.iter().flat_map(|flow| flow.forward.iter().chain(&flow.back)) {
@@ -180,8 +225,9 @@ fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
     let lanes = topology.lanes.iter().zip(&topology.queues).zip(is_used);
     for ((lane, queue), _) in lanes.filter(|(_, is_used)| *is_used) {
-        let Some((key, limit, packets)) = short(queue, lane) else { continue };
-        if places.insert(&lane.place) {
+        let (key, reason) = if let Some(reason) = tight(queue, lane) {
+            ("queue", reason)
+        } else if let Some((key, limit, packets)) = short(queue, lane) {
             let reason = format!(
                 "\"{limit}\" of {} comes to {}, because its BDP is {}: bursts of a few packets are \
                  dropped; to avoid that, give the size in packets, like \"20 packets\"",
@@ -189,10 +235,32 @@ fn short_queues(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
                 Limit::Packets(packets),
                 lane.bdp
             );
+            (key, reason)
+        } else {
+            continue;
+        };
+        if places.insert(&lane.place) {
             warnings.push(Problem::Invalid(reason).at(format!("{}.{key}", lane.place)));
         }
     }
     warnings
+}
+
+/// What is wrong with a queue that is given in bytes or as a time, and is less than a full packet.
+fn tight(queue: &Queue, lane: &LanePlan) -> Option<String> {
+    let full = Bytes(lane.mtu);
+    match queue.limit() {
+        Limit::Bytes(limit) if limit < full => Some(format!(
+            "has a limit of {limit}: larger packets are dropped, and there may be packets of {full}; to \
+             let all pass, give {full} or more"
+        )),
+        Limit::Time(time) if draining_rate(lane).bytes_in(time) < full => Some(format!(
+            "\"{time}\" of {} comes to less than a full packet, {full}, and counts as one: bursts of a \
+             few packets are dropped; to avoid that, give the size in packets, like \"20 packets\"",
+            lane.name
+        )),
+        _ => None,
+    }
 }
 
 /// The first size of a queue that is a multiple of the BDP and comes to few packets: its key, how it
@@ -230,6 +298,55 @@ fn overloads(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
         Problem::Invalid(reason).at(format!("{place}.traffic"))
     });
     warnings.collect()
+}
+
+/// Loads of a link whose rate changes.
+fn changing_loads(
+    topology: &Topology,
+    flows: &[FlowPlan],
+    experiment: &Experiment,
+) -> Vec<Mistake> {
+    let has_load =
+        |traffic: &Traffic| matches!(traffic, Traffic::Arrivals(it) if it.load.is_some());
+    let entries = experiment.flows.iter().enumerate().filter(|(_, flow)| has_load(&flow.traffic));
+    let loads: BTreeSet<String> = entries.map(|(i, _)| format!("flows[{i}]")).collect();
+    let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
+    for flow in flows.iter().filter(|flow| loads.contains(&flow.place)) {
+        let lane = &topology.lanes[flow.bottleneck];
+        let is_held = lane.lasting_rate() < lane.rate;
+        if lane.rate_changes.is_some() && !is_held && places.insert(&flow.place) {
+            let reason = format!(
+                "is a share of {}, with which {} begins: as many transfers begin when its rate changes; \
+                 to choose their number yourself, give `per_second`",
+                lane.rate, lane.name
+            );
+            warnings.push(Problem::Invalid(reason).at(format!("{}.traffic.load", flow.place)));
+        }
+    }
+    warnings
+}
+
+/// Buffers that a program asks for and does not get.
+fn cut_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
+    let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
+    for flow in flows {
+        for stack in flow.tcp().into_iter().flat_map(TcpPlan::stacks) {
+            for (option, asked, key, most) in [
+                ("so_rcvbuf", stack.so_rcvbuf, "rmem_max", stack.rmem_max),
+                ("so_sndbuf", stack.so_sndbuf, "wmem_max", stack.wmem_max),
+            ] {
+                let Some(asked) = asked.on().filter(|asked| *asked > most) else { continue };
+                if places.insert((&flow.place, option)) {
+                    let reason = format!(
+                        "is {asked}, and is cut to `{key}`, which is {most}; raise that too"
+                    );
+                    let place = format!("{}.stack.{option}", flow.place);
+                    warnings.push(Problem::Invalid(reason).at(place));
+                }
+            }
+        }
+    }
+    warnings
 }
 
 /// The bytes of the headers of IPv4 and TCP without options.

@@ -179,6 +179,18 @@ impl Read for RateChanges {
         match value {
             Value::Array(_) => steps(value, at, mistakes).map(Self::Steps),
             Value::Object(table) if !table.contains_key("kind") => {
+                let known = ["trace", "kind", "opportunities"];
+                if let Some(key) = table.keys().find(|key| !known.contains(&key.as_str())) {
+                    let known = known.map(String::from).into();
+                    mistakes.push(Problem::UnknownKey { key: key.clone(), known }.at(at.key(key)));
+                    return None;
+                }
+                // A file that stands alone has been read, and is `opportunities` by now.
+                if table.contains_key("trace") {
+                    let reason = "is the name of a file as text, with no other key beside it";
+                    mistakes.push(Problem::Invalid(reason.into()).at(at.key("trace")));
+                    return None;
+                }
                 let mut table = Table::open(value, at, &[Trace::KEYS], mistakes)?;
                 let trace = Trace::fields(&mut table)?;
                 if let Err(problem) = trace.check() {

@@ -61,6 +61,15 @@ table! {
     }
 }
 
+impl Experiment {
+    /// A duration that all flows begin in, and that holds the part that results are of.
+    pub(crate) fn least_duration(&self) -> Duration {
+        let starts = self.flows.iter().map(|flow| flow.start);
+        let measured = self.measure.iter().flat_map(|it| [it.from, it.to]).flatten();
+        starts.chain(measured).fold(Duration::ZERO, Duration::max) + Duration::from_secs(1)
+    }
+}
+
 table! {
     /// The part of an experiment that results are of. It begins with what happens at `from`, and ends
     /// before what happens at `to`. What is written down over time is of the whole experiment.

@@ -15,7 +15,8 @@ pub enum Limit {
     Packets(u64),
     /// A number of bytes.
     Bytes(Bytes),
-    /// A multiple of the bandwidth-delay product, counted in packets of the link's MTU.
+    /// A multiple of the bandwidth-delay product, counted in packets of the link's MTU. A shaper's is that
+    /// of its own rate.
     Bdp(f64),
     /// What is transmitted in a time at the rate of the link.
     Time(Duration),

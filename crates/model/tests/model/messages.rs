@@ -1,6 +1,6 @@
 //! What users are told about each kind of bad input.
 
-use crate::common::{SIM, SMALL, by_json, message, messages, plans, small_with};
+use crate::common::{SIM, SMALL, by_json, message, messages, plan, plans, small_with};
 use tcplab_model::{Backend, Mistake, Mistakes, Plan, Problem, from_json, from_toml, support};
 
 #[test]
@@ -345,7 +345,7 @@ fn sweeps_vary_what_exists() {
     assert_eq!(message(&sweep("repeat = [1]")), "line 11: sweep.repeat: `repeat` cannot be varied");
     assert_eq!(
         message(&sweep("\"stack.cc\" = [\"cubic\"]\nstack = [{}]")),
-        "line 12: sweep.stack: varies the same as `stack.cc`"
+        "line 12: sweep.stack: varies the same as `sweep.\"stack.cc\"`"
     );
 }
 
@@ -599,5 +599,49 @@ fn a_sweep_of_a_misspelt_key_says_what_was_meant() {
     assert_eq!(
         message(&format!("{SMALL}[sweep]\n\"flow[0].cc\" = [\"cubic\"]\n")),
         "line 11: flow: there is no key \"flow\" here; did you mean \"flows\"?"
+    );
+}
+
+#[test]
+fn a_wrong_duration_is_said_alone() {
+    let flows = "start = \"10 s\"\n\n[measure]\nfrom = \"5 s\"\nto = \"50 s\"\n";
+    assert_eq!(
+        message(&format!("{}{flows}", small_with("\"60 s\"", "60"))),
+        "line 1: duration: 60 has no unit; write it as text with one, like \"25 ms\""
+    );
+}
+
+#[test]
+fn a_misspelt_trace_is_said_alone() {
+    let with = |changes: &str| small_with("delay", &format!("rate_changes = {changes}\ndelay"));
+    assert_eq!(
+        message(&with("{ trac = \"up.txt\" }")),
+        "line 5: network.dumbbell.rate_changes.trac: there is no key \"trac\" here; did you mean \
+         \"trace\"?"
+    );
+    assert_eq!(
+        message(&with("{ trace = 5 }")),
+        "line 5: network.dumbbell.rate_changes.trace: is the name of a file as text, with no other \
+         key beside it"
+    );
+}
+
+#[test]
+fn a_misspelt_shape_is_said_alone() {
+    let message = message(&small_with("[network.dumbbell]", "[network.ring]"));
+    assert!(
+        message.starts_with("line 3: network.ring: there is no key \"ring\" here"),
+        "{message}"
+    );
+}
+
+#[test]
+fn the_plan_of_a_run_is_no_experiment() {
+    let stored = serde_json::to_string(&plan(SMALL)).unwrap();
+    let mistakes = tcplab_model::from_json(&stored).unwrap().plans(&SIM).unwrap_err();
+    assert_eq!(
+        mistakes.to_string(),
+        "this is the plan of a run, with nothing left open, and not an experiment; `tcplab verify \
+         --again RESULTS` repeats the runs of a folder of results"
     );
 }

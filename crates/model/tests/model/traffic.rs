@@ -2,7 +2,7 @@
 
 use crate::common::{SMALL, message, plan, small_with};
 use tcplab_model::schema::{ArrivalsPlan, Begin, Gaps, UdpPlan, WebPlan};
-use tcplab_model::{TrafficPlan, Transport};
+use tcplab_model::{QueueLimit, TrafficPlan, Transport};
 use tcplab_units::{Bytes, Duration};
 
 fn with(traffic: &str) -> String {
@@ -63,6 +63,70 @@ fn flows_of_one_entry_share_their_load() {
     let four = arrivals(&format!("{}count = 4\n", with(half)));
     assert!(is_near(per_second(&four) * 4.0, one));
     assert_eq!(four.offered, Some(0.125));
+}
+
+/// 100 Mbit/s from a to b with this queue, and a round trip of 20 ms.
+fn behind(queue: &str, traffic: &str) -> String {
+    format!(
+        "duration = \"10 s\"\nnetwork.links = [\n{{ between = [\"a\", \"m\"], rate = \"20 Mbit/s\", \
+         delay = \"4 ms\" }},\n{{ between = [\"m\", \"b\"], rate = \"100 Mbit/s\", delay = \"6 ms\", \
+         queue = {queue} }},\n]\n[[flows]]\nfrom = \"a\"\nto = \"b\"\ntraffic = {traffic}\n"
+    )
+}
+
+#[test]
+fn a_shaper_is_the_bottleneck() {
+    let half = r#"{ kind = "arrivals", load = 0.5, sizes = "20 kB" }"#;
+    for queue in [
+        r#"{ kind = "cake", rate = "10 Mbit/s" }"#,
+        r#"{ kind = "tbf", rate = "10 Mbit/s", limit = "50 ms", burst = "3 kB" }"#,
+        r#"{ kind = "policer", rate = "10 Mbit/s", burst = "30 kB" }"#,
+    ] {
+        let plan = plan(&behind(queue, half));
+        let flow = &plan.flows[0];
+        let bottleneck = &plan.lanes[flow.bottleneck];
+        assert_eq!(
+            (&*bottleneck.name, bottleneck.lasting_rate().to_string()),
+            ("m>b", "10 Mbit/s".into())
+        );
+        // 5 Mbit/s of transfers of 20 kB, with 52 bytes of headers to 1448 of data (RFC 7323 A).
+        let TrafficPlan::Arrivals(arrivals) = &*flow.traffic else { panic!() };
+        assert!(is_near(per_second(arrivals), 5e6 / (8.0 * 20_000.0 * 1500.0 / 1448.0)), "{queue}");
+    }
+    // At 50 Mbit/s, the link before it is the slower one.
+    let plan = plan(&behind(r#"{ kind = "cake", rate = "50 Mbit/s" }"#, half));
+    assert_eq!(plan.lanes[plan.flows[0].bottleneck].name, "a>m");
+}
+
+#[test]
+fn the_queue_of_a_host_can_be_the_bottleneck() {
+    let udp = r#"{ kind = "udp", rate = "4 Mbit/s" }"#;
+    let host = "[hosts.a]\nqdisc = { kind = \"tbf\", rate = \"8 Mbit/s\", limit = \"50 ms\", burst = \"3 kB\" }\n";
+    let plan = plan(&format!("{}{host}", behind("\"50 packets\"", udp)));
+    assert_eq!(plan.lanes[plan.flows[0].bottleneck].name, "a>m");
+    let TrafficPlan::Udp(udp) = &*plan.flows[0].traffic else { panic!() };
+    assert!(is_near(udp.offered, 0.5), "{}", udp.offered);
+}
+
+#[test]
+fn the_bdp_of_a_shaper_is_that_of_its_rate() {
+    let limit = |queue: &str| {
+        let plan = plan(&behind(queue, r#"{ kind = "bulk" }"#));
+        let lane = plan.lanes.iter().find(|lane| lane.name == "m>b").unwrap();
+        (lane.bdp.0, lane.queue.limit)
+    };
+    // 6 Mbit/s x 20 ms are 15,000 bytes, ten packets; 100 Mbit/s x 20 ms are 250,000.
+    let tbf = |rate| {
+        format!(r#"{{ kind = "tbf", rate = "{rate} Mbit/s", limit = "2 BDP", burst = "3 kB" }}"#)
+    };
+    assert_eq!(limit(&tbf(6)), (15_000, QueueLimit::Packets(20)));
+    // A shaper above the rate of the link: 500,000 bytes.
+    assert_eq!(limit(&tbf(200)), (250_000, QueueLimit::Packets(333)));
+    let cake = r#"{ kind = "cake", rate = "6 Mbit/s", limit = "1 BDP" }"#;
+    assert_eq!(limit(cake), (15_000, QueueLimit::Packets(10)));
+    // A policer lets packets wait for the link alone.
+    let policer = r#"{ kind = "policer", rate = "6 Mbit/s", burst = "30 kB" }"#;
+    assert_eq!(limit(policer), (250_000, QueueLimit::Packets(167)));
 }
 
 #[test]

@@ -143,7 +143,7 @@ fn keys_step_together() {
     );
     assert_eq!(
         messages(&text.replace("\"flows[0].cc\"", "\"network.dumbbell.rate\""))[0],
-        "line 15: sweep.\"network.dumbbell.rate\": varies the same as `network.dumbbell.rate`"
+        "line 15: sweep.\"network.dumbbell.rate\": varies the same as `zip[0].\"network.dumbbell.rate\"`"
     );
     let single = format!("{SMALL}\n[zip]\nseed = [1, 2]\n");
     assert_eq!(message(&single), "line 11: zip: a table is not a list");
@@ -190,7 +190,7 @@ fn variants_are_told_where_they_are_wrong() {
     let with = |lines: &str| message(&format!("{SMALL}\n[variants.a]\n{lines}\n"));
     assert_eq!(
         with("seed = 1\n[sweep]\nseed = [1, 2]"),
-        "line 14: sweep.seed: varies the same as `seed`"
+        "line 14: sweep.seed: varies the same as `variants.a.seed`"
     );
     assert_eq!(with("name = \"x\""), "line 12: variants.a.name: `name` cannot be varied");
     assert_eq!(
@@ -199,7 +199,7 @@ fn variants_are_told_where_they_are_wrong() {
     );
     assert_eq!(
         with("stack = { sack = true }\n\"stack.sack\" = false"),
-        "line 13: variants.a.\"stack.sack\": varies the same as `stack.sack`"
+        "line 13: variants.a.\"stack.sack\": varies the same as `variants.a.stack.sack`"
     );
     assert_eq!(
         message(&format!("{SMALL}\n[variants]\na = 1\n")),

@@ -15,8 +15,9 @@ table! {
         /// The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10 ms
         /// `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`.
         pub rtt: Duration [SOME_TIME] = Duration::from_millis(100),
-        /// The rate at which packets leave, below that of the link, which is it without this: "9 Mbit/s". What
-        /// `tc` calls `bandwidth`.
+        /// The rate at which packets leave, below that of the link: "9 Mbit/s". Without one they leave at the
+        /// rate of the link, and `overhead`, `mpu` and `framing` hold nothing back: they only say what packets
+        /// count when flows are served in turn. What `tc` calls `bandwidth`.
         pub rate: Option<Rate> = None,
         /// Bytes that each packet counts at that rate beside its own: headers of the link, 38 on Ethernet.
         pub overhead: u64 [0..=256] = 0,

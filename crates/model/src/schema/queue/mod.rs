@@ -123,12 +123,15 @@ impl Queue {
             Self::DropTail(_) | Self::DropHead(_) | Self::Red(_) | Self::Cake(_) | Self::Tbf(_)
         )
     }
+}
 
-    /// The rate at which packets leave it, if that is not the rate of the link.
-    pub(crate) fn rate(&self) -> Option<Rate> {
+impl Discipline {
+    /// The rate to which it holds traffic, if it is a shaper or a policer.
+    pub fn rate(&self) -> Option<Rate> {
         match self {
             Self::Tbf(tbf) => Some(tbf.rate),
             Self::Cake(cake) => cake.rate,
+            Self::Policer(policer) => Some(policer.rate),
             _ => None,
         }
     }

@@ -10,7 +10,7 @@ table! {
     /// Drops packets that come when there are no tokens left. None waits for tokens, as in `tbf`: those
     /// that pass wait for the link alone.
     pub struct Policer {
-        /// How much waits for the link: "1 BDP".
+        /// How much waits for the link: "1 BDP" of its rate.
         pub limit: Limit = Limit::Bdp(1.0),
         /// The rate at which tokens come: "10 Mbit/s".
         pub rate: Rate,

@@ -9,7 +9,7 @@ use tcplab_units::{Bytes, Rate};
 table! {
     /// Lets packets out at a rate below that of the link, but for bursts after a pause.
     pub struct Tbf {
-        /// How much waits for tokens: "50 ms" of the rate below, or "64 kB".
+        /// How much waits for tokens: "50 ms" or "1 BDP" of the rate below, or "64 kB".
         pub limit: Limit,
         /// The rate at which tokens come: "10 Mbit/s".
         pub rate: Rate,

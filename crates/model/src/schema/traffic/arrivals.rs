@@ -15,7 +15,8 @@ table! {
     pub struct Arrivals {
         /// How many begin in a second, on average: 0.15. They are a Poisson process.
         pub per_second: Option<f64> [POSITIVE] = None,
-        /// The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate.
+        /// The load of the bottleneck that they make, in place of `per_second`: "50 %" of its rate, or of that
+        /// of its shaper or policer. If the rate changes (`rate_changes`), the first one counts.
         /// Counted are the data and the headers of full segments, not handshakes, ACKs and what is sent
         /// again: transfers of the mean size S begin at a rate of load x rate / (8 S x segment / data),
         /// with the sizes of a full segment with and without its headers. The flows of one entry that
