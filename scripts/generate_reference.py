@@ -149,7 +149,18 @@ that do not all run from start to end may add up to more than 100 %. |
 | Jain's index | Jain's index of the goodput of all flows that share the bottleneck, whatever \
 their class and congestion control; with several bottlenecks, the least. A flow that never \
 connected counts as 0. |
-| resent | `retransmitted_segments`, and their share of `sent_segments`. |
+| flows | Of several flows: how many they are. |
+| resent | `retransmitted_segments`, and their share of `sent_segments`, in %. |
+| RTT mean, RTT min | `rtt_mean_ms` and `rtt_min_ms`, in milliseconds; of several flows, the mean \
+of their means, and the least. |
+| lost | UDP: `lost_packets` as a share of `sent_segments`, in %; of several flows, of all their \
+datagrams. |
+| delay | UDP: `delay_mean_ms`, in milliseconds; of several flows, the mean of their means, \
+whatever they sent. |
+| delay 99 % | UDP: `delay_p99_ms`, in milliseconds. Of several flows, the mean of their \
+percentiles, not the percentile of all their datagrams. |
+| variation | UDP: `ipdv_ms`, in milliseconds; of several flows, the mean. `tcplab compare` shows \
+the same. |
 | unfinished | How many flows did not complete. Shown where there are some. |
 | completed in | `completion_s`. With repetitions, `-` if it did not complete in each. |
 | 50 %, 95 %, 99 % in | The time in which this share of the flows completed (the nearest rank). \
@@ -185,7 +196,8 @@ def tables_page() -> str:
         "`sweep.` before it, where a table has a column of that name), and with `[variants]` the",
         "column `variant`. Their values are text.",
         "`samples` has one for each internal quantity of the congestion controls in use, like",
-        "`cubic_w_max`.",
+        "`cubic_w_max`: [the page of each](congestion-controls.md) and `tcplab explain NAME` say",
+        "what they are.",
         "",
         *ON_SCREEN,
     ]

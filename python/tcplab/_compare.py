@@ -31,7 +31,7 @@ MEASURES = (
     "reordered_packets",
     "delay_mean_ms",
     "delay_p99_ms",
-    "jitter_ms",
+    "ipdv_ms",
 )
 """What is compared of each flow. The mean window is that of the samples."""
 

@@ -27,8 +27,10 @@ def bits(rate: str) -> int:
     return int(Decimal(number).scaleb(FINEST[unit]))
 
 
-def up_to(time: str, jitter: str) -> str:
-    """A time, and the most that chance adds to it."""
+def up_to(time: str, jitter: Any) -> str:
+    """A time, and the most that chance adds to it, or the distribution of what it adds."""
+    if isinstance(jitter, dict):
+        return f"{time} + {jitter['kind']} jitter"
     return time if jitter == "0 ms" else f"{time} + up to {jitter}"
 
 
@@ -47,7 +49,7 @@ def _loss(lane: dict[str, Any]) -> str:
     if loss is None:
         return "none"
     if loss["kind"] == "independent":
-        return f"{loss['probability'] * 100:g} %"
+        return _share(loss["probability"])
     if loss["kind"] == "listed":
         packets = loss["packets"]
         few = ", ".join(map(str, packets[:SHOWN]))
@@ -55,13 +57,56 @@ def _loss(lane: dict[str, Any]) -> str:
     return str(loss["kind"])
 
 
+def besides(lane: dict[str, Any]) -> str:
+    """What else happens on one direction of a link, if anything does."""
+    said = [
+        _changes("rate", lane["rate_changes"]),
+        _changes("delay", lane.get("delay_changes")),
+        _outages(lane.get("outages")),
+        "contention" if lane.get("contention") else "",
+    ]
+    if reordering := lane["reordering"]:
+        said.append(f"{_share(reordering['probability'])} reordered")
+    for key, what in (("corruption", "corrupted"), ("duplication", "duplicated")):
+        if probability := lane.get(key):
+            said.append(f"{_share(probability)} {what}")
+    return ", ".join(filter(None, said))
+
+
+def _share(probability: float) -> str:
+    return f"{probability * 100:g} %"
+
+
+def _changes(what: str, changes: Any) -> str:
+    if not changes:
+        return ""
+    if isinstance(changes, list):
+        return _number(len(changes), f"{what} change")
+    if "opportunities" in changes:
+        return f"trace of {changes['opportunities'][-1][0]} ms"
+    return f"{what} {changes['kind']}"
+
+
+def _outages(outages: Any) -> str:
+    if not outages:
+        return ""
+    if isinstance(outages, list):
+        return _number(len(outages), "outage")
+    if outages["kind"] == "periodic":
+        return f"outages of {outages['lasts']} every {outages['every']}"
+    return f"{outages['kind']} outages"
+
+
+def _number(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 def traffic(traffic: dict[str, Any]) -> str:
     """What a flow carries."""
     if traffic["kind"] == "bulk" and traffic["size"]:
         return f"bulk, {traffic['size']}"
     if traffic["kind"] == "on-off":
-        number = len(traffic["periods"])
-        return f"on-off, {number} {'period' if number == 1 else 'periods'}"
+        return f"on-off, {_number(len(traffic['periods']), 'period')}"
     if offered := traffic.get("offered"):
         return f"{traffic['kind']}, {offered * 100:.3g} % load"
     return str(traffic["kind"])

@@ -187,7 +187,8 @@ def _printable(text: str) -> str:
 def _about(lane: Any) -> str:
     rate, delay, queue, loss = _described.lane(lane)
     lost = "" if loss == "none" else f"\nloss {loss}"
-    return f"{rate}, {delay}\n{queue}{lost}"
+    besides = _described.besides(lane)
+    return f"{rate}, {delay}\n{queue}{lost}" + (f"\n{besides}" if besides else "")
 
 
 def _ways(paths: list[list[int]], names: list[str], place: Places) -> tuple[list[Row], list[Row]]:

@@ -62,6 +62,7 @@ def _table(table: Mapping[str, Any], alike: Sequence[Mapping[str, Any]]) -> str:
     """A table by its kind, and by those of its keys that differ among its like."""
     keys = dict.fromkeys(key for other in alike for key in other if key not in ("kind", "name"))
     differ = [key for key in keys if any(one.get(key) != alike[0].get(key) for one in alike)]
+    differ.sort(key=lambda key: key != "rate")
     # Alone, what nothing is like needs no more than its kind; without one, all of it is its name.
     shown = differ if differ or _head(table) else list(keys)
     parts = []
@@ -70,9 +71,15 @@ def _table(table: Mapping[str, Any], alike: Sequence[Mapping[str, Any]]) -> str:
             continue
         having = [other for other in alike if key in other]
         value = _named([other[key] for other in having])[having.index(table)]
-        is_clear = len(shown) == 1 and _head(table) and isinstance(table[key], str)
+        is_clear = len(shown) == 1 and _head(table) and _is_clear(table, key)
         parts.append(value if is_clear else f"{key} {value}")
     return " ".join(part for part in (_head(table), ", ".join(parts)) if part) or "{}"
+
+
+def _is_clear(table: Mapping[str, Any], key: str) -> bool:
+    """Whether a value needs no name: a text, and no other rate than `rate`."""
+    value = table[key]
+    return isinstance(value, str) and (key == "rate" or not value.endswith("bit/s"))
 
 
 def _plain(value: Any) -> str:

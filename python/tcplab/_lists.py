@@ -61,6 +61,14 @@ def explain(name: str) -> str:
             for parameter, default, meaning in algorithm.parameters
         ]
         parts.append("")
+    if algorithm.probes:
+        parts += [
+            "## Columns of `samples`\n",
+            "| column | meaning |",
+            "|---|---|",
+            *(f"| `{name}_{probe}` | {meaning} |" for probe, meaning in algorithm.probes),
+            "",
+        ]
     if algorithm.presets:
         parts += ["## Presets\n", "| preset | parameters | whose they are |", "|---|---|---|"]
         parts += [

@@ -131,7 +131,8 @@ class Results:
         of flows instead: `transfers`, `completion_mean_s`, `completion_p50_s` and so on.
 
         Of UDP there are the measures of the table of flows, like `delay_p99_ms` and `jitter_ms`,
-        and `lost_share`, the share of the datagrams sent that were lost.
+        and `lost_share`, the share of the datagrams sent that were lost. A row about several flows
+        has the mean of their percentiles of delay, not the percentile of all their datagrams.
 
         With a measuring window, rows are about that part of the runs, as the table of flows is: a
         flow that ran at another time has no goodput and no part in `jain_index`, and transfers are

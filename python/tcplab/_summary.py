@@ -130,9 +130,10 @@ def _measured(flows: pl.DataFrame) -> pl.DataFrame:
 def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame:
     """The flows, but each transfer in the place of a flow that has some."""
     has_transfers = pl.col("transfers").fill_null(0) > 0
-    parents = flows.filter(has_transfers)
-    if parents.is_empty():
+    if flows.filter(has_transfers).is_empty():
         return flows
+    flows = flows.with_row_index("row number")
+    parents = flows.filter(has_transfers)
     own = transfers.collect_schema().names()
     start, from_, to = map(pl.col, ["start_s", *MEASURED])
     # What begins at the end of the run is of its last part.
@@ -153,7 +154,9 @@ def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFram
         .select(flows.columns)
         .collect()
     )
-    return pl.concat([flows.filter(~has_transfers), parts])
+    # The transfers of a flow stand where it stood: rows of a variant stay together.
+    rows = pl.concat([flows.filter(~has_transfers), parts])
+    return rows.sort("row number", maintain_order=True).drop("row number")
 
 
 def _mean(name: str) -> pl.Expr:

@@ -895,7 +895,9 @@ class Dumbbell(Value):
 
     rtt: Sequence[str] | str | None = None
     """The RTTs of the pairs without queues, spread evenly from one to the other, in place of
-    `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th has from + i * (to - from) / M.
+    `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th, from 1, has from + i * (to - from)
+    / M: the last has the second value, none the first. With 4 pairs, `["20 ms", "100 ms"]` is 40,
+    60, 80 and 100 ms.
     """
 
     rtts: Sequence[str] | Mapping[str, Any] | Spread | str | None = None

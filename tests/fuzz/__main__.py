@@ -5,8 +5,9 @@ is found; a table by kind follows. `--case` repeats one experiment and shows bot
 first difference; with `--shrink` it first looks for the smallest experiment that still differs.
 
 With `--links`, links lose, delay, reorder and change. With `--sockets`, programs ask for buffers,
-and flows of one host have options of their own. With `--applications`, these are of web
-pages, arrivals, requests, UDP and writes, and each transfer is compared instead.
+and flows of one host have options of their own. With `--hosts`, the sending host has a queue of its
+own. With `--applications`, these are of web pages, arrivals, requests, UDP and writes, and each
+transfer is compared instead.
 
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
@@ -29,6 +30,7 @@ import tcplab as lab
 from fuzz import alone, transfers, whole
 from fuzz.compare import Flow, Outcome, compare
 from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw
+from fuzz.hosts import HOSTS
 from fuzz.links import LINKS
 from fuzz.page import table, table_of_transfers, write, write_links, write_transfers
 from fuzz.shrink import prune, shrink
@@ -49,7 +51,7 @@ def main() -> None:
     )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--kind", action="append", choices=[*KINDS, *APPLICATIONS, *LINKS, *SOCKETS]
+        "--kind", action="append", choices=[*KINDS, *APPLICATIONS, *LINKS, *SOCKETS, *HOSTS]
     )
     parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
@@ -64,6 +66,7 @@ def main() -> None:
     parser.add_argument("--applications", action="store_true", help="the kinds with transfers")
     parser.add_argument("--links", action="store_true", help="the kinds with links that change")
     parser.add_argument("--sockets", action="store_true", help="the kinds with options of sockets")
+    parser.add_argument("--hosts", action="store_true", help="the kinds with queues of hosts")
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
@@ -125,13 +128,15 @@ def survey(args: argparse.Namespace) -> None:
     print(table(by_kind))
     if args.write and args.links:
         write_links(by_kind, args.seed, args.count)
-    elif args.write and not args.sockets:
+    elif args.write and not (args.sockets or args.hosts):
         write(outcomes, args.seed)
 
 
 def _drawn(args: argparse.Namespace) -> Kinds:
     if args.links:
         return LINKS
+    if args.hosts:
+        return HOSTS
     return SOCKETS if args.sockets else KINDS
 
 

@@ -270,6 +270,54 @@ def test_check_says_what_would_run(tcplab: Command, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_check_says_what_happens_on_a_link_besides_loss(
+    tcplab: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    link = 'rate = "2 Mbit/s"\ndelay = "10 ms"\nqueue = "9 packets"\n'
+    (tmp_path / "varying.toml").write_text(
+        f"""duration = "3 s"
+[[network.links]]
+between = ["a", "b"]
+{link}reordering = {{ probability = "1 %", delay = "4 ms" }}
+corruption = "2 %"
+duplication = "3 %"
+rate_changes = [["1 s", "1 Mbit/s"], ["2 s", "3 Mbit/s"]]
+delay_changes = [["1 s", "1 ms"]]
+outages = [["1 s", "100 ms"]]
+[[network.links]]
+between = ["b", "c"]
+{link}rate_changes = {{ kind = "sine", amplitude = "1 Mbit/s", period = "1 s" }}
+delay_changes = {{ kind = "handover", every = "1 s", least = "1 ms", most = "5 ms" }}
+outages = {{ kind = "periodic", every = "1 s", lasts = "10 ms" }}
+[[network.links]]
+between = ["c", "d"]
+{link}rate_changes = {{ trace = "trace.txt" }}
+outages = {{ kind = "random", up = "1 s", down = "10 ms" }}
+jitter = {{ kind = "normal", mean = "2 ms", deviation = "1 ms" }}
+[[network.links]]
+between = ["d", "e"]
+{link}[[flows]]
+from = "a"
+to = "e"
+"""
+    )
+    (tmp_path / "trace.txt").write_text("1\n3\n")
+    said = [
+        re.sub(" +", " ", line).strip()
+        for line in tcplab("check", "varying.toml").stdout.splitlines()
+    ]
+    ends = [line.partition(" 9 packets, droptail ")[2] for line in said if " <> " in line]
+    assert ends == [
+        "none 2 rate changes, 1 delay change, 1 outage, 1 % reordered, 2 % corrupted, "
+        "3 % duplicated",
+        "none rate sine, delay handover, outages of 10 ms every 1 s",
+        "none trace of 3 ms, random outages",
+        "none",
+    ]
+    assert any("10 ms + normal jitter" in line for line in said)
+
+
 def test_check_counts_the_runs_of_a_sweep(tcplab: Command) -> None:
     said = tcplab("check", EXAMPLES / "sweep.toml").stdout
     assert "8 variants x 3 repetitions = 24 runs" in said

@@ -28,6 +28,20 @@ TBF = {"kind": "tbf", "limit": "50 ms", "burst": "32 kB"}
             ["tbf 10 Mbit/s", "tbf 5 Mbit/s"],
         ),
         (
+            [TBF | {"rate": "2 Mbit/s"}, TBF | {"rate": "2 Mbit/s", "peakrate": "2.5 Mbit/s"}],
+            ["tbf", "tbf peakrate 2.5 Mbit/s"],
+        ),
+        (
+            [
+                TBF | {"peakrate": "2 Mbit/s", "rate": "1 Mbit/s"},
+                TBF | {"peakrate": "3 Mbit/s", "rate": "2 Mbit/s"},
+            ],
+            [
+                "tbf rate 1 Mbit/s, peakrate 2 Mbit/s",
+                "tbf rate 2 Mbit/s, peakrate 3 Mbit/s",
+            ],
+        ),
+        (
             [{"kind": "codel", "ecn": True}, {"kind": "codel", "ecn": False, "target": "9 ms"}],
             ["codel ecn true", "codel ecn false, target 9 ms"],
         ),

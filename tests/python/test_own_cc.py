@@ -91,8 +91,32 @@ def test_parameters_are_those_of_the_class() -> None:
     gentle = lab.run(experiment({"name": "reno-with-beta", "beta": 0.9})).flows["goodput_mbit_s"]
     harsh = lab.run(experiment({"name": "reno-with-beta", "beta": 0.1})).flows["goodput_mbit_s"]
     assert gentle[0] > harsh[0]
-    with pytest.raises(lab.ConfigError, match=r"flows\[0\]\.cc: parameters: .*unexpected.*'betta'"):
+    with pytest.raises(lab.ConfigError, match=r"flows\[0\]\.cc: Reno: .*unexpected.*'betta'"):
         lab.run(experiment({"name": "reno-with-beta", "betta": 0.9}))
+
+
+def test_a_mistake_in_the_beginning_of_a_class_has_its_line() -> None:
+    class Hasty(Reno):
+        def __init__(self, init: Init) -> None:
+            super().__init__(init)
+            1 / 0  # noqa: B018
+
+    lab.cc.register("hasty", Hasty)
+    line = Hasty.__init__.__code__.co_firstlineno + 2
+    said = rf"flows\[0\]\.cc: Hasty: ZeroDivisionError: .* \(.*test_own_cc\.py, line {line}\)"
+    with pytest.raises(lab.ConfigError, match=said):
+        lab.run(experiment("hasty"))
+
+
+@pytest.mark.parametrize("said", [{"k \n": 1.0}, {"": 1.0}, 3])
+def test_what_probe_calls_its_columns_is_checked(said: object) -> None:
+    class Odd(Reno):
+        def probe(self) -> Any:
+            return said
+
+    lab.cc.register("odd", Odd)
+    with pytest.raises(lab.ConfigError, match=r"flows\[0\]\.cc: Odd: .*probe\(\) "):
+        lab.run(experiment("odd"))
 
 
 def test_what_a_class_raises_ends_the_run_as_it_is() -> None:

@@ -188,6 +188,33 @@ def test_transfers_take_the_place_of_their_flow_in_groups() -> None:
     assert large["bottleneck_share"] == pytest.approx(0.016 / 2)
 
 
+def test_rows_of_a_variant_stand_together_in_the_order_of_their_classes() -> None:
+    swept = flows(
+        queue=["short", "short", "long", "long"],
+        run=["r", "r", "s", "s"],
+        flow=["page", "down", "page", "down"],
+        transfers=[1, None, 1, None],
+        **{"class": ["page", "down", "page", "down"]},
+    )
+    parts = pl.DataFrame(
+        {
+            "run": ["s", "r"], "flow": "page", "transfer": [1, 1], "class": "page",
+            "connection": [1, 1], "start_s": 0.0, "end_s": 1.0, "bytes": [1000, 1000],
+            "goodput_mbit_s": 1.0, "completion_s": 1.0, "outcome": "completed",
+            "sent_segments": [1, 1], "retransmitted_segments": [0, 0], "timeouts": [0, 0],
+            "loss_episodes": [0, 0], "rtt_min_ms": 1.0,
+            "rtt_mean_ms": 1.0, "rtt_max_ms": 1.0,
+        }
+    )  # fmt: skip
+    rows = _summary.summary(swept, parts.lazy(), variant=["queue"], by="class")
+    assert rows.select("queue", "class").rows() == [
+        ("short", "page"),
+        ("short", "down"),
+        ("long", "page"),
+        ("long", "down"),
+    ]
+
+
 def test_transfers_of_a_group_began_while_it_was_measured() -> None:
     page = flows(flow=["page"], transfers=[1], measured_from_s=[1.0], measured_to_s=[2.0])
     parts = pl.DataFrame(

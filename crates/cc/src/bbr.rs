@@ -532,13 +532,17 @@ impl CongestionControl for Bbr {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        // Without the margin, as the kernel shows it.
         let bytes = (u128::from(self.bandwidth()) * u128::from(self.mss) * 1_000_000) >> BW_SCALE;
+        // Estimated bottleneck bandwidth, without the pacing margin, in Mbit/s.
         record("bandwidth_mbit_s", bytes as f64 * 8.0 / 1e6);
-        // Before there is one, the kernel shows all bits set.
+        // Least RTT of late, in milliseconds; 4294967.295 until there is one, as the kernel shows
+        // it.
         record("min_rtt_ms", self.min_rtt.unwrap_or(u64::from(u32::MAX)) as f64 / 1e3);
+        // Pacing rate as a multiple of the bandwidth.
         record("pacing_gain", self.pacing_gain as f64 / UNIT as f64);
+        // Window as a multiple of the BDP.
         record("cwnd_gain", self.cwnd_gain as f64 / UNIT as f64);
+        // State: 0 Startup, 1 Drain, 2 ProbeBW, 3 ProbeRTT.
         record("mode", f64::from(self.mode as u8));
     }
 }

@@ -563,12 +563,22 @@ impl CongestionControl for Bbr3 {
         // What has no bound is shown as none: 0.
         let bound = |value: f64| if value.is_finite() { value } else { 0.0 };
         let (pacing_gain, cwnd_gain) = self.mode.gains();
+        // `BBR.bw`: estimated bandwidth, in Mbit/s.
         record("bandwidth_mbit_s", self.bw * self.mss as f64 * 8.0 / 1e6);
+        // `BBR.min_rtt`: least RTT of late, in milliseconds; 0 until there is one.
         record("min_rtt_ms", self.min_rtt.map_or(0.0, Duration::as_millis_f64));
+        // `BBR.pacing_gain`: pacing rate as a multiple of the bandwidth.
         record("pacing_gain", pacing_gain);
+        // `BBR.cwnd_gain`: window as a multiple of the BDP.
         record("cwnd_gain", cwnd_gain);
+        // State: 0 Startup, 1 Drain, 2 ProbeBW_DOWN, 3 ProbeBW_CRUISE, 4 ProbeBW_REFILL, 5
+        // ProbeBW_UP, 6 ProbeRTT.
         record("mode", f64::from(self.mode as u8));
+        // `BBR.inflight_longterm`: long-term bound of the data in flight, in segments; 0 where
+        // there is none.
         record("inflight_longterm_segments", bound(self.losses.inflight_longterm));
+        // `BBR.inflight_shortterm`: short-term bound of the data in flight, in segments; 0 where
+        // there is none.
         record("inflight_shortterm_segments", bound(self.losses.inflight_shortterm));
     }
 }

@@ -268,8 +268,11 @@ impl CongestionControl for Bic {
 
     /// `w_max` is 0 until there is one.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // `Wmax`: window at the last loss, in segments; 0 until there is one.
         record("w_max", self.search.last_max_cwnd as f64);
+        // Acknowledged segments per segment of growth.
         record("cnt", self.search.cnt as f64);
+        // Segments that an ACK acknowledges, as a moving average.
         record("segments_per_ack", self.search.delayed_ack as f64 / 16.0);
     }
 }

@@ -362,11 +362,17 @@ impl CongestionControl for Cdg {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Change of the RTT per round trip, averaged, in microseconds.
         record("gradient_us", f64::from(self.gradient) / self.config.window as f64);
+        // Shadow window: the window without what back-offs took, in segments.
         record("shadow_cwnd", self.shadow as f64);
+        // Back-offs for delay.
         record("backoffs", self.backoffs as f64);
+        // Back-offs since the delay last fell.
         record("ineffectual_backoffs", self.watch.ineffectual as f64);
+        // Least RTT of the round trip before, in milliseconds.
         record("least_rtt_ms", f64::from(self.watch.rtt_before.min) / 1e3);
+        // Greatest RTT of the round trip before, in milliseconds.
         record("greatest_rtt_ms", f64::from(self.watch.rtt_before.max) / 1e3);
     }
 }

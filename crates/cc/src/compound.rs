@@ -249,10 +249,15 @@ impl CongestionControl for Compound {
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         let base_rtt = Some(self.delay.base_rtt).filter(|rtt| *rtt < Duration::MAX);
+        // The part of the window that loss governs, in segments.
         record("cwnd", self.cwnd() as f64);
+        // The part of the window that delay governs, in segments.
         record("dwnd", self.delay.dwnd);
+        // Segments estimated to wait in queues.
         record("diff", self.diff);
+        // Queued segments beyond which `dwnd` decreases.
         record("gamma", self.delay.gamma);
+        // Least RTT, in milliseconds; 0 until there is one.
         record("base_rtt_ms", base_rtt.map_or(0.0, Duration::as_millis_f64));
     }
 }

@@ -228,11 +228,17 @@ impl CongestionControl for Copa {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // `delta`: smaller values keep more packets in the queue (1 / delta is the target).
         record("delta", 1.0 / self.weight());
+        // `v`: how fast the window moves towards the target.
         record("velocity", self.steering.velocity.get());
+        // `d_q`: queueing delay, in milliseconds.
         record("queueing_delay_ms", self.delays.queueing().as_millis_f64());
+        // `RTTstanding`: least RTT of the last half round trip, in milliseconds.
         record("rtt_standing_ms", self.delays.standing().as_millis_f64());
+        // `RTTmin`: least RTT of late, in milliseconds; 0 until there is one.
         record("min_rtt_ms", self.delays.least().as_millis_f64());
+        // 1 in competitive mode, else 0.
         record("competitive", f64::from(u8::from(self.steering.competing.is_some())));
     }
 }

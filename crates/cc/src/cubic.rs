@@ -28,7 +28,7 @@ pub const ALGORITHM: Algorithm = Algorithm {
     reference: "RFC 9438",
     year: 2008,
     marks: Marks::AsSet,
-    source: include_str!("cubic.rs"),
+    source: concat!(include_str!("cubic.rs"), include_str!("cubic/kernel.rs")),
     presets: &[
         Preset {
             name: "2008",
@@ -297,14 +297,21 @@ impl CongestionControl for Cubic {
         self.window.control()
     }
 
-    /// All zero until known; `css` is one during conservative slow start.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         let stage = self.curve.stage.unwrap_or(Stage::new(0.0, 0.0));
+        // `W_max`: the plateau of the curve, in segments; 0 until there is one.
         record("w_max", self.curve.w_max);
+        // Window when `ssthresh` was last set, in segments. Not in stacks of the kernel's flavour.
         record("cwnd_prior", self.curve.cwnd_prior);
+        // `K`: time from the start of the stage to the plateau, in seconds.
         record("k", stage.k);
+        // `t`: time since the start of the stage, without idle periods, in seconds. Not in stacks
+        // of the kernel's flavour.
         record("t", stage.elapsed.as_secs_f64());
+        // `W_est`: the window that Reno would have, in segments.
         record("w_est", stage.w_est);
+        // 1 in conservative slow start of `HyStart++`, else 0. Not in stacks of the kernel's
+        // flavour.
         record("css", f64::from(u8::from(self.slow_start.is_conservative(&self.window))));
     }
 }

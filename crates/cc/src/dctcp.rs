@@ -176,8 +176,9 @@ impl CongestionControl for Dctcp {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // `alpha`: moving average of the share of marked packets, 0 to 1.
         record("alpha", self.alpha as f64 / ONE as f64);
-        // Whether the last data it received was marked: a sender receives none.
+        // Always 0: whether the last data received was marked, and a sender receives none.
         record("ce_state", 0.0);
     }
 }

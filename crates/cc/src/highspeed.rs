@@ -229,11 +229,13 @@ impl CongestionControl for HighSpeed {
         self.window.control()
     }
 
-    /// `a` in segments a round trip, `b` the share that a loss takes.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         let (a, b) = self.rules();
+        // `a(w)`: segments by which the window grows per round trip.
         record("a", a);
+        // `b(w)`: share of the window that a loss takes.
         record("b", b);
+        // Share of a segment that the window has grown by besides.
         record("credit", self.window.credit());
     }
 }

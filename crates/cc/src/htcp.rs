@@ -352,13 +352,21 @@ impl CongestionControl for HTcp {
 
     /// Throughputs are in segments a second; what is not known is 0.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Segments by which the window grows per round trip.
         record("alpha", f64::from(self.alpha) / f64::from(ONE));
+        // Share of the window that a loss leaves.
         record("beta", f64::from(self.beta) / f64::from(ONE));
+        // Least RTT of the flow, in milliseconds; 0 until there is one.
         record("min_rtt_ms", self.min_rtt.into());
+        // Greatest RTT, which fades at each loss, in milliseconds; 0 until there is one.
         record("max_rtt_ms", self.history.max_rtt.into());
+        // Throughput, smoothed, in segments per second.
         record("throughput", self.throughput.smoothed.into());
+        // Greatest smoothed throughput since the last loss, in segments per second.
         record("max_throughput", self.throughput.max.into());
+        // Greatest smoothed throughput before the last loss, in segments per second.
         record("old_max_throughput", self.history.old_max.into());
+        // When the last loss episode ended, in seconds after the start of the experiment.
         record("last_congestion_s", f64::from(self.history.last_cong) / f64::from(HZ));
     }
 }

@@ -174,12 +174,15 @@ impl CongestionControl for Hybla {
         self.window.control()
     }
 
-    /// `parts` is growth of less than a segment; `least_srtt_ms` is 0 until there is one.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         let least = if self.least == u64::MAX { 0 } else { self.least };
+        // `rho`: smoothed RTT as a multiple of the reference RTT, at least 1.
         record("rho", self.rho as f64 / 8.0);
+        // Least smoothed RTT, in milliseconds; 0 until there is one.
         record("least_srtt_ms", least as f64 / 1e3);
+        // Growth of less than a segment, as a share of one.
         record("parts", self.parts as f64 / SEGMENT as f64);
+        // Share of a segment that the window has grown by besides.
         record("credit", self.window.credit());
     }
 }

@@ -294,10 +294,15 @@ impl CongestionControl for Illinois {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Segments by which the window grows per round trip.
         record("alpha", self.alpha as f64 / ALPHA_ONE as f64);
+        // Share of the window that a loss takes.
         record("beta", self.beta as f64 / BETA_ONE as f64);
+        // `da`: mean queueing delay of the last round trip, in milliseconds.
         record("average_delay_ms", self.delays.0 as f64 / 1e3);
+        // `dm`: greatest queueing delay seen, in milliseconds.
         record("max_delay_ms", self.delays.1 as f64 / 1e3);
+        // Least RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", if self.least < UNKNOWN { self.least as f64 / 1e3 } else { 0.0 });
     }
 }

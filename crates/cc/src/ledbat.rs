@@ -154,11 +154,14 @@ impl CongestionControl for Ledbat {
         self.window.control()
     }
 
-    /// `base_delay_ms` is up to a constant where delays are of one way.
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         let base = self.delays.base().unwrap_or(Duration::ZERO);
+        // Estimated queueing delay, in milliseconds.
         record("queueing_delay_ms", self.queueing_delay().as_millis_f64());
+        // Base delay: least delay of the history, in milliseconds; up to a constant where delays
+        // are one-way.
         record("base_delay_ms", base.as_millis_f64());
+        // `off_target`: 1 where the queue is empty, 0 at the target delay, negative above it.
         record("off_target", 1.0 - self.queueing_delay().as_millis_f64() / self.config.target_ms);
     }
 }

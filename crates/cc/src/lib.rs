@@ -61,7 +61,7 @@ pub use seam::{
     Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
     Phase, RateSample, Round, Timestamps,
 };
-pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset};
+pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset, Probe};
 pub use window::Window;
 
 /// Every algorithm there is, by name. Listings, documentation and the test battery follow it.

@@ -257,10 +257,15 @@ impl CongestionControl for LowPriority {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // One-way delay, smoothed, in milliseconds; up to a constant, as clocks differ.
         record("one_way_delay_ms", f64::from(self.delays.smoothed) / 8.0);
+        // Least one-way delay, in milliseconds, up to the same constant.
         record("least_delay_ms", f64::from(self.delays.min));
+        // Greatest one-way delay but one, in milliseconds, up to the same constant.
         record("greatest_delay_ms", f64::from(self.delays.max));
+        // Length of an inference phase, in milliseconds.
         record("inference_ms", f64::from(self.inference));
+        // 1 during an inference phase, else 0.
         record("is_inferring", f64::from(u8::from(self.is_inferring)));
     }
 }

@@ -107,6 +107,7 @@ impl CongestionControl for NewReno {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Share of a segment that the window has grown by besides.
         record("credit", self.window.credit());
     }
 }

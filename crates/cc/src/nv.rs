@@ -356,12 +356,20 @@ impl CongestionControl for Nv {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Greatest delivery rate since the last decision, in Mbit/s.
         record("rate_mbit_s", self.round.max_rate as f64 / 1e4);
+        // Least RTT, in milliseconds; 4294967.295 until there is one.
         record("min_rtt_ms", self.min_rtt as f64 / 1e3);
+        // Smoothed RTT, in milliseconds; 0 until there is one.
         record("rtt_ms", self.round.rtt as f64 / 1e3);
+        // The last `W`: segments that fill the path at that rate and the least RTT.
         record("ideal_cwnd", self.ideal as f64);
+        // RTT samples in the round trip under way.
         record("samples", f64::from(self.round.samples));
+        // 1 if the window may grow, else 0.
         record("may_grow", f64::from(u8::from(self.may_grow)));
+        // Base-2 logarithm of the segments by which the window grows per round trip; never above
+        // 0.
         record("growth", f64::from(self.growth));
     }
 }

@@ -410,8 +410,11 @@ impl CongestionControl for Prague {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // `alpha`: moving average of the share of marked packets, 0 to 1; 0 before the first mark.
         record("alpha", self.alpha.unwrap_or(0.0));
+        // Window with its fraction, in segments.
         record("window", self.size());
+        // How far the bottleneck is taken for a classic queue: 0 an L4S queue, 1 a classic one.
         record("classic", self.suspicion.share());
     }
 }

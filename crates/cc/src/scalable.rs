@@ -130,7 +130,9 @@ impl CongestionControl for Scalable {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Acknowledged segments per segment of growth.
         record("cnt", self.price() as f64);
+        // Share of a segment that the window has grown by besides.
         record("credit", self.window.credit());
     }
 }

@@ -1,6 +1,6 @@
 //! What the table says of an algorithm. Listings, `tcplab explain`, the documentation and the test
-//! battery follow it; what an algorithm does and what its parameters mean is read from the comments
-//! of its own file, so that it is written once.
+//! battery follow it; what an algorithm does and what its parameters and probes mean is read from the
+//! comments of its own file, so that it is written once.
 
 use crate::{BuildError, CongestionControl, Init, Params};
 use serde_json::Value;
@@ -96,6 +96,15 @@ pub struct Parameter {
     pub meaning: String,
 }
 
+/// A quantity that samples record, as listings describe it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    /// Its name: behind that of the algorithm, the column of `samples`.
+    pub name: String,
+    /// What it is, with its unit.
+    pub meaning: String,
+}
+
 impl Algorithm {
     /// The parameters of a preset.
     ///
@@ -147,6 +156,36 @@ impl Algorithm {
             }
         }
         String::new()
+    }
+
+    /// What it records, each with the comment above the call that does so.
+    pub fn probes(&self) -> Vec<Probe> {
+        let mut probes: Vec<Probe> = Vec::new();
+        let mut said = Vec::new();
+        let mut is_within = false;
+        for line in self.source.lines() {
+            if line.starts_with("    fn probe(") {
+                is_within = true;
+            } else if line == "    }" {
+                is_within = false;
+            } else if !is_within {
+                continue;
+            }
+            let line = line.trim();
+            if let Some(comment) = line.strip_prefix("//") {
+                said.push(without_margin(comment));
+                continue;
+            }
+            let recorded = line.strip_prefix("record(\"").and_then(|call| call.split_once('"'));
+            // A second implementation of the algorithm records what the first one does, and more.
+            if let Some((name, _)) = recorded
+                && probes.iter().all(|known| known.name != name)
+            {
+                probes.push(Probe { name: name.into(), meaning: said.join(" ") });
+            }
+            said.clear();
+        }
+        probes
     }
 }
 

@@ -276,8 +276,11 @@ impl CongestionControl for Vegas {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // `diff`: segments estimated to be in the queue.
         record("diff", self.diff);
+        // `BaseRTT`: least RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", self.delays.base_ms());
+        // RTT from which `diff` was computed, in milliseconds.
         record("rtt_ms", in_ms(self.rtt));
     }
 }

@@ -189,7 +189,9 @@ impl CongestionControl for Veno {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // `N`: segments estimated to be in the queue.
         record("diff", self.diff as f64 / 2.0);
+        // Least RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", self.delays.base_ms());
     }
 }

@@ -240,7 +240,9 @@ impl CongestionControl for Westwood {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Estimated bandwidth (filtered), in Mbit/s.
         record("bandwidth_mbit_s", self.bandwidth.estimate * 8.0 / 1e6);
+        // Last bandwidth sample, in Mbit/s.
         record("sample_mbit_s", self.bandwidth.last_sample * 8.0 / 1e6);
     }
 }

@@ -308,9 +308,13 @@ impl CongestionControl for WestwoodPlus {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Estimated bandwidth, in Mbit/s.
         record("bandwidth_mbit_s", self.estimate.mbit_s());
+        // Last RTT, in milliseconds.
         record("rtt_ms", self.rtt as f64);
+        // Least RTT, in milliseconds.
         record("rtt_min_ms", self.rtt_min as f64);
+        // Segments that fill the path without a queue: bandwidth times least RTT; at least 2.
         record("ideal_cwnd", self.ideal() as f64);
     }
 }

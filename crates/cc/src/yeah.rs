@@ -214,10 +214,15 @@ impl CongestionControl for Yeah {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
+        // Segments in the queue at the end of the last round trip.
         record("queue", self.queue as f64);
+        // 1 in slow mode, in which the window grows as Reno's, else 0.
         record("is_slow", f64::from(self.slow_rounds > 0));
+        // Round trips in slow mode (`doing_reno_now`).
         record("slow_rounds", self.slow_rounds as f64);
+        // Estimated window of a competing Reno flow, in segments.
         record("reno_count", self.reno_count as f64);
+        // Least RTT of the flow, in milliseconds; 0 until there is one.
         record("base_rtt_ms", self.delays.base_ms());
     }
 }

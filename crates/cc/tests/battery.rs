@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tcplab_cc::testing::{INIT, Path, windows};
+use tcplab_cc::testing::{INIT, LINUX, Path, windows};
 use tcplab_cc::{
     ALGORITHMS, Ack, Algorithm, BuildError, Cause, Congestion, CongestionControl, Control, CutBase,
     Flavour, FlowState, Init, Lost, Params, Phase, RateSample, Round, Timestamps, build,
@@ -142,6 +142,17 @@ fn is_described() {
         for parameter in algorithm.parameters() {
             let name = format!("{}.{}", algorithm.name, parameter.name);
             assert!(!parameter.meaning.is_empty(), "{name} says nothing of what it means");
+        }
+        let probes = algorithm.probes();
+        for probe in &probes {
+            let name = format!("{}_{}", algorithm.name, probe.name);
+            assert!(!probe.meaning.is_empty(), "{name} says nothing of what it means");
+        }
+        for init in [INIT, LINUX] {
+            start(algorithm, &init).probe(&mut |name, _| {
+                let is_known = probes.iter().any(|probe| probe.name == name);
+                assert!(is_known, "{}_{name} is recorded and not described", algorithm.name);
+            });
         }
         assert!(!algorithm.summary.is_empty() && !algorithm.reference.is_empty());
         assert!((1988..2100).contains(&algorithm.year), "{}", algorithm.name);

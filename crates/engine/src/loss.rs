@@ -70,6 +70,8 @@ pub(crate) enum LossState {
         loss: [u128; 2],
         is_bad: bool,
         until: Time,
+        /// How long states last has a generator of its own, so that it does not depend on the packets.
+        states: Random,
         random: Random,
     },
 }
@@ -81,16 +83,17 @@ pub(crate) fn share_of_bits(chance: f64) -> u128 {
 }
 
 impl LossState {
-    pub fn new(loss: Loss, random: Random) -> Self {
+    /// `random` makes the generator of a name.
+    pub fn new(loss: Loss, random: impl Fn(&str) -> Random) -> Self {
         match loss {
             Loss::Independent { probability } => {
-                Self::Independent { below: share_of_bits(probability), random }
+                Self::Independent { below: share_of_bits(probability), random: random("loss") }
             }
             Loss::Gilbert { to_bad, to_good, loss } => Self::Gilbert {
                 change: [to_bad, to_good].map(share_of_bits),
                 loss: loss.map(share_of_bits),
                 is_bad: false,
-                random,
+                random: random("loss"),
             },
             Loss::Timed { lasts, is_exponential, is_sampled, change, loss } => Self::Timed {
                 lasts,
@@ -100,7 +103,8 @@ impl LossState {
                 loss: loss.map(share_of_bits),
                 is_bad: false,
                 until: Time::ZERO,
-                random,
+                states: random("states"),
+                random: random("loss"),
             },
             Loss::Listed { packets: mut left } => {
                 left.sort_unstable_by(|a, b| b.cmp(a));
@@ -135,16 +139,17 @@ impl LossState {
                 loss,
                 is_bad,
                 until,
+                states,
                 random,
             } => {
                 while *until <= now {
                     // The first state begins with the experiment, and is good.
                     let is_first = *until == Time::ZERO;
                     if !is_first {
-                        *is_bad ^= happens(random, *change);
+                        *is_bad ^= happens(states, *change);
                     }
                     let mean = lasts[usize::from(*is_bad)];
-                    let lasts = if *is_exponential { random.exponential(mean) } else { mean };
+                    let lasts = if *is_exponential { states.exponential(mean) } else { mean };
                     let lasts = lasts.max(Duration::from_picos(1));
                     if *is_sampled && !is_first {
                         *until = now + lasts;
@@ -164,7 +169,7 @@ mod tests {
 
     /// The share of packets lost, and the mean length of a burst of them.
     fn bursts(model: Loss, packets: u64) -> (f64, f64, f64) {
-        let mut state = LossState::new(model, Random::new(7, "bursts"));
+        let mut state = LossState::new(model, |name: &str| Random::new(7, name));
         let (mut gone, mut runs, mut was_lost) = (0.0, 0.0, false);
         for _ in 0..packets {
             let is_lost = state.takes(true, Time::ZERO);
@@ -204,7 +209,23 @@ mod tests {
     fn timed(is_exponential: bool, is_sampled: bool, [good, bad]: [u64; 2]) -> LossState {
         let lasts = [good, bad].map(Duration::from_micros);
         let loss = Loss::Timed { lasts, is_exponential, is_sampled, change: 1.0, loss: [0.0, 1.0] };
-        LossState::new(loss, Random::new(7, "timed"))
+        LossState::new(loss, |name: &str| Random::new(7, name))
+    }
+
+    #[test]
+    fn states_by_time_last_whatever_is_sent() {
+        let lost = |step: u64| {
+            let mut state = timed(true, false, [20_000, 5_000]);
+            let times = (0..6000).step_by(step as usize);
+            let mut takes = |millis| state.takes(true, Time::ZERO + Duration::from_millis(millis));
+            times
+                .map(|millis| (millis, takes(millis)))
+                .filter(|(millis, _)| millis % 6 == 0)
+                .collect()
+        };
+        let (two, three): (Vec<_>, Vec<_>) = (lost(2), lost(3));
+        assert_eq!(two, three);
+        assert!(two.iter().any(|(_, is_lost)| *is_lost));
     }
 
     /// Numbers of the lost packets, where one comes each millisecond, beginning at 0.
@@ -249,7 +270,7 @@ mod tests {
     }
 
     fn lost(loss: Loss, packets: u64) -> Vec<u64> {
-        let mut state = LossState::new(loss, Random::new(1, "test"));
+        let mut state = LossState::new(loss, |name: &str| Random::new(1, name));
         (1..=packets).filter(|_| state.takes(true, Time::ZERO)).collect()
     }
 
@@ -268,8 +289,9 @@ mod tests {
 
     #[test]
     fn listed_packets_are_counted_among_those_with_payload() {
-        let mut state =
-            LossState::new(Loss::Listed { packets: vec![3, 1, 3] }, Random::new(1, "test"));
+        let mut state = LossState::new(Loss::Listed { packets: vec![3, 1, 3] }, |name: &str| {
+            Random::new(1, name)
+        });
         let fates: Vec<bool> = [true, false, true, true, false, true]
             .map(|payload| state.takes(payload, Time::ZERO))
             .to_vec();

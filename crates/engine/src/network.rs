@@ -5,7 +5,7 @@ use crate::lane::managed::{Seen, Teller};
 use crate::lane::station::Medium;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
-use crate::packet::Packet;
+use crate::packet::{Departure, Packet};
 use crate::route::{EndpointId, Flow, LaneId, RouteId, Routes};
 use crate::timers::{ConnectionTimer, TimerId, Timers};
 use std::collections::BTreeMap;
@@ -170,6 +170,17 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         self.forward(route.0, packet);
     }
 
+    /// The same, of a packet that a queue of the sending host may hold.
+    #[cold]
+    pub fn send_own(&mut self, route: RouteId, packet: P, departure: Departure) {
+        let lane = self.routes.lane(route.0);
+        if self.lanes[lane as usize].enters_managed() {
+            self.enter_managed(lane, route.0, packet, departure);
+        } else {
+            self.forward(route.0, packet);
+        }
+    }
+
     /// Moves packets until one arrives or a timer runs out, at `until` at the latest.
     ///
     /// Without an event, the clock stands at `until`.
@@ -270,7 +281,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             Fate::Follows => {}
             Fate::Dropped => self.drop(now, place, Reason::Full, packet),
             Fate::Lost(begins, reason) => self.drop(begins, place, reason, packet),
-            Fate::Open => self.enter_managed(lane, place, packet),
+            Fate::Open => self.enter_managed(lane, place, packet, Departure::default()),
         }
     }
 
@@ -286,11 +297,11 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
 
     /// A packet comes to a lane whose queue is managed.
     #[inline(never)]
-    fn enter_managed(&mut self, lane: u32, place: u32, packet: P) {
+    fn enter_managed(&mut self, lane: u32, place: u32, packet: P, departure: Departure) {
         let mut teller =
             Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
         let lane_state = &mut self.lanes[lane as usize];
-        lane_state.enter(self.now, place, packet, &mut teller);
+        lane_state.enter(self.now, place, packet, departure, &mut teller);
         if let Some(at) = lane_state.next_look() {
             self.agenda.set(lane, at);
         }

@@ -2,6 +2,16 @@
 
 use crate::route::Flow;
 use std::fmt::Debug;
+use tcplab_units::Time;
+
+/// How a packet leaves the host that sends it for a queue of that host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Departure {
+    /// A queue that paces (`fq`) keeps the packet until then.
+    pub at: Time,
+    /// The next packet belongs to the same burst.
+    pub goes_on: bool,
+}
 
 /// What the engine must know of a packet. Packets are small values, copied from lane to lane.
 pub trait Packet: Copy + Debug + 'static {
@@ -14,6 +24,10 @@ pub trait Packet: Copy + Debug + 'static {
     /// The flow to which a router takes it to belong, on a route of `flow`.
     fn flow(&self, flow: Flow) -> Flow {
         flow
+    }
+    /// A queue that paces keeps it until then.
+    fn departs(&self) -> Time {
+        Time::ZERO
     }
     /// The memory of a router that it takes while it waits.
     fn memory_bytes(&self) -> u64 {

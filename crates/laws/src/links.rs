@@ -69,6 +69,13 @@ impl Lane {
             }
             limit => limit,
         };
+        let limit = match limit {
+            limit if !plan.has_qdisc(lane.from) => limit,
+            // A host's own queue counts bursts, of any number of packets.
+            QueueLimit::Packets(_) => QueueLimit::Packets(u64::MAX),
+            // Beside what waits, the rest of a burst that is leaving.
+            QueueLimit::Bytes(bytes) => QueueLimit::Bytes(bytes.saturating_mul(2)),
+        };
         let capacity = Capacity::of(plan, lane);
         Self {
             rounding: capacity.rounding(),

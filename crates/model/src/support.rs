@@ -70,7 +70,7 @@ pub const FEATURES: &[Feature] = &[
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
     one("cpu", "time spent in hosts", SIM),
-    one("qdisc", "a queue of the sending host", SIM),
+    one("qdisc", "a queue of the sending host", BOTH),
     one("lan", "a shared LAN", SIM),
     kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
     kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),

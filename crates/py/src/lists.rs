@@ -18,6 +18,8 @@ pub(crate) struct Algorithm {
     explanation: String,
     /// Name, default as JSON, meaning.
     parameters: Vec<(String, String, String)>,
+    /// Name, meaning.
+    probes: Vec<(String, String)>,
     /// Name, summary, source, parameters as JSON.
     presets: Vec<(&'static str, &'static str, &'static str, &'static str)>,
 }
@@ -28,6 +30,9 @@ pub(crate) fn algorithms() -> Vec<Algorithm> {
     let parameters = |algorithm: &tcplab_cc::Algorithm| {
         let parameters = algorithm.parameters().into_iter();
         parameters.map(|it| (it.name, it.default.to_string(), it.meaning)).collect()
+    };
+    let probes = |algorithm: &tcplab_cc::Algorithm| {
+        algorithm.probes().into_iter().map(|it| (it.name, it.meaning)).collect()
     };
     let presets = |algorithm: &tcplab_cc::Algorithm| {
         let presets = algorithm.presets.iter();
@@ -41,6 +46,7 @@ pub(crate) fn algorithms() -> Vec<Algorithm> {
         reference: algorithm.reference,
         explanation: algorithm.explanation(),
         parameters: parameters(algorithm),
+        probes: probes(algorithm),
         presets: presets(algorithm),
     };
     tcplab_cc::ALGORITHMS.iter().map(describe).collect()

@@ -72,11 +72,12 @@ impl Factory for Class {
         Python::attach(|py| match self.start(py, init, params) {
             Ok(own) => Ok(Box::new(own) as Box<dyn CongestionControl>),
             Err(raised) => {
-                let problem = raised.to_string();
+                let problem = with_place(py, &raised);
                 if fail(raised) {
                     return Ok(Box::new(Own::failed(py)) as Box<dyn CongestionControl>);
                 }
-                Err(BuildError::WrongValue { name: "parameters".into(), problem })
+                let name = self.class.bind(py).getattr("__name__").map(|name| name.to_string());
+                Err(BuildError::WrongValue { name: name.unwrap_or_default(), problem })
             }
         })
     }
@@ -95,15 +96,37 @@ impl Class {
         let object = self.class.bind(py).call((Init::from(init),), Some(&values))?;
         let mut names = Vec::new();
         if object.hasattr("probe")? {
-            for name in object.call_method0("probe")?.cast_into::<PyDict>()?.keys() {
+            let said = object.call_method0("probe")?;
+            let said = said.cast_into::<PyDict>().map_err(|error| {
+                PyTypeError::new_err(format!("probe() gives a dict, not {:?}", error.into_inner()))
+            })?;
+            for name in said.keys() {
+                let name: String = name.extract()?;
+                if name.is_empty()
+                    || !name.chars().all(|it| it.is_ascii_alphanumeric() || it == '_')
+                {
+                    return Err(PyValueError::new_err(format!(
+                        "probe() names a column {name:?}; names have ASCII letters, digits and `_`"
+                    )));
+                }
                 // They name columns for as long as the process lives.
-                names.push(&*String::leak(name.extract()?));
+                names.push(&*String::leak(name));
             }
         }
         let hears_arrivals = object.hasattr("on_arrival")?;
         let control = control_of(&object)?;
         Ok(Own { object: object.unbind(), control, names, hears_arrivals })
     }
+}
+
+/// What was raised, and the line of the class that did, if one did.
+fn with_place(py: Python<'_>, raised: &PyErr) -> String {
+    let place = || -> PyResult<String> {
+        let frames = py.import("traceback")?.call_method1("extract_tb", (raised.traceback(py),))?;
+        let last = frames.get_item(-1)?;
+        Ok(format!("{raised} ({}, line {})", last.getattr("filename")?, last.getattr("lineno")?))
+    };
+    place().unwrap_or_else(|_| raised.to_string())
 }
 
 fn plain(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {

@@ -8,7 +8,7 @@ use crate::watcher::Network;
 use std::ops::Range;
 use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
-use tcplab_model::{FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
+use tcplab_model::{Discipline, FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
 use tcplab_tables::{Label, RoundTrips};
 use tcplab_tcp::{Cookie, Endpoint, Identity, SenderCounters};
 use tcplab_units::Time;
@@ -214,9 +214,11 @@ impl Connections {
             let limit = mss_limit(plan, planned, stack, lanes);
             let (settings, control) = self.stacks.get(stack, limit, marks(&tcp(planned).stack));
             let mut endpoint = Endpoint::new(settings, control, identity);
-            if stack.tso && lanes.first().is_some_and(|&lane| plan.has_qdisc(plan.lanes[lane].from))
+            if let Some(&first) = lanes.first().filter(|_| stack.tso)
+                && plan.has_qdisc(plan.lanes[first].from)
             {
-                endpoint.keep_queue_small();
+                let queue = &plan.lanes[first].queue.discipline;
+                endpoint.keep_queue_small(matches!(queue, Discipline::Fq(_)));
             }
             endpoint
         });

@@ -8,7 +8,7 @@
 use crate::packet::Packet;
 use crate::watcher::Network;
 use std::collections::VecDeque;
-use tcplab_engine::{EndpointId, Order, Packet as _, RouteId, TimerId};
+use tcplab_engine::{Departure, EndpointId, Order, Packet as _, RouteId, TimerId};
 use tcplab_model::Plan;
 use tcplab_model::schema::Cpu as Costs;
 use tcplab_units::{Duration, Time};
@@ -29,8 +29,8 @@ pub(crate) enum Work {
 /// What a processor does next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Step {
-    /// Puts a packet on its route.
-    Send(RouteId, Packet),
+    /// Puts a packet on its route; a queue of the host may keep it until then.
+    Send(RouteId, Packet, Time),
     /// Has done this.
     Do(Work),
     /// Nothing more now.
@@ -47,8 +47,8 @@ struct Cpu {
     /// What it is at, and when that is done.
     present: Option<(Time, Work)>,
     waiting: VecDeque<Work>,
-    /// Packets to be sent, and when each is ready.
-    leaving: VecDeque<(Time, RouteId, Packet)>,
+    /// Packets to be sent, when each is ready, and when it may leave a queue of the host.
+    leaving: VecDeque<(Time, RouteId, Packet, Time)>,
 }
 
 /// The processors of all hosts that take time.
@@ -79,15 +79,25 @@ impl Cpus {
     }
 
     /// Sends a packet of this node, now or when the processor has got to it.
-    pub fn send(&mut self, network: &mut Network, node: usize, route: RouteId, packet: Packet) {
+    pub fn send(
+        &mut self,
+        network: &mut Network,
+        node: usize,
+        route: RouteId,
+        packet: Packet,
+        at: Time,
+    ) {
         let now = network.now();
-        let Some(cpu) = &mut self.by_node[node] else { return network.send(route, packet) };
+        let departure = Departure { at, goes_on: false };
+        let Some(cpu) = &mut self.by_node[node] else {
+            return network.send_own(route, packet, departure);
+        };
         let cost = cpu.cost_of(&packet);
         let ready_at = if cost.is_zero() { cpu.free_at } else { cpu.spend(now, cost) };
         if ready_at <= now && cpu.leaving.is_empty() {
-            return network.send(route, packet);
+            return network.send_own(route, packet, departure);
         }
-        cpu.leaving.push_back((ready_at, route, packet));
+        cpu.leaving.push_back((ready_at, route, packet, at));
         cpu.arm(network);
     }
 
@@ -121,9 +131,9 @@ impl Cpus {
         let now = network.now();
         let Some(cpu) = &mut self.by_node[node] else { return Step::Wait };
         if cpu.leaving.front().is_some_and(|(ready_at, ..)| *ready_at <= now)
-            && let Some((_, route, packet)) = cpu.leaving.pop_front()
+            && let Some((_, route, packet, at)) = cpu.leaving.pop_front()
         {
-            return Step::Send(route, packet);
+            return Step::Send(route, packet, at);
         }
         cpu.begin(now);
         if let Some((_, work)) = cpu.present.take_if(|(done_at, _)| *done_at <= now) {
@@ -139,7 +149,7 @@ impl Cpus {
             let is_over = |work: &Work| matches!(work, Work::Receive(to, _) if is_its_own(*to));
             cpu.waiting.retain(|work| !is_over(work));
             cpu.present.take_if(|(_, work)| is_over(work));
-            cpu.leaving.retain(|(_, route, _)| !routes.contains(route));
+            cpu.leaving.retain(|(_, route, ..)| !routes.contains(route));
         }
     }
 

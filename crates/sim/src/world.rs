@@ -15,7 +15,9 @@ use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tcplab_engine::{ConnectionTimer, EndpointId, Event, LaneId, Order, RouteId, TimerId};
+use tcplab_engine::{
+    ConnectionTimer, Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId,
+};
 use tcplab_model::memory::{DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Tables;
@@ -70,6 +72,8 @@ pub(crate) struct World<'a> {
     holding: Vec<usize>,
     /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
     woken: Vec<usize>,
+    /// Senders that packets had to leave for, which have left.
+    resuming: Vec<usize>,
     /// When a timer of each of the kernel's wheels ran out last.
     turned: [Time; 2],
     /// How many connections have opened and timers run out.
@@ -114,6 +118,7 @@ impl<'a> World<'a> {
             cpus,
             holding: Vec::new(),
             woken: Vec::new(),
+            resuming: Vec::new(),
             turned: [Time::NEVER; 2],
             turns: 0,
             sample_timer,
@@ -221,6 +226,11 @@ impl<'a> World<'a> {
 
     #[cold]
     fn wake(&mut self) {
+        // The last one that a packet has left for goes first (`tcp_wfree`).
+        for end in std::mem::take(&mut self.resuming).into_iter().rev() {
+            self.connections.ends[end].endpoint.resume();
+            self.answer(end);
+        }
         for end in std::mem::take(&mut self.woken) {
             self.act(end);
         }
@@ -274,7 +284,9 @@ impl<'a> World<'a> {
     fn on_cpu(&mut self, host: usize) {
         while let Some(cpus) = &mut self.cpus {
             match cpus.step(&mut self.network, host) {
-                CpuStep::Send(route, packet) => self.network.send(route, packet),
+                CpuStep::Send(route, packet, at) => {
+                    self.network.send_own(route, packet, Departure { at, goes_on: false });
+                }
                 CpuStep::Do(Work::Receive(to, Packet::Tcp(segment))) if to.0 < GATES => {
                     self.deliver(to.0 as usize, &segment);
                 }
@@ -286,7 +298,10 @@ impl<'a> World<'a> {
                         self.run_end_timer(end);
                     }
                 }
-                CpuStep::Do(Work::Resume(end)) => self.serve(end),
+                CpuStep::Do(Work::Resume(end)) => {
+                    self.connections.ends[end].endpoint.resume();
+                    self.serve(end);
+                }
                 CpuStep::Do(Work::Timer(timer)) => self.run_timer(timer),
                 CpuStep::Wait => return,
             }
@@ -309,7 +324,9 @@ impl<'a> World<'a> {
             && endpoint.on_left(segment.payload)
             && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
         {
-            self.serve(sender);
+            // A kernel does so in a tasklet, when it has received all packets of the nanosecond.
+            self.resuming.push(sender);
+            self.put_off(sender);
         }
     }
 
@@ -810,8 +827,36 @@ pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 /// Sends what may leave now from an end, whose host and route these are.
 #[inline]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
+    if endpoint.keeps_queue_small() {
+        return send_all_own(now, endpoint, onto, from);
+    }
     while let Some(segment) = endpoint.poll_transmit(now) {
         send(onto, (from.0 as usize, from.1), Packet::Tcp(segment));
+    }
+}
+
+/// The same into the queue of the host's own device, burst by burst.
+#[cold]
+fn send_all_own(
+    now: Time,
+    endpoint: &mut Endpoint,
+    (network, cpus): &mut Onto<'_>,
+    (host, route): (u32, RouteId),
+) {
+    let mut send = |packet, departure: Departure| match cpus {
+        None => network.send_own(route, packet, departure),
+        // A processor has done its part of the packets one by one.
+        Some(cpus) => cpus.send(network, host as usize, route, packet, departure.at),
+    };
+    let mut last: Option<(Packet, Time)> = None;
+    while let Some(segment) = endpoint.poll_transmit(now) {
+        let (goes_on, at) = endpoint.departure(now);
+        if let Some((packet, at)) = last.replace((Packet::Tcp(segment), at)) {
+            send(packet, Departure { at, goes_on });
+        }
+    }
+    if let Some((packet, at)) = last {
+        send(packet, Departure { at, goes_on: false });
     }
 }
 
@@ -825,7 +870,7 @@ pub(crate) fn send(
 ) {
     match cpus {
         None => network.send(route, packet),
-        Some(cpus) => cpus.send(network, host, route, packet),
+        Some(cpus) => cpus.send(network, host, route, packet, Time::ZERO),
     }
 }
 

@@ -13,7 +13,8 @@ rows! {
         experiment: Label,
         /// What ran it.
         backend: Label,
-        /// The version of what ran it.
+        /// The version of what ran it: that of tcplab and, on `linux`, before it the release of the
+        /// kernel and a hash of what the kernel was built from: `6.12.117 ef2546a852d7e642 0.8.0`.
         version: Label,
         /// The seed of this repetition.
         seed: u64,
@@ -95,7 +96,8 @@ rows! {
         rtt_max_ms: Option<f64>,
         /// UDP: datagrams that were lost. One is lost if a later one arrived and it did not, or if it
         /// was sent so long before the end of the experiment that the slowest of those that arrived
-        /// would have been there.
+        /// would have been there. One that is still under way at the end counts as lost if another has
+        /// overtaken it.
         lost_packets: Option<u64>,
         /// UDP: datagrams that arrived after one that was sent later (RFC 4737).
         reordered_packets: Option<u64>,
@@ -288,7 +290,10 @@ rows! {
         sent_packets: u64,
         /// Their bytes.
         sent_bytes: u64,
-        /// Share of the time since the row before in which it transmitted.
+        /// Share of the time since the row before in which a packet was at the transmitter. A packet that
+        /// stands still there counts: in an outage, until the next opportunity of a trace, or while a
+        /// link with `contention` waits for its channel. Of a station of a LAN, only frames count, not
+        /// the wait for the medium.
         utilisation: f64,
     }
 

@@ -258,9 +258,13 @@ impl Sender {
         } else {
             self.cut((packet, is_last), quota * mss, settings)
         };
-        if self.is_queue_full(bytes, false, settings)
-            || (self.path.is_some() && self.fails_at_host(now, in_flight, bytes, settings))
-        {
+        if self.is_queue_full(bytes, false, settings) {
+            if let Some(buffer) = &mut self.buffer {
+                buffer.split(bytes);
+            }
+            return 0;
+        }
+        if self.path.is_some() && self.fails_at_host(now, in_flight, bytes, settings) {
             return 0;
         }
         self.flight.bursts.ends_pushed = self.take_packet(now, in_flight, bytes) || is_probe;
@@ -291,15 +295,16 @@ impl Sender {
     /// The packet of a tail loss probe with new data: as many segments as the window has room for, and one
     /// where it has none (`tcp_write_xmit` with `push_one`). Returns the number of segments, and whether
     /// the last of them is marked: several leave together, or what the application pushed ends there.
+    /// Nothing leaves while too much waits at the device.
     #[cold]
     pub(crate) fn take_probe_packet(
         &mut self,
         now: Time,
         in_flight: u64,
         settings: &Settings,
-    ) -> (u64, bool) {
+    ) -> Option<(u64, bool)> {
         if !settings.buffers_as_linux() {
-            return (1, false);
+            return Some((1, false));
         }
         let mss = u64::from(self.mss);
         let room = self.cwnd().saturating_sub(in_flight).min(self.cwnd() / 2);
@@ -307,12 +312,15 @@ impl Sender {
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
         let nxt = self.nxt;
         let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.reached() <= nxt) else {
-            return (most / mss, false);
+            return Some((most / mss, false));
         };
         let bytes = buffer.next_anew(most).min(most).min(by_peer);
+        if self.is_queue_full(bytes, false, settings) {
+            return None;
+        }
         let is_pushed = bytes > 0 && self.take_packet(now, in_flight, bytes);
         let segments = bytes.div_ceil(mss).max(1);
-        (segments, segments > 1 || is_pushed)
+        Some((segments, segments > 1 || is_pushed))
     }
 
     /// What may leave of a packet: whole segments, and a small one at its end or at the edge of the

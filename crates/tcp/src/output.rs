@@ -85,7 +85,7 @@ impl Sender {
             self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
                 let last = self.flight.board.outstanding() as usize - 1;
-                self.note_departure(now, last, false);
+                self.note_departure(self.data_leaves_at(now), last, false);
             } else {
                 data.push = self.note_again(now, data, in_flight, settings);
             }
@@ -108,9 +108,11 @@ impl Sender {
         let is_oldest = data.start == self.una;
         let begins = self.flight.recovery.begins_repair();
         self.flight.recovery.owes_retransmission = false;
-        let left_at = if self.path.is_some() { self.on_again(now) } else { now };
+        let leaves_at = self.data_leaves_at(now);
+        let counted = if self.path.is_some() { self.on_again(now) } else { now };
+        let left_at = if counted == now { leaves_at } else { counted };
         let place = self.flight.board.resend(left_at, data.start);
-        self.note_departure(now, place, false);
+        self.note_departure(leaves_at, place, false);
         let is_last = in_flight + 1 >= self.cwnd();
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
         let range = data.start..data.start + u64::from(data.payload);
@@ -132,13 +134,14 @@ impl Sender {
     #[inline]
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
+        let leaves_at = self.data_leaves_at(now);
         let Flight { board, usage, recovery, tail, .. } = &mut *self.flight;
-        board.send(now, data.start, data.payload + u16::from(data.fin));
+        board.send(leaves_at, data.start, data.payload + u16::from(data.fin));
         usage.note_sent();
         recovery.on_new_data();
         let is_probe = tail.end == Some(data.end());
         let place = board.outstanding() as usize - 1;
-        self.note_departure(now, place, !had_outstanding);
+        self.note_departure(leaves_at, place, !had_outstanding);
         self.nxt = data.end();
         if let Some(buffer) = &mut self.buffer {
             buffer.catch_up(data.start + u64::from(data.payload));
@@ -200,7 +203,7 @@ impl Sender {
             && (is_owed
                 || self.flight.bursts.repairs_on(now, lost.start)
                 || !(self.is_held_back(now, settings)
-                    || self.is_queue_full(lost.end() - lost.start, true, settings)))
+                    || self.is_queue_full_for_repair((lost.start, lost.end()), settings)))
         {
             return Some(self.again(lost.start, lost.end()));
         }

@@ -1,6 +1,7 @@
 //! Pacing: bursts leave as far apart as the rate says that they take, as Linux paces by itself
 //! (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`, `tcp_pacing_check`). A sender paces if it is
-//! set so, or if its controller decides on a rate (`SK_PACING_NEEDED`).
+//! set so, or if its controller decides on a rate (`SK_PACING_NEEDED`). Where the queue of its host's
+//! device does that (`SK_PACING_FQ`), bursts go there at once, each with the time at which it may leave.
 
 use crate::output::Data;
 use crate::sender::{Flight, Sender};
@@ -80,9 +81,9 @@ impl Sender {
     #[inline(always)]
     pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
         let is_paced = self.is_paced(settings);
-        let Flight { pacing, .. } = &mut *self.flight;
-        pacing.holds = is_paced && pacing.next > now;
-        pacing.holds
+        let holds = is_paced && self.flight.pacing.next > now && !self.is_paced_by_device();
+        self.flight.pacing.holds = holds;
+        holds
     }
 
     /// Data leaves, of the same burst as what left before or of a new one. What comes later than it
@@ -94,6 +95,19 @@ impl Sender {
         }
     }
 
+    /// When a packet that is sent now leaves, as far as that is known: paced by the device, when its time
+    /// has come (`skb_mstamp_ns`).
+    #[inline]
+    pub(crate) fn leaves_at(&self, now: Time) -> Time {
+        if self.is_paced_by_device() { self.flight.pacing.next.max(now) } else { now }
+    }
+
+    /// The same of data that is leaving, once it is paced.
+    #[inline]
+    pub(crate) fn data_leaves_at(&self, now: Time) -> Time {
+        if self.is_paced_by_device() { self.flight.pacing.began } else { now }
+    }
+
     /// Whether data that leaves is of the same burst as what left before.
     pub(crate) fn goes_on(&self, now: Time, data: Data) -> bool {
         let bursts = &self.flight.bursts;
@@ -103,6 +117,7 @@ impl Sender {
     #[inline(never)]
     fn put_off_next(&mut self, now: Time, data: Data) {
         let goes_on = self.goes_on(now, data);
+        let by_device = self.is_paced_by_device();
         let Flight { pacing, bursts, .. } = &mut *self.flight;
         pacing.is_on = true;
         if !goes_on {
@@ -117,6 +132,10 @@ impl Sender {
             let nanos = u128::from(pacing.bytes) * NANOS / u128::from(rate);
             let time = Duration::from_nanos(nanos as u64);
             pacing.next += time.saturating_sub(pacing.credit.min(time / 2));
+            if by_device {
+                // Half of the time is in whole nanoseconds as well.
+                pacing.next = pacing.next.in_nanos();
+            }
         }
     }
 }

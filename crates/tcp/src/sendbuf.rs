@@ -421,6 +421,18 @@ impl SendBuffer {
         self.next(wanted).0
     }
 
+    /// The first packet is cut after so many bytes, and held back all the same: `tcp_write_xmit` looks at
+    /// the queue of the device last of all. The end of what was pushed stays with the rest.
+    pub fn split(&mut self, bytes: u64) {
+        let Some(first) = self.unsent.front_mut().filter(|first| first.bytes > bytes) else {
+            return;
+        };
+        let rest = Packet { bytes: first.bytes - bytes, ..*first };
+        (first.bytes, first.push) = (bytes, false);
+        self.unsent.insert(1, rest);
+        self.used += OVERHEAD;
+    }
+
     /// Where the last packet that has left ends. Its last segments may still have to leave.
     pub fn reached(&self) -> u64 {
         self.reached

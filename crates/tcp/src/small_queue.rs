@@ -31,6 +31,11 @@ pub(crate) struct SmallQueue {
     newest: u64,
     /// A burst was held back (`TSQ_THROTTLED`).
     is_throttled: bool,
+    /// The queue keeps bursts until their time (`SK_PACING_FQ`).
+    paces: bool,
+    /// Of the segment with data that has left last, until somebody asks: whether it goes on with the burst
+    /// before it, and when it may leave the queue.
+    departing: Option<(bool, Time)>,
 }
 
 impl SmallQueue {
@@ -70,20 +75,35 @@ impl SmallQueue {
 
 impl Endpoint {
     /// The device of this end's host tells of packets that have left it: the sender keeps few
-    /// there.
-    pub fn keep_queue_small(&mut self) {
-        self.send.small_queue = Some(Box::default());
+    /// there. `paces`: its queue keeps each packet until the time that [`Self::departure`] says.
+    pub fn keep_queue_small(&mut self, paces: bool) {
+        self.send.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
+    }
+
+    /// Whether the sender keeps few packets at the device of its host.
+    #[inline]
+    pub fn keeps_queue_small(&self) -> bool {
+        self.send.small_queue.is_some()
+    }
+
+    /// Of the segment that [`Self::poll_transmit`] gave last: whether it goes on with the burst before
+    /// it, and when it may leave the queue of the device.
+    pub fn departure(&mut self, now: Time) -> (bool, Time) {
+        let departing = self.send.small_queue.as_mut().and_then(|queue| queue.departing.take());
+        departing.unwrap_or((false, self.send.leaves_at(now)))
     }
 
     /// A segment with so much data has left the device, or was dropped there. Says whether that
-    /// lets something go: then [`Self::poll_transmit`] is to be called.
+    /// lets something go: then [`Self::resume`] is to be called.
     pub fn on_left(&mut self, payload: u16) -> bool {
-        let Some(queue) = &mut self.send.small_queue else { return false };
-        let goes_on = queue.remove(payload.into());
-        if goes_on && let Some(buffer) = &mut self.send.buffer {
+        self.send.small_queue.as_mut().is_some_and(|queue| queue.remove(payload.into()))
+    }
+
+    /// What was held back goes on with the next calls of [`Self::poll_transmit`].
+    pub fn resume(&mut self) {
+        if let Some(buffer) = &mut self.send.buffer {
             buffer.go_on();
         }
-        goes_on
     }
 }
 
@@ -108,12 +128,43 @@ impl Sender {
         is_full
     }
 
+    /// The same of a repair from here to there: as large as the packet that it is a part of
+    /// (`tcp_xmit_retransmit_queue`).
+    pub(crate) fn is_queue_full_for_repair(
+        &mut self,
+        (start, end): (u64, u64),
+        settings: &Settings,
+    ) -> bool {
+        if self.small_queue.is_none() {
+            return false;
+        }
+        let packet_end = self.buffer.as_ref().map_or(end, |buffer| buffer.packet_end(start));
+        self.is_queue_full(packet_end.max(end) - start, true, settings)
+    }
+
+    /// Whether what was sent last is still at the device: it is not sent again before it has left
+    /// (`skb_still_in_host_queue`).
+    pub(crate) fn waits_for_device(&mut self) -> bool {
+        let Some(queue) = &mut self.small_queue else { return false };
+        let waits = !queue.bursts.is_empty();
+        queue.is_throttled |= waits;
+        waits
+    }
+
+    /// Whether the queue of the device keeps bursts until their time.
+    #[inline]
+    pub(crate) fn is_paced_by_device(&self) -> bool {
+        self.small_queue.as_ref().is_some_and(|queue| queue.paces)
+    }
+
     /// Data leaves for the device.
     #[cold]
     pub(crate) fn note_queued(&mut self, now: Time, data: Data) {
         let goes_on = self.goes_on(now, data);
+        let leaves_at = self.data_leaves_at(now);
         let Some(queue) = &mut self.small_queue else { return };
         queue.add(goes_on, data.payload.into());
+        queue.departing = Some((goes_on, leaves_at));
         if !goes_on && !data.again {
             queue.newest = data.start;
         }

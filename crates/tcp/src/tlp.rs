@@ -101,12 +101,16 @@ impl Sender {
             return self.take_more_of_probe(options);
         }
         let data = if let Some(mut data) = self.new_for_probe(settings, options) {
-            let (segments, push) = self.take_probe_packet(now, in_flight, settings);
+            let (segments, push) = self.take_probe_packet(now, in_flight, settings)?;
             (self.flight.tail.left, self.flight.tail.push) = (segments - 1, push);
             data.push |= push && segments == 1;
             data
         } else {
-            let last = self.flight.board.probe_last(now)?;
+            if self.waits_for_device() {
+                return None;
+            }
+            let leaves_at = self.leaves_at(now);
+            let last = self.flight.board.probe_last(leaves_at)?;
             if let Some(buffer) = &mut self.buffer {
                 // It becomes a packet by itself.
                 buffer.again(now, &(last.start..last.end().min(self.written)), 0);

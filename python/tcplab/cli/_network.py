@@ -44,6 +44,8 @@ def links(plan: Plan) -> str:
     """A row for each link, or for each direction if they differ, and for each station of a LAN."""
     heads = [Column("link", LEFT), Column("rate"), Column("delay"), Column("BDP")]
     heads += [Column("in packets"), Column("queue", LEFT), Column("loss", LEFT)]
+    if any(map(_described.besides, plan["lanes"])):
+        heads.append(Column("besides", LEFT))
     rows: list[tuple[Hashable, list[str]]] = []
     for there, back in zip(plan["lanes"][::2], plan["lanes"][1::2], strict=True):
         about, about_back = _lane(there), _lane(back)
@@ -57,14 +59,14 @@ def links(plan: Plan) -> str:
             rows.append(
                 ((place, "<", *about_back), [back["name"].replace(">", " > "), *about_back])
             )
-    return table(heads, _folded(rows, len(heads)))
+    return table(heads, [row[: len(heads)] for row in _folded(rows, len(heads))])
 
 
 def _lane(lane: dict[str, Any]) -> list[str]:
     amount, unit = lane["bdp"].split()
     packets = float(amount) * UNITS[unit] / lane["mtu"]
     rate, delay, queue, loss = _described.lane(lane)
-    return [rate, delay, lane["bdp"], f"{packets:.1f}", queue, loss]
+    return [rate, delay, lane["bdp"], f"{packets:.1f}", queue, loss, _described.besides(lane)]
 
 
 def flows(plan: Plan) -> str:

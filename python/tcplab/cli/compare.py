@@ -34,7 +34,7 @@ MEASURES = {
     "reordered_packets": "reordered (datagrams)",
     "delay_mean_ms": "delay mean (ms)",
     "delay_p99_ms": "delay 99 % (ms)",
-    "jitter_ms": "jitter (ms)",
+    "ipdv_ms": "variation (ms)",
 }
 
 MOST_ROWS = 140

@@ -262,7 +262,10 @@ impl CongestionControl for KernelCubic {
         record("w_max", self.curve.last_max_cwnd as f64);
         record("k", self.curve.k as f64 / SCALE as f64);
         record("w_est", self.curve.tcp_cwnd as f64);
+        // Only in stacks of the kernel's flavour: acknowledged segments per segment of growth.
         record("cnt", self.curve.cnt as f64);
+        // Only in stacks of the kernel's flavour: least RTT, in milliseconds; 0 until there is
+        // one.
         record("delay_min_ms", self.delay_min as f64 / 1e3);
     }
 }

@@ -11,7 +11,8 @@ use super::station::{Medium, Station};
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::occupancy::Occupancy;
-use crate::packet::Packet;
+use crate::packet::{Departure, Packet};
+use crate::queue::own::Own;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
 use crate::route::Routes;
 use std::collections::VecDeque;
@@ -63,7 +64,11 @@ pub(crate) struct Managed<P> {
 
 impl<P: Packet> Managed<P> {
     pub fn drop_tail(limit: QueueLimit, kind: Kind) -> Self {
-        let queue = Box::new(DropTail::new(limit));
+        let queue: Box<dyn Queue<P>> = if kind.tells_sender {
+            Box::new(Own::new(Box::new(DropTail::new(limit)), u32::MAX))
+        } else {
+            Box::new(DropTail::new(limit))
+        };
         Self { is_drop_tail: true, ..Self::new(queue, kind) }
     }
 
@@ -154,6 +159,7 @@ impl<P: Packet> Lane<P> {
         now: Time,
         place: u32,
         packet: P,
+        departure: Departure,
         teller: &mut Teller<'_, O>,
     ) {
         self.catch_up(now, teller);
@@ -164,9 +170,9 @@ impl<P: Packet> Lane<P> {
         let flow = packet.flow(teller.routes.flow(place));
         let queued = Queued { entered: now, was_marked: packet.is_marked(), place, flow, packet };
         if managed.station.is_some() {
-            return self.enter_station(now, queued, teller);
+            return self.enter_station(now, queued, departure, teller);
         }
-        self.accept(now, queued, teller);
+        self.accept(now, queued, departure, teller);
     }
 
     /// Puts a packet into the queue, if that has room.
@@ -175,12 +181,13 @@ impl<P: Packet> Lane<P> {
         &mut self,
         now: Time,
         queued: Queued<P>,
+        departure: Departure,
         teller: &mut Teller<'_, O>,
     ) {
         let Some(managed) = self.managed.as_deref_mut() else { return };
         managed.count(now, &mut self.occupancy);
         let Queued { place, packet, .. } = queued;
-        let accepted = managed.queue.enqueue(now, queued, &mut managed.drops);
+        let accepted = managed.queue.enqueue_own(now, queued, departure, &mut managed.drops);
         managed.waiting = managed.queue.waiting();
         if accepted.is_ok() {
             managed.asks_at = match &managed.station {

@@ -17,6 +17,7 @@ pub(crate) mod wire;
 use crate::observer::Reason;
 use crate::occupancy::Occupancy;
 use crate::packet::Packet;
+use crate::queue::own::Own;
 use crate::queue::{Discipline, QueueLimit};
 use crate::random::Random;
 use crate::route::LaneId;
@@ -159,6 +160,11 @@ impl<P: Packet> Lane<P> {
             tells_sender: config.tells_sender,
         };
         let mut managed = match config.discipline {
+            Some(discipline) if kind.tells_sender => {
+                let queue = discipline.queue(config.queue, random);
+                let own = Own::new(queue, discipline.largest_burst());
+                Some(Box::new(Managed::new(Box::new(own), kind)))
+            }
             Some(discipline) => {
                 let queue = discipline.queue(config.queue, random);
                 Some(Box::new(Managed::new(queue, kind)))
@@ -184,6 +190,12 @@ impl<P: Packet> Lane<P> {
             counters: LaneCounters::default(),
             occupancy: Occupancy::default(),
         }
+    }
+
+    /// Whether a packet that enters now comes to a managed queue; then it has entered.
+    pub(crate) fn enters_managed(&mut self) -> bool {
+        self.counters.entered_packets += u64::from(self.managed.is_some());
+        self.managed.is_some()
     }
 
     /// Takes a packet, or drops it.

@@ -17,7 +17,7 @@ use super::managed::Teller;
 use super::wire::Spread;
 use super::{Lane, Sent};
 use crate::observer::{Observer, Reason};
-use crate::packet::Packet;
+use crate::packet::{Departure, Packet};
 use crate::queue::Queued;
 use crate::random::Random;
 use crate::route::LaneId;
@@ -213,12 +213,13 @@ impl<P: Packet> Lane<P> {
         &mut self,
         now: Time,
         queued: Queued<P>,
+        departure: Departure,
         teller: &mut Teller<'_, O>,
     ) {
         let neighbour = LaneId(teller.routes.lane(queued.place + 1));
         let resolver = self.station().and_then(|station| station.resolver.as_mut());
         let Some(resolver) = resolver.filter(|resolver| !resolver.knows(neighbour)) else {
-            return self.accept(now, queued, teller);
+            return self.accept(now, queued, departure, teller);
         };
         if let Err(queued) = resolver.hold(now, neighbour, queued) {
             self.counters.dropped_packets += 1;
@@ -323,7 +324,7 @@ impl<P: Packet> Lane<P> {
         self.look_from_next_message();
         for queued in packets {
             // The queue has not had it before.
-            self.accept(now, Queued { entered: now, ..queued }, teller);
+            self.accept(now, Queued { entered: now, ..queued }, Departure::default(), teller);
         }
     }
 }

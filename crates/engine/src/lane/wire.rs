@@ -177,7 +177,7 @@ impl Wire {
             reordering: config.reordering.and_then(|(share, delay)| {
                 Some((chance(share, "reordering")?, delay)).filter(|_| !delay.is_zero())
             }),
-            loss: config.loss.map(|loss| (LossState::new(loss, random("loss")), config.loss_on)),
+            loss: config.loss.map(|loss| (LossState::new(loss, &random), config.loss_on)),
             corruption: chance(config.corruption, "corruption"),
             duplication: chance(config.duplication, "duplication"),
         };

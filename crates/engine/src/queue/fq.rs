@@ -1,5 +1,9 @@
-//! A fair queue, as `fq` of Linux on a router: flows are hashed to queues that are served in turn, each for
-//! some bytes, new ones first. Pacing is of sockets, and a router has none.
+//! A fair queue, as `fq` of Linux: flows are hashed to queues that are served in turn, each for some bytes,
+//! new ones first.
+//!
+//! In the queue of a sending host, a packet of a socket that is paced has a time before which it does not
+//! leave ([`Packet::departs`], the earliest departure time of `tcp_update_skb_after_send`). A flow whose
+//! first packet is early has no turn until that time. On a router no packet has such a time.
 //!
 //! While no flow's queue holds a packet, a few packets pass in the order in which they come. A flow that
 //! is seen for the first time waits, in Linux 6.12, until those before it have sent 192 KiB together:
@@ -9,7 +13,7 @@ use super::flows::{HashKey, Waiting};
 use super::{Drops, Next, Queue, QueueLimit, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tcplab_units::Time;
 
 /// How many queues flows without a socket are spread over (`orphan_mask` of `tc`).
@@ -35,6 +39,8 @@ pub struct FqConfig {
     pub quantum: u64,
     /// The bytes that a flow may send at first.
     pub initial_quantum: u64,
+    /// Flows are told apart by their sockets, not by a hash that they may share.
+    pub by_socket: bool,
 }
 
 /// The queue of a flow.
@@ -78,6 +84,10 @@ pub(crate) struct Fq<P> {
     in_order: VecDeque<Queued<P>>,
     slots: BTreeMap<u32, Slot<P>>,
     bands: [Band; 3],
+    /// The flows whose first packet is early: when it may leave, and the number of the flow.
+    early: BTreeSet<(Time, u32)>,
+    /// The flows that have packets and are not early.
+    eager: usize,
     /// The band whose flows are served.
     band: usize,
     /// In the queues of flows.
@@ -102,9 +112,32 @@ impl<P: Packet> Fq<P> {
             in_order: VecDeque::new(),
             slots: BTreeMap::new(),
             bands: std::array::from_fn(|_| Band::default()),
+            early: BTreeSet::new(),
+            eager: 0,
             band: 0,
             in_slots: Waiting::default(),
             waiting: Waiting::default(),
+        }
+    }
+
+    /// Whether a packet passes in the order in which it comes: no flow has one that might leave before it
+    /// (`fq_fastpath_check`).
+    fn may_pass_in_order(&self, now: Time, queued: &Queued<P>) -> bool {
+        queued.packet.departs() <= now
+            && self.eager == 0
+            && self.in_order.len() < IN_ORDER
+            && self.early.first().is_none_or(|(departs, _)| *departs > now)
+    }
+
+    /// Flows whose time has come are served again, behind the others of their band (`fq_check_throttled`).
+    fn wake_early(&mut self, now: Time) {
+        while let Some(&(departs, place)) = self.early.first()
+            && departs <= now
+        {
+            self.early.pop_first();
+            self.eager += 1;
+            let band = self.slots.get(&place).map_or(BAND, |slot| slot.band);
+            self.bands[band].old.push_back(place);
         }
     }
 
@@ -146,13 +179,14 @@ impl<P: Packet> Queue<P> for Fq<P> {
         if self.limit.is_below(packets + 1, held + u64::from(bytes)) {
             return Err(Reason::Full);
         }
-        if packets == 0 && self.in_order.len() < IN_ORDER {
+        if self.may_pass_in_order(now, &queued) {
             self.waiting.add(bytes);
             self.in_order.push_back(queued);
             return Ok(());
         }
-        let FqConfig { flow_limit, quantum, initial_quantum } = self.config;
-        let place = self.key.of_flow(&queued.flow) % QUEUES;
+        let FqConfig { flow_limit, quantum, initial_quantum, by_socket } = self.config;
+        let hash = self.key.of_flow(&queued.flow);
+        let place = if by_socket { hash } else { hash % QUEUES };
         let slot = self.slots.entry(place).or_insert_with(|| Slot {
             packets: VecDeque::new(),
             credit: signed(initial_quantum),
@@ -173,6 +207,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
         slot.band = BAND;
         self.waiting.add(bytes);
         self.in_slots.add(bytes);
+        self.eager += usize::from(slot.packets.is_empty());
         slot.packets.push_back(queued);
         Ok(())
     }
@@ -183,6 +218,9 @@ impl<P: Packet> Queue<P> for Fq<P> {
             return Next::Packet(first);
         }
         let quantum = signed(self.config.quantum).max(1);
+        // The kernel asks at whole nanoseconds.
+        let now = now.in_nanos();
+        self.wake_early(now);
         while self.in_slots.packets > 0 {
             let Some((place, is_new)) = self.first() else { break };
             let Some(slot) = self.slots.get_mut(&place) else { break };
@@ -192,7 +230,16 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 self.bands[slot.band].old.push_back(place);
                 continue;
             }
+            if let Some(departs) = slot.packets.front().map(|first| first.packet.departs())
+                && departs > now
+            {
+                self.bands[self.band].leave(is_new);
+                self.early.insert((departs, place));
+                self.eager -= 1;
+                continue;
+            }
             if let Some(first) = slot.packets.pop_front() {
+                self.eager -= usize::from(slot.packets.is_empty());
                 slot.credit -= i64::from(first.bytes());
                 self.bands[self.band].credit -= i64::from(first.bytes());
                 self.waiting.remove(first.bytes());
@@ -200,14 +247,14 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 return Next::Packet(first);
             }
             if !is_new {
-                slot.left_at = Some(millis(now.in_nanos()) | 1);
+                slot.left_at = Some(millis(now) | 1);
             }
             self.bands[self.band].leave(is_new);
             if is_new {
                 self.bands[slot.band].old.push_back(place);
             }
         }
-        Next::Empty
+        self.early.first().map_or(Next::Empty, |(departs, _)| Next::NotBefore(*departs))
     }
 
     fn waiting(&self) -> (u64, u64) {
@@ -223,7 +270,8 @@ mod tests {
     use tcplab_units::Duration;
 
     fn fq(flow_limit: u64, limit: u64) -> Fq<Parcel> {
-        let config = FqConfig { flow_limit, quantum: 3000, initial_quantum: 3000 };
+        let config =
+            FqConfig { flow_limit, quantum: 3000, initial_quantum: 3000, by_socket: false };
         Fq::new(&config, QueueLimit::Packets(limit), HashKey(0))
     }
 
@@ -267,6 +315,52 @@ mod tests {
         assert_eq!(enter(&mut queue, at(0), 1, 20), 13);
         assert_eq!(enter(&mut queue, at(0), 2, 20), 3);
         assert_eq!(queue.waiting(), (16, 16 * 1500));
+    }
+
+    /// A packet that does not leave before its time.
+    #[derive(Clone, Copy, Debug)]
+    struct Timed(Time);
+
+    impl Packet for Timed {
+        fn wire_bytes(&self) -> u32 {
+            1500
+        }
+        fn has_payload(&self) -> bool {
+            true
+        }
+        fn departs(&self) -> Time {
+            self.0
+        }
+    }
+
+    #[test]
+    fn what_is_early_waits_and_lets_others_pass() {
+        // `fq_dequeue`: a flow whose first packet is early is put aside, and the timer runs for the one whose
+        // time comes first.
+        let config =
+            FqConfig { flow_limit: 9, quantum: 3000, initial_quantum: 3000, by_socket: true };
+        let mut queue = Fq::new(&config, QueueLimit::Packets(9), HashKey(0));
+        for (flow, departs) in [(1, 7), (2, 5), (2, 6), (3, 0)] {
+            let flow = Flow { key: flow, ..Flow::default() };
+            let packet = of_flow(flow, at(0), Timed(at(departs)));
+            queue.enqueue(at(0), packet, &mut Vec::new()).unwrap();
+        }
+        for (now, expected) in [
+            (0, Ok(3)),
+            (0, Err(Some(at(5)))),
+            (5, Ok(2)),
+            (5, Err(Some(at(6)))),
+            (8, Ok(2)),
+            (8, Ok(1)),
+            (8, Err(None)),
+        ] {
+            let next = match queue.dequeue(at(now), &mut Vec::new()) {
+                Next::Packet(queued) => Ok(queued.flow.key),
+                Next::NotBefore(then) => Err(Some(then)),
+                Next::Empty => Err(None),
+            };
+            assert_eq!(next, expected, "{now}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod flows;
 pub(crate) mod fq;
 pub(crate) mod fq_codel;
 pub(crate) mod fq_pie;
+pub(crate) mod own;
 pub(crate) mod pie;
 pub(crate) mod policer;
 pub(crate) mod red;
@@ -21,7 +22,7 @@ pub(crate) mod sfq;
 pub(crate) mod tbf;
 
 use crate::observer::Reason;
-use crate::packet::Packet;
+use crate::packet::{Departure, Packet};
 use crate::random::Random;
 use crate::route::Flow;
 use cake::{Cake, CakeConfig};
@@ -95,6 +96,16 @@ pub enum Discipline {
 }
 
 impl Discipline {
+    /// The most bytes of a burst that a queue of the sending host takes whole: a token bucket cuts what it
+    /// can never send (`tbf_enqueue`), CAKE and `DualPI2` cut all (`cake_enqueue`).
+    pub(crate) fn largest_burst(&self) -> u32 {
+        match self {
+            Self::Cake(_) | Self::DualPi2(_) => 0,
+            Self::Tbf(config) => u32::try_from(config.largest()).unwrap_or(u32::MAX),
+            _ => u32::MAX,
+        }
+    }
+
     /// An empty queue. `random` makes the generator of an element of this name.
     pub(crate) fn queue<P: Packet>(
         &self,
@@ -167,6 +178,17 @@ pub(crate) trait Queue<P: Packet>: Debug {
     /// were dropped meanwhile, go to `drops`.
     fn enqueue(&mut self, now: Time, packet: Queued<P>, drops: &mut Drops<P>)
     -> Result<(), Reason>;
+
+    /// A packet of the sending host comes to its own queue.
+    fn enqueue_own(
+        &mut self,
+        now: Time,
+        packet: Queued<P>,
+        _departure: Departure,
+        drops: &mut Drops<P>,
+    ) -> Result<(), Reason> {
+        self.enqueue(now, packet, drops)
+    }
 
     /// The transmitter is free, since now or since it was last told that there is nothing.
     fn dequeue(&mut self, now: Time, drops: &mut Drops<P>) -> Next<P>;

@@ -18,6 +18,13 @@ pub struct TbfConfig {
     pub peak: Option<(Rate, u64)>,
 }
 
+impl TbfConfig {
+    /// The largest packet that passes.
+    pub(crate) fn largest(&self) -> u64 {
+        self.peak.map_or(self.burst, |(_, mtu)| self.burst.min(mtu))
+    }
+}
+
 /// How long bytes take at a rate: multiplied, and shifted down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pace {
@@ -89,7 +96,7 @@ pub(crate) struct TokenBucket<P> {
 impl<P: Packet> TokenBucket<P> {
     pub fn new(config: &TbfConfig, fifo: Fifo<P>) -> Self {
         Self {
-            largest: config.peak.map_or(config.burst, |(_, mtu)| config.burst.min(mtu)),
+            largest: config.largest(),
             tokens: Tokens::new(config.rate, config.burst),
             peak: config.peak.map(|(rate, mtu)| Tokens::new(rate, mtu)),
             counted: Time::ZERO,

@@ -7,8 +7,12 @@
  * so that an experiment has the same network on both backends:
  *
  *  - Sizes are those of IP packets. Super-packets are cut before they enter, as a network card does.
- *  - A packet that is offered leaves its socket at once and is never refused to the sender: the queue
- *    is one of a router, not of the sending host.
+ *  - A packet that is offered to the queue of a router leaves its socket at once and is never refused to
+ *    the sender.
+ *  - The queue of the sending host (`is_own`) holds packets as the stack made them, super-packets whole,
+ *    refuses them as its discipline does, and honours the times at which they are to leave. The device
+ *    cuts a super-packet when the discipline gives it, and a packet belongs to its socket until all of
+ *    it has been transmitted: TCP small queues count it (tcp_wfree).
  *  - The packet in transmission does not count as queued. A drop-tail queue is part of the lane; any
  *    other is a queueing discipline of the kernel, the child of class 1, which is asked for a packet
  *    whenever the transmitter is free.
@@ -66,6 +70,10 @@ struct chance {
 #define WATCHED_LEAVING 1	/* their transmission begins */
 #define WATCHED_THROUGHOUT 2	/* all points of their way */
 
+/* Values of lane_config.is_own. What a drop-tail queue accepts counts as sent, as of other lanes. */
+#define OWN_QUEUE 1
+#define OWN_DROP_TAIL 2
+
 /* What a delivery opportunity of a trace carries: a full packet, as in Mahimahi. */
 #define OPPORTUNITY_BYTES 1500
 #define PS_PER_MS 1000000000ULL
@@ -91,9 +99,12 @@ struct lane_config {
 	u64 may_overtake;	/* shorter delays overtake longer ones */
 	u64 trace_period;	/* milliseconds; 0: the rate counts, and no trace */
 	u64 aggregate;		/* packets that share one access to the channel */
+	u64 is_own;		/* OWN_QUEUE or OWN_DROP_TAIL: the sending host's, with a child */
+	u64 largest_own;	/* bytes; a larger super-packet is cut before it enters that */
 	/* low, high */
 	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];
 	u64 corruption_seed[2], duplication_seed[2], access_seed[2];
+	u64 states_seed[2];	/* of how long the states of timed loss last */
 	u64 queue_seed[2];	/* of what the discipline draws */
 	u64 hash_key;
 };
@@ -136,8 +147,12 @@ struct table {
 struct lane {
 	struct lane_config config;
 	struct Qdisc *child;		/* noop_qdisc if the queue is drop-tail */
-	struct sk_buff_head waiting;	/* planned, not yet begun; drop-tail only */
+	/* Planned, not yet begun: of a drop-tail queue, or cut by the device of the sending host. */
+	struct sk_buff_head waiting;
 	u64 waiting_bytes;
+	/* In the queue of the sending host, as they will be cut. */
+	u64 child_packets, child_bytes;
+	struct sk_buff_head sending;	/* of that host's sockets; until they have been transmitted */
 	struct sk_buff_head transit;	/* begun, not yet arrived; in the order of arrival */
 	u64 free_at;			/* when all that is planned will have been transmitted */
 	bool is_backlogged;		/* the child had more when it was asked last */
@@ -151,7 +166,7 @@ struct lane {
 	u64 trace_round;
 	u32 trace_next, trace_used, trace_left;
 	u64 aggregated;			/* packets since the channel was won */
-	struct pcg loss, jitter, reordering, corruption, duplication, access, queue;
+	struct pcg loss, jitter, reordering, corruption, duplication, access, states, queue;
 	/* Packets and bytes that waited, times how long, until the time beside them. */
 	unsigned __int128 packet_ps, byte_ps;
 	u64 integrated_until;
@@ -176,8 +191,9 @@ struct plan {
 
 static LIST_HEAD(lanes);
 static LIST_HEAD(due_lanes);
-/* The lane whose child is at work. */
+/* The lane whose child is at work, and when it is, in nanoseconds. */
 static struct lane *working;
+static u64 working_time;
 
 static struct plan *plan_of(struct sk_buff *skb)
 {
@@ -417,11 +433,11 @@ static bool is_lost(struct lane *lane, const struct sk_buff *skb, u64 now)
 			u64 mean, lasts;
 
 			/* The first state begins with the experiment, and is good. */
-			if (!is_first && happens(&lane->loss, &config->to_bad))
+			if (!is_first && happens(&lane->states, &config->to_bad))
 				lane->is_bad = !lane->is_bad;
 			mean = lane->is_bad ? config->bad_time : config->good_time;
 			lasts = max_t(u64, 1, config->is_exponential ?
-				      exponential(&lane->loss, mean) : mean);
+				      exponential(&lane->states, mean) : mean);
 			if (config->is_sampled && !is_first) {
 				lane->state_until = now - tcplab_start * 1000 + lasts;
 				break;
@@ -529,11 +545,15 @@ static u64 now_ps(void)
 /* What waits: packets and bytes. */
 static u64 queued_packets(const struct lane *lane)
 {
+	if (lane->config.is_own)
+		return lane->child_packets + lane->waiting.qlen;
 	return lane->config.has_child ? lane->child->q.qlen : lane->waiting.qlen;
 }
 
 static u64 queued_bytes(const struct lane *lane)
 {
+	if (lane->config.is_own)
+		return lane->child_bytes + lane->waiting_bytes;
 	return lane->config.has_child ? lane->child->qstats.backlog : lane->waiting_bytes;
 }
 
@@ -568,14 +588,79 @@ static void count_queued(struct lane *lane)
 static void work(struct lane *lane, u64 time)
 {
 	working = lane;
-	tcplab_working_lane = lane ? lane->config.id : TCPLAB_NO_LANE;
-	tcplab_working_time = time / 1000;
+	tcplab_is_working = lane;
+	working_time = time / 1000;
 }
 
-void tcplab_tell_dropped(const struct sk_buff *skb)
+/* The packets of which a super-packet is made. */
+static u32 packets_of(const struct sk_buff *skb)
 {
-	if (working)
-		tell(working, skb, tcplab_working_time, TCPLAB_DROPPED);
+	return max_t(u32, skb_shinfo(skb)->gso_segs, 1);
+}
+
+/* The bytes of a packet, or of all those that a super-packet is cut into. */
+static u32 bytes_of(const struct sk_buff *skb)
+{
+	u32 bytes = skb->len - skb_network_offset(skb);
+	u32 headers = skb_transport_offset(skb) - skb_network_offset(skb);
+
+	if (!skb_is_gso(skb))
+		return bytes;
+	headers += skb_is_gso_tcp(skb) ? tcp_hdrlen(skb) : sizeof(struct udphdr);
+	return bytes + (packets_of(skb) - 1) * headers;
+}
+
+/* A packet without its socket, or those that a super-packet is cut into: a list, or NULL without memory. */
+static struct sk_buff *cut(struct sk_buff *skb)
+{
+	netdev_features_t features;
+	struct sk_buff *segments;
+
+	if (!skb_is_gso(skb))
+		return skb;
+	features = netif_skb_features(skb) & ~NETIF_F_GSO_MASK;
+	segments = skb_gso_segment(skb, features);
+	if (IS_ERR_OR_NULL(segments))
+		return NULL;
+	consume_skb(skb);
+	return segments;
+}
+
+/*
+ * Tells of all packets that a super-packet is cut into, which come to a queue of the sending host or, with
+ * a reason, are dropped there.
+ */
+static void tell_all(const struct lane *lane, struct sk_buff *skb, u64 time, const char *reason)
+{
+	struct sk_buff *copy, *segment, *next, *segments;
+
+	if (!reason && !(lane->config.watched & WATCHED_THROUGHOUT))
+		return;
+	copy = pskb_copy(skb, GFP_ATOMIC);
+	segments = copy ? cut(copy) : NULL;
+	if (copy && !segments)
+		consume_skb(copy);
+	skb_list_walk_safe(segments, segment, next) {
+		tell(lane, segment, time, reason ? TCPLAB_DROPPED : TCPLAB_ENTERS);
+		if (reason)
+			tcplab_emit_drop(lane->config.id, time, segment, reason);
+		consume_skb(segment);
+	}
+}
+
+void tcplab_note_drop(struct sk_buff *skb, const char *reason)
+{
+	if (!working) {
+		tcplab_emit_drop(TCPLAB_NO_LANE, ktime_get_ns(), skb, reason);
+	} else if (working->config.is_own) {
+		working->state.dropped_packets += packets_of(skb);
+		working->child_packets -= packets_of(skb);
+		working->child_bytes -= bytes_of(skb);
+		tell_all(working, skb, working_time, reason);
+	} else {
+		tell(working, skb, working_time, TCPLAB_DROPPED);
+		tcplab_emit_drop(working->config.id, working_time, skb, reason);
+	}
 }
 
 u64 tcplab_queue_bits(void)
@@ -635,8 +720,8 @@ unsigned long tcplab_next_turn(unsigned long period)
 	return jiffies + clamp_t(u64, left, 1, soon) - 1;
 }
 
-/* Brings the lane up to now. */
-static void settle(struct lane *lane, u64 now)
+/* Begins with what is planned to begin by now. */
+static void begin_planned(struct lane *lane, u64 now)
 {
 	struct sk_buff *skb;
 
@@ -646,6 +731,54 @@ static void settle(struct lane *lane, u64 now)
 		lane->waiting_bytes -= skb->len - skb_network_offset(skb);
 		set_out(lane, skb);
 	}
+}
+
+/*
+ * The device of the sending host gets a packet of its queue: the packets that it is cut into follow each
+ * other. The socket has it back when the last of them has been transmitted.
+ */
+static void transmit_own(struct lane *lane, struct sk_buff *skb, u64 begins)
+{
+	struct sk_buff *copy = pskb_copy(skb, GFP_ATOMIC);
+	struct sk_buff *segments = copy ? cut(copy) : NULL;
+	struct sk_buff *segment, *next;
+	u32 number = 0;
+
+	lane->child_packets -= packets_of(skb);
+	lane->child_bytes -= bytes_of(skb);
+	if (!segments) {
+		lane->state.dropped_packets += packets_of(skb);
+		if (copy)
+			consume_skb(copy);
+		consume_skb(skb);
+		return;
+	}
+	skb_list_walk_safe(segments, segment, next) {
+		skb_mark_not_on_list(segment);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
+		skb_clear_delivery_time(segment);
+#endif
+		segment->tstamp = 0;
+		segment->mark = 0;
+		if (number++) {
+			make_plan(lane, segment, lane->free_at, true);
+			__skb_queue_tail(&lane->waiting, segment);
+			lane->waiting_bytes += segment->len - skb_network_offset(segment);
+		} else {
+			make_plan(lane, segment, begins, lane->is_backlogged);
+			set_out(lane, segment);
+		}
+	}
+	plan_of(skb)->begins = lane->free_at;
+	__skb_queue_tail(&lane->sending, skb);
+}
+
+/* Brings the lane up to now. */
+static void settle(struct lane *lane, u64 now)
+{
+	struct sk_buff *skb;
+
+	begin_planned(lane, now);
 	while (lane->config.has_child && lane->free_at <= now) {
 		u64 begins = lane->is_backlogged ? lane->free_at : now;
 
@@ -660,11 +793,20 @@ static void settle(struct lane *lane, u64 now)
 		}
 		/* The mark says whether it came with congestion experienced. */
 		if (!skb->mark && skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos))
-			lane->state.marked_packets++;
-		skb->mark = 0;
-		make_plan(lane, skb, begins, lane->is_backlogged);
-		set_out(lane, skb);
+			lane->state.marked_packets += lane->config.is_own ? packets_of(skb) : 1;
+		if (lane->config.is_own) {
+			transmit_own(lane, skb, begins);
+			begin_planned(lane, now);
+		} else {
+			skb->mark = 0;
+			make_plan(lane, skb, begins, lane->is_backlogged);
+			set_out(lane, skb);
+		}
 		lane->is_backlogged = lane->child->q.qlen > 0;
+	}
+	while ((skb = skb_peek(&lane->sending)) && plan_of(skb)->begins <= now) {
+		__skb_unlink(skb, &lane->sending);
+		consume_skb(skb);
 	}
 	/* Of a child, a packet that finds the transmitter free is taken out here, and has not waited. */
 	note_greatest(lane);
@@ -709,11 +851,58 @@ static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 	}
 }
 
+/* A packet, or a whole super-packet, comes to the queue of the host that sends it. */
+static int offer_own(struct lane *lane, struct sk_buff *skb, u64 now)
+{
+	struct sk_buff *dropped = NULL;
+	int result;
+
+	tell_all(lane, skb, now / 1000, NULL);
+	integrate(lane, now);
+	lane->state.entered_packets += packets_of(skb);
+	lane->child_packets += packets_of(skb);
+	lane->child_bytes += bytes_of(skb);
+	qdisc_skb_cb(skb)->pkt_len = bytes_of(skb);
+	skb->mark = skb->protocol == htons(ETH_P_IP) && INET_ECN_is_ce(ip_hdr(skb)->tos);
+	if (lane->free_at > now)
+		lane->is_backlogged = true;
+	work(lane, now);
+	result = lane->child->enqueue(skb, lane->child, &dropped);
+	kfree_skb_list_reason(dropped, SKB_DROP_REASON_QDISC_DROP);
+	work(NULL, 0);
+	return result;
+}
+
+/* The same; what a discipline would cut is cut here, so that sizes stay those of IP packets. */
+static int enqueue_own(struct lane *lane, struct sk_buff *skb, u64 now, struct sk_buff **to_free)
+{
+	struct sk_buff *segment, *next, *segments;
+	int result = NET_XMIT_DROP;
+
+	settle(lane, now);
+	segments = bytes_of(skb) > lane->config.largest_own ? cut(skb) : skb;
+	if (!segments)
+		return qdisc_drop(skb, lane->sch, to_free);
+	skb_list_walk_safe(segments, segment, next) {
+		int one;
+
+		skb_mark_not_on_list(segment);
+		one = offer_own(lane, segment, now);
+		if (result != NET_XMIT_SUCCESS)
+			result = one;
+	}
+	count_queued(lane);
+	return result;
+}
+
 static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff **to_free)
 {
 	struct lane *lane = qdisc_priv(sch);
+	struct sk_buff *segment, *next, *segments;
 	u64 now = now_ps();
 
+	if (lane->config.is_own)
+		return enqueue_own(lane, skb, now, to_free);
 	skb_orphan(skb);
 	/* A router knows nothing of the time at which a sender wanted it to leave. */
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(5, 18, 0)
@@ -727,19 +916,12 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	if (skb_unclone(skb, GFP_ATOMIC))
 		return qdisc_drop(skb, sch, to_free);
 	settle(lane, now);
-	if (skb_is_gso(skb)) {
-		netdev_features_t features = netif_skb_features(skb) & ~NETIF_F_GSO_MASK;
-		struct sk_buff *segment, *next, *segments = skb_gso_segment(skb, features);
-
-		if (IS_ERR_OR_NULL(segments))
-			return qdisc_drop(skb, sch, to_free);
-		skb_list_walk_safe(segments, segment, next) {
-			skb_mark_not_on_list(segment);
-			offer(lane, segment, now);
-		}
-		consume_skb(skb);
-	} else {
-		offer(lane, skb, now);
+	segments = cut(skb);
+	if (!segments)
+		return qdisc_drop(skb, sch, to_free);
+	skb_list_walk_safe(segments, segment, next) {
+		skb_mark_not_on_list(segment);
+		offer(lane, segment, now);
 	}
 	count_queued(lane);
 	return NET_XMIT_SUCCESS;
@@ -775,6 +957,9 @@ static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 	/* The child is asked even if it has nothing: disciplines count the time that they are idle. */
 	if (lane->config.has_child && !lane->is_idle && lane->free_at > now)
 		next = min(next, lane->free_at);
+	skb = skb_peek(&lane->sending);
+	if (skb)
+		next = min(next, plan_of(skb)->begins);
 	if (next != NEVER)
 		hrtimer_start(&lane->timer, ns_to_ktime(DIV_ROUND_UP_ULL(next, 1000)),
 			      HRTIMER_MODE_ABS_PINNED_HARD);
@@ -837,7 +1022,8 @@ static void lane_reset(struct Qdisc *sch)
 	qdisc_reset(lane->child);
 	__skb_queue_purge(&lane->waiting);
 	__skb_queue_purge(&lane->transit);
-	lane->waiting_bytes = 0;
+	__skb_queue_purge(&lane->sending);
+	lane->waiting_bytes = lane->child_packets = lane->child_bytes = 0;
 	stop_timer(lane);
 	count_queued(lane);
 }
@@ -906,6 +1092,7 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	lane->child = &noop_qdisc;
 	__skb_queue_head_init(&lane->waiting);
 	__skb_queue_head_init(&lane->transit);
+	__skb_queue_head_init(&lane->sending);
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
 	hrtimer_setup(&lane->timer, on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
 #else
@@ -935,6 +1122,7 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	seed(&lane->corruption, lane->config.corruption_seed);
 	seed(&lane->duplication, lane->config.duplication_seed);
 	seed(&lane->access, lane->config.access_seed);
+	seed(&lane->states, lane->config.states_seed);
 	seed(&lane->queue, lane->config.queue_seed);
 	list_add_tail(&lane->list, &lanes);
 	return 0;
@@ -1034,7 +1222,15 @@ void tcplab_emit_lanes(u64 time)
 		state.queue_packets = queued_packets(lane);
 		state.queue_bytes = queued_bytes(lane);
 		state.transit_packets = lane->transit.qlen;
-		if (lane->config.has_child)
+		if (lane->config.is_own) {
+			state.sent_packets -= lane->waiting.qlen;
+			state.sent_bytes -= lane->waiting_bytes;
+		}
+		if (lane->config.is_own == OWN_DROP_TAIL) {
+			state.sent_packets += state.queue_packets;
+			state.sent_bytes += state.queue_bytes;
+		}
+		if (lane->config.has_child && !lane->config.is_own)
 			state.dropped_packets = lane->child->qstats.drops;
 		state.queue_packet_ps[0] = lane->packet_ps;
 		state.queue_packet_ps[1] = lane->packet_ps >> 64;

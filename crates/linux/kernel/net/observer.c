@@ -39,8 +39,7 @@ extern unsigned long tcplab_clock_step;
 #define TICK_NS (100 * NSEC_PER_MSEC)
 
 u64 tcplab_start = NEVER;
-u32 tcplab_working_lane = TCPLAB_NO_LANE;
-u64 tcplab_working_time;
+bool tcplab_is_working;
 
 /* The stream of records. */
 
@@ -481,17 +480,13 @@ static void on_drop(void *data, struct sk_buff *skb, void *location, enum skb_dr
 #endif
 )
 {
-	const bool is_at_work = tcplab_working_lane != TCPLAB_NO_LANE;
-	const u64 time = is_at_work ? tcplab_working_time : ktime_get_ns();
-
 	/* Disciplines drop without a reason what they take out of the queue. */
-	if (reason == SKB_DROP_REASON_NOT_SPECIFIED && is_at_work)
+	if (reason == SKB_DROP_REASON_NOT_SPECIFIED && tcplab_is_working)
 		reason = SKB_DROP_REASON_QDISC_DROP;
 	if (reason <= SKB_DROP_REASON_NOT_SPECIFIED || reason >= ARRAY_SIZE(reasons) ||
 	    !reasons[reason] || skb_network_header_len(skb) < sizeof(struct iphdr))
 		return;
-	tcplab_tell_dropped(skb);
-	tcplab_emit_drop(tcplab_working_lane, time, skb, reasons[reason]);
+	tcplab_note_drop(skb, reasons[reason]);
 }
 
 /*

@@ -155,14 +155,11 @@ void tcplab_note_rtt(const struct sock *sk, long rtt_us);
 /* observer.c: tells of a packet dropped on a lane. */
 void tcplab_emit_drop(u32 lane, u64 time, const struct sk_buff *skb, const char *reason);
 
-/* observer.c: the lane whose queue is at work, for drops that the kernel decides. */
-extern u32 tcplab_working_lane;
+/* observer.c: whether the queue of a lane is at work, for drops that the kernel decides. */
+extern bool tcplab_is_working;
 
-/* observer.c: when it is at work, in nanoseconds. */
-extern u64 tcplab_working_time;
-
-/* lane.c: tells of a packet that the queue at work drops, if its lane is watched. */
-void tcplab_tell_dropped(const struct sk_buff *skb);
+/* lane.c: tells of a packet that is dropped, by the queue at work if one is. */
+void tcplab_note_drop(struct sk_buff *skb, const char *reason);
 
 /* observer.c: when the experiment began, in nanoseconds; ~0 before. */
 extern u64 tcplab_start;

@@ -17,13 +17,13 @@ impl Recorder<'_> {
             }
             return;
         }
-        let flow = key.map(|key| self.name(key));
+        let flow = key.map(|(flow, _)| &self.plan.flows[flow].name);
         let drops = &mut self.tables.drops;
         let row = DropRow {
             run: drops.label(&self.plan.id),
             time_s: seconds(time),
             link: self.plan.lanes.get(lane).map(|lane| drops.label(&lane.name)),
-            flow: flow.map(|name| drops.label(&name)),
+            flow: flow.map(|name| drops.label(name)),
             bytes: drop.bytes.into(),
             reason: drops.label(&drop.reason),
         };

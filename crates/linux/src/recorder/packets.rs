@@ -37,10 +37,10 @@ impl Recorder<'_> {
         headers: &Headers,
     ) {
         let sides = (headers.from, headers.to);
-        let flow = self.flow_of(sides).map(|key| self.name(key));
+        let flow = self.flow_of(sides).map(|(flow, _)| &self.plan.flows[flow].name);
         let table = &mut self.tables.packets;
         let flow = match flow {
-            Some(name) => table.label(&name),
+            Some(name) => table.label(name),
             // No name has a line break.
             None => {
                 *self.strangers.entry(sides).or_insert_with(|| table.label(&format!("\n{sides:?}")))
@@ -70,8 +70,8 @@ impl Recorder<'_> {
     pub(super) fn order_packets(&mut self) {
         let mut flows = BTreeMap::new();
         for (sides, stranger) in std::mem::take(&mut self.strangers) {
-            let name = self.flow_of(sides).map(|key| self.name(key));
-            flows.insert(stranger, name.map(|name| self.tables.packets.label(&name)));
+            let name = self.flow_of(sides).map(|(flow, _)| &self.plan.flows[flow].name);
+            flows.insert(stranger, name.map(|name| self.tables.packets.label(name)));
         }
         let times = |part: &Part<'_, PacketRow>| in_time(part.numbers("time_s"));
         let packets = &self.tables.packets;

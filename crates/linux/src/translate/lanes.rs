@@ -6,7 +6,8 @@ use tcplab_engine::Random;
 use tcplab_guest::job;
 use tcplab_model::schema::Jitter;
 use tcplab_model::{
-    FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit, TcpPlan, support,
+    Discipline, FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit,
+    TcpPlan, support,
 };
 use tcplab_workload::links as changes;
 use tcplab_workload::spread::{Cell, cells};
@@ -23,6 +24,10 @@ const ACCESS: u16 = 7;
 /// What `lane.c` tells of the packets of a lane: when their transmission begins, or at all points.
 const WATCHED_LEAVING: u64 = 1;
 const WATCHED_THROUGHOUT: u64 = 2;
+
+/// What `lane.c` knows of a queue of the sending host.
+const OWN_QUEUE: u64 = 1;
+const OWN_DROP_TAIL: u64 = 2;
 
 /// How much of a list goes into one attribute: whole entries of 8 or 16 bytes.
 const MOST_BYTES: usize = 48_000;
@@ -100,7 +105,8 @@ fn disciplines(
     let mut refuse = |key: &str, problem: Problem| {
         mistakes.push(problem.at(format!("{}.{key}", lane.place)));
     };
-    let child = match queues::child(lane) {
+    let is_own = plan.has_qdisc(lane.from);
+    let child = match queues::child(lane, is_own) {
         Ok(child) => child,
         Err(problem) => {
             refuse("queue", problem);
@@ -197,8 +203,16 @@ fn config(
     content.extend(bytes([held, loss.on]));
     content.extend(bytes([lane.corruption, lane.duplication].into_iter().flat_map(chance)));
     let aggregate = lane.contention.as_ref().map_or(0, |it| it.aggregate);
-    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate]));
-    for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access"] {
+    let is_drop_tail = matches!(lane.queue.discipline, Discipline::DropTail(_));
+    let own = match plan.has_qdisc(lane.from) {
+        false => 0,
+        true if is_drop_tail => OWN_DROP_TAIL,
+        true => OWN_QUEUE,
+    };
+    let largest = queues::largest_burst(lane);
+    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate, own, largest]));
+    for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access", "states"]
+    {
         content.extend(Random::seed_of(plan.seed, &format!("{element} {}", lane.name)));
     }
     // The engine names the generator of a discipline after it.

@@ -7,9 +7,10 @@ use tcplab_model::schema::{AckFilter, CakePlan, Framing, RedPlan, SfqPlan, TbfPl
 use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
-/// The discipline of the kernel that is the queue of a lane, if it is not drop-tail. The numbers of
-/// attributes are those of `linux/pkt_sched.h`.
-pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem> {
+/// The discipline of the kernel that is the queue of a lane, if it is not the lane's own drop-tail
+/// queue; `is_own`: the queue is the sending host's. The numbers of attributes are those of
+/// `linux/pkt_sched.h`.
+pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipline>, Problem> {
     let limit = lane.queue.limit;
     let packets = || match limit {
         QueueLimit::Packets(packets) => Ok(packets),
@@ -19,6 +20,10 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
     };
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
+        Discipline::DropTail(_) if is_own => match limit {
+            QueueLimit::Packets(packets) => ("pfifo", Attributes::of_struct(&[packets])),
+            QueueLimit::Bytes(bytes) => ("bfifo", Attributes::of_struct(&[bytes])),
+        },
         // The last two were refused before, by their names.
         Discipline::DropTail(_) | Discipline::DualPi2(_) | Discipline::Policer(_) => {
             return Ok(None);
@@ -88,11 +93,26 @@ pub(super) fn child(lane: &LanePlan) -> Result<Option<job::Discipline>, Problem>
                 .u32(1, packets()?)
                 .u32(2, fq.flow_limit)
                 .u32(3, fq.quantum)
-                .u32(4, fq.initial_quantum),
+                .u32(4, fq.initial_quantum)
+                // Timers are exact: with slack, those of other hosts would decide when a packet leaves.
+                .u32(13, 0),
         ),
         Discipline::Cake(cake) => ("cake", cake_options(cake, in_bytes(limit, lane))),
     };
     Ok(Some(job::Discipline { kind: kind.into(), options: options.finish(), more: Vec::new() }))
+}
+
+/// The most bytes of a super-packet that a queue of the sending host takes whole: a token bucket cuts what
+/// it can never send (`tbf_enqueue`), CAKE cuts all (`cake_enqueue`).
+pub(super) fn largest_burst(lane: &LanePlan) -> u64 {
+    match &lane.queue.discipline {
+        Discipline::Cake(_) => 0,
+        Discipline::Tbf(tbf) if tbf.peakrate.is_some() => {
+            tbf.burst.min(tbf.mtu.unwrap_or(lane.mtu))
+        }
+        Discipline::Tbf(tbf) => tbf.burst,
+        _ => u64::MAX,
+    }
 }
 
 fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {

@@ -17,6 +17,9 @@ const MOST_HOPS: usize = 50_000_000;
 /// The transfers of all flows together: as many as a table has rows.
 const MOST_TRANSFERS: u64 = 50_000_000;
 
+/// The datagrams of all flows together: a run of some minutes.
+const MOST_DATAGRAMS: u64 = 1_000_000_000;
+
 /// The bytes of an ACK without options: the headers of IPv4 and TCP.
 const LEAST_PACKET: u64 = 40;
 
@@ -46,6 +49,7 @@ pub(crate) fn resolve(
         plans: Vec::new(),
         hops: 0,
         transfers: 0.0,
+        datagrams: 0.0,
         mistakes,
     };
     let duration = experiment.duration;
@@ -79,6 +83,8 @@ struct Flows<'a> {
     hops: usize,
     /// How many transfers begin, on average.
     transfers: f64,
+    /// How many datagrams leave, on average.
+    datagrams: f64,
     mistakes: &'a mut Vec<Mistake>,
 }
 
@@ -201,7 +207,7 @@ impl Flows<'_> {
                     }
                 },
             };
-            if let Err((key, problem)) = self.add_transfers(flow, traffic, duration) {
+            if let Err((key, problem)) = self.add_objects(flow, traffic, duration) {
                 return self.mistakes.push(problem.at(format!("{place}.traffic.{key}")));
             }
             let number = k + 1;
@@ -224,24 +230,31 @@ impl Flows<'_> {
         }
     }
 
-    /// Refuses transfers that would fill the memory with connections, or a disk with their rows.
-    fn add_transfers(
+    /// Refuses transfers that would fill the memory with connections, or a disk with their rows, and
+    /// datagrams that would take hours.
+    fn add_objects(
         &mut self,
         flow: &Flow,
         plan: &TrafficPlan,
         duration: Duration,
     ) -> Result<(), (&'static str, Problem)> {
-        let (Traffic::Arrivals(written), TrafficPlan::Arrivals(plan)) = (&flow.traffic, plan)
-        else {
-            return Ok(());
-        };
         let left = duration.saturating_sub(flow.start);
-        self.transfers += plan.expected(left).unwrap_or(0.0);
-        if self.transfers <= MOST_TRANSFERS as f64 {
+        let (what, key, all, number, most) = match (&flow.traffic, plan) {
+            (Traffic::Arrivals(written), TrafficPlan::Arrivals(plan)) => {
+                let number = plan.expected(left).unwrap_or(0.0);
+                ("transfers", written.key(), &mut self.transfers, number, MOST_TRANSFERS)
+            }
+            (Traffic::Udp(written), TrafficPlan::Udp(plan)) => {
+                let number = plan.expected(left);
+                ("datagrams", written.key(), &mut self.datagrams, number, MOST_DATAGRAMS)
+            }
+            _ => return Ok(()),
+        };
+        *all += number;
+        if *all <= most as f64 {
             return Ok(());
         }
-        let (what, number) = ("transfers", self.transfers as u128);
-        Err((written.key(), Problem::TooMany { what, number, most: MOST_TRANSFERS }))
+        Err((key, Problem::TooMany { what, number: *all as u128, most }))
     }
 
     /// The ways of all flows of an entry.

@@ -158,12 +158,12 @@ fn late<T>(key: &str, list: &[(Duration, T)], duration: Duration) -> Option<Odd>
 fn odd_loss(lane: &LanePlan) -> Option<Odd> {
     let (key, reason) = match lane.loss.as_ref()? {
         Loss::Independent(loss) if loss.probability.0 >= 1.0 => {
-            let lost = match loss.on {
+            let which = match loss.on {
                 Carried::Both => "all packets are lost",
                 Carried::Data => "all packets with data are lost",
                 Carried::Acks => "all packets without data are lost",
             };
-            return Some(("loss".into(), format!("is 100 %: {lost}")));
+            return Some(("loss".into(), format!("is 100 %: {which}")));
         }
         Loss::Gilbert(loss) if loss.to_bad.0 <= 0.0 => {
             ("to_bad", "is 0: the bad state never comes, and all packets meet the good one")

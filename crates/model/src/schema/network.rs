@@ -63,7 +63,9 @@ link_table! {
         /// routers, and 1 ms.
         pub access: LinkSettings = LinkSettings::default(),
         /// The RTTs of the pairs without queues, spread evenly from one to the other, in place of
-        /// `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th has from + i * (to - from) / M.
+        /// `access.delay`: `["20 ms", "250 ms"]`. Of M pairs, the i-th, from 1, has
+        /// from + i * (to - from) / M: the last has the second value, none the first. With 4 pairs,
+        /// `["20 ms", "100 ms"]` is 40, 60, 80 and 100 ms.
         pub rtt: Option<(Duration, Duration)> = None,
         /// The same, one by one, `["10 ms", "80 ms"]`, or drawn for each pair from a distribution,
         /// `{ kind = "uniform", least = "10 ms", most = "200 ms" }`. They are drawn from the seed: each

@@ -555,6 +555,19 @@ fn red_has_sizes_in_their_order() {
 }
 
 #[test]
+fn datagrams_that_would_take_hours_are_refused_by_their_key() {
+    // 60 s in steps of 10 ns.
+    let with = |keys: &str| format!("{SMALL}traffic = {{ kind = \"udp\", {keys} }}\n");
+    assert!(message(&with("interval = \"10 ns\"")).ends_with(
+        "flows[0].traffic.interval: 6000000000 datagrams are too many; the most is 1000000000"
+    ));
+    // 60 s of one packet of 1500 bytes in 12 ns.
+    assert!(message(&with("rate = \"1 Tbit/s\"")).contains("traffic.rate: 5000000000 datagrams"));
+    assert!(plans(&with("interval = \"10 ns\", packets = 7")).is_ok());
+    assert!(plans(&with("interval = \"10 ns\", periods = [[\"1 s\", \"2 s\"]]")).is_ok());
+}
+
+#[test]
 fn transfers_that_no_machine_could_hold_are_refused_by_their_key() {
     let with = |keys: &str| {
         format!("{SMALL}traffic = {{ kind = \"arrivals\", sizes = \"1 kB\", {keys} }}\n")

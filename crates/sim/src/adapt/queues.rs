@@ -9,9 +9,6 @@ use tcplab_model::schema::{self, CakePlan, DualScheduler as PlannedScheduler, Sf
 use tcplab_model::{Discipline as Planned, LanePlan, QueueLimit as PlannedLimit};
 use tcplab_units::Duration;
 
-/// The most bytes of a burst (`GSO_LEGACY_MAX_SIZE`).
-const BURST: u64 = 65_536;
-
 /// The engine's discipline in front of a lane; nothing for drop-tail. `is_own`: of the sending host.
 #[expect(
     unreachable_patterns,
@@ -64,14 +61,10 @@ pub(super) fn discipline(lane: &LanePlan, is_own: bool) -> Option<Discipline> {
             quantum: queue.quantum,
         }),
         Planned::Fq(fq) => Discipline::Fq(FqConfig {
-            // In the queue of a Linux host a burst is one packet, and here each of its segments.
-            flow_limit: if is_own {
-                fq.flow_limit.saturating_mul(BURST.div_ceil(lane.mtu))
-            } else {
-                fq.flow_limit
-            },
+            flow_limit: fq.flow_limit,
             quantum: fq.quantum,
             initial_quantum: fq.initial_quantum,
+            by_socket: is_own,
         }),
         Planned::DropHead(_) => Discipline::DropHead,
         Planned::Sfq(sfq) => Discipline::Sfq(SfqConfig {

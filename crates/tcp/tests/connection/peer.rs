@@ -399,6 +399,7 @@ impl Peer {
         self.run(at);
         let goes_on = self.end.on_left(MSS as u16);
         if goes_on {
+            self.end.resume();
             self.serve();
         }
         goes_on

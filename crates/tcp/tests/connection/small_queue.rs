@@ -8,7 +8,7 @@ const RTT: u64 = ms(100);
 /// A sender behind a device that tells of what has left it.
 fn behind_device(settings: Settings) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
-    peer.end.keep_queue_small();
+    peer.end.keep_queue_small(false);
     peer
 }
 

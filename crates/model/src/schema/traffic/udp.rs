@@ -73,6 +73,11 @@ pub struct UdpPlan {
 }
 
 impl Udp {
+    /// The key that says how often datagrams leave.
+    pub(crate) fn key(&self) -> &'static str {
+        if self.rate.is_some() { "rate" } else { "interval" }
+    }
+
     pub(super) fn plan(&self, setting: &Setting<'_>) -> Result<UdpPlan, Problem> {
         let bytes = wire_bytes(self.payload.0, setting.mtu);
         let gap = match (self.rate, self.interval) {
@@ -93,6 +98,21 @@ impl Udp {
             periods: on_off::periods(&self.periods, self.on, self.off, setting.duration)?,
             offered: busy.as_secs_f64() / gap.as_secs_f64(),
         })
+    }
+}
+
+impl UdpPlan {
+    /// How many datagrams leave in so long a time, on average.
+    pub(crate) fn expected(&self, duration: Duration) -> f64 {
+        let on = match &self.periods {
+            None => duration,
+            Some(periods) => periods
+                .iter()
+                .map(|(from, to)| duration.min(*to).saturating_sub(*from))
+                .fold(Duration::ZERO, |all, one| all + one),
+        };
+        let number = on.as_secs_f64() / self.gap.as_secs_f64();
+        self.packets.map_or(number, |most| number.min(most as f64))
     }
 }
 
