@@ -146,9 +146,9 @@ NAMED = {
         [
             "line 6: network.chain.queue.rate: is 10 Mbit/s, and the rate of the link 10 Mbit/s: "
             "nothing is held back",
-            "line 7: network.chain.back.queue.framing: holds nothing back without a `rate`: packets "
-            "leave at the rate of the link, whatever they count; give a `rate` that is a little less "
-            "than the link's",
+            "line 7: network.chain.back.queue.framing: holds nothing back without a `rate`: "
+            "packets leave at the rate of the link, whatever they count; give a `rate` that is a "
+            "little less than the link's",
         ],
     ),
     # 10 Mbit/s x 1 ms are 1250 bytes; 1.2 ms are those of a full packet.
@@ -158,8 +158,8 @@ NAMED = {
             "line 7: network.links[0].queue: has a limit of 100 B: larger packets are dropped, and "
             "there may be packets of 1.5 kB; to let all pass, give 1.5 kB or more",
             'line 8: network.links[0].back.queue: "1 ms" of b>a comes to less than a full packet, '
-            "1.5 kB, and counts as one: bursts of a few packets are dropped; to avoid that, give the "
-            'size in packets, like "20 packets"',
+            "1.5 kB, and counts as one: bursts of a few packets are dropped; to avoid that, give "
+            'the size in packets, like "20 packets"',
             "line 13: network.links[1].queue: has a limit of 1 kB: larger packets are dropped, and "
             "there may be packets of 1.5 kB; to let all pass, give 1.5 kB or more",
         ],
@@ -181,9 +181,9 @@ NAMED = {
     "a load of a rate that changes": (
         CHANGING_LOAD,
         [
-            "line 9: flows[0].traffic.load: is a share of 10 Mbit/s, with which client>server begins: "
-            "as many transfers begin when its rate changes; to choose their number yourself, give "
-            "`per_second`",
+            "line 9: flows[0].traffic.load: is a share of 10 Mbit/s, with which client>server "
+            "begins: as many transfers begin when its rate changes; to choose their number "
+            "yourself, give `per_second`",
         ],
     ),
     # A packet of full size has 1500 bytes.
