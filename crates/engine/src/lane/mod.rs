@@ -42,7 +42,7 @@ pub struct LaneConfig {
     pub discipline: Option<Discipline>,
     /// Changes, losses, delays and damage on the wire.
     pub wire: WireConfig,
-    /// What makes it a station of a shared medium; one without `wire`.
+    /// Settings of a station of a shared medium, which has no `wire`.
     pub station: Option<StationConfig>,
     /// Whether the observer is told of all packets. It is told of drops in any case.
     pub observed: bool,
@@ -271,6 +271,8 @@ impl<P: Packet> Lane<P> {
         has_payload: impl FnOnce() -> bool,
     ) -> Sent {
         let Some(wire) = &mut self.wire else { return Sent::At(begins) };
+        // A packet that a shaper held back has waited, but not for the transmitter.
+        let has_waited = has_waited && begins <= self.free_at;
         self.free_at =
             wire.leaves((begins, has_waited), bytes, &mut self.rate, &mut self.last_size);
         self.busy += self.free_at.since(begins);

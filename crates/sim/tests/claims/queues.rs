@@ -203,6 +203,48 @@ fn cake_filters_acks_where_they_keep_a_slow_way_back_busy() {
     assert!(on < most && aggressive < most && off > 2.0 * most, "{off} {on} {aggressive}");
 }
 
+#[test]
+fn what_a_shaper_holds_back_waits_for_the_next_opportunity_of_a_trace() {
+    // 27 opportunities every 2 ms, and a shaper that lets a packet of 1500 bytes go every 1.2 ms: those in
+    // between are gone when it does, so packets come to the second link at multiples of 2 ms and its delay.
+    for shaper in [
+        "{ kind = \"cake\", rate = \"10 Mbit/s\" }",
+        "{ kind = \"tbf\", rate = \"10 Mbit/s\", burst = \"1500 B\", limit = \"100 packets\" }",
+    ] {
+        let tables = run(&format!(
+            r#"
+            duration = "60 ms"
+            record = {{ links = "937 us", packets = ["b>c"] }}
+            [[network.links]]
+            between = ["a", "b"]
+            delay = "1 ms"
+            queue = {shaper}
+            rate_changes = {{ opportunities = [[0, 1], [2, 26]] }}
+            [[network.links]]
+            between = ["b", "c"]
+            rate = "1 Gbit/s"
+            delay = "1 ms"
+            [[flows]]
+            from = "a"
+            to = "c"
+            traffic = {{ kind = "udp", interval = "1 ms", payload = "1472 B" }}
+            "#
+        ));
+        let (times, points) =
+            (tables.packets.numbers("time_s").unwrap(), tables.packets.texts("point").unwrap());
+        let entered = (0..times.len()).filter(|&row| points[row] == Some("enter"));
+        let mut micros: Vec<u64> =
+            entered.map(|row| (times[row].unwrap() * 1e6).round() as u64).collect();
+        micros.dedup();
+        // One packet at least waits for each of those from 2 to 58 ms.
+        assert_eq!(
+            micros,
+            (1..30).map(|round| 2000 * round + 1000).collect::<Vec<_>>(),
+            "{shaper}"
+        );
+    }
+}
+
 /// Bytes of the longest queue of a run.
 fn longest_queue(tables: &Tables) -> i64 {
     let most = tables.links.integers("queue_max_bytes").unwrap();
