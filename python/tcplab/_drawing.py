@@ -171,7 +171,7 @@ def _labels(links: list[tuple[Any, Any]], place: Places) -> list[Row]:
         ends = [(place[there["from"]], place[there["to"]]) for there, _ in same]
         (x, y), (x2, y2) = max(ends, key=lambda ends: ends[0][1] + ends[1][1])
         about = forward
-        # What comes from a shared LAN has crossed it already.
+        # A packet from a shared LAN has crossed it already.
         if forward != backward and not same[0][0]["lan"]:
             first, second = (forward, backward) if x <= x2 else (backward, forward)
             about = f"\u2192 {first}\n\u2190 {second}"

@@ -1505,8 +1505,8 @@ class Lan(Value):
     """The largest packet, with its IP header, in bytes: 1500. By default `1500`."""
 
     framing: str | None = None
-    """What a frame adds to its packet: "18 B", the header and the checksum of Ethernet. By default
-    "18 B".
+    """Bytes that a frame adds to its packet: "18 B", the header and the checksum of Ethernet. By
+    default "18 B".
     """
 
     gap: str | None = None

@@ -93,7 +93,7 @@ def test_without_small_queues_the_same_flow_fills_the_queue() -> None:
 @pytest.mark.usefixtures("kernel")
 @pytest.mark.parametrize("qdisc", ["cake", "pie", "codel", "2 packets", TBF])
 def test_every_discipline_is_a_hosts_own_queue(qdisc: object) -> None:
-    # What has come has left, was dropped, or waits.
+    # Each packet that came has left, was dropped, or waits.
     plain = experiment(qdisc, DIRECT, "cubic", "bbr", seconds=2)
     plain["record"] = {"samples": "10 ms", "links": "10 ms", "packets": ["a>b"]}
     for backend, results in run(plain).items():

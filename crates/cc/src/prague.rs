@@ -92,7 +92,7 @@ pub struct Config {
     /// Round trips that are shorter count as so many milliseconds long.
     #[serde(deserialize_with = "above_zero")]
     pub virtual_rtt_ms: f64,
-    /// They do so from so many round trips after slow start on.
+    /// Round trips after slow start from which short ones count as longer.
     pub rtt_transition: u64,
     /// Whether it cuts like CUBIC where marks come from a classic queue.
     pub fallback: bool,
@@ -104,7 +104,7 @@ impl Default for Config {
     }
 }
 
-/// What speaks for a classic queue (Briscoe and Ahmed 2019; `prague_classic_ecn_detection`).
+/// Evidence for a classic queue (Briscoe and Ahmed 2019; `prague_classic_ecn_detection`).
 #[derive(Clone, Copy, Debug)]
 struct Suspicion {
     /// Averages of the RTT, zero before the first, and of its deviation, in seconds.
@@ -130,7 +130,7 @@ impl Suspicion {
     /// The clock of the kernel counts microseconds.
     const FINEST: f64 = 1e-6;
     const SLOWEST: u32 = 18;
-    /// What a mark cuts at least, as a value of alpha, if the queue is a classic one.
+    /// The least cut for a mark, as a value of alpha, if the queue is a classic one.
     const ALPHA: f64 = 0.625;
 
     fn note_rtt(&mut self, rtt: Duration) {

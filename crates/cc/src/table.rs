@@ -101,7 +101,7 @@ pub struct Parameter {
 pub struct Probe {
     /// Its name: behind that of the algorithm, the column of `samples`.
     pub name: String,
-    /// What it is, with its unit.
+    /// The meaning, with the unit.
     pub meaning: String,
 }
 
@@ -158,7 +158,7 @@ impl Algorithm {
         String::new()
     }
 
-    /// What it records, each with the comment above the call that does so.
+    /// The columns that it records, each with the comment above the call that does so.
     pub fn probes(&self) -> Vec<Probe> {
         let mut probes: Vec<Probe> = Vec::new();
         let mut said = Vec::new();

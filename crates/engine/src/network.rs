@@ -69,7 +69,7 @@ pub struct Network<P, O = ()> {
     lanes: Vec<Lane<P>>,
     /// Those with a queue behind the seam.
     managed: Vec<LaneId>,
-    /// What stations share.
+    /// Media that stations share.
     media: Vec<Medium>,
     /// The lane of each station, by the lane on which it receives.
     stations: BTreeMap<LaneId, LaneId>,

@@ -8,7 +8,6 @@ use crate::values;
 use crate::view::{Check, Known, Rows};
 use std::collections::BTreeMap;
 use tcplab_model::{Discipline, LanePlan, Plan, QueueLimit};
-
 use tcplab_tables::{LinkColumns, LinkRow, Tables};
 
 /// What is counted from the start of the experiment.

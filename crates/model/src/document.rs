@@ -168,7 +168,7 @@ impl Planning<'_, '_> {
             return self.is_enough(mistakes, &tree, &cause);
         };
         if mistakes.iter().any(|it| it.at == "duration") {
-            // What stands in for it is no reason to complain of other times.
+            // The time that stands in for it is no reason to complain of others.
             experiment.duration = experiment.least_duration();
         }
         let runs = self.plans.len() as u128 + u128::from(experiment.repeat);

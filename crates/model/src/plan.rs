@@ -130,7 +130,7 @@ impl LanePlan {
         self.queue.discipline.rate().map_or(self.rate, |rate| rate.min(self.rate))
     }
 
-    /// It leads from a shared medium to a station, which takes no time: the station that sends has taken it.
+    /// Whether it leads from a shared medium to a station, which takes no time: the station that sends has taken it.
     pub fn leaves_lan(&self) -> bool {
         self.lan.as_ref().is_some_and(|lan| lan.node == self.from)
     }

@@ -119,7 +119,7 @@ impl Class {
     }
 }
 
-/// What was raised, and the line of the class that did, if one did.
+/// The exception, and the line of the class that did, if one did.
 fn with_place(py: Python<'_>, raised: &PyErr) -> String {
     let place = || -> PyResult<String> {
         let frames = py.import("traceback")?.call_method1("extract_tb", (raised.traceback(py),))?;

@@ -36,7 +36,7 @@ impl Endpoint {
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         let segment = segment.with_syn_options(SynOptions {
-            // What this end can take, whatever the path to the other one carries (RFC 9293 §3.7.1,
+            // The size that this end can take, whatever the path to the other one carries (RFC 9293 §3.7.1,
             // `ipv4_default_advmss`).
             mss: self.settings.mss,
             window_scale: scaling.then_some(self.receive.window_scale),

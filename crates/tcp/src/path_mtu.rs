@@ -160,7 +160,7 @@ impl Sender {
         }
     }
 
-    /// What is sent again is routed first, and then sized (`__tcp_retransmit_skb`).
+    /// Data that is sent again is routed first, and then sized (`__tcp_retransmit_skb`).
     #[cold]
     pub fn route_again(&mut self, now: Time, settings: &Settings) {
         self.look_route_up();

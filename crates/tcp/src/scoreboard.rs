@@ -350,7 +350,7 @@ impl Scoreboard {
     /// Judges segments by time (RFC 8985 §6.2 step 5): of those sent before the latest delivered,
     /// by time and end, a segment is lost if there is no time `left` for one that left when it did.
     ///
-    /// They are judged in the order in which they left, and none behind the first that `is_later`:
+    /// Segments are judged in the order in which they left, and none behind the first that `is_later`:
     /// of those that left at the same time, a repair is behind data with a higher end, as on the
     /// list of Linux (`tcp_rack_detect_loss`).
     pub fn judge_by_time(

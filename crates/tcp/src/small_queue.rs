@@ -99,7 +99,7 @@ impl Endpoint {
         self.send.small_queue.as_mut().is_some_and(|queue| queue.remove(payload.into()))
     }
 
-    /// What was held back goes on with the next calls of [`Self::poll_transmit`].
+    /// Data that was held back goes on with the next calls of [`Self::poll_transmit`].
     pub fn resume(&mut self) {
         if let Some(buffer) = &mut self.send.buffer {
             buffer.go_on();

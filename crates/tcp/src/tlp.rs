@@ -112,7 +112,7 @@ impl Sender {
             let leaves_at = self.leaves_at(now);
             let last = self.flight.board.probe_last(leaves_at)?;
             if let Some(buffer) = &mut self.buffer {
-                // It becomes a packet by itself.
+                // The segment becomes a packet by itself.
                 buffer.again(now, &(last.start..last.end().min(self.written)), 0);
             }
             Data { is_probe: true, ..self.again(last.start, last.end()) }

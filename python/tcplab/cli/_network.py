@@ -50,7 +50,7 @@ def links(plan: Plan) -> str:
     for there, back in zip(plan["lanes"][::2], plan["lanes"][1::2], strict=True):
         about, about_back = _lane(there), _lane(back)
         place = there["place"]
-        # What comes from a LAN has crossed it already.
+        # A packet from a LAN has crossed it already.
         if about == about_back or there["lan"]:
             name = there["name"].replace(">", " <> ")
             rows.append(((place, *about), [name, *about]))

@@ -42,7 +42,7 @@ pub(crate) enum Seen<P> {
 #[derive(Debug)]
 pub(crate) struct Managed<P> {
     pub(super) queue: Box<dyn Queue<P>>,
-    /// What makes it a station of a shared medium.
+    /// State of a station of a shared medium, if the lane is one.
     pub(super) station: Option<Box<Station<P>>>,
     /// What waits counts as sent, because no discipline drops it.
     is_drop_tail: bool,

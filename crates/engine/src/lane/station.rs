@@ -30,7 +30,7 @@ const MESSAGE_BYTES: u32 = 28;
 /// Back-off grows up to this attempt.
 const MOST_TRIES: u32 = 10;
 
-/// What makes a lane a station of a shared medium.
+/// Settings of a station of a shared medium.
 #[derive(Clone, Debug)]
 pub struct StationConfig {
     /// The medium: lanes with the same number share it.
@@ -38,7 +38,7 @@ pub struct StationConfig {
     /// The lane on which packets for this station leave the medium. Packets take the lane of the station
     /// that sends, then this one.
     pub receives: LaneId,
-    /// What a frame adds to its packet, in bytes.
+    /// Bytes that a frame adds to its packet.
     pub framing: u32,
     /// How long the station pauses after a frame of its own.
     pub gap: Duration,

@@ -83,7 +83,7 @@ pub(crate) struct Own<P> {
     coming: Vec<Queued<P>>,
     /// Of the burst that is being transmitted.
     cut: VecDeque<Queued<P>>,
-    /// What has been dropped of the queue.
+    /// Packets dropped from the queue.
     drops: Drops<Burst<P>>,
     waiting: (u64, u64),
 }

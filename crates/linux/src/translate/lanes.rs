@@ -25,7 +25,7 @@ const ACCESS: u16 = 7;
 const WATCHED_LEAVING: u64 = 1;
 const WATCHED_THROUGHOUT: u64 = 2;
 
-/// What `lane.c` knows of a queue of the sending host.
+/// Names in `lane.c` for a queue of the sending host.
 const OWN_QUEUE: u64 = 1;
 const OWN_DROP_TAIL: u64 = 2;
 

@@ -15,7 +15,7 @@ use tcplab_units::{Bytes, Duration};
 pub(crate) struct Topology {
     pub nodes: Vec<String>,
     pub numbers: BTreeMap<String, usize>,
-    /// Those of shared LANs, which are no hosts.
+    /// Nodes of shared LANs, which are no hosts.
     pub media: Vec<usize>,
     pub lanes: Vec<LanePlan>,
     /// The queue of each lane as it was written: its size may depend on the flows.

@@ -37,7 +37,7 @@ table! {
         pub queue: Queue = Queue::DropTail(DropTail { limit: Limit::Packets(1000) }),
         /// The largest packet, with its IP header, in bytes: 1500.
         pub mtu: u64 [MTU] = 1500,
-        /// What a frame adds to its packet: "18 B", the header and the checksum of Ethernet.
+        /// Bytes that a frame adds to its packet: "18 B", the header and the checksum of Ethernet.
         pub framing: Bytes [OF_A_FRAME] = FRAMING,
         /// How long a station pauses after a frame of its own, as the time of so many bytes: "12 B".
         pub gap: Bytes [OF_A_FRAME] = GAP,
@@ -72,7 +72,7 @@ pub struct LanPlan {
     pub name: String,
     /// Its node.
     pub node: usize,
-    /// What a frame adds to its packet.
+    /// Bytes that a frame adds to its packet.
     pub framing: Bytes,
     /// How long a station pauses after a frame of its own.
     pub gap: Duration,

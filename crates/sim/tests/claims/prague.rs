@@ -4,66 +4,20 @@
 use crate::{flows, mean, run};
 use tcplab_tables::{Tables, Values};
 
-/// Two flows with round trips of 4 and about 20 ms over 100 Mbit/s, through a queue that marks at
-/// 20 packets. Measured when short round trips have begun to count as longer ones.
-fn two_flows(cc: &str, far: &str) -> Tables {
+/// Two flows over 100 Mbit/s behind links of their own with these delays; `settings` go before the
+/// network, and `queue` is that of the bottleneck.
+fn over_links([near, far]: [&str; 2], queue: &str, settings: &str, more: &str) -> Tables {
     run(&format!(
         r#"
-        duration = "60 s"
-        measure.from = "15 s"
-        stack = {{ cc = "{cc}" }}
-        record = {{ links = "5 ms" }}
+        {settings}
         [[network.links]]
         between = ["near", "router"]
         rate = "1 Gbit/s"
-        delay = "1 ms"
+        delay = "{near}"
         [[network.links]]
         between = ["far", "router"]
         rate = "1 Gbit/s"
         delay = "{far}"
-        [[network.links]]
-        between = ["router", "sink"]
-        rate = "100 Mbit/s"
-        delay = "1 ms"
-        [network.links.queue]
-        kind = "red"
-        limit = "400 packets"
-        min = "20 packets"
-        max = "20 packets"
-        weight = 1.0
-        ecn = true
-        [[flows]]
-        from = "near"
-        to = "sink"
-        [[flows]]
-        from = "far"
-        to = "sink"
-        "#
-    ))
-}
-
-/// The near flow's rate by the far one's.
-fn ratio(tables: &Tables) -> f64 {
-    let goodput = flows(tables, "goodput_mbit_s");
-    goodput[0] / goodput[1]
-}
-
-/// Two flows of Prague over 100 Mbit/s, with round trips of 5 and 25 ms and what the queue adds.
-fn beside(queue: &str, more: &str) -> Tables {
-    run(&format!(
-        r#"
-        duration = "120 s"
-        measure.from = "20 s"
-        stack = {{ cc = "prague" }}
-        record = {{ links = "off", samples = "off" }}
-        [[network.links]]
-        between = ["near", "router"]
-        rate = "1 Gbit/s"
-        delay = "1.5 ms"
-        [[network.links]]
-        between = ["far", "router"]
-        rate = "1 Gbit/s"
-        delay = "11.5 ms"
         [[network.links]]
         between = ["router", "sink"]
         rate = "100 Mbit/s"
@@ -78,6 +32,38 @@ fn beside(queue: &str, more: &str) -> Tables {
         {more}
         "#
     ))
+}
+
+/// Round trips of 4 and about 20 ms, through a queue that marks at 20 packets. Measured when short round
+/// trips have begun to count as longer ones.
+fn two_flows(cc: &str, far: &str) -> Tables {
+    let queue = r#"{ kind = "red", limit = "400 packets", min = "20 packets", max = "20 packets", weight = 1.0, ecn = true }"#;
+    let settings = format!(
+        r#"
+        duration = "60 s"
+        measure.from = "15 s"
+        stack = {{ cc = "{cc}" }}
+        record = {{ links = "5 ms" }}
+        "#
+    );
+    over_links(["1 ms", far], queue, &settings, "")
+}
+
+/// The near flow's rate by the far one's.
+fn ratio(tables: &Tables) -> f64 {
+    let goodput = flows(tables, "goodput_mbit_s");
+    goodput[0] / goodput[1]
+}
+
+/// Two flows of Prague with round trips of 5 and 25 ms and what the queue adds.
+fn beside(queue: &str, more: &str) -> Tables {
+    let settings = r#"
+        duration = "120 s"
+        measure.from = "20 s"
+        stack = { cc = "prague" }
+        record = { links = "off", samples = "off" }
+    "#;
+    over_links(["1.5 ms", "11.5 ms"], queue, settings, more)
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Scoreboard {
         self.unrepaired.saturating_sub(before)
     }
 
-    /// What waits to be sent again of the packet that `start` is part of becomes segments of
+    /// Data that waits to be sent again of the packet that `start` is part of becomes segments of
     /// `size`. The others keep theirs until they leave: the receiver may still tell of what it got
     /// of them. Without packets, all that waits is cut.
     pub fn cut_lost(&mut self, start: u64, size: u16, ends: &[u64]) {
