@@ -738,6 +738,30 @@ def test_both_backends_have_the_same_rows_of_packets(queue: Any) -> None:
     assert answer["ack"] == first["seq"] == (syn["seq"] + 1) % 2**32
 
 
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        lab.WebTraffic(sizes=["1 kB"], connections=1),
+        lab.ArrivalsTraffic(users=1, transfers=1, sizes="1 kB"),
+    ],
+)
+@pytest.mark.parametrize("at", ["25 ms", "35 ms"])
+def test_what_is_late_for_a_connection_that_is_over_is_answered_alike(
+    traffic: lab.WebTraffic | lab.ArrivalsTraffic, at: str
+) -> None:
+    # tcp_timewait_state_process, tcp_v4_send_reset: while a connection ends, its path becomes forty
+    # times as long. Data and FINs leave again, and reach what is left of it.
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(rate="10 Mbit/s", delay="10 ms", delay_changes=[[at, "400 ms"]]),
+        flows=[flow(traffic=traffic)],
+        record=lab.Record(packets=["a>b", "b>a"]),
+    )
+    kernel, sim = (lab.run(experiment, backend=backend).packets for backend in ("linux", "sim"))
+    assert (kernel["flags"] == "RST").any()
+    assert points(kernel) == points(sim)
+
+
 def points(packets: pl.DataFrame) -> list[tuple[object, ...]]:
     """The rows of a table of packets, those of one nanosecond in the order of the alphabet, with
     sequence numbers from those of the handshake on.

@@ -9,6 +9,7 @@
 //! | opening, options | `handshake` |
 //! | data before the handshake ends | `fast_open` |
 //! | segments in, closing | `input` |
+//! | what is left of an end that is over | `remains` |
 //! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
@@ -57,6 +58,7 @@ mod receiver;
 mod recovery;
 mod reduction;
 mod refit;
+mod remains;
 mod rounds;
 mod rtt;
 mod scoreboard;
@@ -75,6 +77,7 @@ mod view;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
 pub use memory::{GUARANTEED, Shortage};
+pub use remains::Remains;
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, SEGMENT_OVERHEAD, SackBlock, Segment, SynOptions,
     TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,

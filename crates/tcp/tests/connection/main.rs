@@ -21,6 +21,7 @@ mod pacing;
 mod path_mtu;
 mod peer;
 mod rate;
+mod remains;
 mod repair;
 mod sending;
 mod small_queue;
