@@ -13,7 +13,7 @@
 //! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
-//! | loss detection and repair | `recovery`, `rack`, `tlp` |
+//! | loss detection and repair | `recovery`, `rack`, `duplicates`, `tlp` |
 //! | how large packets may be | `path_mtu` |
 //! | what was too large, sent again | `refit` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
@@ -41,6 +41,7 @@ mod acks;
 mod alive;
 mod answer;
 mod bursts;
+mod duplicates;
 mod ecn;
 mod endpoint;
 mod fast_open;

@@ -7,6 +7,7 @@ mod arrivals;
 mod classics;
 mod closing;
 mod corners;
+mod duplicates;
 mod fast_open;
 mod flow_control;
 mod marks;
