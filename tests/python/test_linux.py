@@ -558,6 +558,20 @@ def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
         assert too_large["flow"].to_list() == ["first"] * 10
 
 
+def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
+    # More than the path takes, and less than the first link does: the first packets have that size.
+    experiment = lab.Experiment(
+        duration="2 s",
+        network=narrow(),
+        flows=[flow(cc="newreno", traffic=lab.BulkTraffic(size="30 kB"))],
+        stack=lab.Stack(mss=1200),
+        record=lab.Record(packets=["a>r"]),
+    )
+    sim, linux = (lab.run(experiment, backend=backend) for backend in ("sim", "linux"))
+    assert sim.packets["bytes"].max() == linux.packets["bytes"].max() == 1240
+    assert sim.flows["completion_s"].to_list() == linux.flows["completion_s"].to_list()
+
+
 def test_probing_reaches_the_kernel() -> None:
     # Sizes are searched for from 1024 bytes up.
     for probing, largest in [("off", 1500), ("always", 1076)]:
