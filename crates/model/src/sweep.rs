@@ -5,6 +5,7 @@ use crate::parameters::VARIANT;
 use crate::read::{Fields, Place, Read, wrong_type};
 use crate::schema::{Experiment, Let, MILLION, Sweep, Variants, default_name};
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// More runs than this are a slip of the pen.
@@ -90,6 +91,8 @@ struct Known<'a> {
     tree: &'a Value,
     /// The names that paths can begin with, besides keys.
     parameters: BTreeSet<String>,
+    /// The settings of paths that lead to several places.
+    several: Cell<u128>,
 }
 
 impl<'a> Known<'a> {
@@ -97,7 +100,7 @@ impl<'a> Known<'a> {
         let values = tree.get("let").filter(|values| !values.is_null());
         let values = values.and_then(|it| Let::read(it, &Place::Root.key("let"), mistakes));
         let parameters = crate::parameters::names(&values.unwrap_or_default().0, mistakes);
-        Self { tree, parameters }
+        Self { tree, parameters, several: Cell::new(0) }
     }
 
     /// An axis for each key of a sweep.
@@ -199,9 +202,13 @@ impl<'a> Known<'a> {
     /// Where a path that varies leads: to several places with a `*`. Each gets so many values.
     fn ends(&self, path: &str, values: usize) -> Result<Vec<Vec<Step>>, Problem> {
         let ends = expand(self.tree, self.steps(varied(path)?)?)?;
-        let number = ends.len() as u128 * values as u128;
-        if number > u128::from(MILLION) {
-            return Err(Problem::TooMany { what: "settings", number, most: MILLION });
+        if ends.len() > 1 {
+            let number = self.several.get() + ends.len() as u128 * values as u128;
+            if number > u128::from(MILLION) {
+                let what = "settings of paths with `*`";
+                return Err(Problem::TooMany { what, number, most: MILLION });
+            }
+            self.several.set(number);
         }
         Ok(ends)
     }
