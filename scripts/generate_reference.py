@@ -188,6 +188,8 @@ the same. |
 | 50 %, 95 %, 99 % in | The time in which this share of the flows completed (the nearest rank). \
 Flows that did not complete count as the longest: `-` is a share that was not reached. |
 
+Flows that never connected are named below the table. A mean of several flows is of the others.
+
 `-` is a number that there is not: the goodput of a flow that never connected, the RTT of one that
 got no sample. `Results.summary()` gives the same table as a frame.
 """.lstrip().split("\n")
@@ -205,6 +207,8 @@ def tables_page() -> str:
         "(`files.sha256`, for `sha256sum --check`). A stored run is used again only if every file",
         "is there and has its checksum, and the tables have the hash; otherwise it is computed",
         "anew, with a warning.\n",
+        "Beside the runs stand the experiment as it was written (`experiment.toml` or `.json`)",
+        "and the list of its runs (`runs.json`), which `tcplab show` prints again.\n",
     ]
     table = ""
     for name, column, meaning in _core.columns():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
 from pathlib import Path
 from types import FrameType
 
@@ -31,6 +31,19 @@ def warn(message: str) -> None:
 
 
 def warn_of(plans: Sequence[_core.Plan]) -> None:
-    """Warns of what experiments say, each once."""
-    for warning in dict.fromkeys(said for plan in plans for said in plan.warnings):
-        warn(warning)
+    """Warns of what experiments say, each once: of a sweep, where it holds."""
+    variants = {tuple(plan.swept): None for plan in plans}
+    where: dict[str, dict[tuple[tuple[str, str], ...], None]] = {}
+    for plan in plans:
+        for said in plan.warnings:
+            where.setdefault(said, {})[tuple(plan.swept)] = None
+    for said, having in where.items():
+        warn(said if len(having) == len(variants) else f"{said} ({_named(list(having), variants)})")
+
+
+def _named(having: Sequence[Sequence[tuple[str, str]]], variants: Sized) -> str:
+    """Which variants something is said of."""
+    first = ", ".join(f"{path} = {value}" for path, value in having[0])
+    if len(having) == 1:
+        return f"where {first}"
+    return f"in {len(having)} of {len(variants)} variants, first where {first}"

@@ -121,7 +121,7 @@ def test_an_unwritable_folder_is_refused_before_anything_runs(
     assert "missing is not a folder" in done.stderr
     done = tcplab("run", FIRST, "--chart", "chart.gif")
     assert done.returncode == 2
-    assert "a chart is saved as .svg, .png, .html, .json" in done.stderr
+    assert "a chart is saved as .svg, .png, .pdf, .html, .json" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
