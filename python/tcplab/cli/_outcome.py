@@ -56,7 +56,7 @@ def shown(results: Results, *, by: str | None = None, format_: str = "table") ->
         case "markdown":
             return _markdown(results, by)
         case _:
-            return _table(results, by)
+            return table(results, by=by)
 
 
 def _markdown(results: Results, by: str) -> str:
@@ -76,8 +76,9 @@ def _labelled(rows: pl.DataFrame, results: Results) -> pl.DataFrame:
     )
 
 
-def _table(results: Results, by: str) -> str:
+def table(results: Results, *, by: str | None = None) -> str:
     """A row for each flow, or class of flows, of each variant: means over the repetitions."""
+    by = by or _rows_are(results)
     summary = results.summary(by=by)
     rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
     measures = _measures(rows, by)
