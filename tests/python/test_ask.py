@@ -16,7 +16,7 @@ import pytest
 from conftest import EXAMPLES, Command
 
 import tcplab as lab
-from tcplab import _json, _toml
+from tcplab import _json, _toml, _warnings
 from tcplab.cli import trying
 
 FIRST = EXAMPLES / "first.toml"
@@ -207,7 +207,16 @@ def test_warnings_name_the_variants_that_they_are_about(tcplab: Command, two: Pa
     both = '[sweep]\nsize = ["0.1bdp", "1bdp"]\n"flows.*.cc" = ["cubic", "bbr"]\n'
     two.write_text(TWO + both)
     done = tcplab("run", two, "--no-chart", "--quiet")
-    assert "(in 2 of 4 variants, first where size = 0.1bdp, flows.*.cc = cubic)" in done.stderr
+    assert "(where size = 0.1bdp)" in done.stderr
+
+
+def test_variants_are_named_by_what_they_have_in_common() -> None:
+    variants = [(("a", a), ("b", b)) for a in "12" for b in "123"]
+    assert _warnings._where(variants[:3], variants) == "where a = 1"
+    assert _warnings._where(variants[1:2], variants) == "where a = 1, b = 2"
+    scattered = [variants[0], variants[4]]
+    first = "first where a = 1, b = 1"
+    assert _warnings._where(scattered, variants) == f"in 2 of 6 variants, {first}"
 
 
 def test_results_are_shown_again(small: lab.Experiment, tcplab: Command, tmp_path: Path) -> None:
