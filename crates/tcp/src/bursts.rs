@@ -146,8 +146,9 @@ impl Sender {
             self.flight.bursts.size = self.next_burst(now, in_flight, settings);
             self.flight.bursts.left = self.flight.bursts.size;
         }
-        let may = self.flight.bursts.left > 0;
-        self.flight.bursts.left -= u64::from(may);
+        let left = &mut self.flight.bursts.left;
+        let may = *left > 0;
+        *left -= u64::from(may);
         may
     }
 
