@@ -111,6 +111,7 @@ MISTAKES = {
     "network.chain.rate=10 Mbps": "two.toml: network.chain.rate: `Mbps` is not a unit of rate",
     "netwrok.chain.rate=1M": 'did you mean "network"?',
     "a b=1": '"a b" is not a path',
+    "duration=\udcff": "is not text (UTF-8)",
     "nothing": "nothing: write it like flows[0].cc=bbr",
 }
 
@@ -321,6 +322,12 @@ def test_try_runs_a_path_from_flags(tcplab: Command, tmp_path: Path) -> None:
     assert 'rate = "20M"' in saved
     assert max(map(len, saved.splitlines()[3:])) <= 100
     assert ids(lab.load(tmp_path / "mine.toml")) == [run["run"] for run in read["runs"]]
+    # Its own files are written anew; what somebody wrote by hand is not.
+    assert tcplab("try", "--quiet", "--no-chart", "--save", "mine.toml").returncode == 0
+    (tmp_path / "mine.toml").write_text("# by hand\n")
+    done = tcplab("try", "--save", "mine.toml")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: mine.toml: was not made by tcplab try; name another file\n"
 
 
 def test_try_makes_a_sweep_of_several_values(tcplab: Command) -> None:
@@ -349,6 +356,7 @@ TRIED = {
     ("--traffic", "pigeons"): 'no kind of traffic is called "pigeons"',
     ("--save", "no/such.toml"): "no is not a folder",
     ("--rates", "1M"): "unrecognized arguments",
+    ("--cc", "b\udcff"): "is not text (UTF-8)",
 }
 
 

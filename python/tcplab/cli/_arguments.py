@@ -79,15 +79,25 @@ def changed(experiment: Experiment, args: argparse.Namespace) -> Experiment:
     return experiment
 
 
+def value_of(text: str) -> Any:
+    """The value that a word stands for: TOML where it is, else the text itself."""
+    try:
+        return json.loads(_core.value(text.strip()))
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not text (UTF-8)") from None
+
+
 def _change(text: str) -> tuple[str, Any]:
     found = GIVEN.fullmatch(text)
     if found is None:
         raise argparse.ArgumentTypeError(f"{text}: write it like flows[0].cc=bbr")
-    return found[1].strip(), json.loads(_core.value(found[2].strip()))
+    # A path is text too.
+    value_of(found[1])
+    return found[1].strip(), value_of(found[2])
 
 
 def _change_of(key: str, text: str) -> tuple[str, Any]:
-    return key, json.loads(_core.value(text.strip()))
+    return key, value_of(text)
 
 
 def add_view(parser: argparse.ArgumentParser) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from tcplab._put import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
 from tcplab.cli._say import say
+
+MADE = "# Made by: "
+"""How the files begin that `--save` writes."""
 
 OUT = Path("results") / "try"
 
@@ -83,7 +86,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     path = parser.add_argument_group("the path and its flows")
     for name, flag in FLAGS.items():
         path.add_argument(
-            f"--{name}", type=_several, metavar=flag.metavar, help=flag.about, dest=f"flag {name}"
+            f"--{name}",
+            type=partial(_several, name),
+            metavar=flag.metavar,
+            help=flag.about,
+            dest=f"flag {name}",
         )
     _arguments.add_changes(parser)
     parser.add_argument(
@@ -108,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
         say(f"file    {args.save}", file=sys.stderr)
 
 
-def _experiment(values: Mapping[str, list[str]]) -> dict[str, Any]:
+def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     """The experiment that flags ask for, as plain values."""
     # A flow from each side of a bottleneck, all of whose delay is that of the hosts' links.
     flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
@@ -123,8 +130,7 @@ def _experiment(values: Mapping[str, list[str]]) -> dict[str, Any]:
         "flows": flows,
     }
     sweep: dict[str, list[Any]] = {}
-    for name, texts in values.items():
-        given = [_value(name, text) for text in texts]
+    for name, given in values.items():
         path = FLAGS[name].path
         if path == "rtt":
             dumbbell["rtts"] = [given[0]]
@@ -153,13 +159,13 @@ def _value(name: str, text: str) -> Any:
     """The value that a text stands for."""
     if name == "traffic" and text in TRAFFIC:
         return dict(TRAFFIC[text])
-    value = json.loads(_core.value(text))
+    value = _arguments.value_of(text)
     if name == "traffic" and isinstance(value, str) and value[:1].isdigit():
         return {"kind": "bulk", "size": value}
     return value
 
 
-def _several(text: str) -> list[str]:
+def _several(name: str, text: str) -> list[Any]:
     """The values of a flag: commas within brackets and quotation marks do not part them."""
     parts, depth, is_quoted = [""], 0, False
     for character in text:
@@ -173,13 +179,15 @@ def _several(text: str) -> list[str]:
     parts = [part.strip() for part in parts]
     if not all(parts):
         raise argparse.ArgumentTypeError(f"{text!r} has an empty value")
-    return parts
+    return [_value(name, part) for part in parts]
 
 
 def _save(path: Path, plain: Mapping[str, Any]) -> None:
     """Writes the experiment, with the command that made it."""
     if not path.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
+    if path.exists() and not (path.is_file() and path.read_bytes().startswith(MADE.encode())):
+        raise FileExistsError(f"{path}: was not made by tcplab try; name another file")
     command = _core.printable(shlex.join(["tcplab", *sys.argv[1:]]))
-    head = f"# Made by: {command}\n# Run it with `tcplab run {_core.printable(str(path))}`.\n\n"
+    head = f"{MADE}{command}\n# Run it with `tcplab run {_core.printable(str(path))}`.\n\n"
     put((head + _toml.written(plain)).encode(), path)
