@@ -258,7 +258,9 @@ fn expand(tree: &Value, steps: Vec<Step>) -> Result<Vec<Vec<Step>>, Problem> {
                         let known = (0..items.len()).filter_map(|i| entry_name(&before, i, items));
                         return Err(Problem::unknown(what, key, known));
                     }
-                    indices.into_iter().for_each(|i| go(Step::Index(i), items.get(i)));
+                    for i in indices {
+                        go(Step::Index(i), items.get(i));
+                    }
                 }
                 (Step::Key(key), value) => go(step.clone(), value.and_then(|it| it.get(key))),
                 (Step::Index(i), value) => go(step.clone(), value.and_then(|it| it.get(i))),

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import tcplab
 from tcplab._put import put
 from tcplab.cli import _signals
 
@@ -46,16 +47,23 @@ def drawing(path: Path | None) -> Iterator[Draw]:
 
 
 def _drawn_by(artist: subprocess.Popen[bytes], make: Callable[[], Any], path: Path) -> None:
+    plot = _plot()
     with _signals.deadly():
         chart = make()
         content, _ = artist.communicate(json.dumps(chart.to_dict()).encode())
         if artist.returncode != 0 or not content:
-            content = tcplab.plot.drawn(chart, path.suffix.lower())
+            content = plot.drawn(chart, path.suffix.lower())
     put(content, path)
 
 
 def save(make: Callable[[], Any], path: Path) -> None:
     """Draws a chart and saves it. Everything else is on disk by then: a signal ends the process."""
+    plot = _plot()
     with _signals.deadly():
-        content = tcplab.plot.drawn(make(), path.suffix.lower())
+        content = plot.drawn(make(), path.suffix.lower())
     put(content, path)
+
+
+def _plot() -> ModuleType:
+    # Polars handles SIGINT from when it is loaded: signals are made deadly after that.
+    return importlib.import_module("tcplab.plot")
