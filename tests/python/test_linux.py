@@ -61,13 +61,19 @@ def captured(results: lab.Results) -> Iterator[tuple[float, bytes]]:
         at += length
 
 
-def running_kernels() -> list[str]:
-    """The numbers of all processes that are kernels of ours."""
-    return [
-        process.name
-        for process in Path("/proc").glob("[0-9]*")
-        if b"tcplab.stream=" in (process / "cmdline").read_bytes()
-    ]
+def running_kernels(below: Path) -> list[str]:
+    """The numbers of all processes that are kernels of ours and work below this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            is_kernel = b"tcplab.stream=" in (process / "cmdline").read_bytes()
+            where = (process / "cwd").readlink()
+        except OSError:
+            # It has ended.
+            continue
+        if is_kernel and below in where.parents:
+            found.append(process.name)
+    return found
 
 
 def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
@@ -864,7 +870,7 @@ def broken_run(tcplab: Command, folder: Path, client: str) -> str:
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert list((folder / "temporary").iterdir()) == []
-    assert running_kernels() == []
+    assert running_kernels(folder) == []
     return done.stderr
 
 
@@ -873,20 +879,12 @@ def break_kernel(below: Path) -> None:
     for _ in range(400):
         time.sleep(0.05)
         # Processes that it has started have its command line and folder too; it is the first.
-        kernels = [int(one) for one in running_kernels() if below in cwd(one).parents]
+        kernels = [int(one) for one in running_kernels(below)]
         # It has booted when process 1 has made this folder; half a second later it is at work.
         if kernels and list(below.glob("*/sys")):
             time.sleep(0.5)
             os.kill(min(kernels), signal.SIGSEGV)
             return
-
-
-def cwd(process: str) -> Path:
-    """The folder of a process, if it still runs."""
-    try:
-        return Path(f"/proc/{process}/cwd").readlink()
-    except OSError:
-        return Path()
 
 
 def test_a_kernel_that_panics_has_the_last_word(
@@ -1137,7 +1135,7 @@ def test_nothing_is_left_running_or_lying_about(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     on_linux(duration="1 s", network=link(), flows=[flow()])
     assert list(tmp_path.iterdir()) == []
-    assert running_kernels() == []
+    assert running_kernels(tmp_path) == []
 
 
 @pytest.mark.parametrize(

@@ -379,7 +379,8 @@ impl<'a> World<'a> {
         }
     }
 
-    #[inline]
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     fn deliver(&mut self, end: usize, segment: &Segment) {
         self.tell_memory(end);
         self.turn_wheel(end);
@@ -851,36 +852,34 @@ pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 /// Sends what may leave now from an end, whose host and route these are.
 #[inline]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
-    if endpoint.keeps_queue_small() {
-        return send_all_own(now, endpoint, onto, from);
-    }
+    let from = (from.0 as usize, from.1);
     while let Some(segment) = endpoint.poll_transmit(now) {
-        send(onto, (from.0 as usize, from.1), Packet::Tcp(segment));
+        if endpoint.keeps_queue_small() {
+            send_own(now, endpoint, onto, from, Some(segment));
+        } else {
+            send(onto, from, Packet::Tcp(segment));
+        }
+    }
+    if endpoint.keeps_queue_small() {
+        send_own(now, endpoint, onto, from, None);
     }
 }
 
-/// The same into the queue of the host's own device, burst by burst.
+/// Puts the segment before this one, or the last, into the queue of the host's own device.
 #[cold]
-fn send_all_own(
+fn send_own(
     now: Time,
     endpoint: &mut Endpoint,
     (network, cpus): &mut Onto<'_>,
-    (host, route): (u32, RouteId),
+    (host, route): (usize, RouteId),
+    segment: Option<Segment>,
 ) {
-    let mut send = |packet, departure: Departure| match cpus {
-        None => network.send_own(route, packet, departure),
+    let Some((segment, at, goes_on)) = endpoint.hand_over(now, segment) else { return };
+    let packet = Packet::Tcp(segment);
+    match cpus {
+        None => network.send_own(route, packet, Departure { at, goes_on }),
         // A processor has done its part of the packets one by one.
-        Some(cpus) => cpus.send(network, host as usize, route, packet, departure.at),
-    };
-    let mut last: Option<(Packet, Time)> = None;
-    while let Some(segment) = endpoint.poll_transmit(now) {
-        let (goes_on, at) = endpoint.departure(now);
-        if let Some((packet, at)) = last.replace((Packet::Tcp(segment), at)) {
-            send(packet, Departure { at, goes_on });
-        }
-    }
-    if let Some((packet, at)) = last {
-        send(packet, Departure { at, goes_on: false });
+        Some(cpus) => cpus.send(network, host, route, packet, at),
     }
 }
 

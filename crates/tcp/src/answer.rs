@@ -84,8 +84,9 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
-            let is_heard = self.steering.is_some() || answer.is_predicted || segment.payload == 0;
-            self.unheard += u32::from(!is_heard);
+            if self.steering.is_none() && !answer.is_predicted && segment.payload > 0 {
+                self.unheard += 1;
+            }
             return false;
         }
         self.take_news(now, segment, (ack, window), answer, settings)
@@ -273,12 +274,14 @@ impl Sender {
         self.flight.board.acknowledge(ack, progress);
         self.una = ack;
         if let Some(buffer) = &mut self.buffer {
-            if let Some((_, end)) = progress.latest.as_mut().filter(|(_, end)| *end == ack) {
+            let cut_off = buffer.acknowledge(ack);
+            if let (Some(packet_end), Some((_, end))) = (cut_off, &mut progress.latest)
+                && *end == ack
+            {
                 // RACK takes a packet that is acknowledged in part for one that ends where it ends
                 // (`tcp_clean_rtx_queue`).
-                *end = (*end).max(buffer.packet_end(ack - 1));
+                *end = packet_end;
             }
-            buffer.acknowledge(ack);
         }
         if self.path.is_some() {
             self.judge_size_probe(now);

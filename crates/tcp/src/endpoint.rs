@@ -594,7 +594,8 @@ impl Endpoint {
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
             self.send.begin(since, (self.build_control)(start), &self.settings);
-            if self.settings.is_linux() {
+            // An end that only closes has nothing that a window would decide.
+            if self.settings.is_linux() && self.send.unsent() > 0 {
                 self.send.tell_of_request(now);
             }
             // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`);
