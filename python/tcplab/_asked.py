@@ -58,11 +58,12 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
         with locked(folder):
             for name, content in contents.items():
                 put(content, folder / name)
-            for name in {*WRITTEN} - contents.keys():
-                (folder / name).unlink(missing_ok=True)
+            for name in WRITTEN:
+                if name not in contents:
+                    (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        path, reason = error.filename or folder, (error.strerror or "unknown").lower()
-        warn(f"{path}: what the experiment asked for cannot be written: {reason}")
+        path, why = error.filename or folder, (error.strerror or "unknown").lower()
+        warn(f"{path}: what the experiment asked for cannot be written: {why}")
 
 
 def _are_there(folder: Path, contents: Mapping[str, bytes]) -> bool:
