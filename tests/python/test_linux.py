@@ -564,6 +564,20 @@ def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
         assert too_large["flow"].to_list() == ["first"] * 10
 
 
+def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
+    # More than the path takes, and less than the first link does: the first packets have that size.
+    experiment = lab.Experiment(
+        duration="2 s",
+        network=narrow(),
+        flows=[flow(cc="newreno", traffic=lab.BulkTraffic(size="30 kB"))],
+        stack=lab.Stack(mss=1200),
+        record=lab.Record(packets=["a>r"]),
+    )
+    sim, linux = (lab.run(experiment, backend=backend) for backend in ("sim", "linux"))
+    assert sim.packets["bytes"].max() == linux.packets["bytes"].max() == 1240
+    assert sim.flows["completion_s"].to_list() == linux.flows["completion_s"].to_list()
+
+
 def test_probing_reaches_the_kernel() -> None:
     # Sizes are searched for from 1024 bytes up.
     for probing, largest in [("off", 1500), ("always", 1076)]:
@@ -742,6 +756,30 @@ def test_both_backends_have_the_same_rows_of_packets(queue: Any) -> None:
     syn, answer = leaving.row(0, named=True), leaving.row(1, named=True)
     assert (syn["flags"], answer["flags"]) == ("SYN", "SYN ACK")
     assert answer["ack"] == first["seq"] == (syn["seq"] + 1) % 2**32
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        lab.WebTraffic(sizes=["1 kB"], connections=1),
+        lab.ArrivalsTraffic(users=1, transfers=1, sizes="1 kB"),
+    ],
+)
+@pytest.mark.parametrize("at", ["25 ms", "35 ms"])
+def test_what_is_late_for_a_connection_that_is_over_is_answered_alike(
+    traffic: lab.WebTraffic | lab.ArrivalsTraffic, at: str
+) -> None:
+    # tcp_timewait_state_process, tcp_v4_send_reset: while a connection ends, its path becomes forty
+    # times as long. Data and FINs leave again, and reach what is left of it.
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(rate="10 Mbit/s", delay="10 ms", delay_changes=[[at, "400 ms"]]),
+        flows=[flow(traffic=traffic)],
+        record=lab.Record(packets=["a>b", "b>a"]),
+    )
+    kernel, sim = (lab.run(experiment, backend=backend).packets for backend in ("linux", "sim"))
+    assert (kernel["flags"] == "RST").any()
+    assert points(kernel) == points(sim)
 
 
 def points(packets: pl.DataFrame) -> list[tuple[object, ...]]:
