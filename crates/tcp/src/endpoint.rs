@@ -734,9 +734,18 @@ impl Endpoint {
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
         self.ended.get_or_insert(how);
-        self.send.timer.stop();
         self.time_wait_until = Time::NEVER;
-        self.alive = None;
+        self.drop_timers();
         self.acks.on_sent();
+    }
+
+    /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
+    pub(crate) fn drop_timers(&mut self) {
+        self.send.timer.stop();
+        self.send.timer.place.leave();
+        if let Some(place) = self.acks.place() {
+            place.leave();
+        }
+        self.alive = None;
     }
 }
