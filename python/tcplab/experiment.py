@@ -1684,6 +1684,22 @@ class Stack(Value):
     wmem_max: str | None = None
     """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
 
+    window_clamp: str | None = None
+    """The largest window that the program wants to offer (`TCP_WINDOW_CLAMP`): "256 kB", or "off".
+    In Linux 6.12 it lasts as the scale of the window alone, which stops at the next power of two:
+    "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
+    """
+
+    initial_receive_window: str | int | None = None
+    """The first window that is offered, in segments (`ip route ... initrwnd`): 10, or "off" for
+    what the receive buffer has room for.
+    """
+
+    notsent_lowat: str | None = None
+    """How much data may wait in the send buffer that has not left (`TCP_NOTSENT_LOWAT`): "128 kB",
+    or "off". Then a program writes no further ahead, however large `wmem` is.
+    """
+
     app_win: int | str | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
@@ -1705,6 +1721,11 @@ class Stack(Value):
 
     pacing: bool | str | None = None
     """Whether segments are spread over the round trip."""
+
+    max_pacing_rate: str | None = None
+    """The highest rate at which the connection sends (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off".
+    It counts data without headers, and turns `pacing` on.
+    """
 
     rack: bool | str | None = None
     """Whether losses are found by time (RACK, RFC 8985)."""

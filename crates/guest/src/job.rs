@@ -91,6 +91,10 @@ pub struct Route {
     pub min_rto_ms: Option<u32>,
     /// Whether ACKs are never delayed.
     pub quick_ack: bool,
+    /// The first window offered, in segments.
+    pub initial_receive_window: Option<u32>,
+    /// The congestion control of all connections on this way, whatever their sockets ask for.
+    pub congestion_control: Option<String>,
 }
 
 /// A pair of devices joined back to back.
@@ -161,8 +165,8 @@ pub struct Side {
 pub struct SocketOptions {
     /// `TCP_CONGESTION`.
     pub congestion_control: Option<String>,
-    /// `SO_MAX_PACING_RATE` at its most, which turns pacing on.
-    pub pacing: bool,
+    /// `SO_MAX_PACING_RATE` in bytes a second, which turns pacing on.
+    pub pacing: Option<u64>,
     /// `TCP_NODELAY`.
     pub no_delay: bool,
     /// `TCP_MAXSEG`.
@@ -171,6 +175,10 @@ pub struct SocketOptions {
     pub receive_buffer: Option<u32>,
     /// `SO_SNDBUF`.
     pub send_buffer: Option<u32>,
+    /// `TCP_WINDOW_CLAMP`.
+    pub window_clamp: Option<u32>,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub most_unsent: Option<u32>,
     /// `TCP_USER_TIMEOUT`.
     pub user_timeout_ms: Option<u32>,
     /// `SO_KEEPALIVE`.

@@ -156,18 +156,23 @@ pub(crate) fn add_route(route: &Route, index: u32) -> Message {
         (2, route.mtu),                     // RTAX_MTU
         (11, route.initial_window),         // RTAX_INITCWND
         (13, route.min_rto_ms),             // RTAX_RTO_MIN
+        (14, route.initial_receive_window), // RTAX_INITRWND
         (15, route.quick_ack.then_some(1)), // RTAX_QUICKACK
     ];
     let mut message = Message::new(NEW_ROUTE, MAKE, &fixed);
     message.attribute(1, &route.to.octets()); // RTA_DST
     message.number(4, index); // RTA_OIF
-    if metrics.iter().any(|(_, value)| value.is_some()) {
+    let congestion_control = route.congestion_control.as_deref();
+    if congestion_control.is_some() || metrics.iter().any(|(_, value)| value.is_some()) {
         // RTA_METRICS
         message.nest(8, |nest| {
             for (kind, value) in metrics {
                 if let Some(value) = value {
                     nest.number(kind, value);
                 }
+            }
+            if let Some(name) = congestion_control {
+                nest.text(16, name); // RTAX_CC_ALGO
             }
         });
     }
@@ -196,6 +201,8 @@ mod tests {
             initial_window: None,
             min_rto_ms: None,
             quick_ack: false,
+            initial_receive_window: None,
+            congestion_control: None,
         };
         let plain = [
             2, 32, 0, 0, 254, 4, 253, 1, 0, 0, 0, 0, // rtmsg
@@ -220,6 +227,15 @@ mod tests {
             8, 0, 13, 0, 0x2c, 1, 0, 0, // RTAX_RTO_MIN: 300
         ];
         assert_eq!(body(&add_route(&route, 7)), [&plain[..], &locked[..]].concat());
+        route.min_rto_ms = None;
+        route.initial_receive_window = Some(20);
+        route.congestion_control = Some("bbr".into());
+        let named = [
+            20, 0, 8, 0, // RTA_METRICS
+            8, 0, 14, 0, 20, 0, 0, 0, // RTAX_INITRWND: 20
+            8, 0, 16, 0, b'b', b'b', b'r', 0, // RTAX_CC_ALGO
+        ];
+        assert_eq!(body(&add_route(&route, 7)), [&plain[..], &named[..]].concat());
     }
 
     #[test]
