@@ -429,9 +429,9 @@ class CakeQueue(Value):
     """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10
-    ms `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`. By default
-    "100 ms".
+    """The round trip that it is tuned for: "100 ms", or by its word of `tc`: "datacentre" (100 us),
+    "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms), "oceanic" (300 ms),
+    "satellite" (1 s), "interplanetary" (1000 s). By default "100 ms".
     """
 
     rate: str | None = None
@@ -471,6 +471,11 @@ class CakeQueue(Value):
     ingress: bool | str | None = None
     """Whether packets have passed the bottleneck already: then those that are dropped count as
     sent. By default `false`.
+    """
+
+    wash: bool | str | None = None
+    """Whether packets lose their DSCP here, once they are sorted: behind this queue all are of one
+    class. By default `false`.
     """
 
     KIND: ClassVar[str] = "cake"

@@ -113,7 +113,7 @@ pub struct End {
     pub device: String,
     /// Its MTU.
     pub mtu: u32,
-    /// Its queueing disciplines: the root first, then the child of the root's class 1, if any.
+    /// Its queueing disciplines: the root first, then the child of the root's class 1, and so on.
     pub disciplines: Vec<Discipline>,
 }
 
@@ -127,6 +127,18 @@ pub struct Discipline {
     /// Further options that one attribute has no room for, each for a change of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<Vec<u8>>,
+    /// What is done to each packet that comes, before it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+}
+
+/// A filter of a queueing discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filter {
+    /// What the kernel calls it: `matchall`.
+    pub kind: String,
+    /// The content of its `TCA_OPTIONS`.
+    pub options: Vec<u8>,
 }
 
 /// Traffic between two hosts.
