@@ -63,6 +63,8 @@ type Settings = BTreeMap<&'static str, String>;
 pub(super) struct Hosts<'a> {
     kernel: Abilities<'a>,
     usual: StackPlan,
+    /// Of each lane.
+    mtus: Vec<u64>,
     /// The namespaces of each node.
     namespaces: Vec<Vec<Settings>>,
     /// What holds for all hosts.
@@ -126,7 +128,8 @@ impl<'a> Hosts<'a> {
         let usual = Profile::Linux612.options();
         let common = BTreeMap::from([(MEMORY.0.into(), MEMORY.1.into())]);
         let namespaces = vec![Vec::new(); plan.nodes.len()];
-        Self { kernel, usual, namespaces, common }
+        let mtus = plan.lanes.iter().map(|lane| lane.mtu).collect();
+        Self { kernel, usual, mtus, namespaces, common }
     }
 
     /// What each end of a flow needs, that of the sender first.
@@ -196,6 +199,12 @@ impl<'a> Hosts<'a> {
         if node == flow.from {
             self.parameters(stack, flow, &mut found);
         }
+        // Segments are no larger than the way takes, as far as the host knows before it has sent any.
+        let way = if node == flow.from { &flow.forward } else { &flow.back };
+        let mtu = match stack.path_mtu {
+            PathMtu::Known => flow.mtu,
+            PathMtu::Discovered => way.first().map_or(flow.mtu, |&lane| self.mtus[lane]),
+        };
         // Flows made by one description share its mistakes.
         found.retain(|mistake| !mistakes.contains(mistake));
         mistakes.append(&mut found);
@@ -217,7 +226,7 @@ impl<'a> Hosts<'a> {
                     None => stack.pacing.then_some(PACED),
                 },
                 no_delay: !stack.nagle,
-                max_segment: (stack.mss < flow.mtu - HEADERS).then_some(stack.mss as u32),
+                max_segment: (stack.mss < mtu - HEADERS).then_some(stack.mss as u32),
                 receive_buffer: stack.so_rcvbuf.on().map(|bytes| bytes.0 as u32),
                 send_buffer: stack.so_sndbuf.on().map(|bytes| bytes.0 as u32),
                 window_clamp: stack.window_clamp.on().map(|bytes| bytes.0 as u32),

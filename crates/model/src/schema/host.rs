@@ -8,6 +8,11 @@ use tcplab_units::Duration;
 /// What a processor may take for one thing.
 const COST: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
 
+/// The name of a flow that says none, by its place in the list.
+pub(crate) fn default_name(index: usize) -> String {
+    format!("flow{}", index + 1)
+}
+
 table! {
     /// Settings of one host.
     #[derive(Default)]

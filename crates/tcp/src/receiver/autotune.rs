@@ -216,6 +216,11 @@ impl Autotune {
     pub fn on_segment(&mut self, now: Time, sized: Sized, used: u64) -> Tuned {
         let payload = sized.shape.payload;
         self.time_by_echo(now, sized.echoed, payload);
+        if payload == 0 && sized.early.is_none() {
+            // Of the FIN alone nothing is to be learned, unless something is missing before it
+            // (`tcp_data_queue`).
+            return Tuned { opened: false, size: Size::Repeated, full: self.full.bytes };
+        }
         if payload > self.full.bytes {
             self.measure(payload);
         }
