@@ -561,15 +561,27 @@ impl<'a> World<'a> {
         }
     }
 
-    /// ACKs that are held back, and have been for long enough, leave.
+    /// ACKs that are held back, and have been for long enough, leave. The kernel goes through its timers in
+    /// the order in which they run out at the latest, up to the first whose time has not come, as one that
+    /// paces what its sender has just gone on with (`__hrtimer_run_queues`).
     #[cold]
     fn let_go(&mut self, now: Time) {
         let holding = std::mem::take(&mut self.holding);
-        let held_from = |end: usize| self.connections.ends[end].endpoint.held_from();
-        let (mut ready, others): (Vec<_>, Vec<_>) = holding
-            .into_iter()
-            .filter_map(|end| Some((held_from(end)?, end)))
-            .partition(|&(from, _)| from <= now);
+        let ends = &self.connections.ends;
+        let held_from = |end: usize| ends[end].endpoint.held_from();
+        let held: Vec<_> =
+            holding.into_iter().filter_map(|end| Some((held_from(end)?, end))).collect();
+        let first_paced = if held.iter().any(|&(from, _)| from <= now) {
+            let paced = ends.iter().map(|end| end.endpoint.paced_until());
+            paced.filter(|&until| until > now).min().unwrap_or(Time::NEVER)
+        } else {
+            Time::NEVER
+        };
+        let is_ready = |&(from, end): &(Time, usize)| {
+            let until = ends[end].endpoint.held_until();
+            from <= now && until.is_some_and(|until| until <= first_paced)
+        };
+        let (mut ready, others): (Vec<_>, Vec<_>) = held.into_iter().partition(is_ready);
         self.holding = others.into_iter().map(|(_, end)| end).collect();
         // Of equal times, in the order in which the timers were set.
         ready.sort_by_key(|&(from, _)| from);
