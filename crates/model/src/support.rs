@@ -71,6 +71,7 @@ pub const FEATURES: &[Feature] = &[
     one("record.captures", "a packet capture", LINUX),
     one("cpu", "time spent in hosts", SIM),
     one("qdisc", "a queue of the sending host", BOTH),
+    one("gro", "receive offload (GRO)", BOTH),
     one("lan", "a shared LAN", SIM),
     kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
     kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
@@ -187,7 +188,8 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
     for host in plan.hosts.iter() {
         let cpu = host.cpu.as_ref().map(|_| ("cpu", None));
         let qdisc = host.has_qdisc.then_some(("qdisc", None));
-        add(&host.place, &cpu.into_iter().chain(qdisc).collect::<Vec<_>>());
+        let gro = host.gro.map(|_| ("gro", None));
+        add(&host.place, &cpu.into_iter().chain(qdisc).chain(gro).collect::<Vec<_>>());
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);

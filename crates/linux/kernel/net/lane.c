@@ -21,6 +21,9 @@
  *  - Transmission takes picoseconds, packets arrive at whole nanoseconds, rounded up.
  *  - Packets of different lanes that arrive in the same nanosecond do so in the order of the lanes'
  *    numbers, after the kernel's timers of that nanosecond have run.
+ *  - A far end with receive offload (`gro_wait`) has interrupt moderation: the first packet that arrives
+ *    starts a timer, and those that have arrived by its end are received in one poll, through GRO. What
+ *    arrives in the nanosecond of the poll waits for the next one.
  *
  * Everything that happens to a packet is known when its transmission is planned. The discipline's
  * dequeue gives the packets that have arrived at the far end.
@@ -33,6 +36,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
@@ -101,6 +105,7 @@ struct lane_config {
 	u64 aggregate;		/* packets that share one access to the channel */
 	u64 is_own;		/* OWN_QUEUE or OWN_DROP_TAIL: the sending host's, with a child */
 	u64 largest_own;	/* bytes; a larger super-packet is cut before it enters that */
+	u64 gro_wait;		/* ns from a packet's arrival to the poll that receives it; 0: no GRO */
 	/* low, high */
 	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];
 	u64 corruption_seed[2], duplication_seed[2], access_seed[2];
@@ -173,6 +178,11 @@ struct lane {
 	bool is_bad;
 	u64 state_until;		/* timed loss; after the start of the experiment */
 	struct tcplab_lane_state state;
+	/* Of a far end with GRO: its device, what has arrived there, and the timer of the interrupt. */
+	struct net_device *far;
+	struct napi_struct napi;
+	struct sk_buff_head arrived;
+	struct hrtimer interrupt;
 	struct hrtimer timer;		/* when a packet arrives, or the child is to be asked */
 	struct list_head due;		/* in the list of lanes whose timer has run out */
 	struct list_head list;
@@ -927,6 +937,76 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 	return NET_XMIT_SUCCESS;
 }
 
+/* The device at the far end interrupts so long after the first packet since the last poll. */
+static void receive_later(struct lane *lane, struct sk_buff *skb, u64 now)
+{
+	if (!hrtimer_is_queued(&lane->interrupt))
+		hrtimer_start(&lane->interrupt, ns_to_ktime(now / 1000 + lane->config.gro_wait),
+			      HRTIMER_MODE_ABS_PINNED_HARD);
+	__skb_queue_tail(&lane->arrived, skb);
+}
+
+static enum hrtimer_restart on_interrupt(struct hrtimer *timer)
+{
+	napi_schedule(&container_of(timer, struct lane, interrupt)->napi);
+	return HRTIMER_NORESTART;
+}
+
+/* As a device hashes flows (receive-side scaling): GRO keeps those of different hashes apart. */
+static void set_hash(struct sk_buff *skb)
+{
+	u64 draws;
+	u32 from, to;
+
+	if (tcplab_flow_of(skb, &draws, &from, &to))
+		skb_set_hash(skb, tcplab_mix(draws) >> 32, PKT_HASH_TYPE_L4);
+	else
+		skb_clear_hash(skb);
+}
+
+/* Receives what had arrived before the interrupt. */
+static int receive(struct napi_struct *napi, int budget)
+{
+	struct lane *lane = container_of(napi, struct lane, napi);
+	u64 before = now_ps() - 1000;
+	struct sk_buff *skb;
+	int done = 0;
+
+	while (done < budget && (skb = skb_peek(&lane->arrived)) && plan_of(skb)->arrives <= before) {
+		__skb_unlink(skb, &lane->arrived);
+		done++;
+		if (__dev_forward_skb(lane->far, skb))
+			continue;
+		set_hash(skb);
+		napi_gro_receive(napi, skb);
+	}
+	if (done < budget)
+		napi_complete_done(napi, done);
+	return done;
+}
+
+/* The device at the far end has GRO. */
+static int begin_gro(struct lane *lane)
+{
+	struct net_device *dev = qdisc_dev(lane->sch);
+
+	if (!dev->netdev_ops->ndo_get_peer_dev)
+		return -EINVAL;
+	lane->far = dev->netdev_ops->ndo_get_peer_dev(dev);
+	if (!lane->far)
+		return -EINVAL;
+	/* A veth begins without it. */
+	lane->far->wanted_features |= NETIF_F_GRO;
+	netdev_update_features(lane->far);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 0)
+	netif_napi_add(lane->far, &lane->napi, receive);
+#else
+	netif_napi_add(lane->far, &lane->napi, receive, NAPI_POLL_WEIGHT);
+#endif
+	napi_enable(&lane->napi);
+	return 0;
+}
+
 static void run_due(struct tasklet_struct *tasklet);
 static DECLARE_TASKLET(due_runner, run_due);
 
@@ -938,14 +1018,15 @@ static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb;
 
 	settle(lane, now);
-	skb = skb_peek(&lane->transit);
-	if (skb && plan_of(skb)->arrives <= now) {
+	while ((skb = skb_peek(&lane->transit)) && plan_of(skb)->arrives <= now) {
 		__skb_unlink(skb, &lane->transit);
 		lane->state.arrived_packets++;
 		tell(lane, skb, now / 1000, TCPLAB_ARRIVES);
 		qdisc_bstats_update(sch, skb);
 		count_queued(lane);
-		return skb;
+		if (!lane->far)
+			return skb;
+		receive_later(lane, skb, now);
 	}
 	if (skb)
 		next = plan_of(skb)->arrives;
@@ -1007,9 +1088,20 @@ static void run_due(struct tasklet_struct *tasklet)
 	}
 }
 
-static void stop_timer(struct lane *lane)
+static void set_up(struct hrtimer *timer, enum hrtimer_restart (*on)(struct hrtimer *))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, on, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	timer->function = on;
+#endif
+}
+
+static void stop_timers(struct lane *lane)
 {
 	hrtimer_cancel(&lane->timer);
+	hrtimer_cancel(&lane->interrupt);
 	local_irq_disable();
 	list_del_init(&lane->due);
 	local_irq_enable();
@@ -1023,8 +1115,9 @@ static void lane_reset(struct Qdisc *sch)
 	__skb_queue_purge(&lane->waiting);
 	__skb_queue_purge(&lane->transit);
 	__skb_queue_purge(&lane->sending);
+	__skb_queue_purge(&lane->arrived);
 	lane->waiting_bytes = lane->child_packets = lane->child_bytes = 0;
-	stop_timer(lane);
+	stop_timers(lane);
 	count_queued(lane);
 }
 
@@ -1093,12 +1186,9 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	__skb_queue_head_init(&lane->waiting);
 	__skb_queue_head_init(&lane->transit);
 	__skb_queue_head_init(&lane->sending);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(&lane->timer, on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-#else
-	hrtimer_init(&lane->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-	lane->timer.function = on_timer;
-#endif
+	__skb_queue_head_init(&lane->arrived);
+	set_up(&lane->timer, on_timer);
+	set_up(&lane->interrupt, on_interrupt);
 	INIT_LIST_HEAD(&lane->due);
 	INIT_LIST_HEAD(&lane->list);
 	if (!options)
@@ -1114,6 +1204,10 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	if (!lane->config.rate)
 		return -EINVAL;
 	error = append(lane, tb);
+	if (error)
+		return error;
+	if (lane->config.gro_wait)
+		error = begin_gro(lane);
 	if (error)
 		return error;
 	seed(&lane->loss, lane->config.loss_seed);
@@ -1134,7 +1228,11 @@ static void lane_destroy(struct Qdisc *sch)
 	int kind;
 
 	list_del(&lane->list);
-	stop_timer(lane);
+	stop_timers(lane);
+	if (lane->far) {
+		napi_disable(&lane->napi);
+		netif_napi_del(&lane->napi);
+	}
 	if (lane->child)
 		qdisc_put(lane->child);
 	for (kind = 0; kind <= TCA_TCPLAB_MAX; kind++)

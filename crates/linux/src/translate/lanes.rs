@@ -9,6 +9,7 @@ use tcplab_model::{
     Discipline, FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit,
     TcpPlan, support,
 };
+use tcplab_units::Duration;
 use tcplab_workload::links as changes;
 use tcplab_workload::spread::{Cell, cells};
 
@@ -210,7 +211,9 @@ fn config(
         true => OWN_QUEUE,
     };
     let largest = queues::largest_burst(lane);
-    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate, own, largest]));
+    let wait = plan.gro(lane.to).map_or(0, Duration::as_nanos);
+    let overtaking = u64::from(lane.overtaking);
+    content.extend(bytes([overtaking, trace_period, aggregate, own, largest, wait]));
     for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access", "states"]
     {
         content.extend(Random::seed_of(plan.seed, &format!("{element} {}", lane.name)));
