@@ -1,4 +1,4 @@
-"""Receive offload of hosts: `sim` does what the kernel does."""
+"""Receive offload and processors of hosts: `sim` does what the kernel does."""
 
 from __future__ import annotations
 
@@ -61,6 +61,37 @@ def test_as_many_acks_as_the_kernels(cc: str, rate: str, loss: float) -> None:
         plain["record"] = {"samples": "off", "links": "100 ms"}
         sent = {backend: packets(results, "b>a") for backend, results in run(plain).items()}
         assert sent["sim"] == pytest.approx(sent["linux"], rel=0.05), wait
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("host", ["a", "b"])
+@pytest.mark.parametrize(
+    ("cpu", "cost_us"),
+    [
+        ({"packet": "20 us"}, 20.0),
+        # Every second packet brings an ACK.
+        ({"packet": "20 us", "ack": "8 us"}, 20 + 8 / 2),
+    ],
+)
+def test_a_processor_sends_and_receives_as_many_packets_as_fit(
+    cpu: Plain, cost_us: float, host: str
+) -> None:
+    plain = experiment("cubic", "1 Gbit/s", {host: {"cpu": cpu}})
+    plain["flows"][0]["traffic"] = "bulk"
+    plain["measure"] = {"from": "1 s"}
+    for backend, results in run(plain).items():
+        (goodput,) = results.flows["goodput_mbit_s"]
+        assert goodput == pytest.approx(1448 * 8 / cost_us, rel=0.005), backend
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize(("cc", "host"), [("cubic", "a"), ("newreno", "a"), ("cubic", "b")])
+def test_a_host_that_takes_time_is_the_same_on_both_backends_at_every_ack(
+    cc: str, host: str
+) -> None:
+    hosts = {host: {"cpu": {"packet": "20 us", "ack": "7 us"}}}
+    outcome = compare(experiment(cc, "1 Gbit/s", hosts))
+    assert outcome.first is None, outcome.first
 
 
 def test_what_devices_do_is_drawn_by_number() -> None:

@@ -296,6 +296,11 @@ impl Plan {
         self.host(node).is_some_and(|host| host.has_qdisc)
     }
 
+    /// The time that a host takes, if it takes any.
+    pub fn cpu(&self, node: usize) -> Option<&Cpu> {
+        self.host(node)?.cpu.as_ref()
+    }
+
     /// How long what arrives at a host waits for a poll, if it has receive offload.
     pub fn gro(&self, node: usize) -> Option<Duration> {
         self.host(node)?.gro
