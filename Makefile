@@ -44,13 +44,12 @@ clean:
 
 # The package, built and installed in place; again whenever the Rust side has changed.
 $(VENV)/installed: $(RUST) | $(VENV)/tools
-	@echo "== building tcplab"
-	@$(BIN)/maturin develop --release --quiet >/dev/null
+	@scripts/step "fetching crates" cargo fetch --quiet --locked
+	@scripts/step "building tcplab" $(BIN)/maturin develop --release --quiet
 	@touch $@
 
 $(VENV)/tools: scripts/needs
 	@scripts/needs
-	@echo "== creating $(VENV)"
-	@python3 -m venv $(VENV)
-	@$(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip 'maturin>=1.12,<2'
+	@scripts/step "creating $(VENV)" python3 -m venv $(VENV)
+	@scripts/step "installing tools into $(VENV)" $(BIN)/pip install --quiet --disable-pip-version-check --upgrade pip 'maturin>=1.12,<2'
 	@touch $@

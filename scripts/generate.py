@@ -85,6 +85,33 @@ def chart_of_queues() -> str:
         return (Path(folder) / "delays.svg").read_text(encoding="utf-8")
 
 
+# What `tcplab new` writes, by the names that it has there.
+TEMPLATES = {
+    "dumbbell": "first",
+    "sweep": "sweep",
+    "web": "page_lte",
+    "wifi": "wifi",
+    "lan": "lan",
+    "bufferbloat": "bufferbloat",
+    "rrul": "rrul",
+    "incast": "incast",
+    "rtt-fairness": "rtt_fairness",
+    "slow-start": "slow_start",
+    "video-call": "video_call",
+    "bbr-cubic": "bbr_cubic",
+    "papers/dctcp": "marking",
+    "papers/buffers": "variants",
+    "papers/fat-tree": "fat_tree",
+    "papers/phase-effect": "phase_effect",
+}
+
+
+def template(example: str) -> str:
+    """An example, to start from: it no longer lies in the folder of examples."""
+    text = (ROOT / "examples" / f"{example}.toml").read_text(encoding="utf-8")
+    return text.replace(f"examples/{example}.toml", "FILE.toml")
+
+
 CC = "docs/reference/cc"
 FILES: dict[str, Callable[[], str]] = {
     "python/tcplab/experiment.py": experiment_module,
@@ -104,13 +131,17 @@ for name, kind in tcplab.algorithms().select("name", "kind").iter_rows():
     FILES[f"{CC}/{name}.svg"] = partial(chart_of, name, kind)
 
 
+for name, example in TEMPLATES.items():
+    FILES[f"python/tcplab/templates/{name}.toml"] = partial(template, example)
+
+
 def main() -> int:
     """Writes or checks every file."""
     is_check = sys.argv[1:] == ["--check"]
     outdated = 0
     for name, generate in FILES.items():
         path, text = ROOT / name, generate()
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(exist_ok=True, parents=True)
         if path.exists() and path.read_text(encoding="utf-8") == text:
             continue
         outdated += 1

@@ -13,101 +13,100 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from tcplab import cc
-from tcplab._compare import Comparison, compare
-from tcplab._core import (
-    ConfigError,
-    InternalError,
-    Kernel,
-    KernelError,
-    RunError,
-    __version__,
-)
-from tcplab._experiment import load
-from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
-from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
-from tcplab._results import Results
-from tcplab._run import run
-from tcplab._verify import Finding, Verification, verify
-from tcplab._warnings import TcplabWarning
-from tcplab.experiment import (
-    Antiparallel,
-    Arp,
-    ArrivalsTraffic,
-    BulkTraffic,
-    CakeQueue,
-    Chain,
-    CodelQueue,
-    CommandTraffic,
-    Contention,
-    Cpu,
-    DelayRule,
-    DropheadQueue,
-    DroptailQueue,
-    Dualpi2Queue,
-    Dumbbell,
-    EmpiricalSizes,
-    EmpiricalSpread,
-    Experiment,
-    ExponentialSpread,
-    FatTree,
-    FixedSizes,
-    Flow,
-    FqCodelQueue,
-    FqPieQueue,
-    FqQueue,
-    GilbertLoss,
-    GilbertTimeLoss,
-    Graph,
-    HandoverDelayRule,
-    Host,
-    IndependentLoss,
-    Keepalive,
-    Lan,
-    Link,
-    LinkSettings,
-    ListedLoss,
-    LognormalSizes,
-    Loss,
-    Measure,
-    Memory,
-    Network,
-    NormalSpread,
-    OnOffTraffic,
-    OutageRule,
-    ParetoSizes,
-    ParetoSpread,
-    ParkingLot,
-    PeriodicOutageRule,
-    PieQueue,
-    PolicerQueue,
-    Queue,
-    RandomOutageRule,
-    RandomWalkRateRule,
-    RateRule,
-    Record,
-    RedQueue,
-    Reordering,
-    RequestsTraffic,
-    Route,
-    SessionClass,
-    SfqQueue,
-    SineRateRule,
-    Sizes,
-    Spread,
-    Stack,
-    Star,
-    TbfQueue,
-    Trace,
-    Traffic,
-    UdpTraffic,
-    UniformSpread,
-    WebTraffic,
-    ZipfSizes,
-)
-
 if TYPE_CHECKING:
-    from tcplab import plot
+    from tcplab import cc, plot
+    from tcplab._asked import stored
+    from tcplab._compare import Comparison, compare
+    from tcplab._core import (
+        ConfigError,
+        InternalError,
+        Kernel,
+        KernelError,
+        RunError,
+        __version__,
+    )
+    from tcplab._experiment import load
+    from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
+    from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
+    from tcplab._results import Results
+    from tcplab._run import run
+    from tcplab._verify import Finding, Verification, verify
+    from tcplab._warnings import TcplabWarning
+    from tcplab.experiment import (
+        Antiparallel,
+        Arp,
+        ArrivalsTraffic,
+        BulkTraffic,
+        CakeQueue,
+        Chain,
+        CodelQueue,
+        CommandTraffic,
+        Contention,
+        Cpu,
+        DelayRule,
+        DropheadQueue,
+        DroptailQueue,
+        Dualpi2Queue,
+        Dumbbell,
+        EmpiricalSizes,
+        EmpiricalSpread,
+        Experiment,
+        ExponentialSpread,
+        FatTree,
+        FixedSizes,
+        Flow,
+        FqCodelQueue,
+        FqPieQueue,
+        FqQueue,
+        GilbertLoss,
+        GilbertTimeLoss,
+        Graph,
+        HandoverDelayRule,
+        Host,
+        IndependentLoss,
+        Keepalive,
+        Lan,
+        Link,
+        LinkSettings,
+        ListedLoss,
+        LognormalSizes,
+        Loss,
+        Measure,
+        Memory,
+        Network,
+        NormalSpread,
+        OnOffTraffic,
+        OutageRule,
+        ParetoSizes,
+        ParetoSpread,
+        ParkingLot,
+        PeriodicOutageRule,
+        PieQueue,
+        PolicerQueue,
+        Queue,
+        RandomOutageRule,
+        RandomWalkRateRule,
+        RateRule,
+        Record,
+        RedQueue,
+        Reordering,
+        RequestsTraffic,
+        Route,
+        SessionClass,
+        SfqQueue,
+        SineRateRule,
+        Sizes,
+        Spread,
+        Stack,
+        Star,
+        TbfQueue,
+        Trace,
+        Traffic,
+        UdpTraffic,
+        UniformSpread,
+        WebTraffic,
+        ZipfSizes,
+    )
 
 __all__ = [
     "DEFAULT_KERNEL",
@@ -209,12 +208,53 @@ __all__ = [
     "remove_kernel",
     "run",
     "schema",
+    "stored",
     "verify",
 ]
 
+PLACES = {
+    "stored": "_asked",
+    "Comparison": "_compare",
+    "compare": "_compare",
+    "ConfigError": "_core",
+    "InternalError": "_core",
+    "Kernel": "_core",
+    "KernelError": "_core",
+    "RunError": "_core",
+    "__version__": "_core",
+    "load": "_experiment",
+    "DEFAULT_KERNEL": "_kernels",
+    "build_kernel": "_kernels",
+    "kernels": "_kernels",
+    "remove_kernel": "_kernels",
+    "algorithms": "_lists",
+    "columns": "_lists",
+    "explain": "_lists",
+    "profile": "_lists",
+    "profiles": "_lists",
+    "schema": "_lists",
+    "Results": "_results",
+    "run": "_run",
+    "Finding": "_verify",
+    "Verification": "_verify",
+    "verify": "_verify",
+    "TcplabWarning": "_warnings",
+}
+"""The modules of names. Those of other names are in `experiment`."""
+
 
 def __getattr__(name: str) -> Any:
-    # Charts take longer to load than all the rest, and most commands draw none.
-    if name == "plot":
-        return importlib.import_module("tcplab.plot")
-    raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
+    # Modules load when something of them is used: most commands need few of them, and none of
+    # those that draw.
+    if name not in __all__:
+        raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
+    if name in ("cc", "plot"):
+        return importlib.import_module(f"tcplab.{name}")
+    module = importlib.import_module(f"tcplab.{PLACES.get(name, 'experiment')}")
+    value = getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tcplab import _core, _own
+from tcplab._toml import written
 from tcplab._values import Value, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -20,20 +21,29 @@ MOST_BYTES = 64_000_000
 """Of an experiment's file: a million flows, one by one, have half of that."""
 
 
+STREAM = "<stdin>"
+"""What messages call an experiment that comes from no file."""
+
+
 @dataclass(frozen=True)
 class Source:
     """The file that an experiment was read from."""
 
     name: str
     text: str
+    is_json: bool
     read: dict[str, Any] | None = None
     """What was read from it: an experiment that changed since is no longer the file's."""
+    changes: tuple[tuple[str, str], ...] = ()
+    """Values that were given since, as JSON, each with the path of its key."""
 
     def document(self) -> _core.Document:
         """The file as the Rust side knows it: with the line of every value."""
-        if self.name.endswith(".json"):
-            return _core.Document.from_json(self.text, self.name)
-        return _core.Document.from_toml(self.text, self.name)
+        read = _core.Document.from_json if self.is_json else _core.Document.from_toml
+        document = read(self.text, self.name)
+        for path, value in self.changes:
+            document = document.changed(path, value)
+        return document
 
 
 class Runnable(Value):
@@ -52,6 +62,39 @@ class Runnable(Value):
         _own.refresh(text)
         return self._document(plain, text).plans(backend, kernel)
 
+    def changed(self, changes: Mapping[str, Any]) -> Experiment:
+        """The same experiment with other values, each by the path of its key, as in a sweep:
+        `{"flows[0].cc": "bbr"}`.
+
+        In a path, `flows.download` is the flow of this name and `flows.*` each of them; a parameter
+        stands for itself. A key that is swept gets the value in all runs instead.
+
+        Raises:
+            ConfigError: A path leads nowhere, or something else gives the key its values.
+        """
+        from tcplab.experiment import Experiment  # noqa: PLC0415 (made of this module's classes)
+
+        plain = self.to_dict()
+        source: Source | None = self.__dict__.get("_source")
+        source = source if source is not None and source.read == plain else None
+        document = self._document(plain, json.dumps(plain))
+        given = []
+        for path, value in changes.items():
+            text = json.dumps(to_plain(value, path))
+            document = document.changed(path, text)
+            given.append((path, text))
+        read = json.loads(document.to_json())
+        experiment = from_plain(Experiment, {"duration": None} | read)
+        if not isinstance(experiment, Experiment):
+            # This names the key.
+            document.plans("sim")
+            raise _core.ConfigError(f"{', '.join(changes)}: no experiment has such a key")
+        if source is not None:
+            now = (*source.changes, *given)
+            source = replace(source, changes=now, read=experiment.to_dict())
+            object.__setattr__(experiment, "_source", source)
+        return experiment
+
     def _document(self, plain: dict[str, Any], text: str) -> _core.Document:
         """The file it came from, so that mistakes have lines; else what it is made of."""
         source: Source | None = self.__dict__.get("_source")
@@ -69,21 +112,50 @@ def load(path: str | PathLike[str]) -> Experiment:
         ConfigError: The file is neither, or has keys that no experiment has.
         OSError: The file cannot be read.
     """
-    from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
-
     try:
         text = _content(Path(path)).decode("utf-8")
     except UnicodeDecodeError:
         raise _core.ConfigError(f"{path}: this is not a text file (UTF-8)") from None
     # Names that are not text are shown as far as they are.
     name = str(path).encode(errors="replace").decode()
-    source = Source(name, text.removeprefix("\N{BYTE ORDER MARK}"))
+    return _of_text(text, name, is_json=name.endswith(".json"))
+
+
+def load_from(stream: BinaryIO) -> Experiment:
+    """Reads an experiment from a stream: JSON if it begins with a brace, else TOML.
+
+    Raises:
+        ConfigError: It is neither, or has keys that no experiment has.
+    """
+    content = stream.read(MOST_BYTES + 1)
+    try:
+        text = _small(content, STREAM).decode("utf-8")
+    except UnicodeDecodeError:
+        raise _core.ConfigError(f"{STREAM}: this is not text (UTF-8)") from None
+    return _of_text(text, STREAM, is_json=text.lstrip().startswith("{"))
+
+
+def as_written(experiment: Experiment) -> tuple[str, str]:
+    """The text of an experiment, and the ending of a file with it: that of its own file, unless it
+    was changed since.
+    """
+    source: Source | None = experiment.__dict__.get("_source")
+    plain = experiment.to_dict()
+    if source is not None and source.read == plain and not source.changes:
+        return source.text, ".json" if source.is_json else ".toml"
+    return written(plain), ".toml"
+
+
+def _of_text(text: str, name: str, *, is_json: bool) -> Experiment:
+    from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
+
+    source = Source(name, text.removeprefix("\N{BYTE ORDER MARK}"), is_json)
     document = source.document()
     # The duration may be missing here, if it is swept.
     experiment = from_plain(Experiment, {"duration": None} | json.loads(document.to_json()))
     if not isinstance(experiment, Experiment):
         document.plans("sim")
-        raise _core.ConfigError(f"{path}: has keys that no experiment has")
+        raise _core.ConfigError(f"{name}: has keys that no experiment has")
     source = replace(source, read=experiment.to_dict())
     object.__setattr__(experiment, "_source", source)
     return experiment
@@ -95,10 +167,13 @@ def _content(path: Path) -> bytes:
     if not (is_handed_over or path.is_dir() or stat.S_ISREG(path.stat().st_mode)):
         raise _core.ConfigError(f"{path}: is not a file")
     with path.open("rb") as file:
-        content = file.read(MOST_BYTES + 1)
+        return _small(file.read(MOST_BYTES + 1), path)
+
+
+def _small(content: bytes, name: object) -> bytes:
     if len(content) > MOST_BYTES:
         most = f"{MOST_BYTES / 1e6:.0f} MB"
-        raise _core.ConfigError(f"{path}: is larger than {most}, the most that is read")
+        raise _core.ConfigError(f"{name}: is larger than {most}, the most that is read")
     return content
 
 

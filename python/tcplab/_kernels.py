@@ -38,7 +38,8 @@ def build_kernel(
         name: What the kernel is called; by default its version and what differs from the default.
             Another kernel of this name is replaced.
         jobs: How many files are compiled at once; by default as many as there are processors.
-        progress: Whether progress is shown; by default if standard error is a terminal.
+        progress: Whether progress is shown on standard error: by default as a bar on a terminal,
+            and as a line now and then elsewhere.
 
     Raises:
         KernelError: It cannot be built.

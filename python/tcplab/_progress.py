@@ -12,21 +12,36 @@ from tcplab._core import printable
 PATIENCE_S = 2.0
 """What ends sooner needs no progress shown."""
 
+PAUSE_S = 15.0
+"""Where there is no terminal, a line is written once in so long."""
+
 
 class _Line:
-    """A line on the terminal. `show` decides whether it is there; without a decision it is if
-    someone watches.
+    """A line on the terminal, or now and then one where there is none. `show` decides whether it is
+    there, and then as on a terminal.
     """
 
     def __init__(self, *, show: bool | None) -> None:
-        self._is_wanted = sys.stderr.isatty() if show is None else show
+        self._is_wanted = show is not False
+        self._is_watched = sys.stderr.isatty() if show is None else show
         self._began = time.monotonic()
+        self._said = self._began
         self._display: _Display | None = None
 
     def _show(self, what: str, done: float, total: float | None, amount: str) -> None:
+        if not self._is_wanted:
+            return
+        now = time.monotonic()
+        if not self._is_watched:
+            if now - self._said >= PAUSE_S:
+                self._said = now
+                after = f"{now - self._began:.0f} s"
+                parts = [part for part in (after, what, amount) if part]
+                sys.stderr.write(printable(", ".join(parts)) + "\n")
+                sys.stderr.flush()
+            return
         if self._display is None:
-            has_patience = time.monotonic() - self._began < PATIENCE_S
-            if has_patience or not self._is_wanted:
+            if now - self._began < PATIENCE_S:
                 return
             self._display = _Display()
         self._display.update(what, done, total, amount)

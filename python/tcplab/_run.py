@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
+from tcplab._asked import keep
 from tcplab._backends import prepared
 from tcplab._experiment import loaded
 from tcplab._memory import Budget
@@ -54,7 +55,8 @@ def run(
             none, that is built first.
         kernel: Which kernel the backend `linux` uses, whatever the experiment says. The backend
             `sim` boots none and refuses it.
-        progress: Whether progress is shown; by default if standard error is a terminal.
+        progress: Whether progress is shown on standard error: by default as a bar on a terminal,
+            and as a line now and then elsewhere.
         allow_read: Files and folders of the machine that programs (traffic of the kind `command`)
             may read, besides the machine's programs and libraries and the folder of the
             experiment's file.
@@ -80,6 +82,8 @@ def run(
         work.run_others(workers or os.cpu_count() or 1, progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(work.interrupted()) from None
+    if out is not None:
+        keep(Path(out), given, plans)
     return Results(plans, work.tables, computed=frozenset(work.computed))
 
 

@@ -86,6 +86,7 @@ QUANTITY = re.compile(r"\s*(\d+(?:\.\d*)?(?:e[+-]?\d+)?)\s*([^\d\s.].*?)\s*", re
 FINEST = {
     "ps": 0, "ns": 3, "us": 6, "µs": 6, "ms": 9, "s": 12,
     "bit/s": 0, "kbit/s": 3, "Mbit/s": 6, "Gbit/s": 9, "Tbit/s": 12,
+    "k": 3, "M": 6, "G": 9, "T": 12,
     "B": 0, "kB": 3, "MB": 6, "GB": 9, "TB": 12,
 }  # fmt: skip
 """The decimals that a quantity in this unit may have: down to a picosecond, a bit/s, a byte."""

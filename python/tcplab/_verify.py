@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -15,16 +14,13 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
+from tcplab._asked import inside, is_run
+from tcplab._checksums import PLAN
 from tcplab._long import ROWS
 from tcplab._memory import Budget
 from tcplab._restored import TABLES, Find, check, parts, reason
-from tcplab._store import READABLE, OnDisk
+from tcplab._store import DIGEST, READABLE, OnDisk
 from tcplab._walls import Access, named
-
-PLAN, DIGEST = "experiment.json", "digest.txt"
-
-RUN = re.compile(r"[0-9a-f]{16}")
-"""How the folder of a run is named: by the run's id."""
 
 FAILED = (_core.ConfigError, _core.KernelError, _core.RunError, _core.InternalError)
 
@@ -104,28 +100,18 @@ def _runs(place: Path) -> list[Path]:
     if not place.is_dir():
         what = "is not a folder" if place.exists() else "there is no such folder"
         raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
-    if _is_run(place):
+    if is_run(place):
         return [place]
     try:
         # Of one experiment, or of several: `results`, and what `tcplab compare` leaves.
-        inside = _inside(place) or [
-            run for folder in sorted(place.iterdir()) for run in _inside(folder)
+        found = inside(place) or [
+            run for folder in sorted(place.iterdir()) for run in inside(folder)
         ]
     except OSError as error:
         raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
-    if not inside:
+    if not found:
         raise _core.ConfigError(f"{place}: has no results of a run; expected results of tcplab run")
-    return inside
-
-
-def _inside(folder: Path) -> list[Path]:
-    return sorted(filter(_is_run, folder.iterdir())) if folder.is_dir() else []
-
-
-def _is_run(folder: Path) -> bool:
-    if not folder.is_dir():
-        return False
-    return bool(RUN.fullmatch(folder.name)) or (folder / DIGEST).exists()
+    return found
 
 
 class _UnrepeatableError(Exception):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
+from tcplab._experiment import STREAM
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:
@@ -91,7 +92,8 @@ def access_for(
     """
     allowed = tuple(named(path) for path in allow_read)
     source = experiment.__dict__.get("_source")
-    if source is None:
+    # What comes from a stream has no folder.
+    if source is None or source.name == STREAM:
         return Access(allowed)
     folder = Path(source.name).parent.resolve()
     if not _is_shown(folder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -30,7 +30,30 @@ def warn(message: str) -> None:
     warnings.warn(message, TcplabWarning, stacklevel=level)
 
 
+Variant = tuple[tuple[str, str], ...]
+"""What is swept, each with its value."""
+
+
 def warn_of(plans: Sequence[_core.Plan]) -> None:
-    """Warns of what experiments say, each once."""
-    for warning in dict.fromkeys(said for plan in plans for said in plan.warnings):
-        warn(warning)
+    """Warns of what experiments say, each once: of a sweep, where it holds."""
+    variants = dict.fromkeys(tuple(plan.swept) for plan in plans)
+    where: dict[str, dict[Variant, None]] = {}
+    for plan in plans:
+        for said in plan.warnings:
+            where.setdefault(said, {})[tuple(plan.swept)] = None
+    for said, having in where.items():
+        warn(said if len(having) == len(variants) else f"{said} ({_where(having, variants)})")
+
+
+def _where(having: Collection[Variant], variants: Collection[Variant]) -> str:
+    """Which variants something is said of: by what they have in common, if no others have it."""
+    first = next(iter(having))
+    common = [one for one in first if all(one in variant for variant in having)]
+    alike = [variant for variant in variants if all(one in variant for one in common)]
+    if len(alike) == len(having):
+        return f"where {_named(common)}"
+    return f"in {len(having)} of {len(variants)} variants, first where {_named(first)}"
+
+
+def _named(swept: Sequence[tuple[str, str]]) -> str:
+    return ", ".join(f"{path} = {value}" for path, value in swept)

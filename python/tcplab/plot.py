@@ -7,12 +7,9 @@ another one is given by its id.
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
 from collections.abc import Sequence
-from glob import escape
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,6 +22,7 @@ from tcplab._backends import first_plan
 from tcplab._compare import Comparison
 from tcplab._core import printable
 from tcplab._labels import labels
+from tcplab._put import put
 from tcplab._results import Results
 from tcplab._series import MOST_POINTS, thin
 from tcplab.experiment import Experiment
@@ -43,7 +41,7 @@ __all__ = [
     "transfers",
 ]
 
-FORMATS = (".svg", ".png", ".html", ".json")
+FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 """What charts are saved as."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -202,7 +200,7 @@ def compare(comparison: Comparison) -> alt.Chart:
 
 
 def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
-    """Saves a chart as what its name ends with: `.svg`, `.png`, `.html` or `.json`.
+    """Saves a chart as what its name ends with: `.svg`, `.png`, `.pdf`, `.html` or `.json`.
 
     HTML needs no network to be opened: all scripts are inside.
     """
@@ -215,9 +213,12 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
 
 def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
     """The content of a chart's file, of one of the `FORMATS`."""
-    if kind == ".png":
+    if kind in (".png", ".pdf"):
         image = io.BytesIO()
-        chart.save(image, format="png", scale_factor=2)
+        if kind == ".png":
+            chart.save(image, format="png", scale_factor=2)
+        else:
+            chart.save(image, format="pdf")
         return image.getvalue()
     text = io.StringIO()
     if kind == ".html":
@@ -227,31 +228,6 @@ def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
     else:
         chart.save(text, format="json")
     return text.getvalue().encode()
-
-
-def put(content: bytes, path: Path) -> None:
-    """Writes the file of a chart. A disk that fills up on the way leaves no half of one."""
-    for leftover in path.parent.glob(f".{escape(path.stem)}.*{escape(path.suffix)}"):
-        writer = leftover.name.removesuffix(path.suffix).rpartition(".")[2]
-        if writer.isdecimal() and not _lives(int(writer)):
-            leftover.unlink(missing_ok=True)
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
-    try:
-        unfinished.write_bytes(content)
-        unfinished.replace(path)
-    except OSError as error:
-        error.filename = str(path)
-        raise
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _lives(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except OSError as error:
-        return error.errno != errno.ESRCH
-    return True
 
 
 class _Embedded(json.JSONEncoder):

@@ -19,12 +19,14 @@ def main() -> int:
     for name, handler in usual.items():
         if handler in (signal.default_int_handler, signal.SIG_DFL):
             signal.signal(name, _leave)
-    from tcplab.cli import main as run  # noqa: PLC0415 (that is what takes its time)
+    from tcplab.cli import obeyed, parsed  # noqa: PLC0415 (that is what takes its time)
 
+    # Loads all that the command needs.
+    args = parsed()
     try:
         for name, handler in usual.items():
             signal.signal(name, handler)
-        return run()
+        return obeyed(args)
     except KeyboardInterrupt:
         _leave(signal.SIGINT)
         raise

@@ -291,6 +291,8 @@ class Draw:
     def fat_tree(self) -> tuple[Plain, list[str]]:
         """Three layers of switches."""
         ports = self.random.choice([2, 4, 4, 6])
+        # So many links may change a thousand times a second.
+        self.seconds = min(self.seconds, 10_000 / ports**3)
         shape = self.settings()
         if ports != 4 or self.chance(0.5):
             shape["k"] = ports

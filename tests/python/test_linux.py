@@ -61,13 +61,19 @@ def captured(results: lab.Results) -> Iterator[tuple[float, bytes]]:
         at += length
 
 
-def running_kernels() -> list[str]:
-    """The numbers of all processes that are kernels of ours."""
-    return [
-        process.name
-        for process in Path("/proc").glob("[0-9]*")
-        if b"tcplab.stream=" in (process / "cmdline").read_bytes()
-    ]
+def running_kernels(below: Path) -> list[str]:
+    """The numbers of all processes that are kernels of ours and work below this folder."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            is_kernel = b"tcplab.stream=" in (process / "cmdline").read_bytes()
+            where = (process / "cwd").readlink()
+        except OSError:
+            # It has ended.
+            continue
+        if is_kernel and below in where.parents:
+            found.append(process.name)
+    return found
 
 
 def test_an_unloaded_round_trip_takes_what_the_file_says() -> None:
@@ -558,6 +564,20 @@ def test_the_largest_packet_of_a_path_is_found_on_both_backends() -> None:
         assert too_large["flow"].to_list() == ["first"] * 10
 
 
+def test_a_largest_segment_counts_while_the_path_has_said_nothing() -> None:
+    # More than the path takes, and less than the first link does: the first packets have that size.
+    experiment = lab.Experiment(
+        duration="2 s",
+        network=narrow(),
+        flows=[flow(cc="newreno", traffic=lab.BulkTraffic(size="30 kB"))],
+        stack=lab.Stack(mss=1200),
+        record=lab.Record(packets=["a>r"]),
+    )
+    sim, linux = (lab.run(experiment, backend=backend) for backend in ("sim", "linux"))
+    assert sim.packets["bytes"].max() == linux.packets["bytes"].max() == 1240
+    assert sim.flows["completion_s"].to_list() == linux.flows["completion_s"].to_list()
+
+
 def test_probing_reaches_the_kernel() -> None:
     # Sizes are searched for from 1024 bytes up.
     for probing, largest in [("off", 1500), ("always", 1076)]:
@@ -738,6 +758,30 @@ def test_both_backends_have_the_same_rows_of_packets(queue: Any) -> None:
     assert answer["ack"] == first["seq"] == (syn["seq"] + 1) % 2**32
 
 
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        lab.WebTraffic(sizes=["1 kB"], connections=1),
+        lab.ArrivalsTraffic(users=1, transfers=1, sizes="1 kB"),
+    ],
+)
+@pytest.mark.parametrize("at", ["25 ms", "35 ms"])
+def test_what_is_late_for_a_connection_that_is_over_is_answered_alike(
+    traffic: lab.WebTraffic | lab.ArrivalsTraffic, at: str
+) -> None:
+    # tcp_timewait_state_process, tcp_v4_send_reset: while a connection ends, its path becomes forty
+    # times as long. Data and FINs leave again, and reach what is left of it.
+    experiment = lab.Experiment(
+        duration="5 s",
+        network=link(rate="10 Mbit/s", delay="10 ms", delay_changes=[[at, "400 ms"]]),
+        flows=[flow(traffic=traffic)],
+        record=lab.Record(packets=["a>b", "b>a"]),
+    )
+    kernel, sim = (lab.run(experiment, backend=backend).packets for backend in ("linux", "sim"))
+    assert (kernel["flags"] == "RST").any()
+    assert points(kernel) == points(sim)
+
+
 def points(packets: pl.DataFrame) -> list[tuple[object, ...]]:
     """The rows of a table of packets, those of one nanosecond in the order of the alphabet, with
     sequence numbers from those of the handshake on.
@@ -826,7 +870,7 @@ def broken_run(tcplab: Command, folder: Path, client: str) -> str:
     assert done.returncode == 2, done.stderr
     assert "Traceback" not in done.stderr
     assert list((folder / "temporary").iterdir()) == []
-    assert running_kernels() == []
+    assert running_kernels(folder) == []
     return done.stderr
 
 
@@ -835,20 +879,12 @@ def break_kernel(below: Path) -> None:
     for _ in range(400):
         time.sleep(0.05)
         # Processes that it has started have its command line and folder too; it is the first.
-        kernels = [int(one) for one in running_kernels() if below in cwd(one).parents]
+        kernels = [int(one) for one in running_kernels(below)]
         # It has booted when process 1 has made this folder; half a second later it is at work.
         if kernels and list(below.glob("*/sys")):
             time.sleep(0.5)
             os.kill(min(kernels), signal.SIGSEGV)
             return
-
-
-def cwd(process: str) -> Path:
-    """The folder of a process, if it still runs."""
-    try:
-        return Path(f"/proc/{process}/cwd").readlink()
-    except OSError:
-        return Path()
 
 
 def test_a_kernel_that_panics_has_the_last_word(
@@ -1127,7 +1163,7 @@ def test_nothing_is_left_running_or_lying_about(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     on_linux(duration="1 s", network=link(), flows=[flow()])
     assert list(tmp_path.iterdir()) == []
-    assert running_kernels() == []
+    assert running_kernels(tmp_path) == []
 
 
 @pytest.mark.parametrize(

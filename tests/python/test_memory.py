@@ -68,6 +68,18 @@ LARGE = {
         flows=[lab.Flow(from_="left1", to="right1")],
         record=lab.Record(samples="off", links="1 ms"),
     ),
+    "changes of links": lab.Experiment(
+        duration="60 s",
+        network=lab.Network(
+            fat_tree=lab.FatTree(
+                rate="10 Mbit/s",
+                delay="1 ms",
+                rate_changes=lab.SineRateRule(amplitude="1 Mbit/s", period="1 s", every="1 ms"),
+            )
+        ),
+        flows=[lab.Flow(from_="host1", to="host16", traffic=lab.BulkTraffic(size="1 kB"))],
+        record=OFF,
+    ),
     "many flows": lab.Experiment(
         duration="1 s",
         network=link("100 Mbit/s"),
@@ -131,6 +143,13 @@ def test_what_does_not_fit_is_refused_before_it_begins(tcplab: Command, tmp_path
         "and fewer `--workers` leave more to each\n"
     )
     assert not list((tmp_path / "results").glob("*/*"))
+
+
+def test_changes_of_links_are_counted_before_they_are_made() -> None:
+    # Each direction of 48 links a thousand times a second: 59 s of that are 2,832,000 changes.
+    experiment = LARGE["changes of links"]
+    plans = [experiment.replace(duration=duration).plans()[0] for duration in ("1 s", "60 s")]
+    assert plans[1].memory - plans[0].memory == 2 * 48 * 59_000 * 40
 
 
 def test_rows_that_will_be_in_a_file_are_not_refused() -> None:

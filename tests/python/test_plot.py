@@ -30,7 +30,9 @@ def test_charts_are_valid_in_every_format(results: lab.Results, tmp_path: Path) 
 
 
 def test_other_formats_are_refused(results: lab.Results, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"a chart is saved as \.svg, \.png, \.html, \.json"):
+    with pytest.raises(
+        ValueError, match=r"a chart is saved as \.svg, \.png, \.pdf, \.html, \.json"
+    ):
         lab.plot.save(lab.plot.cwnd(results), tmp_path / "chart.gif")
 
 

@@ -122,14 +122,20 @@ def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) 
     process.communicate()
     assert len(list(out.iterdir())) == 1
     lab.run(small, out=out)
-    assert sorted(path.name for path in out.iterdir()) == sorted(p.id for p in small.plans())
+    about = ["experiment.toml", "runs.json"]
+    assert sorted(path.name for path in out.iterdir()) == sorted(
+        [*(plan.id for plan in small.plans()), *about]
+    )
 
 
 def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: lab.run(small, out=tmp_path), range(24)))
     assert all(one.digests == results[0].digests for one in results)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(p.id for p in small.plans())
+    about = ["experiment.toml", "runs.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
+        [*(plan.id for plan in small.plans()), *about]
+    )
 
 
 def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:

@@ -102,8 +102,8 @@ pub trait CongestionControl: Debug + Send {
         }
     }
 
-    /// A reduction turned out not to be needed when the window had been led to `cwnd`, and nothing else of
-    /// it is taken back: the window goes on from there.
+    /// A reduction ends when the window has been led to `cwnd`, and goes on from there: it turned out not to
+    /// be needed, and nothing else of it is taken back, or another one follows.
     fn on_given_up(&mut self, cwnd: u64) {
         if let Some(window) = self.window() {
             window.set(cwnd);

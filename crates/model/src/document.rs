@@ -6,7 +6,7 @@ use crate::id;
 use crate::lines::{self, Lines};
 use crate::mistake::{Mistake, Mistakes, Problem};
 use crate::origin;
-use crate::parameters::{self, Filled};
+use crate::parameters::{self, Filled, VARIANT};
 use crate::plan::Plan;
 use crate::read::{Place, Read, wrong_type};
 use crate::resolve::resolve;
@@ -31,6 +31,8 @@ pub struct Document {
     lines: Lines,
     /// Where the files are that it names: beside its own.
     folder: PathBuf,
+    /// The places of values that were given since.
+    given: Vec<String>,
 }
 
 /// Reads an experiment written as TOML. Whether it makes sense, [`Document::plans`] says.
@@ -39,7 +41,7 @@ pub struct Document {
 /// The text is not TOML.
 pub fn from_toml(text: &str) -> Result<Document, Mistakes> {
     let (tree, lines) = lines::parse(text).map_err(|mistake| Mistakes(vec![*mistake]))?;
-    Ok(Document { tree, lines, folder: PathBuf::new() })
+    Ok(Document { tree, lines, folder: PathBuf::new(), given: Vec::new() })
 }
 
 /// Reads an experiment written as JSON. Whether it makes sense, [`Document::plans`] says.
@@ -57,7 +59,18 @@ pub fn from_json(text: &str) -> Result<Document, Mistakes> {
     if !tree.is_object() {
         return Err(wrong_type(&tree, "a table").at("").into());
     }
-    Ok(Document { tree, lines: Lines::default(), folder: PathBuf::new() })
+    Ok(Document { tree, lines: Lines::default(), folder: PathBuf::new(), given: Vec::new() })
+}
+
+/// A value as a command line has it: TOML where it is, like `3`, `true` or `["1 ms", "2 ms"]`, else text,
+/// like `cubic`, `10 Mbit/s` or `1bdp`.
+pub fn value(text: &str) -> Value {
+    let read = lines::parse(&format!("value = {text}")).ok();
+    let only = read.and_then(|(mut tree, _)| {
+        let table = tree.as_object_mut()?;
+        (table.len() == 1).then(|| table.shift_remove("value"))?
+    });
+    only.unwrap_or_else(|| text.into())
 }
 
 impl Document {
@@ -66,6 +79,18 @@ impl Document {
     #[must_use]
     pub fn in_folder(self, folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into(), ..self }
+    }
+
+    /// Gives a key another value, by its path as in a sweep: `flows[0].cc`, `flows.download.cc`, `flows.*.cc`
+    /// for all flows, or the name of a parameter. A sweep of the same key is taken out.
+    ///
+    /// # Errors
+    /// The path leads nowhere, or something else gives the key its values.
+    pub fn set(&mut self, path: &str, value: &Value) -> Result<(), Mistakes> {
+        let places = sweep::set(&mut self.tree, path, value);
+        let places = places.map_err(|problem| Mistakes::from(problem.at(path)))?;
+        self.given.extend(places);
+        Ok(())
     }
 
     /// The experiment's name, or "experiment".
@@ -89,7 +114,7 @@ impl Document {
                           `tcplab verify --again RESULTS` repeats the runs of a folder of results";
             return Err(Problem::Invalid(reason.into()).at("").into());
         }
-        let mut found = Found { lines: &self.lines, mistakes: Vec::new() };
+        let mut found = Found { lines: &self.lines, given: &self.given, mistakes: Vec::new() };
         let mut base = self.tree.clone();
         let mut mistakes = Vec::new();
         let axes = sweep::axes(&mut base, &mut mistakes);
@@ -148,11 +173,12 @@ impl Planning<'_, '_> {
                 unset.push((setting, problem.at(&setting.key)));
             }
         }
+        let labels = labels(chosen, &tree);
         let filled = parameters::fill(&mut tree, &mut mistakes);
         self.used.extend(filled.used.iter().cloned());
         // What has no value cannot be read.
         let is_filled = mistakes.is_empty();
-        let cause = Cause { chosen, filled: Some(&filled) };
+        let cause = Cause { chosen, filled: Some(&filled), labels: &labels };
         if is_filled {
             files::expand(&mut tree, self.folder, Parameters::AreFilled, &mut mistakes);
         }
@@ -211,13 +237,12 @@ impl Planning<'_, '_> {
         mistakes: &mut Vec<Mistake>,
     ) -> Option<Plan> {
         let plan = resolve(experiment, self.backend.profile, mistakes)?;
-        let labels = cause.chosen.iter().flat_map(|choice| choice.labels.iter().cloned());
         let version = (self.backend.version)(&plan);
         let warnings = plan.warnings.iter().cloned();
         let warnings =
             warnings.map(|warning| self.found.located(origin::trace(warning, tree), cause));
         let warnings = each_link_once(warnings);
-        let (swept, backend) = (labels.collect(), self.backend.name.into());
+        let (swept, backend) = (cause.labels.into(), self.backend.name.into());
         let plan = Plan { backend, version, swept, warnings, ..plan };
         let refused = (self.backend.refuse)(&plan).into_iter();
         mistakes.extend(refused.map(|mistake| origin::trace(mistake, tree)));
@@ -281,11 +306,25 @@ fn unused(base: &Value, used: &BTreeSet<String>) -> Vec<Mistake> {
 struct Cause<'a> {
     chosen: &'a [&'a Choice],
     filled: Option<&'a Filled>,
+    /// What tables say of the variant.
+    labels: &'a [(String, String)],
+}
+
+/// What tables say of a variant: its name, and swept keys with their values. Parameters among these are
+/// shown as what they stand for.
+fn labels(chosen: &[&Choice], tree: &Value) -> Vec<(String, String)> {
+    let shown = |(name, value): &(String, Value)| {
+        let is_name = name == VARIANT;
+        let meant = if is_name { None } else { parameters::meant(value, tree) };
+        (name.clone(), sweep::text(meant.as_ref().unwrap_or(value)))
+    };
+    chosen.iter().flat_map(|choice| &choice.labels).map(shown).collect()
 }
 
 /// The mistakes so far, each once.
 struct Found<'a> {
     lines: &'a Lines,
+    given: &'a [String],
     mistakes: Vec<Mistake>,
 }
 
@@ -307,6 +346,10 @@ impl Found<'_> {
     fn located(&self, mistake: Mistake, cause: &Cause<'_>) -> Mistake {
         let at = &mistake.at;
         let written = cause.filled.map_or_else(|| at.clone(), |filled| filled.written(at));
+        // What was given later stands on no line.
+        if self.given.iter().any(|given| lies_in(&written, given)) {
+            return mistake;
+        }
         let mut settings = cause.chosen.iter().flat_map(|choice| &choice.settings);
         let setting = settings.find(|setting| {
             lies_in(&written, &setting.path)

@@ -65,7 +65,7 @@ pub mod support;
 mod sweep;
 
 pub use backend::{Backend, Stopped, Watch};
-pub use document::{Document, from_json, from_toml};
+pub use document::{Document, from_json, from_toml, value};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{
     FlowPlan, HostPlan, LanePlan, MeasurePlan, Plan, QueueLimit, QueuePlan, RecordPlan, TcpPlan,

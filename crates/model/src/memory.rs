@@ -20,6 +20,8 @@ pub const DROP: u64 = 400;
 pub const PACKET: u64 = 300;
 /// A captured packet, as much of it as is kept.
 pub const CAPTURED: u64 = 600;
+/// A change of a link's rate or delay, while they are listed.
+pub const CHANGE: u64 = 40;
 
 /// Bytes, by what they are for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,6 +42,8 @@ pub struct Held {
     pub points: u64,
     /// The rows of intervals.
     pub intervals: u64,
+    /// Changes of links.
+    pub changes: u64,
     /// A kernel.
     pub kernel: u64,
 }
@@ -61,7 +65,9 @@ impl Held {
         let measured = plan.measured();
         let length = measured.to.saturating_sub(measured.from).as_picos();
         let intervals = measured.every.map_or(0, |every| length / every.as_picos().max(1));
+        let changes = plan.lanes.iter().map(|lane| lane.changes_in(plan.duration));
         Self {
+            changes: changes.fold(0, u64::saturating_add).saturating_mul(CHANGE),
             intervals: intervals.saturating_mul(lasting(plan)).min(ROWS) * ROW,
             flows: each.saturating_mul(plan.flows.len() as u64),
             samples: samples.min(ROWS) * ROW,
@@ -81,7 +87,7 @@ impl Held {
         others.into_iter().fold(first, |most, part| if part.0 > most.0 { part } else { most })
     }
 
-    fn parts(&self) -> [(u64, &'static str, &'static str); 9] {
+    fn parts(&self) -> [(u64, &'static str, &'static str); 10] {
         [
             (self.samples, "samples of flows", "a longer interval of `record.samples`"),
             (self.links, "samples of links", "a longer interval of `record.links`"),
@@ -91,6 +97,7 @@ impl Held {
             (self.captures, "captured packets", "fewer `record.captures`"),
             (self.points, "rows of packets", "fewer `record.packets`"),
             (self.intervals, "intervals of flows", "a longer `every`"),
+            (self.changes, "changes of links", "changes that are further apart"),
             (self.kernel, "the kernel", "fewer `flows`"),
         ]
     }

@@ -3,7 +3,7 @@
 use crate::mistake::{Mistake, Problem};
 use crate::read::{Fields, Place};
 use crate::schema::Experiment;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Values that take the places of parameters in one run; more would not fit into memory.
@@ -118,6 +118,15 @@ pub(crate) fn fill(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Filled {
     filling.filled
 }
 
+/// What a value stands for that names parameters of the tree; nothing if it names none, or they have no
+/// value.
+pub(crate) fn meant(value: &Value, tree: &Value) -> Option<Value> {
+    let parameters = tree.get("let").filter(|_| value.to_string().contains('$'))?;
+    let (mut open, mut mistakes) = (json!({ "let": parameters, "value": value }), Vec::new());
+    fill(&mut open, &mut mistakes);
+    mistakes.is_empty().then(|| open["value"].take())
+}
+
 /// The value of a parameter with nothing left open, how many values that are, and how deep they lie.
 #[derive(Clone)]
 struct Known {
@@ -230,7 +239,6 @@ impl Filling<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn filled(mut tree: Value) -> Result<Value, Vec<String>> {
         let mut mistakes = Vec::new();

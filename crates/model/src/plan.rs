@@ -131,6 +131,14 @@ impl LanePlan {
         self.queue.discipline.rate().map_or(self.rate, |rate| rate.min(self.rate))
     }
 
+    /// How often its rate and its delay change in this time, outages included, in the mean.
+    pub fn changes_in(&self, duration: Duration) -> u64 {
+        let rates = self.rate_changes.as_ref().map_or(0, |it| it.changes_in(duration));
+        let delays = self.delay_changes.as_ref().map_or(0, |it| it.changes_in(duration));
+        let outages = self.outages.as_ref().map_or(0, |it| it.changes_in(duration));
+        rates + delays + outages
+    }
+
     /// Whether it leads from a shared medium to a station, which takes no time: the station that sends has taken it.
     pub fn leaves_lan(&self) -> bool {
         self.lan.as_ref().is_some_and(|lan| lan.node == self.from)

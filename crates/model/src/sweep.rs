@@ -3,8 +3,9 @@
 use crate::mistake::{Mistake, Problem};
 use crate::parameters::VARIANT;
 use crate::read::{Fields, Place, Read, wrong_type};
-use crate::schema::{Experiment, Let, Sweep, Variants};
+use crate::schema::{Experiment, Let, MILLION, Sweep, Variants, default_name};
 use serde_json::{Map, Value};
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 /// More runs than this are a slip of the pen.
@@ -28,7 +29,7 @@ pub(crate) struct Axis {
 #[derive(Debug, Default)]
 pub(crate) struct Choice {
     /// What tables say of it: swept keys with their values, or the name of a variant.
-    pub labels: Vec<(String, String)>,
+    pub labels: Vec<(String, Value)>,
     pub settings: Vec<Setting>,
 }
 
@@ -56,17 +57,18 @@ enum Step {
 /// What varies in an experiment, the slowest first: variants, what steps together, the sweep.
 /// Takes it out of the tree.
 pub(crate) fn axes(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
+    let [variants, tied, swept] = ["variants", "zip", "sweep"].map(|key| take(tree, key));
     let known = Known::new(tree, mistakes);
     let mut axes = Vec::new();
-    if let Some(variants) = take::<Variants>(tree, "variants", mistakes) {
+    if let Some(variants) = read::<Variants>(variants, "variants", mistakes) {
         axes.push(known.variants(variants, mistakes));
     }
-    let tied = take::<Vec<Sweep>>(tree, "zip", mistakes).unwrap_or_default();
+    let tied = read::<Vec<Sweep>>(tied, "zip", mistakes).unwrap_or_default();
     for (i, tied) in tied.into_iter().enumerate() {
         let root = Place::Root.key("zip");
         axes.extend(known.tied(tied, &root.index(i), mistakes));
     }
-    for one in take::<Sweep>(tree, "sweep", mistakes).unwrap_or_default().0 {
+    for one in read::<Sweep>(swept, "sweep", mistakes).unwrap_or_default().0 {
         axes.extend(known.swept(one, mistakes));
     }
     let settings = axes.iter().enumerate().flat_map(|(axis, it)| {
@@ -76,22 +78,29 @@ pub(crate) fn axes(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
     axes
 }
 
-fn take<T: Read>(tree: &mut Value, key: &str, mistakes: &mut Vec<Mistake>) -> Option<T> {
-    let value = tree.as_object_mut()?.shift_remove(key).filter(|value| !value.is_null())?;
-    T::read(&value, &Place::Root.key(key), mistakes)
+fn take(tree: &mut Value, key: &str) -> Option<Value> {
+    tree.as_object_mut()?.shift_remove(key).filter(|value| !value.is_null())
 }
 
-/// The names that paths can begin with.
-struct Known {
+fn read<T: Read>(value: Option<Value>, key: &str, mistakes: &mut Vec<Mistake>) -> Option<T> {
+    T::read(&value?, &Place::Root.key(key), mistakes)
+}
+
+/// What paths lead through.
+struct Known<'a> {
+    tree: &'a Value,
+    /// The names that paths can begin with, besides keys.
     parameters: BTreeSet<String>,
+    /// The settings of paths that lead to several places.
+    several: Cell<u128>,
 }
 
-impl Known {
-    fn new(tree: &Value, mistakes: &mut Vec<Mistake>) -> Self {
+impl<'a> Known<'a> {
+    fn new(tree: &'a Value, mistakes: &mut Vec<Mistake>) -> Self {
         let values = tree.get("let").filter(|values| !values.is_null());
         let values = values.and_then(|it| Let::read(it, &Place::Root.key("let"), mistakes));
         let parameters = crate::parameters::names(&values.unwrap_or_default().0, mistakes);
-        Self { parameters }
+        Self { tree, parameters, several: Cell::new(0) }
     }
 
     /// An axis for each key of a sweep.
@@ -101,7 +110,8 @@ impl Known {
         mistakes: &mut Vec<Mistake>,
     ) -> Option<Axis> {
         let key = Place::Root.key("sweep").key(&path).to_string();
-        let steps = self.steps(&path).map_err(|problem| mistakes.push(problem.at(&key))).ok()?;
+        let ends = self.ends(&path, values.len());
+        let ends = ends.map_err(|problem| mistakes.push(problem.at(&key))).ok()?;
         for (i, value) in values.iter().enumerate() {
             if values[..i].contains(value) {
                 let reason = format!("{} is among the values already", text(value));
@@ -109,8 +119,8 @@ impl Known {
             }
         }
         let choices = values.into_iter().enumerate().map(|(i, value)| Choice {
-            labels: vec![(path.clone(), text(&value))],
-            settings: vec![Setting::new(&path, &steps, value, &key, Some(i))],
+            labels: vec![(path.clone(), value.clone())],
+            settings: settings(&path, &ends, &value, &key, Some(i)).collect(),
         });
         Some(Axis { key: "sweep", choices: choices.collect() })
     }
@@ -134,11 +144,11 @@ impl Known {
                 );
                 mistakes.push(Problem::Invalid(reason).at(&key));
             }
-            match self.steps(&path) {
-                Ok(steps) => {
+            match self.ends(&path, values.len()) {
+                Ok(ends) => {
                     for (i, (choice, value)) in choices.iter_mut().zip(values).enumerate() {
-                        choice.labels.push((path.clone(), text(&value)));
-                        choice.settings.push(Setting::new(&path, &steps, value, &key, Some(i)));
+                        choice.settings.extend(settings(&path, &ends, &value, &key, Some(i)));
+                        choice.labels.push((path.clone(), value));
                     }
                 }
                 Err(problem) => mistakes.push(problem.at(&key)),
@@ -174,20 +184,37 @@ impl Known {
             let Value::Object(settings) = settings else { continue };
             for (path, value) in settings {
                 let key = at.key(&path);
-                match self.steps(&path) {
-                    Ok(steps) => flatten(&path, &steps, value, &key, &mut flat, mistakes),
+                match self.ends(&path, 1) {
+                    Ok(ends) => {
+                        for steps in ends {
+                            flatten(&path, &steps, value.clone(), &key, &mut flat, mistakes);
+                        }
+                    }
                     Err(problem) => mistakes.push(problem.at(key)),
                 }
             }
             refuse_overlaps(flat.iter().enumerate().collect(), mistakes);
-            choices.push(Choice { labels: vec![(VARIANT.into(), name)], settings: flat });
+            choices.push(Choice { labels: vec![(VARIANT.into(), name.into())], settings: flat });
         }
         Axis { key: "variants", choices }
     }
 
+    /// Where a path that varies leads: to several places with a `*`. Each gets so many values.
+    fn ends(&self, path: &str, values: usize) -> Result<Vec<Vec<Step>>, Problem> {
+        let ends = expand(self.tree, self.steps(varied(path)?)?)?;
+        if ends.len() > 1 {
+            let number = self.several.get() + ends.len() as u128 * values as u128;
+            if number > u128::from(MILLION) {
+                let what = "settings of paths with `*`";
+                return Err(Problem::TooMany { what, number, most: MILLION });
+            }
+            self.several.set(number);
+        }
+        Ok(ends)
+    }
+
     /// The steps of a path, which begins with a key of experiments or a parameter.
-    fn steps(&self, path: &str) -> Result<Vec<Step>, Problem> {
-        let mut steps = steps(path)?;
+    fn steps(&self, mut steps: Vec<Step>) -> Result<Vec<Step>, Problem> {
         let Some(Step::Key(first)) = steps.first() else { return Ok(steps) };
         if self.parameters.contains(first) {
             steps.insert(0, Step::Key("let".into()));
@@ -197,6 +224,58 @@ impl Known {
             return Err(Problem::unknown::<String>("parameter or key", first, known));
         }
         Ok(steps)
+    }
+}
+
+/// The settings of one value at all places where a path leads.
+fn settings<'a>(
+    path: &'a str,
+    ends: &'a [Vec<Step>],
+    value: &'a Value,
+    key: &'a str,
+    index: Option<usize>,
+) -> impl Iterator<Item = Setting> + 'a {
+    ends.iter().map(move |steps| Setting::new(path, steps, value.clone(), key, index))
+}
+
+/// Puts indices in the place of names: in a list, `*` is each of its entries, and a name the entry that
+/// has it.
+fn expand(tree: &Value, steps: Vec<Step>) -> Result<Vec<Vec<Step>>, Problem> {
+    let mut ends = vec![(Vec::new(), Some(tree))];
+    for step in steps {
+        let mut reached = Vec::new();
+        for (before, value) in ends {
+            let mut go = |step: Step, value| reached.push(([&before[..], &[step]].concat(), value));
+            match (&step, value) {
+                (Step::Key(key), Some(Value::Array(items))) => {
+                    let is_meant = |i: &usize| {
+                        key == "*" || entry_name(&before, *i, items).as_ref() == Some(key)
+                    };
+                    let indices: Vec<_> = (0..items.len()).filter(is_meant).collect();
+                    if indices.is_empty() {
+                        let is_flow = before == [Step::Key("flows".into())];
+                        let what = if is_flow { "flow" } else { "entry of the list" };
+                        let known = (0..items.len()).filter_map(|i| entry_name(&before, i, items));
+                        return Err(Problem::unknown(what, key, known));
+                    }
+                    for i in indices {
+                        go(Step::Index(i), items.get(i));
+                    }
+                }
+                (Step::Key(key), value) => go(step.clone(), value.and_then(|it| it.get(key))),
+                (Step::Index(i), value) => go(step.clone(), value.and_then(|it| it.get(i))),
+            }
+        }
+        ends = reached;
+    }
+    Ok(ends.into_iter().map(|(steps, _)| steps).collect())
+}
+
+/// What an entry of a list is called. A flow without a name is `flow1`, `flow2`, ...
+fn entry_name(list: &[Step], index: usize, items: &[Value]) -> Option<String> {
+    match items[index].get("name") {
+        Some(name) => name.as_str().map(Into::into),
+        None => (list == [Step::Key("flows".into())]).then(|| default_name(index)),
     }
 }
 
@@ -328,6 +407,21 @@ fn nothing_there(path: &str, there: &str) -> Problem {
 /// The keys that are the same in all runs.
 const FIXED: [&str; 5] = ["sweep", "zip", "variants", "repeat", "name"];
 
+/// The steps of a path that may vary.
+fn varied(path: &str) -> Result<Vec<Step>, Problem> {
+    let steps = steps(path)?;
+    match &steps[..] {
+        [Step::Key(key), ..] if FIXED.contains(&key.as_str()) => {
+            Err(Problem::Invalid(format!("`{key}` cannot be varied")))
+        }
+        [Step::Key(key)] if key == "let" => {
+            let reason = "`let` cannot be varied as a whole; name one of its parameters";
+            Err(Problem::Invalid(reason.into()))
+        }
+        _ => Ok(steps),
+    }
+}
+
 /// Takes `flows[0].cc` apart. A key with other characters than letters, digits, `-` and `_` is in
 /// quotation marks.
 fn steps(path: &str) -> Result<Vec<Step>, Problem> {
@@ -362,17 +456,42 @@ fn steps(path: &str) -> Result<Vec<Step>, Problem> {
             return Err(invalid());
         }
     }
-    match steps.first() {
-        Some(Step::Key(key)) if FIXED.contains(&key.as_str()) => {
-            Err(Problem::Invalid(format!("`{key}` cannot be varied")))
+    if matches!(steps.first(), Some(Step::Key(_))) { Ok(steps) } else { Err(invalid()) }
+}
+
+/// Gives a key of a tree another value, whatever varies it. Gives the places where the value stands.
+///
+/// A sweep of the same key is taken out: it would set others.
+pub(crate) fn set(tree: &mut Value, path: &str, value: &Value) -> Result<Vec<String>, Problem> {
+    let known = Known::new(tree, &mut Vec::new());
+    let ends = expand(tree, known.steps(steps(path)?)?)?;
+    let mut needed = known.parameters;
+    needed.retain(|name| names(tree, name));
+    let lies_in_one = |steps: &[Step]| ends.iter().any(|end| steps.starts_with(end));
+    let mut swept_here = Vec::new();
+    for axis in axes(&mut tree.clone(), &mut Vec::new()) {
+        let Some(choice) = axis.choices.first().filter(|_| axis.key != "variants") else {
+            continue;
+        };
+        let hides = |it: &&Setting| ends.iter().any(|end| end.starts_with(&it.steps));
+        let Some(hiding) = choice.settings.iter().find(hides) else { continue };
+        if axis.key != "sweep" || !choice.settings.iter().all(|it| lies_in_one(&it.steps)) {
+            return Err(Problem::Invalid(format!("`{}` sets it in all runs", hiding.key)));
         }
-        Some(Step::Key(key)) if key == "let" && steps.len() == 1 => {
-            let reason = "`let` cannot be varied as a whole; name one of its parameters";
-            Err(Problem::Invalid(reason.into()))
-        }
-        Some(Step::Key(_)) => Ok(steps),
-        _ => Err(invalid()),
+        swept_here.push(hiding.written.clone());
     }
+    if let Some(Value::Object(sweep)) = tree.get_mut("sweep") {
+        sweep.retain(|key, _| !swept_here.contains(key));
+    }
+    let settings: Vec<_> = settings(path, &ends, value, path, None).collect();
+    settings.iter().try_for_each(|setting| setting.set(tree))?;
+    // A parameter whose last use was what stood here goes with it.
+    let swept = |name: &str| tree.get("sweep").is_some_and(|sweep| sweep.get(name).is_some());
+    needed.retain(|name| !names(tree, name) && !swept(name));
+    if let Some(Value::Object(values)) = tree.get_mut("let") {
+        values.retain(|name, _| !needed.contains(name));
+    }
+    Ok(settings.into_iter().map(|setting| setting.path).collect())
 }
 
 /// The number of combinations, as far as it can be counted.
@@ -395,8 +514,18 @@ pub(crate) fn combination(axes: &[Axis], mut k: usize) -> Vec<&Choice> {
     chosen
 }
 
+/// Whether a parameter stands anywhere in a tree.
+fn names(tree: &Value, parameter: &str) -> bool {
+    match tree {
+        Value::String(text) => text.strip_prefix('$') == Some(parameter),
+        Value::Array(items) => items.iter().any(|item| names(item, parameter)),
+        Value::Object(table) => table.values().any(|value| names(value, parameter)),
+        _ => false,
+    }
+}
+
 /// A value as text.
-fn text(value: &Value) -> String {
+pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
 
@@ -411,7 +540,7 @@ mod tests {
 
     fn axis(path: &str, values: &[i32]) -> Axis {
         let choices = values.iter().map(|&value| Choice {
-            labels: vec![(path.into(), value.to_string())],
+            labels: vec![(path.into(), value.into())],
             settings: vec![setting(path, value)],
         });
         Axis { key: "sweep", choices: choices.collect() }
@@ -422,7 +551,7 @@ mod tests {
         let axes = [axis("a", &[1, 2]), axis("b", &[3, 4, 5])];
         let all = (0..6).map(|k| {
             let chosen = combination(&axes, k);
-            chosen.iter().map(|choice| choice.labels[0].1.as_str()).collect::<String>()
+            chosen.iter().map(|choice| text(&choice.labels[0].1)).collect::<String>()
         });
         assert!(all.eq(["13", "14", "15", "23", "24", "25"]));
     }
@@ -456,7 +585,44 @@ mod tests {
         for path in
             ["", ".", "[0]", "a..b", "a[", "a[x]", "a b", "a.\"b", "sweep", "repeat", "zip", "let"]
         {
-            assert!(steps(path).is_err(), "{path}");
+            assert!(varied(path).is_err(), "{path}");
         }
+    }
+
+    #[test]
+    fn a_name_or_a_star_leads_to_entries_of_a_list() {
+        let tree = json!({ "flows": [{ "name": "a" }, {}], "hosts": { "*": {} } });
+        let spelled_out = |path: &str| -> Result<Vec<String>, String> {
+            let ends =
+                expand(&tree, steps(path).unwrap()).map_err(|problem| problem.to_string())?;
+            Ok(ends.iter().map(|steps| spelled(steps)).collect())
+        };
+        let ends = |path| spelled_out(path).unwrap();
+        assert_eq!(ends("flows.*.cc"), ["flows[0].cc", "flows[1].cc"]);
+        assert_eq!(ends("flows.a.cc"), ["flows[0].cc"]);
+        assert_eq!(ends("flows.flow2.cc"), ["flows[1].cc"]);
+        assert_eq!(
+            spelled_out("flows.other.cc").unwrap_err(),
+            "no flow is called \"other\"; there are \"a\", \"flow2\""
+        );
+        // In a table a `*` is part of a name.
+        assert_eq!(ends("hosts.*.cpu"), ["hosts.\"*\".cpu"]);
+    }
+
+    #[test]
+    fn a_value_takes_the_place_of_a_sweep_of_it() {
+        let sweep = json!({ "flows.*.cc": ["bbr", "cubic"], "seed": [1, 2] });
+        let mut tree = json!({ "flows": [{ "name": "a" }, {}], "sweep": sweep, "let": { "b": 1 } });
+        let says = |problem: Problem| problem.to_string();
+        let one = set(&mut tree.clone(), "flows.a.cc", &json!("reno")).map_err(says);
+        assert_eq!(one.unwrap_err(), "`sweep.\"flows.*.cc\"` sets it in all runs");
+        let places = set(&mut tree, "flows.*.cc", &json!("reno")).unwrap();
+        assert_eq!(places, ["flows[0].cc", "flows[1].cc"]);
+        set(&mut tree, "b", &json!(2)).unwrap();
+        set(&mut tree, "repeat", &json!(3)).unwrap();
+        let flows = json!([{ "name": "a", "cc": "reno" }, { "cc": "reno" }]);
+        let meant =
+            json!({ "flows": flows, "sweep": { "seed": [1, 2] }, "let": { "b": 2 }, "repeat": 3 });
+        assert_eq!(tree, meant);
     }
 }

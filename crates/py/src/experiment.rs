@@ -39,6 +39,16 @@ impl Document {
         self.written.name()
     }
 
+    /// The same with another value, as JSON, at a path.
+    fn changed(&self, path: &str, value: &str) -> PyResult<Self> {
+        let refused = |mistakes| errors::config(&mistakes, self.file.as_deref(), None);
+        let value = serde_json::from_str(value)
+            .map_err(|error| pyo3::exceptions::PyValueError::new_err(format!("{path}: {error}")))?;
+        let mut written = (*self.written).clone();
+        written.set(path, &value).map_err(refused)?;
+        Ok(Self { written: Arc::new(written), file: self.file.clone() })
+    }
+
     fn to_json(&self) -> String {
         self.written.to_json()
     }
@@ -127,6 +137,12 @@ enum Unplanned {
     Unusable(tcplab_backends::Error),
 }
 
+/// A value as a command line has it, as JSON.
+#[pyfunction]
+pub(crate) fn value(text: &str) -> String {
+    tcplab_model::value(text).to_string()
+}
+
 /// The names of all backends, those that need least first.
 #[pyfunction]
 pub(crate) fn backends() -> Vec<&'static str> {
@@ -149,6 +165,12 @@ impl Plan {
         let plan = py.detach(|| tcplab_model::Plan::from_json(text));
         let plan = plan.map_err(|error| errors::unreadable_plan(&error))?;
         Ok(Self { plan: Arc::new(plan), warnings: Vec::new() })
+    }
+
+    /// The same run as one experiment calls it: the id is about results, not names.
+    fn named(&self, experiment: String, repetition: u64, swept: Vec<(String, String)>) -> Self {
+        let plan = tcplab_model::Plan { experiment, repetition, swept, ..(*self.plan).clone() };
+        Self { plan: Arc::new(plan), warnings: self.warnings.clone() }
     }
 
     /// The id that the plan's content gives it.

@@ -22,7 +22,7 @@ mod _core {
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
     };
     #[pymodule_export]
-    use super::experiment::{Document, Plan, Watch, backends, missing_walls, run};
+    use super::experiment::{Document, Plan, Watch, backends, missing_walls, run, value};
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]
@@ -31,8 +31,8 @@ mod _core {
     use super::lists::printable;
     #[pymodule_export]
     use super::lists::{
-        Algorithm, algorithms, columns, profile, profiles, schema, schema_of_values, support,
-        tables,
+        Algorithm, algorithms, column_kinds, columns, profile, profiles, schema, schema_of_values,
+        support, tables,
     };
     #[pymodule_export]
     use super::own::{Ack, Congestion, Control, FlowState, Init, register};

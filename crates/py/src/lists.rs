@@ -4,7 +4,7 @@ use crate::errors;
 use pyo3::prelude::*;
 use tcplab_model::support::{FEATURES, Feature, heading};
 use tcplab_model::{Mistakes, Problem, Profile};
-use tcplab_tables::{Column, DECLARED};
+use tcplab_tables::{Column, DECLARED, Kind};
 
 /// A congestion control, as listings show it.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
@@ -75,6 +75,20 @@ pub(crate) fn profile(name: &str) -> PyResult<Vec<(&'static str, String, &'stati
 pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
     let rows = |&(table, columns): &(&'static str, &'static [Column])| {
         columns.iter().map(move |column| (table, column.name, column.doc.trim()))
+    };
+    DECLARED.iter().flat_map(rows).collect()
+}
+
+/// What the columns of the result tables hold: table, column, kind, whether there may be nothing.
+#[pyfunction]
+pub(crate) fn column_kinds() -> Vec<(&'static str, &'static str, &'static str, bool)> {
+    let word = |kind| match kind {
+        Kind::Text => "text",
+        Kind::Integer => "integer",
+        Kind::Number => "number",
+    };
+    let rows = |&(table, columns): &(&'static str, &'static [Column])| {
+        columns.iter().map(move |it| (table, it.name, word(it.kind), it.is_optional))
     };
     DECLARED.iter().flat_map(rows).collect()
 }

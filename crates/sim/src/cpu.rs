@@ -5,6 +5,7 @@
 //! packet by packet. Timers and programs have no cost of their own, and wait for their turn all the
 //! same.
 
+use crate::connections::left_end;
 use crate::packet::Packet;
 use crate::watcher::Network;
 use std::collections::VecDeque;
@@ -143,10 +144,26 @@ impl Cpus {
         Step::Wait
     }
 
-    /// A connection is over: nothing waits any more for its ends or on its routes.
-    pub fn forget(&mut self, is_its_own: impl Fn(EndpointId) -> bool, routes: &[RouteId]) {
+    /// A connection is over: what waits for its ends is for what it leaves behind.
+    pub fn redirect(&mut self, pair: usize, left: u32) {
         for cpu in self.by_node.iter_mut().flatten() {
-            let is_over = |work: &Work| matches!(work, Work::Receive(to, _) if is_its_own(*to));
+            let present = cpu.present.iter_mut().map(|(_, work)| work);
+            for work in cpu.waiting.iter_mut().chain(present) {
+                if let Work::Receive(to, _) = work
+                    && to.0 as usize / 2 == pair
+                {
+                    *to = left_end(left, to.0 as usize % 2);
+                }
+            }
+        }
+    }
+
+    /// The way of a connection that is over is taken by another: nothing waits any more for what the first
+    /// one left behind, or on its routes.
+    pub fn forget(&mut self, left: u32, routes: &[RouteId]) {
+        let ends = [0, 1].map(|side| left_end(left, side));
+        for cpu in self.by_node.iter_mut().flatten() {
+            let is_over = |work: &Work| matches!(work, Work::Receive(to, _) if ends.contains(to));
             cpu.waiting.retain(|work| !is_over(work));
             cpu.present.take_if(|(_, work)| is_over(work));
             cpu.leaving.retain(|(_, route, ..)| !routes.contains(route));

@@ -19,7 +19,7 @@ struct Gate {
     /// The way on, and the way back by which the sender hears of what was dropped, with its MTU.
     on: RouteId,
     back: Option<(RouteId, u16)>,
-    /// Who sends this way.
+    /// Who sends this way: the end of a connection, or what is left of it, by its number as an end of routes.
     end: usize,
 }
 
@@ -38,10 +38,11 @@ impl Gates {
         self.list.len()
     }
 
-    /// These gates are now on the way of this connection.
-    pub fn hand_over(&mut self, gates: Range<usize>, pair: usize) {
-        for gate in &mut self.list[gates] {
-            gate.end = 2 * pair + gate.end % 2;
+    /// These gates are now on the way of the connection of which this is the end that sends the data, or of
+    /// what is left of it.
+    pub fn hand_over(&mut self, gates: Range<u32>, first: usize) {
+        for gate in &mut self.list[gates.start as usize..gates.end as usize] {
+            gate.end = first + gate.end % 2;
         }
     }
 
@@ -83,11 +84,13 @@ impl Gates {
     }
 
     /// The ways on from these gates, each with the side of the connection that sends this way.
-    pub fn ways_on(&self, gates: Range<usize>) -> impl Iterator<Item = (usize, RouteId)> {
-        self.list[gates].iter().map(|gate| (gate.end % 2, gate.on))
+    pub fn ways_on(&self, gates: Range<u32>) -> impl Iterator<Item = (usize, RouteId)> {
+        self.list[gates.start as usize..gates.end as usize]
+            .iter()
+            .map(|gate| (gate.end % 2, gate.on))
     }
 
-    /// The end of a connection that a gate belongs to.
+    /// The end that a gate belongs to, of a connection or of what is left of one.
     pub fn end_of(&self, to: EndpointId) -> usize {
         // What a gate drops, or says, is of its sender.
         self.list[(to.0 - GATES) as usize / 2].end

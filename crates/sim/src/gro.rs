@@ -2,6 +2,7 @@
 //! arrived by then is received in one poll, and consecutive segments of a flow are received as one
 //! (`napi_gro_receive`, `napi_complete_done`).
 
+use crate::connections::left_end;
 use crate::packet::Packet;
 use crate::watcher::Network;
 use std::collections::VecDeque;
@@ -75,11 +76,24 @@ impl Devices {
         self.by_lane[lane].as_mut()?.polled.pop_front()
     }
 
-    /// A connection is over: nothing is received any more by its ends.
-    pub fn forget(&mut self, is_its_own: impl Fn(EndpointId) -> bool) {
+    /// A connection is over: what has arrived for its ends is for what it leaves behind.
+    pub fn redirect(&mut self, pair: usize, left: u32) {
         for device in self.by_lane.iter_mut().flatten() {
-            device.arrived.retain(|(to, _)| !is_its_own(*to));
-            device.polled.retain(|(to, _)| !is_its_own(*to));
+            for (to, _) in device.arrived.iter_mut().chain(&mut device.polled) {
+                if to.0 as usize / 2 == pair {
+                    *to = left_end(left, to.0 as usize % 2);
+                }
+            }
+        }
+    }
+
+    /// The way of a connection that is over is taken by another: nothing is received any more for what the
+    /// first one left behind.
+    pub fn forget(&mut self, left: u32) {
+        let ends = [0, 1].map(|side| left_end(left, side));
+        for device in self.by_lane.iter_mut().flatten() {
+            device.arrived.retain(|(to, _)| !ends.contains(to));
+            device.polled.retain(|(to, _)| !ends.contains(to));
         }
     }
 

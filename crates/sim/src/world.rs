@@ -3,7 +3,7 @@
 use crate::adapt::{lanes, queues};
 use crate::application::{Program, Step};
 use crate::connections::{
-    Connections, DATAGRAMS, End, GATES, Pair, flow_of, flow_on_lanes, nobody, tcp,
+    Connections, DATAGRAMS, End, GATES, LEFT, Pair, flow_of, flow_on_lanes, tcp,
 };
 use crate::cpu::{Cpus, Step as CpuStep, Work};
 use crate::flow::Flow;
@@ -72,7 +72,7 @@ pub(crate) struct World<'a> {
     /// If a host takes time.
     pub cpus: Option<Cpus>,
     /// If a host has receive offload.
-    devices: Option<Devices>,
+    pub devices: Option<Devices>,
     /// A poll goes on: more may be received.
     is_polling: bool,
     /// Ends that hold ACKs back, in the order in which they began to.
@@ -279,32 +279,34 @@ impl<'a> World<'a> {
 
     /// Whether a packet waits for the poll of the device that it has come to.
     fn waits_for_poll(&mut self, to: EndpointId, packet: Packet) -> bool {
-        let Some(devices) = &mut self.devices else { return false };
-        let way = match (packet, end_behind(&self.gates, to)) {
+        if self.devices.is_none() {
+            return false;
+        }
+        let (flow, is_sender) = match packet {
             // At a router.
-            (Packet::Tcp(_), _) if (GATES..DATAGRAMS).contains(&to.0) => return false,
-            (_, Some(end)) => {
-                let flow = &self.plan.flows[self.connections.pairs[end / 2].flow];
-                if end.is_multiple_of(2) { &flow.back } else { &flow.forward }
-            }
-            (Packet::Udp(_), None) => &self.plan.flows[flow_of(to)].forward,
-            // The connection is over.
-            (_, None) => return false,
+            Packet::Tcp(_) if (GATES..DATAGRAMS).contains(&to.0) => return false,
+            Packet::Udp(_) => (flow_of(to), false),
+            Packet::Tcp(_) => self.flow_and_side(to),
+            Packet::Icmp(_) => self.flow_and_side(EndpointId(self.gates.end_of(to) as u32)),
         };
-        way.last().is_some_and(|&lane| devices.take(&mut self.network, lane, (to, packet)))
+        let flow = &self.plan.flows[flow];
+        let way = if is_sender { &flow.back } else { &flow.forward };
+        let (Some(devices), Some(&lane)) = (&mut self.devices, way.last()) else { return false };
+        devices.take(&mut self.network, lane, (to, packet))
     }
 
     /// A device interrupts: what it has is received.
     #[cold]
     fn on_interrupt(&mut self, lane: usize) {
-        let (plan, connections, gates) = (self.plan, &self.connections, &self.gates);
-        let key = |to| {
-            let Some(end) = end_behind(gates, to) else { return 0 };
-            let Pair { flow, number, .. } = connections.pairs[end / 2];
-            flow_on_lanes(plan, flow, number, !end.is_multiple_of(2)).key
+        let (plan, connections) = (self.plan, &self.connections);
+        let key = |to: EndpointId| {
+            // What is left of a connection gets no data.
+            let pair = connections.pairs.get(to.0 as usize / 2)?;
+            let sends = !to.0.is_multiple_of(2);
+            Some(flow_on_lanes(plan, pair.flow, pair.number, sends).key)
         };
         if let Some(devices) = &mut self.devices {
-            devices.begin_poll(lane, key);
+            devices.begin_poll(lane, |to| key(to).unwrap_or_default());
         }
         // Applications act when all of it has been received.
         self.is_polling = true;
@@ -330,15 +332,33 @@ impl<'a> World<'a> {
             return false;
         }
         let host = match packet {
-            Packet::Tcp(_) if to.0 < GATES => self.connections.ends[to.0 as usize].host as usize,
-            Packet::Icmp(_) if to.0 < DATAGRAMS => {
-                self.connections.ends[self.gates.end_of(to)].host as usize
-            }
+            Packet::Tcp(_) if to.0 < GATES || to.0 >= LEFT => self.host_of(to),
+            Packet::Icmp(_) => self.host_of(EndpointId(self.gates.end_of(to) as u32)),
             Packet::Udp(_) => self.plan.flows[flow_of(to)].to,
-            // Routers take no time, and nobody takes what is left of a connection that is over.
-            Packet::Tcp(_) | Packet::Icmp(_) => return false,
+            // Routers take no time.
+            Packet::Tcp(_) => return false,
         };
         self.waits_for_cpu(host, Work::Receive(to, packet))
+    }
+
+    /// The node of an end of a connection, or of what is left of it.
+    fn host_of(&self, to: EndpointId) -> usize {
+        if to.0 < GATES {
+            return self.connections.ends[to.0 as usize].host as usize;
+        }
+        let (flow, is_sender) = self.flow_and_side(to);
+        let flow = &self.plan.flows[flow];
+        if is_sender { flow.from } else { flow.to }
+    }
+
+    /// The flow of an end of a connection, or of what is left of it, and whether it sends the data.
+    fn flow_and_side(&self, to: EndpointId) -> (usize, bool) {
+        let flow = if to.0 < GATES {
+            self.connections.pairs[to.0 as usize / 2].flow
+        } else {
+            self.connections.flow_left_at(to)
+        };
+        (flow, to.0.is_multiple_of(2))
     }
 
     /// Whether something waits for the processor of a host.
@@ -383,6 +403,9 @@ impl<'a> World<'a> {
             gate if gate < DATAGRAMS => self.gates.end_of(to),
             _ => return,
         };
+        if sender >= GATES as usize {
+            return;
+        }
         let End { endpoint, host, .. } = &mut self.connections.ends[sender];
         let host = *host as usize;
         if segment.payload > 0
@@ -396,13 +419,16 @@ impl<'a> World<'a> {
     }
 
     /// A packet comes that is not for a connection: to a router that looks at its size, from such a
-    /// router, to a flow of datagrams, or to nobody.
+    /// router, to a flow of datagrams, or to what is left of a connection that is over.
     #[cold]
     fn deliver_other(&mut self, to: EndpointId, packet: Packet) {
         match packet {
             Packet::Udp(fragment) => self.take_datagram(flow_of(to), &fragment),
-            Packet::Icmp(message) if to.0 < DATAGRAMS => {
+            Packet::Icmp(message) => {
                 let end = self.gates.end_of(to);
+                if end >= GATES as usize {
+                    return;
+                }
                 let endpoint = &mut self.connections.ends[end].endpoint;
                 if let Some(mtu) = endpoint.on_too_large(self.network.now(), &message) {
                     self.gates.learn(self.nodes(end), mtu);
@@ -413,12 +439,26 @@ impl<'a> World<'a> {
             Packet::Tcp(_) if to.0 < DATAGRAMS => {
                 self.gates.meet(&mut self.network, to, packet);
             }
-            // The connection is over.
-            Packet::Tcp(_) | Packet::Icmp(_) => {}
+            Packet::Tcp(segment) => self.answer_late(to, &segment),
         }
     }
 
-    #[inline]
+    /// A segment comes for a connection that is over.
+    #[cold]
+    fn answer_late(&mut self, to: EndpointId, segment: &Segment) {
+        let now = self.network.now();
+        let host = self.host_of(to);
+        let flow = &self.plan.flows[self.connections.flow_left_at(to)];
+        let (left, side) = self.connections.left_at(to);
+        let stack = tcp(flow).stacks()[side];
+        if let Some(answer) = left.answer(now, (side, stack.time_wait), segment) {
+            let onto = &mut (&mut self.network, &mut self.cpus);
+            send(onto, (host, left.way.routes[side]), Packet::Tcp(answer));
+        }
+    }
+
+    #[expect(clippy::inline_always, reason = "every segment passes here")]
+    #[inline(always)]
     fn deliver(&mut self, end: usize, segment: &Segment) {
         self.tell_memory(end);
         self.turn_wheel(end);
@@ -882,19 +922,17 @@ impl<'a> World<'a> {
         route
     }
 
-    /// Nobody waits for packets of this connection any more.
-    pub fn forsake(&mut self, pair: usize) {
-        let Pair { flow, ref way, .. } = self.connections.pairs[pair];
-        for route in way.last {
-            self.network.redirect(route, nobody(flow));
-        }
-        let is_its_own = |to| end_behind(&self.gates, to).is_some_and(|end| end / 2 == pair);
+    /// This connection is over: gives the number of what it leaves behind.
+    pub fn leave_behind(&mut self, pair: usize) -> u32 {
+        let now = self.network.now();
+        let left = self.connections.leave(now, pair, (&mut self.network, &mut self.gates));
         if let Some(cpus) = &mut self.cpus {
-            cpus.forget(is_its_own, &way.routes);
+            cpus.redirect(pair, left);
         }
         if let Some(devices) = &mut self.devices {
-            devices.forget(is_its_own);
+            devices.redirect(pair, left);
         }
+        left
     }
 }
 
@@ -912,36 +950,34 @@ pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 /// Sends what may leave now from an end, whose host and route these are.
 #[inline]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
-    if endpoint.keeps_queue_small() {
-        return send_all_own(now, endpoint, onto, from);
-    }
+    let from = (from.0 as usize, from.1);
     while let Some(segment) = endpoint.poll_transmit(now) {
-        send(onto, (from.0 as usize, from.1), Packet::Tcp(segment));
+        if endpoint.keeps_queue_small() {
+            send_own(now, endpoint, onto, from, Some(segment));
+        } else {
+            send(onto, from, Packet::Tcp(segment));
+        }
+    }
+    if endpoint.keeps_queue_small() {
+        send_own(now, endpoint, onto, from, None);
     }
 }
 
-/// The same into the queue of the host's own device, burst by burst.
+/// Puts the segment before this one, or the last, into the queue of the host's own device.
 #[cold]
-fn send_all_own(
+fn send_own(
     now: Time,
     endpoint: &mut Endpoint,
     (network, cpus): &mut Onto<'_>,
-    (host, route): (u32, RouteId),
+    (host, route): (usize, RouteId),
+    segment: Option<Segment>,
 ) {
-    let mut send = |packet, departure: Departure| match cpus {
-        None => network.send_own(route, packet, departure),
+    let Some((segment, at, goes_on)) = endpoint.hand_over(now, segment) else { return };
+    let packet = Packet::Tcp(segment);
+    match cpus {
+        None => network.send_own(route, packet, Departure { at, goes_on }),
         // A processor has done its part of the packets one by one.
-        Some(cpus) => cpus.send(network, host as usize, route, packet, departure.at),
-    };
-    let mut last: Option<(Packet, Time)> = None;
-    while let Some(segment) = endpoint.poll_transmit(now) {
-        let (goes_on, at) = endpoint.departure(now);
-        if let Some((packet, at)) = last.replace((Packet::Tcp(segment), at)) {
-            send(packet, Departure { at, goes_on });
-        }
-    }
-    if let Some((packet, at)) = last {
-        send(packet, Departure { at, goes_on: false });
+        Some(cpus) => cpus.send(network, host, route, packet, at),
     }
 }
 
@@ -967,16 +1003,14 @@ pub(crate) fn call((network, cpus): &mut Onto<'_>, host: usize) {
     }
 }
 
-/// The end of a connection that a packet of this end of a route is for, if there is one.
-fn end_behind(gates: &Gates, to: EndpointId) -> Option<usize> {
-    match to.0 {
-        end if end < GATES => Some(end as usize),
-        gate if gate < DATAGRAMS => Some(gates.end_of(to)),
-        _ => None,
-    }
-}
-
 /// The flow of a packet that is to go there.
 fn flow_behind(connections: &Connections, gates: &Gates, to: EndpointId) -> usize {
-    end_behind(gates, to).map_or_else(|| flow_of(to), |end| connections.pairs[end / 2].flow)
+    match to.0 {
+        end if end < GATES => connections.pairs[end as usize / 2].flow,
+        gate if gate < DATAGRAMS => {
+            flow_behind(connections, gates, EndpointId(gates.end_of(to) as u32))
+        }
+        datagrams if datagrams < LEFT => flow_of(to),
+        _ => connections.flow_left_at(to),
+    }
 }

@@ -40,6 +40,17 @@ impl Answer<'_> {
     }
 }
 
+/// What a segment says of the peer's window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WindowNews {
+    /// Nothing that counts.
+    None,
+    /// That it is the same, in a segment that is newer than the last that said so.
+    Same,
+    /// That it is another one.
+    Changed,
+}
+
 /// A report of something that came twice.
 #[derive(Clone, Copy, Debug, Default)]
 struct Dsack {
@@ -69,15 +80,16 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer {
             buffer.look_again();
         }
-        let window_changed = self.update_window(segment, seq, ack);
+        let window = self.update_window(segment, (seq, ack), settings);
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
-            let is_heard = self.steering.is_some() || answer.is_predicted || segment.payload == 0;
-            self.unheard += u32::from(!is_heard);
+            if self.steering.is_none() && !answer.is_predicted && segment.payload > 0 {
+                self.unheard += 1;
+            }
             return false;
         }
-        self.take_news(now, segment, (ack, window_changed), answer, settings)
+        self.take_news(now, segment, (ack, window), answer, settings)
     }
 
     /// Takes an acknowledgment that may bring more than a window.
@@ -86,7 +98,7 @@ impl Sender {
         &mut self,
         now: Time,
         segment: &Segment,
-        (ack, window_changed): (u64, bool),
+        (ack, window): (u64, WindowNews),
         answer: Answer<'_>,
         settings: &Settings,
     ) -> bool {
@@ -107,7 +119,7 @@ impl Sender {
             self.advance(now, ack, &mut progress);
         }
         // It carries nothing and changes nothing.
-        let is_bare = segment.sequence_length() == 0 && !window_changed;
+        let is_bare = segment.sequence_length() == 0 && window == WindowNews::None;
         let duplicate = acked_bytes == 0
             && if self.sack {
                 progress.delivered > 0
@@ -116,7 +128,8 @@ impl Sender {
             };
         let (marked, counted) = answer.newly_marked(progress.delivered);
         let timestamps = echoed.and(segment.timestamps()).map(said);
-        let is_predicted = !has_blocks && !window_changed && !marked && is_predicted_data;
+        let is_predicted =
+            !has_blocks && window != WindowNews::Changed && !marked && is_predicted_data;
         let in_words = |progress: &Progress, rtt| Ack {
             acked: progress.acked,
             delivered: progress.delivered,
@@ -151,7 +164,7 @@ impl Sender {
             marked,
         };
         let (delivered, lost) = (progress.delivered, self.lost);
-        self.count_duplicates(seen, &mut progress);
+        self.count_duplicates(seen, &mut progress, settings);
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
             self.follow_order(now, &progress, dsack.delivered, settings);
@@ -258,12 +271,14 @@ impl Sender {
         self.flight.board.acknowledge(ack, progress);
         self.una = ack;
         if let Some(buffer) = &mut self.buffer {
-            if let Some((_, end)) = progress.latest.as_mut().filter(|(_, end)| *end == ack) {
+            let cut_off = buffer.acknowledge(ack);
+            if let (Some(packet_end), Some((_, end))) = (cut_off, &mut progress.latest)
+                && *end == ack
+            {
                 // RACK takes a packet that is acknowledged in part for one that ends where it ends
                 // (`tcp_clean_rtx_queue`).
-                *end = (*end).max(buffer.packet_end(ack - 1));
+                *end = packet_end;
             }
-            buffer.acknowledge(ack);
         }
         if self.path.is_some() {
             self.judge_size_probe(now);
@@ -378,19 +393,37 @@ impl Sender {
         settings.is_linux() && settings.elapsed(now, sacked) > settings.elapsed(now, front.left_at)
     }
 
-    /// Takes the window of the newest segment (RFC 9293 §3.10.7.4). Says whether it changed.
+    /// Takes the window of the newest segment (RFC 9293 §3.10.7.4).
     #[inline]
-    fn update_window(&mut self, segment: &Segment, seq: u64, ack: u64) -> bool {
-        if ack < self.una || (seq, ack) < self.window_set_by {
-            return false;
-        }
-        self.window_set_by = (seq, ack);
+    fn update_window(
+        &mut self,
+        segment: &Segment,
+        (seq, ack): (u64, u64),
+        settings: &Settings,
+    ) -> WindowNews {
         let scale = if segment.flags.has(Flags::SYN) { 0 } else { self.peer_window_scale };
         let window = u64::from(segment.window) << scale;
         let changed = window != self.window;
+        let set_by = self.window_set_by;
+        let is_newer = if settings.is_linux() {
+            // `tcp_may_update_window`: of what is as new as the last, only a larger one, or none.
+            let is_other = window > self.window || window == 0;
+            ack > self.una || seq > set_by.0 || (seq == set_by.0 && is_other)
+        } else {
+            (seq, ack) >= set_by
+        };
+        if ack < self.una || !is_newer {
+            return WindowNews::None;
+        }
+        self.window_set_by = (seq, ack);
         self.window = window;
         self.largest_window = self.largest_window.max(window);
-        changed
+        match (changed, settings.is_linux()) {
+            (true, _) => WindowNews::Changed,
+            // What is newer is no duplicate (`FLAG_WIN_UPDATE`).
+            (false, true) => WindowNews::Same,
+            (false, false) => WindowNews::None,
+        }
     }
 
     /// Whether a header with this window offers what is offered now.

@@ -114,17 +114,24 @@ impl Sender {
     }
 
     /// The most segments of a burst.
+    #[inline]
     pub(crate) fn burst_size(&self) -> u64 {
-        let mss = u64::from(self.mss);
         if let Some(longest) = self.control.longest_burst {
-            let bytes = u128::from(self.flight.bursts.rate) * u128::from(longest.as_picos());
-            return ((bytes / 1_000_000_000_000).min(MOST_BYTES.into()) as u64 / mss).max(1);
+            return self.burst_of(longest);
         }
         let min_rtt = self.min_rtt.as_picos() / 1_000_000;
         let mut bytes = self.flight.bursts.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
         let fewest = self.control.least_burst.unwrap_or(FEWEST);
-        (bytes.min(MOST_BYTES) / mss).max(fewest)
+        (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
+    }
+
+    /// Segments of so much time of the rate.
+    #[cold]
+    fn burst_of(&self, time: Duration) -> u64 {
+        let bytes = u128::from(self.flight.bursts.rate) * u128::from(time.as_picos());
+        let bytes = (bytes / 1_000_000_000_000).min(MOST_BYTES.into()) as u64;
+        (bytes / u64::from(self.mss)).max(1)
     }
 
     /// Whether the next segment of new data may leave: in a burst already begun, or in a new one.
@@ -139,8 +146,9 @@ impl Sender {
             self.flight.bursts.size = self.next_burst(now, in_flight, settings);
             self.flight.bursts.left = self.flight.bursts.size;
         }
-        let may = self.flight.bursts.left > 0;
-        self.flight.bursts.left -= u64::from(may);
+        let left = &mut self.flight.bursts.left;
+        let may = *left > 0;
+        *left -= u64::from(may);
         may
     }
 
@@ -201,10 +209,11 @@ impl Sender {
         }
     }
 
-    /// The most segments of a burst that the window lets go.
-    fn quota(&self, in_flight: u64) -> u64 {
+    /// Of so many segments of a burst, those that the window lets go.
+    #[inline]
+    fn quota(&self, in_flight: u64, most: u64) -> u64 {
         let cwnd = self.cwnd();
-        (cwnd - in_flight).min((cwnd / 2).max(1)).min(self.burst_size())
+        (cwnd - in_flight).min((cwnd / 2).max(1)).min(most)
     }
 
     /// The peer's window, or Nagle's rule, lets nothing go: the next packet has become larger all the
@@ -218,7 +227,7 @@ impl Sender {
         {
             return;
         }
-        let wanted = self.quota(in_flight) * u64::from(self.mss);
+        let wanted = self.quota(in_flight, self.burst_size()) * u64::from(self.mss);
         let nxt = self.nxt;
         if let Some(buffer) = self.buffer.as_mut().filter(|buffer| buffer.reached() <= nxt) {
             buffer.next(wanted);
@@ -230,7 +239,7 @@ impl Sender {
     fn next_burst(&mut self, now: Time, in_flight: u64, settings: &Settings) -> u64 {
         let (cwnd, mss, most) = (self.cwnd(), u64::from(self.mss), self.burst_size());
         let room = cwnd - in_flight;
-        let quota = self.quota(in_flight);
+        let quota = self.quota(in_flight, most);
         let Some(buffer) = self.buffer.as_mut().filter(|_| self.written > self.nxt) else {
             return 1;
         };

@@ -12,6 +12,7 @@ use crate::memory::Memory;
 use crate::output::Data;
 use crate::pages::Pages;
 use crate::receiver::Receiver;
+use crate::remains::Remains;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
 use crate::sender::Sender;
 use crate::settings::Settings;
@@ -114,6 +115,10 @@ pub struct Endpoint {
     pub(crate) answered_unacceptable: Option<Time>,
     pub(crate) last_ack_sent: u64,
     pub(crate) time_wait_until: Time,
+    /// Its application is gone.
+    pub(crate) is_left: bool,
+    /// What is left of it, once something has come for that.
+    pub(crate) remains: Option<Box<Remains>>,
     /// Repetitions since the peer was last heard to make progress.
     pub(crate) attempts: u32,
     /// Probes of a closed window since data last left.
@@ -164,6 +169,8 @@ impl Endpoint {
             answered_unacceptable: None,
             last_ack_sent: 0,
             time_wait_until: Time::NEVER,
+            is_left: false,
+            remains: None,
             attempts: 0,
             probes: 0,
             alive: None,
@@ -596,7 +603,8 @@ impl Endpoint {
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
             self.send.begin(since, (self.build_control)(start), &self.settings);
-            if self.settings.is_linux() {
+            // An end that only closes has nothing that a window would decide.
+            if self.settings.is_linux() && self.send.unsent() > 0 {
                 self.send.tell_of_request(now);
             }
             // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`);

@@ -5,6 +5,7 @@ use crate::answer::Answer;
 use crate::ecn::{Report, Said};
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::receiver::{OVERHEAD, Shape, Sized};
+use crate::remains::reset_for;
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
 use tcplab_units::{Duration, Time};
 
@@ -20,26 +21,12 @@ impl Endpoint {
     #[inline]
     pub fn on_segment(&mut self, now: Time, segment: &Segment) {
         match self.state {
-            State::Closed => self.on_segment_in_closed(segment),
+            State::Closed => self.owes_reset = reset_for(segment).map(Box::new),
             State::Listen => self.on_segment_in_listen(now, segment),
             State::SynSent => self.on_segment_in_syn_sent(now, segment),
+            State::TimeWait => self.on_segment_when_over(now, segment),
             _ => self.on_segment_in_connection(now, segment),
         }
-    }
-
-    /// CLOSED: anything but a reset is answered by one (RFC 9293 §3.10.7.1).
-    #[cold]
-    fn on_segment_in_closed(&mut self, segment: &Segment) {
-        if segment.flags.has(Flags::RST) {
-            return;
-        }
-        self.owes_reset = Some(Box::new(if segment.flags.has(Flags::ACK) {
-            Segment::new(Flags::RST, segment.ack, segment.ack)
-        } else {
-            let mut ack = segment.seq;
-            ack.0 = ack.0.wrapping_add(segment.sequence_length() as u32);
-            Segment::new(Flags::RST.with(Flags::ACK), crate::SeqNumber(0), ack)
-        }));
     }
 
     #[inline]
@@ -230,9 +217,6 @@ impl Endpoint {
             // The FIN has a number, and came twice (`tcp_data_queue`).
             self.receive.note_duplicate(start..(end + 1).min(self.receive.next));
         }
-        if self.state == State::TimeWait && segment.flags.has(Flags::FIN) {
-            self.time_wait_until = now + self.settings.time_wait;
-        }
         // RFC 9293 §3.10.7.4: with a closed window, what a segment acknowledges still counts.
         if self.receive.window() == 0
             && start == self.receive.next
@@ -280,7 +264,7 @@ impl Endpoint {
             self.attempts = 0;
             self.send.deadline = Time::NEVER;
             if self.send.is_fin_acked() {
-                self.on_fin_acked(now);
+                self.on_fin_acked(now, segment);
             }
         }
         if opens {
@@ -366,10 +350,7 @@ impl Endpoint {
             self.state = match self.state {
                 State::Established => State::CloseWait,
                 State::FinWait1 => State::Closing,
-                _ => {
-                    self.wait_out(now);
-                    State::TimeWait
-                }
+                _ => return self.wait_out(now),
             };
         }
     }
@@ -440,21 +421,19 @@ impl Endpoint {
 
     /// Our FIN is acknowledged.
     #[cold]
-    fn on_fin_acked(&mut self, now: Time) {
+    fn on_fin_acked(&mut self, now: Time, segment: &Segment) {
         match self.state {
-            State::FinWait1 => self.state = State::FinWait2,
-            State::Closing => {
-                self.state = State::TimeWait;
+            // With a FIN that comes along, the whole connection is kept until that is taken
+            // (`tcp_rcv_state_process`).
+            State::FinWait1 if !self.is_left || segment.flags.has(Flags::FIN) => {
+                self.state = State::FinWait2;
+            }
+            State::FinWait1 | State::Closing => {
+                self.acks.on_sent();
                 self.wait_out(now);
             }
             State::LastAck => self.end(Ended::Normally),
             _ => {}
         }
-    }
-
-    #[cold]
-    fn wait_out(&mut self, now: Time) {
-        self.send.timer.stop();
-        self.time_wait_until = now + self.settings.time_wait;
     }
 }

@@ -9,10 +9,11 @@
 //! | opening, options | `handshake` |
 //! | data before the handshake ends | `fast_open` |
 //! | segments in, closing | `input` |
+//! | what is left of an end that is over | `remains` |
 //! | what may be sent, in which bursts, out of which buffer, and when | `output`, `bursts`, `sendbuf`, `pacing` |
 //! | acknowledgments in | `sender` |
 //! | what is under way | `scoreboard` |
-//! | loss detection and repair | `recovery`, `rack`, `tlp` |
+//! | loss detection and repair | `recovery`, `rack`, `duplicates`, `tlp` |
 //! | how large packets may be | `path_mtu` |
 //! | what was too large, sent again | `refit` |
 //! | smaller windows, by and by, and taken back | `reduction`, `undo` |
@@ -41,6 +42,7 @@ mod acks;
 mod alive;
 mod answer;
 mod bursts;
+mod duplicates;
 mod ecn;
 mod endpoint;
 mod fast_open;
@@ -58,6 +60,7 @@ mod receiver;
 mod recovery;
 mod reduction;
 mod refit;
+mod remains;
 mod rounds;
 mod rtt;
 mod scoreboard;
@@ -76,6 +79,7 @@ mod view;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
 pub use memory::{GUARANTEED, Shortage};
+pub use remains::Remains;
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
     SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,

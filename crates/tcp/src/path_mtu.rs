@@ -370,7 +370,8 @@ impl Endpoint {
     /// if the notice can be meant (RFC 5927 §4.1).
     pub fn on_too_large(&mut self, now: Time, notice: &TooLarge) -> Option<u16> {
         let TooLarge { seq, mtu, .. } = *notice;
-        let is_open = !matches!(self.state, State::Closed | State::Listen);
+        // Nobody asks what remains of a connection, as in Linux (`tcp_v4_err`).
+        let is_open = !matches!(self.state, State::Closed | State::Listen | State::TimeWait);
         let place = self.send.origin.offset(seq, self.send.una).filter(|_| is_open)?;
         if !(self.send.una..=self.send.nxt).contains(&place) {
             return None;

@@ -28,7 +28,7 @@ pub(crate) struct Rack {
     advanced: bool,
     /// `RACK.reordering_seen`.
     pub reordering_seen: bool,
-    /// The most segments by which one was seen to come late, where that is more than `dup_thresh`.
+    /// The most segments by which one was seen to come late; 0 is as many as `dup_thresh`.
     reordering: u32,
     /// `RACK.reo_wnd_mult`.
     steps: u8,
@@ -110,7 +110,8 @@ impl Rack {
 impl Sender {
     /// Segments by which others may come late (`tp->reordering` of Linux).
     pub(crate) fn reordering(&self, settings: &Settings) -> u32 {
-        self.flight.rack.reordering.max(settings.dup_thresh)
+        let seen = self.flight.rack.reordering;
+        if seen == 0 { settings.dup_thresh } else { seen }
     }
 
     /// A segment came so many segments late.
@@ -119,6 +120,11 @@ impl Sender {
         if segments > self.reordering(settings) {
             self.set_reordering(segments, settings);
         }
+    }
+
+    /// Segments come late by as many, be it fewer than was thought.
+    pub(crate) fn take_reordering(&mut self, segments: u64, settings: &Settings) {
+        self.set_reordering(segments.min(MOST_REORDERING) as u32, settings);
     }
 
     /// A timeout with many segments reported shows that less comes late than was thought

@@ -45,11 +45,11 @@ pub(crate) struct Recovery {
     pub phase: Phase,
     /// `RecoveryPoint` (RFC 6675), `recover` (RFC 6582): acknowledging this ends the episode.
     pub end: u64,
-    dup_acks: u32,
+    pub dup_acks: u32,
     /// Segments outstanding when the first of those ACKs came.
-    flight: u64,
+    pub flight: u64,
     /// Without SACK: segments that duplicate ACKs have reported.
-    dup_delivered: u64,
+    pub dup_delivered: u64,
     /// The first retransmission of the episode does not wait for the window.
     pub owes_retransmission: bool,
     /// The one rescue of this episode has been sent (RFC 6675 §4 rule 4).
@@ -202,32 +202,6 @@ impl Sender {
         self.set_phase(phase);
     }
 
-    /// Counts what duplicate and other ACKs say without SACK blocks.
-    #[inline]
-    pub(crate) fn count_duplicates(&mut self, seen: Seen, progress: &mut Progress) {
-        let Flight { recovery, board, .. } = &mut *self.flight;
-        if progress.acked > 0 {
-            recovery.stalled = false;
-            // What duplicate ACKs reported is now acknowledged; the segment that was missing was not
-            // among it.
-            let reported = recovery.dup_delivered.min(progress.acked - 1);
-            progress.delivered -= reported.min(progress.delivered);
-            recovery.dup_delivered -= reported;
-            recovery.dup_acks = 0;
-        } else if seen.duplicate {
-            if recovery.dup_acks == 0 {
-                recovery.flight = board.outstanding();
-            }
-            recovery.dup_acks += 1;
-            // At least one segment is missing, or the ACK would not be a duplicate.
-            let known = recovery.dup_delivered + board.lost().max(1);
-            if !self.sack && known < board.outstanding() {
-                recovery.dup_delivered += 1;
-                progress.delivered += 1;
-            }
-        }
-    }
-
     /// What an ACK that may be a sign of trouble means (RFC 5681, RFC 6582, RFC 6675, RFC 8985; in its
     /// order the kernel's `tcp_fastretrans_alert`).
     #[inline(never)]
@@ -280,6 +254,9 @@ impl Sender {
             }
             Phase::Loss => {
                 self.go_on_after_timeout(now, seen, progress, settings);
+                if self.flight.recovery.phase == Phase::Open && seen.advanced {
+                    self.flight.recovery.dup_delivered = 0;
+                }
                 let repairs = self.find_losses(now, seen, settings);
                 if self.flight.recovery.phase != Phase::Open && repairs == 0 {
                     return;
@@ -289,6 +266,10 @@ impl Sender {
                 }
             }
             _ => {
+                if seen.advanced && settings.is_linux() {
+                    // `tcp_reset_reno_sack`.
+                    self.flight.recovery.dup_delivered = 0;
+                }
                 if self.flight.recovery.phase <= Phase::Disorder {
                     self.undo_by_dsack(now, settings);
                 }
@@ -352,7 +333,7 @@ impl Sender {
         }
         let in_recovery = self.flight.recovery.phase == Phase::Recovery;
         let calm = self.flight.recovery.phase < Phase::Recovery;
-        let enough = self.flight.recovery.dup_acks >= settings.dup_thresh;
+        let enough = self.has_enough_duplicates(settings);
         let mut lost = 0;
         if !self.sack {
             // Duplicates of what the last episode sent twice do not begin another (RFC 6582 §4.1).
@@ -591,8 +572,13 @@ impl Sender {
         if is_new {
             self.begin_doubt(true);
         }
-        self.flight.reduction = None;
+        let reduction = self.flight.reduction.take();
         self.flight.tail.end = None;
+        if let Some(reduction) = reduction.filter(|_| is_new && settings.is_linux()) {
+            // The episode was over but in name, as without SACK: what is reduced is the window to which it had
+            // led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
+            self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
+        }
         if is_new || settings.is_linux() {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
@@ -604,6 +590,11 @@ impl Sender {
 
     /// Data arrived after later data: the path reorders, by so much.
     pub(crate) fn note_reordering(&mut self, lowest: u64, settings: &Settings) {
+        if !self.sack && settings.is_linux() {
+            // Without blocks, all might have arrived when anything has (`tcp_highest_sack_seq`).
+            let highest = if self.flight.recovery.dup_delivered > 0 { self.nxt } else { self.una };
+            self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
+        }
         let highest = self.flight.board.highest_sacked().unwrap_or(self.una).max(self.una);
         if settings.rack && self.sack && lowest < highest {
             self.flight.rack.reordering_seen = true;

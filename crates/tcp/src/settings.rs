@@ -319,6 +319,11 @@ impl Settings {
         self.is_linux().then(|| jiffies::tick(now, delay))
     }
 
+    /// When a wait of this length ends that begins now.
+    pub(crate) fn waits_until(now: Time, wait: Duration, is_linux: bool) -> Time {
+        if is_linux { jiffies::runs_out(now, wait, false).0 } else { now + wait }
+    }
+
     /// When a timer that is set now for `delay` runs out, and how coarse the ring of the wheel is in which
     /// it waits; `has_turned`: another one has run out in this tick.
     #[inline]

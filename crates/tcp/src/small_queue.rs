@@ -7,6 +7,7 @@
 
 use crate::endpoint::Endpoint;
 use crate::output::Data;
+use crate::segment::Segment;
 use crate::sendbuf::OVERHEAD;
 use crate::sender::Sender;
 use crate::settings::Settings;
@@ -36,6 +37,8 @@ pub(crate) struct SmallQueue {
     /// Of the segment with data that has left last, until somebody asks: whether it goes on with the burst
     /// before it, and when it may leave the queue.
     departing: Option<(bool, Time)>,
+    /// The segment before it, and when that may leave the queue.
+    waiting: Option<(Segment, Time)>,
 }
 
 impl SmallQueue {
@@ -86,11 +89,19 @@ impl Endpoint {
         self.send.small_queue.is_some()
     }
 
-    /// Of the segment that [`Self::poll_transmit`] gave last: whether it goes on with the burst before
-    /// it, and when it may leave the queue of the device.
-    pub fn departure(&mut self, now: Time) -> (bool, Time) {
-        let departing = self.send.small_queue.as_mut().and_then(|queue| queue.departing.take());
-        departing.unwrap_or((false, self.send.leaves_at(now)))
+    /// Takes the segment that [`Self::poll_transmit`] gave, or that it gave no more, and gives the one
+    /// before it: with the time when that may leave the queue of the device, and whether the next one
+    /// is of its burst.
+    pub fn hand_over(
+        &mut self,
+        now: Time,
+        segment: Option<Segment>,
+    ) -> Option<(Segment, Time, bool)> {
+        let leaves_at = self.send.leaves_at(now);
+        let queue = self.send.small_queue.as_mut()?;
+        let (goes_on, at) = queue.departing.take().unwrap_or((false, leaves_at));
+        let before = std::mem::replace(&mut queue.waiting, segment.map(|segment| (segment, at)));
+        before.map(|(segment, at)| (segment, at, goes_on))
     }
 
     /// A segment with so much data has left the device, or was dropped there. Says whether that
@@ -109,12 +120,18 @@ impl Endpoint {
 
 impl Sender {
     /// Whether a burst of so many bytes waits until something has left the device.
+    #[inline]
     pub(crate) fn is_queue_full(
         &mut self,
         bytes: u64,
         is_repair: bool,
         settings: &Settings,
     ) -> bool {
+        self.small_queue.is_some() && self.has_too_much_queued(bytes, is_repair, settings)
+    }
+
+    #[cold]
+    fn has_too_much_queued(&mut self, bytes: u64, is_repair: bool, settings: &Settings) -> bool {
         let is_paced = self.is_paced(settings);
         let rate = self.flight.bursts.rate() >> RATE_SHIFT;
         let una = self.una;
@@ -139,7 +156,7 @@ impl Sender {
             return false;
         }
         let packet_end = self.buffer.as_ref().map_or(end, |buffer| buffer.packet_end(start));
-        self.is_queue_full(packet_end.max(end) - start, true, settings)
+        self.has_too_much_queued(packet_end.max(end) - start, true, settings)
     }
 
     /// Whether what was sent last is still at the device: it is not sent again before it has left

@@ -68,6 +68,47 @@ fn nearby(nearest: Option<&String>) -> String {
 /// How many decimals are counted.
 const DIGITS: usize = 18;
 
+/// Exponents beyond this are those of no quantity: the most decimals of zeros that are written out.
+const MOST_EXPONENT: i64 = 1_000;
+
+/// Takes a quantity apart: the number, `"1.5e9"`, and the unit behind it. Both may be empty.
+pub fn split(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let is_decimal = |c: char| c.is_ascii_digit() || matches!(c, '.' | '_');
+    let mut end = text.find(|c| !is_decimal(c)).unwrap_or(text.len());
+    // An `e` belongs to the number if digits follow: no unit begins so.
+    if let Some(power) = text[end..].strip_prefix(['e', 'E']) {
+        let sign = usize::from(power.starts_with(['+', '-']));
+        let length = digits(&power[sign..]);
+        if end > 0 && length > 0 {
+            end += 1 + sign + length;
+        }
+    }
+    (&text[..end], text[end..].trim_start())
+}
+
+/// The digits of a number before and behind its point, with the exponent worked in.
+fn plain(number: &str) -> Option<(String, String)> {
+    let number = number.replace('_', "");
+    let (decimal, power) = number.split_once(['e', 'E']).unwrap_or((&number, "0"));
+    let (whole, fraction) = decimal.split_once('.').unwrap_or((decimal, ""));
+    if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
+        return None;
+    }
+    // Only a number with very many digits does not fit, and only its sign matters then.
+    let most = if power.starts_with('-') { -MOST_EXPONENT } else { MOST_EXPONENT };
+    let power = power.parse().unwrap_or(most).clamp(-MOST_EXPONENT, MOST_EXPONENT);
+    let zeros = "0".repeat(power.unsigned_abs() as usize);
+    let (digits, point) = if power < 0 {
+        (format!("{zeros}{whole}{fraction}"), whole.len())
+    } else {
+        (format!("{whole}{fraction}{zeros}"), whole.len() + power as usize)
+    };
+    let (whole, fraction) = digits.split_at(point);
+    Some((whole.into(), fraction.into()))
+}
+
 /// One way of writing a quantity: the name of the unit and how many steps it is.
 pub(crate) type Unit = (&'static str, u64);
 
@@ -91,15 +132,10 @@ impl Notation {
         if trimmed.starts_with('-') {
             return Err(UnitError::Negative { text: text.into(), example: self.example });
         }
-        let end = trimmed.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_'));
-        let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
+        let (number, unit) = split(trimmed);
         let no_number = || UnitError::NoNumber { text: text.into(), example: self.example };
         let too_large = || UnitError::TooLarge { text: text.into(), limit: self.limit };
-        let number = number.replace('_', "");
-        let (whole, fraction) = number.split_once('.').unwrap_or((&number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || fraction.contains('.') {
-            return Err(no_number());
-        }
+        let (whole, fraction) = plain(number).ok_or_else(no_number)?;
         let whole = whole.trim_start_matches('0');
         let fraction = fraction.trim_end_matches('0');
         if whole.len() > 20 {
@@ -111,7 +147,6 @@ impl Notation {
         let scale = 10u128.pow(fraction.len() as u32);
         let digits: u128 = format!("0{whole}{fraction}").parse().map_err(|_| no_number())?;
 
-        let unit = unit.trim();
         let names = || self.units.iter().chain(self.also).map(|unit| unit.0).collect();
         if unit.is_empty() {
             return Err(UnitError::NoUnit { text: text.into(), units: names() });

@@ -25,7 +25,7 @@ const RATE: Notation = Notation {
         ("Gbit/s", 1_000_000_000),
         ("Tbit/s", 1_000_000_000_000),
     ],
-    also: &[],
+    also: &[("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000), ("T", 1_000_000_000_000)],
 };
 
 const BYTES: Notation = Notation {
@@ -85,6 +85,7 @@ impl Rate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::UnitError;
     use proptest::prelude::*;
 
     #[test]
@@ -107,8 +108,43 @@ mod tests {
         assert_eq!("64 KiB".parse(), Ok(Bytes(65_536)));
         assert_eq!(
             "10 mb/s".parse::<Rate>().unwrap_err().to_string(),
-            "`mb/s` is not a unit of rate; the units are bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s"
+            "`mb/s` is not a unit of rate; the units are bit/s, kbit/s, Mbit/s, Gbit/s, Tbit/s, k, M, G, T"
         );
+    }
+
+    #[test]
+    fn a_rate_may_be_short_and_a_size_may_not() {
+        for (short, long) in [("100M", "100 Mbit/s"), ("1.5 G", "1.5 Gbit/s"), ("64k", "64 kbit/s")]
+        {
+            assert_eq!(short.parse::<Rate>(), long.parse());
+        }
+        // 10,000,000 bytes to `dd`, 10,485,760 to iperf3.
+        assert_eq!(
+            "10M".parse::<Bytes>().unwrap_err().to_string(),
+            "`M` is not a unit of size; the units are B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
+        );
+        // Millibit, or Mbit in lower case? And Mbps is 8 Mbit/s to `tc`.
+        assert!("10m".parse::<Rate>().is_err() && "10 Mbps".parse::<Rate>().is_err());
+    }
+
+    #[test]
+    fn exponents_shift_the_point_exactly() {
+        for (text, bits) in [
+            ("1e9 bit/s", 1_000_000_000),
+            ("2.5E3 kbit/s", 2_500_000),
+            ("1e+1M", 10_000_000),
+            ("0.00012e7 bit/s", 1_200),
+            ("125e-2 kbit/s", 1_250),
+            ("1000000000000000000000000e-18 Mbit/s", 1_000_000_000_000),
+        ] {
+            assert_eq!(text.parse(), Ok(Rate::from_bits_per_second(bits)), "{text}");
+        }
+        let error = |text: &str| text.parse::<Rate>().unwrap_err();
+        assert!(matches!(error("1e30 bit/s"), UnitError::TooLarge { .. }));
+        assert!(matches!(error("1e99999999999999999999 bit/s"), UnitError::TooLarge { .. }));
+        assert!(matches!(error("1e-99999999999999999999 bit/s"), UnitError::TooFine { .. }));
+        assert!(matches!(error("1e bit/s"), UnitError::UnknownUnit { .. }));
+        assert!(matches!(error("e9 bit/s"), UnitError::NoNumber { .. }));
     }
 
     proptest! {

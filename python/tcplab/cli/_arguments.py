@@ -3,23 +3,138 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
+import sys
+from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from tcplab import _core
+from tcplab._experiment import load, load_from
 from tcplab._memory import amount
 
-FORMATS = (".svg", ".png", ".html", ".json")
+if TYPE_CHECKING:
+    from tcplab.experiment import Experiment
+
+FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
+
+ENDINGS = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
+
+GIVEN = re.compile(r'((?:[^="]|"[^"]*")+)=(.*)', re.DOTALL)
+"""PATH=VALUE. A name in quotation marks may have any character."""
+
+
+def add_experiment(parser: argparse.ArgumentParser) -> None:
+    """The file, and values in the place of those that it has."""
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="the experiment, as TOML or JSON; - reads it from standard input",
+    )
+    add_changes(parser)
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """Values in the place of those that an experiment has."""
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        dest="changes",
+        type=_change,
+        metavar="PATH=VALUE",
+        help="give a key another value, by its path: flows[0].cc=bbr, flows.NAME.cc=bbr, "
+        "flows.*.cc=bbr, or a parameter by its name; may be given several times",
+    )
+    for key, metavar, about in (
+        ("repeat", "N", "run each variant so often, with other seeds"),
+        ("seed", "N", "begin with this seed"),
+        ("duration", "TIME", "simulate so long: 10s"),
+    ):
+        parser.add_argument(
+            f"--{key}",
+            action="append",
+            dest="changes",
+            type=partial(_change_of, key),
+            metavar=metavar,
+            help=about,
+        )
+
+
+def experiment(args: argparse.Namespace) -> Experiment:
+    """The experiment that the arguments name, with the values that they give."""
+    is_stream = args.file == Path("-")
+    read = load_from(sys.stdin.buffer) if is_stream else load(args.file)
+    return changed(read, args)
+
+
+def changed(experiment: Experiment, args: argparse.Namespace) -> Experiment:
+    """An experiment with the values that arguments give."""
+    # One by one: the last of a key counts.
+    for path, value in args.changes:
+        experiment = experiment.changed({path: value})
+    return experiment
+
+
+def value_of(text: str) -> Any:
+    """The value that a word stands for: TOML where it is, else the text itself."""
+    try:
+        return json.loads(_core.value(text.strip()))
+    except UnicodeEncodeError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not text (UTF-8)") from None
+
+
+def _change(text: str) -> tuple[str, Any]:
+    found = GIVEN.fullmatch(text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text}: write it like flows[0].cc=bbr")
+    # A path is text too.
+    value_of(found[1])
+    return found[1].strip(), value_of(found[2])
+
+
+def _change_of(key: str, text: str) -> tuple[str, Any]:
+    return key, value_of(text)
+
+
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """What of results is printed, and how."""
+    parser.add_argument(
+        "--by",
+        choices=["flow", "class", "cc"],
+        metavar="WHAT",
+        help="what a row is about: flow, class or cc (default: what makes few rows)",
+    )
+    parser.add_argument(
+        "--format",
+        choices=["table", "json", "csv", "markdown"],
+        default="table",
+        metavar="FORMAT",
+        help="how results are printed: table (the default), json (see tcplab schema --results), "
+        "csv or markdown",
+    )
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:
-    """The file, and where the results go."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
+    """The experiment, how it is run, and where the results go."""
+    add_experiment(parser)
+    add_running(parser)
+
+
+def add_running(
+    parser: argparse.ArgumentParser,
+    *,
+    out: str = "results/ and the experiment's name, or its file's",
+) -> None:
+    """How an experiment is run, and where the results go: by default to `out`."""
     parser.add_argument(
         "--out",
         type=_folder,
         metavar="DIR",
-        help="where tables go (default: results/ and the experiment's name, or its file's)",
+        help=f"where tables go (default: {out})",
     )
     add_workers(parser)
     parser.add_argument(
@@ -28,12 +143,14 @@ def add_common(parser: argparse.ArgumentParser) -> None:
         metavar="SIZE",
         help='what all runs at once may take, like "4 GB" (default: half of what is free)',
     )
-    parser.add_argument(
+    drawn = parser.add_mutually_exclusive_group()
+    drawn.add_argument(
         "--chart",
         type=chart,
         metavar="FILE",
-        help="where the chart goes: .svg, .png, .html or .json (default: into DIR, as .svg)",
+        help=f"where the chart goes: {ENDINGS} (default: into DIR, as .svg)",
     )
+    drawn.add_argument("--no-chart", action="store_true", help="draw no chart")
     parser.add_argument(
         "--kernel", metavar="NAME", help="the kernel for the backend linux (see tcplab kernel list)"
     )
@@ -45,6 +162,11 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--workers", type=_at_least_one, metavar="N", help="runs at once (default: all processors)"
     )
+
+
+def stem(file: Path) -> str:
+    """What results and charts of an experiment without a name are called."""
+    return "experiment" if file == Path("-") else file.stem
 
 
 def safe(name: str) -> str:
@@ -80,6 +202,16 @@ def chart(text: str) -> Path:
     if path.suffix.lower() not in FORMATS:
         raise argparse.ArgumentTypeError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
     return path
+
+
+def chart_of(args: argparse.Namespace, usual: Path) -> Path | None:
+    """Where the chart goes, if one is drawn. What cannot be written there is refused at once."""
+    if args.no_chart:
+        return None
+    chart: Path = args.chart or usual
+    if chart.parent != usual.parent:
+        ensure_writable(chart)
+    return chart
 
 
 def ensure_writable(chart: Path) -> None:

@@ -2,16 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-import tcplab
+from tcplab._put import put
 from tcplab.cli import _signals
 
+IMAGES = (".svg", ".png", ".pdf")
+"""What a process of its own draws: what does takes half a second to start."""
 
-def save(draw: Callable[[], Any], path: Path) -> None:
-    """Draws a chart and saves it. Everything else is on disk by then: a signal ends the process."""
+Draw = Callable[[Callable[[], Any]], None]
+
+
+@contextmanager
+def drawing(path: Path | None) -> Iterator[Draw]:
+    """Makes what draws charts begin to start; it waits for one while experiments run. Without a
+    path, nothing is drawn.
+    """
+    if path is None or path.suffix.lower() not in IMAGES:
+        yield lambda make: None if path is None else save(make, path)
+        return
+    # With `-P`, modules in the current folder are not taken for its own.
+    command = [sys.executable, "-P", "-m", "tcplab.cli._artist", path.suffix.lower()]
+    pipe = subprocess.PIPE
+    # In a group of its own, it does not hear the Ctrl-C that is meant for the command.
+    try:
+        artist = subprocess.Popen(command, stdin=pipe, stdout=pipe, process_group=0)
+    except OSError:
+        # The machine has no room for another process.
+        yield lambda make: save(make, path)
+        return
+    with artist:
+        try:
+            yield lambda make: _drawn_by(artist, make, path)
+        finally:
+            artist.kill()
+
+
+def _drawn_by(artist: subprocess.Popen[bytes], make: Callable[[], Any], path: Path) -> None:
+    plot = _plot()
     with _signals.deadly():
-        content = tcplab.plot.drawn(draw(), path.suffix.lower())
-    tcplab.plot.put(content, path)
+        chart = make()
+        content, _ = artist.communicate(json.dumps(chart.to_dict()).encode())
+        if artist.returncode != 0 or not content:
+            content = plot.drawn(chart, path.suffix.lower())
+    put(content, path)
+
+
+def save(make: Callable[[], Any], path: Path) -> None:
+    """Draws a chart and saves it. Everything else is on disk by then: a signal ends the process."""
+    plot = _plot()
+    with _signals.deadly():
+        content = plot.drawn(make(), path.suffix.lower())
+    put(content, path)
+
+
+def _plot() -> ModuleType:
+    # Polars handles SIGINT from when it is loaded: signals are made deadly after that.
+    return importlib.import_module("tcplab.plot")

@@ -8,19 +8,49 @@ after SIGHUP.
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import io
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from tcplab import ConfigError, InternalError, KernelError, RunError, TcplabWarning, __version__
-from tcplab.cli import _signals, check, compare, draw, explain, kernel, listing, run, schema, verify
+from tcplab._core import ConfigError, InternalError, KernelError, RunError, __version__
+from tcplab._warnings import TcplabWarning
+from tcplab.cli import _signals
 from tcplab.cli._say import Parser, say
 
-COMMANDS = [run, compare, check, draw, verify, listing, explain, kernel, schema]
+COMMANDS = {
+    "try": ("trying", "run a path and its flows from flags, without a file"),
+    "run": ("run", "run an experiment file: print a table, save all tables and a chart"),
+    "show": ("show", "print stored results again"),
+    "compare": (
+        "compare",
+        "run an experiment file on several backends: print both numbers and the difference",
+    ),
+    "new": ("new", "write an experiment file to start from"),
+    "check": ("check", "check an experiment file and print what would run"),
+    "draw": ("draw", "draw the network of an experiment file: hosts, links and the ways of flows"),
+    "verify": (
+        "verify",
+        "check stored results: against their digest, against the laws, and by running them again",
+    ),
+    "list": (
+        "listing",
+        "list the congestion controls, the profiles, or the columns of result tables",
+    ),
+    "explain": (
+        "explain",
+        "say what a congestion control does, and what its parameters and presets mean",
+    ),
+    "kernel": ("kernel", "build, list or remove the kernels that `run --on linux` boots"),
+    "schema": ("schema", "print the JSON Schema of experiment files, or of results"),
+    "completion": ("completion", "print what completes the command in a shell"),
+}
+"""By name, the module of each subcommand, and what it does. A module is loaded when it is used."""
 
 REFUSED = 2
 
@@ -28,18 +58,37 @@ INTERNAL = 70
 """What `sysexits.h` calls an internal software error."""
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; gives the exit status."""
+def parser_of(names: Container[str]) -> Parser:
+    """The parser of the command line, with the arguments of these subcommands."""
     parser = Parser(prog="tcplab", description="A laboratory for transport performance.")
     parser.add_argument("--version", action="version", version=f"tcplab {__version__}")
     subparsers = parser.add_subparsers(required=True, metavar="COMMAND")
-    for command in COMMANDS:
+    for name, (module, about) in COMMANDS.items():
         subparser = subparsers.add_parser(
-            command.NAME, help=command.HELP, description=f"{command.HELP.capitalize()}."
+            name, help=about, description=f"{about[:1].upper()}{about[1:]}."
         )
-        command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
-    args = parser.parse_args(argv)
+        if name in names:
+            command = importlib.import_module(f"tcplab.cli.{module}")
+            command.add_arguments(subparser)
+            subparser.set_defaults(run=command.run)
+    return parser
+
+
+def parsed(argv: Sequence[str] | None = None) -> argparse.Namespace:
+    """The arguments, with the subcommand's module loaded."""
+    words = sys.argv[1:] if argv is None else argv
+    # No option before the subcommand has a value.
+    named = [word for word in words if not word.startswith("-")][:1]
+    return parser_of(named).parse_args(argv)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command line; gives the exit status."""
+    return obeyed(parsed(argv))
+
+
+def obeyed(args: argparse.Namespace) -> int:
+    """Does what the arguments ask for; gives the exit status."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Where a character cannot be shown, the rest still can.
         sys.stdout.reconfigure(errors="replace")

@@ -10,8 +10,11 @@ from typing import Any
 import polars as pl
 from rich.cells import cell_len
 
-from tcplab import Results
+from tcplab import _json
+from tcplab._core import printable
 from tcplab._labels import labels
+from tcplab._results import Results
+from tcplab._summary import MEASURED
 from tcplab.cli import _text
 from tcplab.cli._text import LEFT, Column
 
@@ -19,6 +22,9 @@ FEW_ROWS = 30
 """Where single flows would make more, a row is about all flows of a class."""
 
 MOST_ROWS = 60
+
+MOST_NAMES = 8
+"""So many flows that never connected are named."""
 
 KEYS = {"flow": ["flow", "cc"], "class": ["class", "cc"], "cc": ["cc"]}
 
@@ -36,28 +42,61 @@ class Measure:
     """Where there is no room, columns are left out from the greatest rank on; 0 always stays."""
 
 
-def table(results: Results) -> str:
+FORMATS = ("table", "json", "csv", "markdown")
+
+
+def shown(results: Results, *, by: str | None = None, format_: str = "table") -> str:
+    """The results in one of the `FORMATS`; a row is about what suits them, unless `by` says it."""
+    by = by or _rows_are(results)
+    match format_:
+        case "json":
+            return _json.document(results, by=by)
+        case "csv":
+            return results.summary(by=by).write_csv().rstrip("\n")
+        case "markdown":
+            return _markdown(results, by)
+        case _:
+            return table(results, by=by)
+
+
+def _markdown(results: Results, by: str) -> str:
+    """The columns of the screen, all rows."""
+    rows = results.summary(by=by)
+    heads, cells = _layout(_labelled(rows, results), results.swept, by, _measures(rows, by))
+    names = [_named(head) for head in heads]
+    rules = ["---" if head.align == LEFT else "--:" for head in heads]
+    lines = [[text.replace("|", "\\|") for text in line] for line in [names, rules, *cells]]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _labelled(rows: pl.DataFrame, results: Results) -> pl.DataFrame:
+    """Rows with short names for swept values."""
+    return rows.with_columns(
+        pl.col(path).replace(labels(results.runs[path].to_list())) for path in results.swept
+    )
+
+
+def table(results: Results, *, by: str | None = None) -> str:
     """A row for each flow, or class of flows, of each variant: means over the repetitions."""
-    by = _rows_are(results)
+    by = by or _rows_are(results)
     summary = results.summary(by=by)
     rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
     measures = _measures(rows, by)
-    rows = rows.with_columns(
-        pl.col(path).replace(labels(results.runs[path].to_list())) for path in results.swept
-    )
+    rows = _labelled(rows, results)
     every = list(measures)
-    text = _layout(rows, results.swept, by, measures)
+    text = _text.table(*_layout(rows, results.swept, by, measures))
     while _is_wide(text):
         dropped = max(measures, key=lambda measure: measure.rank)
         if dropped.rank == 0:
             break
         measures.remove(dropped)
-        text = _layout(rows, results.swept, by, measures)
+        text = _text.table(*_layout(rows, results.swept, by, measures))
     if hidden := [_named(one.head) for one in every if one not in measures]:
         said = f"No room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
         text += "\n" + "\n".join(wrap(said, _text.room() or len(said)))
     if left_out:
         text += f"\n... and {left_out} more rows; `Results.summary()` has them all"
+    text += _unconnected(results)
     text += _measured(results.runs)
     repetitions = results.runs["repetition"].n_unique()
     if repetitions > 1:
@@ -84,12 +123,38 @@ def _measured(runs: pl.DataFrame) -> str:
     return f"\n\nMeasured from {from_s:g} s to {to_s:g} s, of {simulated_s:g} s."
 
 
+def _unconnected(results: Results) -> str:
+    """The flows that have no goodput because they never connected, by name."""
+    measured = results.runs.select("run", *MEASURED).unique("run")
+    start, end, from_, to = map(pl.col, ["start_s", "end_s", *MEASURED])
+    found = (
+        results.scan("flows")
+        .filter(pl.col("transport") == "tcp", pl.col("goodput_mbit_s").is_null())
+        .filter(pl.col("outcome") != "not started")
+        .join(measured.lazy(), on="run", maintain_order="left")
+        .filter((start < to) & (end > from_))
+        .select("run", "flow")
+        .collect()
+    )
+    if found.is_empty():
+        return ""
+    names = found["flow"].unique(maintain_order=True).to_list()
+    some, left_out = _text.folded([[printable(name)] for name in names], MOST_NAMES)
+    said = ", ".join(name for (name,) in some) + (f" and {left_out} more" if left_out else "")
+    runs, number = results.runs["run"].n_unique(), found["run"].n_unique()
+    where = f" (in {number} of {runs} runs)" if runs > 1 else ""
+    return f"\n\nNever connected: {said}{where}."
+
+
 def _is_wide(text: str) -> bool:
     room = _text.room()
     return room is not None and max(map(cell_len, text.split("\n"))) > room
 
 
-def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measure]) -> str:
+def _layout(
+    rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measure]
+) -> tuple[list[Column], list[list[str]]]:
+    """The columns, and the cells of each row."""
     short = _short_names(swept)
     keys = [key for key in KEYS[by] if not any(rows[key].equals(rows[path]) for path in swept)]
     heads = [Column(short.get(name, name), LEFT) for name in [*swept, *keys]]
@@ -102,10 +167,10 @@ def _layout(rows: pl.DataFrame, swept: list[str], by: str, measures: list[Measur
         if by != "flow":
             texts.append(str(row["flows"]))
         cells.append(texts + [_value(row, measure) for measure in measures])
-    return _text.table([*heads, *(measure.head for measure in measures)], cells)
+    return [*heads, *(measure.head for measure in measures)], cells
 
 
-def epilogue(results: Results, out: Path, chart: Path, elapsed_s: float) -> str:
+def epilogue(results: Results, out: Path, chart: Path | None, elapsed_s: float) -> str:
     """Where things are, and how long they took."""
     runs = results.runs
     simulated_s = runs.unique("run")["simulated_s"].sum()
@@ -113,7 +178,7 @@ def epilogue(results: Results, out: Path, chart: Path, elapsed_s: float) -> str:
     done = f"{number} {'run' if number == 1 else 'runs'}, {simulated_s:g} s simulated"
     kept = number - len(results.computed)
     before = f" ({kept} of them before)" if kept else ""
-    places = f"tables  {out}{_more(results)}\nchart   {chart}"
+    places = f"tables  {out}{_more(results)}" + (f"\nchart   {chart}" if chart else "")
     if any(plan.commands for plan in results.plans):
         places = f"output  {out}{_more(results, 'NAME-server.txt, NAME-client.txt')}\n{places}"
     return f"\n{done} in {elapsed_s:.2f} s{before}\n{places}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 from typing import Any
 
 import tcplab
@@ -13,19 +12,16 @@ from tcplab._core import Plan, printable
 from tcplab._labels import labels
 from tcplab._walls import commands_of
 from tcplab._warnings import warn_of
-from tcplab.cli import _network
+from tcplab.cli import _arguments, _network
 from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column, folded, table
-
-NAME = "check"
-HELP = "check an experiment file and print what would run"
 
 MOST_RUNS = 24
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to check."""
-    parser.add_argument("file", type=Path, metavar="FILE", help="the experiment, as TOML or JSON")
+    _arguments.add_experiment(parser)
     parser.add_argument(
         "--on", metavar="BACKEND", help="what would run it: sim or linux; by default whatever can"
     )
@@ -33,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints hosts, links, flows and runs, and what runs them."""
-    experiment = tcplab.load(args.file)
+    experiment = _arguments.experiment(args)
     runs_on: dict[str, list[Plan]] = {}
     refusals: list[tcplab.ConfigError | tcplab.KernelError] = []
     for backend in BACKENDS:

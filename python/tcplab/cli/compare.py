@@ -15,9 +15,6 @@ from tcplab.cli import _arguments, _chart, _text
 from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column
 
-NAME = "compare"
-HELP = "run an experiment file on several backends: print both numbers and the difference"
-
 MEASURES = {
     "goodput_mbit_s": "goodput (Mbit/s)",
     "completion_s": "completed in (s)",
@@ -54,12 +51,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Runs the experiment on each backend."""
-    experiment = tcplab.load(args.file)
-    name = _arguments.safe(experiment.name or args.file.stem)
+    experiment = _arguments.experiment(args)
+    name = _arguments.safe(experiment.name or _arguments.stem(args.file))
     out = args.out or Path("results") / f"{name}-compared"
-    chart = args.chart or out / "compare.svg"
-    if chart.parent != out:
-        _arguments.ensure_writable(chart)
+    chart = _arguments.chart_of(args, out / "compare.svg")
     began = time.monotonic()
     comparison = tcplab.compare(
         experiment,
@@ -72,11 +67,12 @@ def run(args: argparse.Namespace) -> None:
     )
     elapsed_s = time.monotonic() - began
     say(table(comparison), flush=True)
-    _chart.save(lambda: tcplab.plot.compare(comparison), chart)
+    if chart is not None:
+        _chart.save(lambda: tcplab.plot.compare(comparison), chart)
     if not args.quiet:
         runs = sum(len(results.plans) for results in comparison.results.values())
-        said = f"\n{runs} runs in {elapsed_s:.2f} s\ntables  {out}\nchart   {chart}"
-        say(said, file=sys.stderr)
+        drawn = f"\nchart   {chart}" if chart else ""
+        say(f"\n{runs} runs in {elapsed_s:.2f} s\ntables  {out}{drawn}", file=sys.stderr)
 
 
 def table(comparison: tcplab.Comparison) -> str:

@@ -7,9 +7,6 @@ import argparse
 import tcplab
 from tcplab.cli._say import say
 
-NAME = "explain"
-HELP = "say what a congestion control does, and what its parameters and presets mean"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which one."""

@@ -11,9 +11,6 @@ import tcplab
 from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, Column, table
 
-NAME = "kernel"
-HELP = "build, list or remove the kernels that `run --on linux` boots"
-
 ACTIONS = {
     "build": "build a kernel from Debian's source, or one of your own",
     "list": "list the kernels there are",

@@ -11,9 +11,6 @@ import tcplab
 from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, RIGHT, Column, table
 
-NAME = "list"
-HELP = "list the congestion controls, the profiles, or the columns of result tables"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to list."""

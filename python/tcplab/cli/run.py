@@ -8,16 +8,21 @@ import time
 from pathlib import Path
 
 import tcplab
+from tcplab._run import run as run_all
 from tcplab.cli import _arguments, _chart, _outcome
 from tcplab.cli._say import say
-
-NAME = "run"
-HELP = "run an experiment file: print a table, save all tables and a chart"
+from tcplab.experiment import Experiment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to run, and where the results go."""
+    """What to run, where the results go, and what of them is shown."""
     _arguments.add_common(parser)
+    add_where(parser)
+    _arguments.add_view(parser)
+
+
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """What runs it."""
     parser.add_argument(
         "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
@@ -30,24 +35,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Runs the experiment."""
-    experiment = tcplab.load(args.file)
-    out = args.out or Path("results") / _arguments.safe(experiment.name or args.file.stem)
-    chart = args.chart or out / "chart.svg"
-    if chart.parent != out:
-        _arguments.ensure_writable(chart)
-    began = time.monotonic()
-    results = tcplab.run(
-        experiment,
-        out=out,
-        workers=args.workers,
-        memory=args.memory,
-        backend=args.on,
-        kernel=args.kernel,
-        progress=False if args.quiet else None,
-        allow_read=args.allow_read,
-    )
-    elapsed_s = time.monotonic() - began
-    say(_outcome.table(results), flush=True)
-    _chart.save(lambda: tcplab.plot.overview(results), chart)
+    experiment = _arguments.experiment(args)
+    name = _arguments.safe(experiment.name or _arguments.stem(args.file))
+    run_and_show(experiment, args, args.out or Path("results") / name)
+
+
+def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path) -> None:
+    """Runs an experiment, prints its results and draws them."""
+    chart = _arguments.chart_of(args, out / "chart.svg")
+    with _chart.drawing(chart) as draw:
+        began = time.monotonic()
+        results = run_all(
+            experiment,
+            out=out,
+            workers=args.workers,
+            memory=args.memory,
+            backend=args.on,
+            kernel=args.kernel,
+            progress=False if args.quiet else None,
+            allow_read=args.allow_read,
+        )
+        elapsed_s = time.monotonic() - began
+        say(_outcome.shown(results, by=args.by, format_=args.format), flush=True)
+        draw(lambda: tcplab.plot.overview(results))
     if not args.quiet:
         say(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)

@@ -1,21 +1,24 @@
-"""tcplab schema: what an experiment file may contain, for editors."""
+"""tcplab schema: what an experiment file may contain, and what results in JSON have."""
 
 from __future__ import annotations
 
 import argparse
 import json
 
-import tcplab
+from tcplab import _json
+from tcplab._lists import schema
 from tcplab.cli._say import say
-
-NAME = "schema"
-HELP = "print the JSON Schema of experiment files"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """It takes none."""
+    """Which schema."""
+    parser.add_argument(
+        "--results",
+        action="store_true",
+        help="the schema of what `--format json` prints, not that of experiment files",
+    )
 
 
-def run(_args: argparse.Namespace) -> None:
+def run(args: argparse.Namespace) -> None:
     """Prints the schema."""
-    say(json.dumps(tcplab.schema(), indent=2))
+    say(json.dumps(_json.schema() if args.results else schema(), indent=2))

@@ -11,9 +11,6 @@ from tcplab._core import printable
 from tcplab.cli import _arguments
 from tcplab.cli._say import say
 
-NAME = "verify"
-HELP = "check stored results: against their digest, against the laws, and by running them again"
-
 FOUND = 1
 """The exit status if something is wrong. That a run is not run again is nothing wrong."""
 

@@ -70,16 +70,21 @@ impl<P: Packet> Line<P> {
 pub(crate) struct FlowQueue<P, A> {
     pub line: Line<P>,
     pub manager: A,
+    /// The number of the queue, by which hashes find it.
+    place: u32,
     /// Bytes that it may still send in this turn.
     deficit: i64,
     /// The queue stands in the list of new or of old queues.
     is_listed: bool,
 }
 
-/// All queues of a discipline. Only those that a packet has come to take memory.
+/// All queues of a discipline. Only those that a packet has come to take memory, and time.
 #[derive(Debug)]
 pub(crate) struct Flows<P, A> {
-    queues: Vec<Option<Box<FlowQueue<P, A>>>>,
+    /// Those that a packet has come to, in that order. The lists name them by their index.
+    queues: Vec<FlowQueue<P, A>>,
+    /// By place: the index of the queue, if a packet has come to it.
+    known: Vec<Option<u32>>,
     new: VecDeque<u32>,
     old: VecDeque<u32>,
     quantum: i64,
@@ -89,7 +94,8 @@ pub(crate) struct Flows<P, A> {
 impl<P: Packet, A> Flows<P, A> {
     pub fn new(number: u32, quantum: u64) -> Self {
         Self {
-            queues: (0..number).map(|_| None).collect(),
+            queues: Vec::new(),
+            known: vec![None; number as usize],
             new: VecDeque::new(),
             old: VecDeque::new(),
             quantum: i64::try_from(quantum).unwrap_or(i64::MAX).max(1),
@@ -99,59 +105,54 @@ impl<P: Packet, A> Flows<P, A> {
 
     /// The number of the queue for a hash.
     pub fn place(&self, hash: u32) -> u32 {
-        scaled(hash, self.queues.len() as u32)
+        scaled(hash, self.known.len() as u32)
     }
 
     /// The queue of a number, with a new manager if no packet has come to it before.
     pub fn queue(&mut self, place: u32, manager: impl FnOnce() -> A) -> (&Line<P>, &mut A) {
-        let queue = Self::queue_at(&mut self.queues, place, manager);
+        let index = self.index(place, manager);
+        let queue = &mut self.queues[index as usize];
         (&queue.line, &mut queue.manager)
     }
 
     #[inline]
-    fn queue_at(
-        queues: &mut [Option<Box<FlowQueue<P, A>>>],
-        place: u32,
-        manager: impl FnOnce() -> A,
-    ) -> &mut FlowQueue<P, A> {
-        queues[place as usize].get_or_insert_with(|| {
-            Box::new(FlowQueue {
-                line: Line { packets: VecDeque::new(), waiting: Waiting::default() },
-                manager: manager(),
-                deficit: 0,
-                is_listed: false,
-            })
+    fn index(&mut self, place: u32, manager: impl FnOnce() -> A) -> u32 {
+        *self.known[place as usize].get_or_insert_with(|| {
+            let line = Line { packets: VecDeque::new(), waiting: Waiting::default() };
+            let manager = manager();
+            self.queues.push(FlowQueue { line, manager, place, deficit: 0, is_listed: false });
+            self.queues.len() as u32 - 1
         })
     }
 
-    /// All queues that a packet has come to, in the order of their numbers.
+    /// All queues that a packet has come to.
     pub fn known(&mut self) -> impl Iterator<Item = (&Line<P>, &mut A)> {
-        self.queues.iter_mut().flatten().map(|queue| (&queue.line, &mut queue.manager))
+        self.queues.iter_mut().map(|queue| (&queue.line, &mut queue.manager))
     }
 
     /// Puts a packet behind the others of a queue, with a new manager if it is the first that comes to it.
     #[inline]
     pub fn put(&mut self, place: u32, queued: Queued<P>, manager: impl FnOnce() -> A) {
-        let queue = Self::queue_at(&mut self.queues, place, manager);
+        let index = self.index(place, manager);
+        let queue = &mut self.queues[index as usize];
         queue.line.waiting.add(queued.bytes());
         self.waiting.add(queued.bytes());
         queue.line.packets.push_back(queued);
         if !queue.is_listed {
             queue.is_listed = true;
             queue.deficit = self.quantum;
-            self.new.push_back(place);
+            self.new.push_back(index);
         }
     }
 
     /// The queue with the most bytes, the first of several, and what waits in all.
     pub fn fattest(&mut self) -> Option<(&mut FlowQueue<P, A>, &mut Waiting)> {
-        let bytes = |place: &u32| {
-            self.queues[*place as usize].as_ref().map_or(0, |queue| queue.line.waiting.bytes)
-        };
         let listed = self.new.iter().chain(&self.old).copied();
-        let fattest = listed.max_by_key(|place| (bytes(place), std::cmp::Reverse(*place)))?;
-        let queue = self.queues[fattest as usize].as_deref_mut()?;
-        Some((queue, &mut self.waiting))
+        let fattest = listed.max_by_key(|index| {
+            let queue = &self.queues[*index as usize];
+            (queue.line.waiting.bytes, std::cmp::Reverse(queue.place))
+        })?;
+        Some((&mut self.queues[fattest as usize], &mut self.waiting))
     }
 
     /// The packet to be transmitted from now on: what `take` gives from the queue whose turn it is.
@@ -161,15 +162,15 @@ impl<P: Packet, A> Flows<P, A> {
     ) -> Option<Queued<P>> {
         loop {
             let is_new = !self.new.is_empty();
-            let place = *self.new.front().or(self.old.front())?;
-            let queue = self.queues[place as usize].as_mut()?;
+            let index = *self.new.front().or(self.old.front())?;
+            let queue = &mut self.queues[index as usize];
             if queue.deficit <= 0 {
                 queue.deficit += self.quantum;
                 self.leave(is_new);
-                self.old.push_back(place);
+                self.old.push_back(index);
                 continue;
             }
-            let FlowQueue { line, manager, .. } = &mut **queue;
+            let FlowQueue { line, manager, .. } = queue;
             if let Some(next) = take(line, manager, &mut self.waiting) {
                 queue.deficit -= i64::from(next.bytes());
                 return Some(next);
@@ -177,9 +178,9 @@ impl<P: Packet, A> Flows<P, A> {
             // A new queue that is empty takes a turn among the old ones first: else it could starve them.
             self.leave(is_new);
             if is_new && !self.old.is_empty() {
-                self.old.push_back(place);
-            } else if let Some(queue) = &mut self.queues[place as usize] {
-                queue.is_listed = false;
+                self.old.push_back(index);
+            } else {
+                self.queues[index as usize].is_listed = false;
             }
         }
     }

@@ -57,6 +57,8 @@ type Settings = BTreeMap<&'static str, String>;
 pub(super) struct Hosts<'a> {
     kernel: Abilities<'a>,
     usual: StackPlan,
+    /// Of each lane.
+    mtus: Vec<u64>,
     /// The namespaces of each node.
     namespaces: Vec<Vec<Settings>>,
     /// What holds for all hosts.
@@ -120,7 +122,8 @@ impl<'a> Hosts<'a> {
         let usual = Profile::Linux612.options();
         let common = BTreeMap::from([(MEMORY.0.into(), MEMORY.1.into())]);
         let namespaces = vec![Vec::new(); plan.nodes.len()];
-        Self { kernel, usual, namespaces, common }
+        let mtus = plan.lanes.iter().map(|lane| lane.mtu).collect();
+        Self { kernel, usual, mtus, namespaces, common }
     }
 
     /// What each end of a flow needs, that of the sender first.
@@ -182,6 +185,12 @@ impl<'a> Hosts<'a> {
         if node == flow.from {
             self.parameters(stack, flow, &mut found);
         }
+        // Segments are no larger than the way takes, as far as the host knows before it has sent any.
+        let way = if node == flow.from { &flow.forward } else { &flow.back };
+        let mtu = match stack.path_mtu {
+            PathMtu::Known => flow.mtu,
+            PathMtu::Discovered => way.first().map_or(flow.mtu, |&lane| self.mtus[lane]),
+        };
         // Flows made by one description share its mistakes.
         found.retain(|mistake| !mistakes.contains(mistake));
         mistakes.append(&mut found);
@@ -198,7 +207,7 @@ impl<'a> Hosts<'a> {
                 congestion_control: None,
                 pacing: stack.pacing,
                 no_delay: !stack.nagle,
-                max_segment: (stack.mss < flow.mtu - HEADERS).then_some(stack.mss as u32),
+                max_segment: (stack.mss < mtu - HEADERS).then_some(stack.mss as u32),
                 receive_buffer: stack.so_rcvbuf.on().map(|bytes| bytes.0 as u32),
                 send_buffer: stack.so_sndbuf.on().map(|bytes| bytes.0 as u32),
                 user_timeout_ms: stack.user_timeout.on().map(millis),

@@ -13,7 +13,7 @@ mod table;
 pub(crate) use macros::{choice, optional, table, words};
 pub(crate) use number::Bounded;
 pub(crate) use place::Place;
-pub(crate) use plain::{kind, word, wrong_type};
+pub(crate) use plain::{NUMBER, kind, word, wrong_type};
 pub(crate) use schema::{Definitions, bounds, define, describe_choice, describe_field, one_line};
 pub(crate) use table::{Fields, Table, key, read_kind};
 

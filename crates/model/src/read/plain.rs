@@ -65,6 +65,9 @@ pub(crate) fn kind<'a>(
     word(kind, &place, what, known, mistakes)
 }
 
+/// The number of a quantity, as a pattern.
+pub(crate) const NUMBER: &str = "[0-9_]*\\.?[0-9_]*([eE][+-]?[0-9]+)?";
+
 macro_rules! quantity {
     ($type:ty, $least:expr, $name:literal, $example:literal, $units:literal, $about:literal) => {
         impl Read for $type {
@@ -91,7 +94,7 @@ macro_rules! quantity {
                     json!({
                         "type": "string",
                         "description": $about,
-                        "pattern": concat!("^ *[0-9_]*\\.?[0-9_]* *(", $units, ") *$"),
+                        "pattern": format!("^ *{NUMBER} *({}) *$", $units),
                         "examples": [$example],
                     })
                 })
@@ -113,8 +116,8 @@ quantity!(
     Rate::from_bits_per_second(1),
     "Rate",
     "10 Mbit/s",
-    "bit/s|kbit/s|Mbit/s|Gbit/s|Tbit/s",
-    "A rate, as text with its unit: \"10 Mbit/s\"."
+    "bit/s|[kMGT](bit/s)?",
+    "A rate, as text with its unit: \"10 Mbit/s\", short \"10M\"."
 );
 quantity!(
     Bytes,

@@ -6,7 +6,9 @@ use crate::plan::{FlowPlan, LanePlan, TcpPlan, Transport};
 use crate::resolve::names::{self, Ends, ends};
 use crate::resolve::stacks::{Stacks, refuse_stack, stack_of};
 use crate::routes::Routes;
-use crate::schema::{Experiment, Flow, MILLION, Profile, Setting, Traffic, TrafficPlan};
+use crate::schema::{
+    Experiment, Flow, MILLION, Profile, Setting, Traffic, TrafficPlan, default_name,
+};
 use std::collections::{BTreeMap, btree_map};
 use std::sync::Arc;
 use tcplab_units::{Duration, Rate};
@@ -95,7 +97,7 @@ impl Flows<'_> {
         let mut entries = Vec::new();
         for (i, flow) in experiment.flows.iter().enumerate() {
             let place = format!("flows[{i}]");
-            let name = flow.name.clone().unwrap_or_else(|| format!("flow{}", i + 1));
+            let name = flow.name.clone().unwrap_or_else(|| default_name(i));
             self.check_name(&name, &place, &mut names);
             if let Some(class) = &flow.class {
                 names::check(class, format!("{place}.class"), self.mistakes);

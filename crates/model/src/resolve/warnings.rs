@@ -41,6 +41,7 @@ pub(crate) fn all(
     warnings.extend(cut_buffers(flows));
     warnings.extend(changing_loads(topology, flows, experiment));
     warnings.extend(overloads(topology, flows));
+    warnings.extend(floods(topology, flows));
     warnings
 }
 
@@ -298,6 +299,28 @@ fn overloads(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
         Problem::Invalid(reason).at(format!("{place}.traffic"))
     });
     warnings.collect()
+}
+
+/// Datagrams that ask for so many times the rate of their bottleneck are rather a slip of the unit.
+const FLOOD: f64 = 10.0;
+
+/// Datagrams of which next to none can get through.
+fn floods(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
+    let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
+    for flow in flows.iter().filter(|flow| flow.tcp().is_none()) {
+        let Some(offered) = flow.traffic.offered().filter(|offered| *offered > FLOOD) else {
+            continue;
+        };
+        if places.insert(&flow.place) {
+            let lane = &topology.lanes[flow.bottleneck];
+            let reason = format!(
+                "sends at {offered:.0} times the rate of {}, {}: most of its datagrams are dropped",
+                lane.name, lane.rate
+            );
+            warnings.push(Problem::Invalid(reason).at(format!("{}.traffic", flow.place)));
+        }
+    }
+    warnings
 }
 
 /// Loads of a link whose rate changes.

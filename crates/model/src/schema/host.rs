@@ -11,6 +11,11 @@ const COST: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
 /// How long what has arrived may wait for a poll.
 const MODERATION: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_millis(10);
 
+/// The name of a flow that says none, by its place in the list.
+pub(crate) fn default_name(index: usize) -> String {
+    format!("flow{}", index + 1)
+}
+
 table! {
     /// Settings of one host.
     #[derive(Default)]

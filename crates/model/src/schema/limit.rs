@@ -1,11 +1,11 @@
 //! Sizes of queues, and values that can be turned off.
 
 use crate::mistake::{Mistake, Problem};
-use crate::read::{Bounded, Definitions, Place, Read, define, wrong_type};
+use crate::read::{Bounded, Definitions, NUMBER, Place, Read, define, wrong_type};
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use std::fmt;
-use tcplab_units::{Bytes, Duration, UnitError};
+use tcplab_units::{Bytes, Duration, UnitError, split};
 
 /// How much a queue holds: `"250 packets"`, `"64 kB"`, what the link transmits in a time, `"50 ms"`, or a
 /// multiple of what the path holds in one round trip, `"0.25 BDP"`.
@@ -28,13 +28,12 @@ const UNITS: [&str; 13] =
 impl Limit {
     fn parse(text: &str) -> Result<Self, Problem> {
         let trimmed = text.trim();
-        let end = trimmed.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | '_')));
-        let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
+        let (number, unit) = split(trimmed);
         let number = number.replace('_', "");
         let invalid = || Problem::Invalid(format!("\"{text}\" is not a number of packets"));
-        let limit = match unit.trim() {
+        let limit = match unit {
             "packets" | "packet" => Self::Packets(number.parse().map_err(|_| invalid())?),
-            "BDP" => Self::Bdp(number.parse().map_err(|_| invalid())?),
+            "BDP" | "bdp" => Self::Bdp(number.parse().map_err(|_| invalid())?),
             _ if let Ok(time) = trimmed.parse() => Self::Time(time),
             unit => match trimmed.parse() {
                 Ok(bytes) => Self::Bytes(bytes),
@@ -102,7 +101,9 @@ impl Read for Limit {
                 "description": "How much a queue holds: \"250 packets\", \"64 kB\", what the link \
                     transmits in a time, \"50 ms\", or a multiple of what the path holds in one \
                     round trip, \"0.25 BDP\".",
-                "pattern": "^ *[0-9_]*\\.?[0-9_]* *(packets?|BDP|B|[kMGT]i?B|[pnum]?s|µs|min|h) *$",
+                "pattern": format!(
+                    "^ *{NUMBER} *(packets?|BDP|bdp|B|[kMGT]i?B|[pnum]?s|µs|min|h) *$"
+                ),
                 "examples": ["250 packets", "64 kB", "50 ms", "1 BDP"],
             })
         })
@@ -172,6 +173,8 @@ mod tests {
         assert_eq!(Limit::parse("1 packet"), Ok(Limit::Packets(1)));
         assert_eq!(Limit::parse("64 kB"), Ok(Limit::Bytes(Bytes(64_000))));
         assert_eq!(Limit::parse("0.25BDP"), Ok(Limit::Bdp(0.25)));
+        assert_eq!(Limit::parse("1bdp"), Ok(Limit::Bdp(1.0)));
+        assert_eq!(Limit::parse("5e-1 BDP"), Ok(Limit::Bdp(0.5)));
         assert_eq!(Limit::parse("2.5 ms"), Ok(Limit::Time(Duration::from_micros(2500))));
         assert_eq!(Limit::parse("2 min"), Ok(Limit::Time(Duration::from_secs(120))));
     }
@@ -187,6 +190,8 @@ mod tests {
             "`boxes` is not a unit of queue size; the units are packets, BDP, us, ms, B, kB, MB, GB, TB, KiB, MiB, GiB, TiB"
         );
         assert_eq!(problem("1.5 packets"), "\"1.5 packets\" is not a number of packets");
+        // Packets, bytes or KiB?
+        assert!(problem("64k").starts_with("`k` is not a unit of queue size"));
         assert!(problem("-1 packets").contains("negative"));
     }
 }

@@ -39,7 +39,7 @@ impl Read for Load {
                 "description": "A share of a rate: 0.5, or the same as text, \"50 %\".",
                 "anyOf": [
                     { "type": "number", "exclusiveMinimum": 0, "maximum": MOST },
-                    { "type": "string", "pattern": "^ *[0-9.]+ *% *$" },
+                    { "type": "string", "pattern": "^ *[0-9.]+([eE][+-]?[0-9]+)? *% *$" },
                 ],
             })
         })

@@ -25,6 +25,7 @@ pub use changes::{
 };
 pub(crate) use experiment::MOST_SEED;
 pub use experiment::{Experiment, Measure};
+pub(crate) use host::default_name;
 pub use host::{Cpu, Flow, Host};
 pub use jitter::{Contention, Exponential, Jitter, Measured, Normal, ParetoTimes, Spread, Uniform};
 pub use lan::{Arp, Lan, LanPlan};

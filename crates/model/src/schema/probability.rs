@@ -13,8 +13,10 @@ impl Probability {
     /// Reads `"1 %"` exactly as it reads `0.01`.
     pub(super) fn parse(text: &str) -> Option<f64> {
         let number = text.trim().strip_suffix('%')?.trim_end();
-        let is_plain = number.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'));
-        if is_plain { format!("{number}e-2").parse().ok() } else { None }
+        let (decimal, power) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+        let is_plain = decimal.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | '-'));
+        let power = power.parse::<i32>().ok()?.checked_sub(2)?;
+        if is_plain { format!("{decimal}e{power}").parse().ok() } else { None }
     }
 }
 
@@ -42,7 +44,7 @@ impl Read for Probability {
                 "description": "A probability: 0.01, or the same as text, \"1 %\".",
                 "anyOf": [
                     { "type": "number", "minimum": 0, "maximum": 1 },
-                    { "type": "string", "pattern": "^ *[0-9.]+ *% *$" },
+                    { "type": "string", "pattern": "^ *[0-9.]+([eE][+-]?[0-9]+)? *% *$" },
                 ],
             })
         })

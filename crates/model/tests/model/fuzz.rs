@@ -282,6 +282,18 @@ proptest! {
         tree["sweep"] = json!({ path: [1, "x"] });
         digest(&tree.to_string());
     }
+
+    #[test]
+    fn any_path_given(
+        path in "(flows|network|sweep|let|traffic|classes|cc|web|[a-z]{1,4}|\\[[0-9]\\]|\\.|\"|\\*){0,9}",
+        value in odd_value(),
+    ) {
+        let mut document = from_toml(RICH).unwrap();
+        if document.set(&path, &value).is_ok() {
+            digest(&document.to_json());
+            let _ = document.plans(&SIM);
+        }
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ fn a_wrong_unit_gets_the_right_ones() {
     assert_eq!(
         message(&small_with("10 Mbit/s", "10 Mbps")),
         "line 4: network.dumbbell.rate: `Mbps` is not a unit of rate; the units are bit/s, \
-         kbit/s, Mbit/s, Gbit/s, Tbit/s"
+         kbit/s, Mbit/s, Gbit/s, Tbit/s, k, M, G, T"
     );
 }
 
@@ -330,7 +330,7 @@ traffic = { kind = "bulk", sise = "1 MB" }
             "line 3: seeed: there is no key \"seeed\" here; did you mean \"seed\"?",
             "line 2: duration: must be more than zero",
             "line 6: network.dumbbell.rate: `10` has no unit; the units are bit/s, kbit/s, \
-             Mbit/s, Gbit/s, Tbit/s",
+             Mbit/s, Gbit/s, Tbit/s, k, M, G, T",
             "line 7: network.dumbbell.delay: 20 has no unit; write it as text with one, like \
              \"25 ms\"",
             "line 8: network.dumbbell.queue.kind: no queue discipline is called \"blue\"; there \

@@ -434,3 +434,16 @@ fn cake_aims_for_a_twentieth_of_its_round_trip() {
     let isolation = cake(", isolation = \"dual-dsthost\"").isolation;
     assert_eq!(isolation.parts(), [true, false, true], "flows and hosts that receive");
 }
+
+#[test]
+fn datagrams_at_many_times_the_rate_are_named() {
+    let with =
+        |rate: &str| plan(&format!("{SMALL}traffic = {{ kind = \"udp\", rate = \"{rate}\" }}\n"));
+    // 10 Mbit/s leave nine in ten of 100 behind, and 99 in 100 of 1 Gbit/s.
+    assert!(with("100 Mbit/s").warnings.is_empty());
+    assert_eq!(
+        with("1 Gbit/s").warnings[0].to_string(),
+        "flows[0].traffic: sends at 100 times the rate of left>right, 10 Mbit/s: most of its datagrams \
+         are dropped"
+    );
+}

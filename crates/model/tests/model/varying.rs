@@ -1,7 +1,8 @@
 //! Parameters, what steps together, and variants.
 
 use crate::common::{SIM, SMALL, message, messages, plans, small_with};
-use tcplab_model::{Plan, from_json};
+use serde_json::json;
+use tcplab_model::{Plan, from_json, from_toml, value};
 
 fn ids(plans: &[Plan]) -> Vec<&str> {
     plans.iter().map(|plan| plan.id.as_str()).collect()
@@ -49,6 +50,72 @@ fn a_parameter_is_swept_by_its_name() {
     // A part of one, and one in the value of another.
     let part = format!("{NAMED}\n[sweep]\n\"bottleneck.delay\" = [\"$delay\", \"30 ms\"]\n");
     assert_eq!(ids(&plans(&part).unwrap()), ids(&by_name));
+}
+
+#[test]
+fn labels_show_what_parameters_stand_for() {
+    let swept = format!("{NAMED}\n[sweep]\n\"bottleneck.delay\" = [\"$delay\", \"30 ms\"]\n");
+    let meant = ["bottleneck.delay=20 ms", "bottleneck.delay=30 ms"];
+    assert_eq!(labels(&plans(&swept).unwrap()), meant);
+    // The name of a variant is a name.
+    let named = format!("{NAMED}\n[variants.\"$delay\"]\ndelay = \"1 ms\"\n");
+    assert_eq!(labels(&plans(&named).unwrap()), ["variant=$delay"]);
+}
+
+#[test]
+fn flows_are_varied_by_their_names() {
+    let two = format!("{SMALL}name = \"a\"\n\n[[flows]]\nfrom = \"left1\"\nto = \"right1\"\n");
+    let swept =
+        |path: &str| plans(&format!("{two}\n[sweep]\n\"{path}\" = [\"cubic\", \"newreno\"]\n"));
+    let both =
+        [ids(&swept("flows[0].cc").unwrap()).len(), ids(&swept("flows.*.cc").unwrap()).len()];
+    assert_eq!(both, [2, 2]);
+    assert_eq!(ids(&swept("flows.a.cc").unwrap()), ids(&swept("flows[0].cc").unwrap()));
+    assert_eq!(ids(&swept("flows.flow2.cc").unwrap()), ids(&swept("flows[1].cc").unwrap()));
+    assert_eq!(
+        swept("flows.b.cc").unwrap_err().to_string(),
+        "line 17: sweep.\"flows.b.cc\": no flow is called \"b\"; did you mean \"a\"?"
+    );
+    let twice =
+        format!("{two}\n[sweep]\n\"flows.*.cc\" = [\"cubic\"]\n\"flows.a.cc\" = [\"newreno\"]\n");
+    assert_eq!(
+        message(&twice),
+        "line 18: sweep.\"flows.a.cc\": varies the same as `sweep.\"flows.*.cc\"`"
+    );
+}
+
+#[test]
+fn a_value_that_was_given_is_on_no_line() {
+    let mut document = from_toml(SMALL).unwrap();
+    document.set("network.dumbbell.rate", &value("100M")).unwrap();
+    document.set("flows.*.count", &value("3")).unwrap();
+    let [plan] = &document.plans(&SIM).unwrap()[..] else { panic!() };
+    assert_eq!(plan.lanes[0].rate.to_string(), "100 Mbit/s");
+    assert_eq!(plan.flows.len(), 3);
+    document.set("network.dumbbell.delay", &value("20 msec")).unwrap();
+    let said = document.plans(&SIM).unwrap_err().to_string();
+    assert!(said.starts_with("network.dumbbell.delay: `msec` is not a unit of time"), "{said}");
+    let said = document.set("flows[7].cc", &value("cubic")).unwrap_err().to_string();
+    assert_eq!(said, "flows[7].cc: there is nothing at `flows[7].cc`: `flows` has 1 entry");
+}
+
+#[test]
+fn values_are_toml_where_they_can_be() {
+    for (text, meant) in [
+        ("3", json!(3)),
+        ("0.5", json!(0.5)),
+        ("true", json!(true)),
+        ("[\"1 ms\", \"2 ms\"]", json!(["1 ms", "2 ms"])),
+        ("{ kind = \"codel\" }", json!({ "kind": "codel" })),
+        ("\"3\"", json!("3")),
+        ("cubic", json!("cubic")),
+        ("10 Mbit/s", json!("10 Mbit/s")),
+        ("1bdp", json!("1bdp")),
+        ("1\nother = 2", json!("1\nother = 2")),
+        ("", json!("")),
+    ] {
+        assert_eq!(value(text), meant, "{text}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Dialogue, Kind, Page};
 use crate::application::{Answer, Ask, Program};
 use crate::world::World;
 use tcplab_model::schema::{Requests, WebPlan};
+use tcplab_tcp::Endpoint;
 use tcplab_units::Duration;
 use tcplab_workload::web;
 
@@ -100,10 +101,10 @@ impl<'a> World<'a> {
             }
             Kind::Web(page) if page.spec.persistent => match self.take_session(number) {
                 Some(session) => self.begin_session(pair, session),
-                None => self.finish(end),
+                None => self.leave(end),
             },
             Kind::Web(_) => {
-                self.finish(end);
+                self.leave(end);
                 // The FIN leaves before the next SYN.
                 self.serve(end);
                 self.begin_session_over_new(number);
@@ -112,13 +113,22 @@ impl<'a> World<'a> {
         }
     }
 
-    /// This end asks no more.
+    /// This end asks no more, and waits for the other one to finish, too.
     fn finish(&mut self, end: usize) {
+        self.asked_all(end).close();
+    }
+
+    /// This end asks no more, and does not wait.
+    fn leave(&mut self, end: usize) {
+        self.asked_all(end).leave();
+    }
+
+    fn asked_all(&mut self, end: usize) -> &mut Endpoint {
         let end = &mut self.connections.ends[end];
         if let Program::Ask(ask) = &mut end.program {
             ask.finish();
         }
-        end.endpoint.close();
+        &mut end.endpoint
     }
 
     /// A question has arrived at this end, which takes its time to answer.

@@ -16,7 +16,6 @@ mod streams;
 
 pub(crate) use datagrams::Datagrams;
 
-use crate::connections::Way;
 use std::collections::VecDeque;
 use tcplab_engine::TimerId;
 use tcplab_model::schema::{ArrivalsPlan, Begin, Requests, WebPlan};
@@ -38,8 +37,8 @@ pub(crate) struct Flow<'a> {
     pub kind: Kind<'a>,
     /// How many connections it has opened.
     pub opened: u32,
-    /// What its connections left behind that others may use: since when, and the way.
-    pub left: VecDeque<(Time, Way)>,
+    /// What its connections left behind, by number: others may use these ways.
+    pub left: VecDeque<u32>,
     /// For how long these are left alone.
     pub forsaken: Duration,
     /// The places of connections that are over.

@@ -72,8 +72,18 @@ impl World<'_> {
     ) -> usize {
         let now = self.network.now();
         let flow = &mut self.flows[number];
-        let is_free = flow.left.front().is_some_and(|(since, _)| *since + flow.forsaken <= now);
-        let way = if is_free { flow.left.pop_front() } else { None };
+        let left = &self.connections.left;
+        let is_free = |&number: &u32| left[number as usize].touched + flow.forsaken <= now;
+        let left = flow.left.front().copied().filter(is_free);
+        if let Some(number) = left {
+            flow.left.pop_front();
+            if let Some(cpus) = &mut self.cpus {
+                cpus.forget(number, &self.connections.left[number as usize].way.routes);
+            }
+            if let Some(devices) = &mut self.devices {
+                devices.forget(number);
+            }
+        }
         let wanted = Wanted {
             flow: number,
             number: flow.opened,
@@ -81,7 +91,7 @@ impl World<'_> {
             asks: flow.asks(),
             is_passing,
             place: flow.free.pop(),
-            way: way.map(|(_, way)| way),
+            left,
         };
         flow.opened += 1;
         let onto = (&mut self.network, &mut self.gates);
@@ -241,19 +251,18 @@ impl World<'_> {
             return;
         }
         self.write_transfer(pair);
-        self.forsake(pair);
-        let now = self.network.now();
+        let left = self.leave_behind(pair);
         for end in [2 * pair, 2 * pair + 1] {
             let end = &mut self.connections.ends[end];
             self.network.set_connection_timer(end.timer, Time::NEVER);
             end.is_passing = false;
         }
-        let Pair { flow, alarms, way, .. } = &self.connections.pairs[pair];
+        let Pair { flow, alarms, .. } = &self.connections.pairs[pair];
         for alarm in alarms.iter().flatten() {
             self.network.set_timer(*alarm, Time::NEVER, Order::Last);
         }
         let flow = &mut self.flows[*flow];
-        flow.left.push_back((now, way.clone()));
+        flow.left.push_back(left);
         flow.free.push(pair);
         self.connections.pairs[pair].is_free = true;
     }

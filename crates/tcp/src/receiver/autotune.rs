@@ -223,6 +223,11 @@ impl Autotune {
     pub fn on_segment(&mut self, now: Time, sized: Sized, kept: Kept) -> Tuned {
         let payload = sized.payload;
         self.time_by_echo(now, sized.echoed, payload);
+        if payload == 0 && kept.early.is_none() {
+            // Of the FIN alone nothing is to be learned, unless something is missing before it
+            // (`tcp_data_queue`).
+            return Tuned { opened: false, size: Size::Repeated, full: self.full.bytes };
+        }
         if sized.shape.payload > self.full.bytes {
             self.measure(payload, kept.memory);
         }

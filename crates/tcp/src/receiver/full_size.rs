@@ -35,7 +35,7 @@ pub(crate) struct Shape {
 pub(crate) enum Size {
     /// As large as full ones, or larger.
     Full,
-    /// Small like the one before: this is what full ones carry.
+    /// Small like the one before: this is what full ones carry. Or the FIN alone.
     Repeated,
     /// Small.
     Small,

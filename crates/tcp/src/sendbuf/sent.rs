@@ -26,19 +26,21 @@ impl Sent {
 }
 
 impl SendBuffer {
-    /// What comes before `una` is acknowledged.
-    pub fn acknowledge(&mut self, una: u64) {
+    /// What comes before `una` is acknowledged. Returns the end of the packet of which that is a part.
+    pub fn acknowledge(&mut self, una: u64) -> Option<u64> {
         while let Some(&mut Sent { end, ref mut memory, .. }) = self.sent.front_mut() {
             if end > una {
                 // The beginning of a packet is given back at once.
                 let left = (end - una) + OVERHEAD;
+                let is_cut = *memory > left;
                 self.used -= memory.saturating_sub(left);
                 *memory = left.min(*memory);
-                break;
+                return is_cut.then_some(end);
             }
             self.used -= *memory;
             self.sent.pop_front();
         }
+        None
     }
 
     /// The receiver tells of a block. What it told of with the last ACK has been dealt with

@@ -399,3 +399,19 @@ fn linux_sizes_the_send_buffer_by_the_window_that_its_control_begins_with() {
     // and one packet, 32,960, there is room; with another there is none.
     assert_eq!(peer.end.unsent(), 64_000);
 }
+
+#[test]
+fn a_fin_without_data_opens_no_window() {
+    // tcp_data_queue: `if (skb->len) tcp_event_data_recv`. The first segment leaves less of the buffer free
+    // than it earns: 131,072 bytes less its own 1960 of memory, of which 1000 are data. When it is read, the
+    // next segment with data could open the window further.
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.sends(ms(1), data(1..1_001));
+    let window = (131_072 - 1_960) * (1_000 * 256 / 1_960) / 256;
+    let window = u64::next_multiple_of(window, 128);
+    peer.gets(ms(1), ack(1_001).window(window));
+    peer.sends(ms(2), ack(1).with(Flags::FIN));
+    peer.end.close();
+    peer.writes(ms(3), 0);
+    peer.gets(ms(3), ack(1_002).with(Flags::FIN).window(window));
+}

@@ -97,6 +97,11 @@ pub fn syn() -> Line {
     Line { flags: Flags::SYN, ..Line::default() }
 }
 
+/// A reset that acknowledges nothing.
+pub fn reset() -> Line {
+    Line { flags: Flags::RST, without: Flags::ACK, ..Line::default() }
+}
+
 impl Line {
     pub fn acking(self, ack: u64) -> Self {
         Self { ack: Some(ack), ..self }
@@ -549,7 +554,8 @@ impl Drop for Peer {
     }
 }
 
-const FLAGS: [Flags; 8] = [
+const FLAGS: [Flags; 9] = [
+    Flags::ACK,
     Flags::PUSH,
     Flags::FIN,
     Flags::ECE,

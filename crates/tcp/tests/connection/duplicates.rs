@@ -1,0 +1,94 @@
+//! What Linux makes of duplicate ACKs without SACK.
+//!
+//! Round trips take 100 ms; the first window is 10 segments.
+
+use crate::peer::*;
+use tcplab_tcp::Settings;
+
+const RTT: u64 = ms(100);
+
+fn without_sack() -> Settings {
+    Settings { sack: false, tso: false, ..linux() }
+}
+
+/// One that has written so many segments, of which the first ten have left at 0. An ACK came that is no
+/// duplicate: it is newer than the SYN-ACK.
+fn sent(segments: u64) -> Peer {
+    let mut peer = Peer::connected(without_sack(), RTT);
+    peer.writes(0, segments * MSS);
+    peer.gets(0, data(1..segments.min(10) * MSS + 1));
+    peer.sends(ms(90), ack(1));
+    peer
+}
+
+#[test]
+fn the_first_ack_behind_data_is_no_duplicate() {
+    // tcp_may_update_window: it is newer than the data, be the window the same. FLAG_WIN_UPDATE is one of
+    // FLAG_NOT_DUP.
+    let mut peer = Peer::connected(without_sack(), RTT);
+    peer.sends(ms(1), data(1..501));
+    peer.gets(ms(1), ack(501));
+    peer.writes(ms(2), 20 * MSS);
+    peer.gets(ms(2), data(1..10_001));
+    peer.sends(ms(102), ack(1).from(501));
+    peer.silence(ms(103));
+    // Each of the next two lets one go (RFC 3042), and the third is the sign of a loss.
+    for (millis, start) in [(103, 10_001), (104, 11_001)] {
+        peer.sends(ms(millis), ack(1).from(501));
+        peer.gets(ms(millis), data(start..start + MSS));
+    }
+    peer.sends(ms(105), ack(1).from(501));
+    peer.gets(ms(105), data(1..1_001));
+}
+
+#[test]
+fn more_duplicates_than_can_be_are_a_sign_of_reordering() {
+    // tcp_check_reno_reordering: of three segments two can have arrived. The third duplicate makes
+    // `reordering` three, and it takes three that count.
+    let mut peer = sent(3);
+    for millis in 100..110 {
+        peer.sends(ms(millis), ack(1));
+    }
+    peer.silence(ms(150));
+    // Of one segment none: then `reordering` is one, and the first duplicate of others is enough.
+    let mut peer = sent(1);
+    peer.sends(ms(100), ack(1));
+    peer.sends(ms(101), ack(1_001));
+    peer.writes(ms(102), 5 * MSS);
+    peer.gets(ms(102), data(1_001..6_001));
+    peer.sends(ms(202), ack(1_001));
+    peer.gets(ms(202), data(1_001..2_001));
+}
+
+#[test]
+fn duplicates_are_forgotten_when_data_is_acknowledged() {
+    // tcp_reset_reno_sack: two duplicates let two segments go; of twelve, eleven are in the network when one
+    // is acknowledged, and the window of 11 is full.
+    let mut peer = sent(20);
+    for (millis, start) in [(100, 10_001), (101, 11_001)] {
+        peer.sends(ms(millis), ack(1));
+        peer.gets(ms(millis), data(start..start + MSS));
+    }
+    peer.sends(ms(102), ack(1_001));
+    assert_eq!(peer.cwnd(), 11);
+    peer.silence(ms(110));
+}
+
+#[test]
+fn a_timeout_cuts_the_window_to_which_a_reduction_had_led() {
+    // tcp_is_non_sack_preventing_reopen: when all that was sent before the recovery is acknowledged, and
+    // nothing more, the recovery goes on, and tcp_cwnd_reduction has the window at what is in flight. From
+    // there tcp_enter_loss halves it, not from the threshold of 5.
+    let mut peer = sent(40);
+    for millis in 100..120 {
+        peer.sends(ms(millis), ack(1));
+        peer.ignores(ms(millis));
+    }
+    assert_eq!(peer.ssthresh(), Some(5));
+    // The third duplicate found twelve segments sent.
+    peer.sends(ms(200), ack(12_001));
+    let window = peer.cwnd();
+    assert!(window > 5, "{window}");
+    peer.ignores(ms(900));
+    assert_eq!(peer.ssthresh(), Some(window / 2));
+}

@@ -1,0 +1,143 @@
+//! What Linux answers for a connection that is over, or that its application has left
+//! (`tcp_timewait_state_process`).
+//!
+//! Round trips take 100 ms.
+
+use crate::peer::*;
+use tcplab_tcp::{Flags, Settings, State};
+
+const RTT: u64 = ms(100);
+
+/// One that has closed first, in TIME-WAIT since 102 ms: it got a segment, and the peer's FIN.
+fn waiting(settings: Settings) -> Peer {
+    let mut peer = Peer::connected(settings, RTT);
+    peer.sends(ms(1), data(1..501));
+    peer.gets(ms(1), ack(501));
+    peer.end.close();
+    peer.writes(ms(2), 0);
+    peer.gets(ms(2), ack(501).with(Flags::FIN));
+    peer.sends(ms(101), ack(2));
+    peer.sends(ms(102), ack(2).with(Flags::FIN));
+    peer.gets(ms(102), ack(502));
+    assert_eq!(peer.end.state(), State::TimeWait);
+    peer
+}
+
+/// The FIN of the peer that `waiting` and `left` have.
+fn fin() -> Line {
+    ack(2).from(501).with(Flags::FIN)
+}
+
+#[test]
+fn time_wait_acknowledges_a_fin_as_often_as_it_comes() {
+    // tcp_oow_rate_limited: only what has no data is answered less often.
+    let mut peer = waiting(linux());
+    for millis in [103, 104, 105] {
+        peer.sends(ms(millis), fin());
+        peer.gets(ms(millis), ack(502));
+    }
+}
+
+#[test]
+fn time_wait_answers_empty_segments_twice_a_second() {
+    // tcp_invalid_ratelimit: 500 ms. The segment that is expected is no question.
+    let mut peer = waiting(linux());
+    peer.sends(ms(110), ack(2).from(502));
+    for (millis, is_answered) in [(120, true), (619, false), (620, true), (621, false)] {
+        peer.sends(ms(millis), ack(2).from(501));
+        if is_answered {
+            peer.gets(ms(millis), ack(502));
+        }
+    }
+    peer.silence(ms(2_000));
+}
+
+#[test]
+fn time_wait_reports_nothing_by_sack() {
+    // tcp_v4_timewait_ack has timestamps, and no blocks: the last that was heard is echoed, whatever the
+    // repetition says.
+    let mut peer = waiting(Settings { timestamps: true, ..linux() });
+    peer.sends(ms(103), data(1..501).acking(2));
+    peer.gets(ms(103), ack(502).echoing(ms(102)));
+}
+
+#[test]
+fn a_reset_ends_time_wait_and_what_comes_then_is_reset() {
+    // tcp_v4_send_reset: the number that was acknowledged, and no acknowledgment.
+    let mut peer = waiting(linux());
+    peer.sends(ms(103), ack(2).from(502).with(Flags::RST));
+    assert_eq!(peer.end.state(), State::Closed);
+    peer.sends(ms(104), fin());
+    peer.gets(ms(104), reset().from(2));
+}
+
+#[test]
+fn time_wait_begins_anew_with_what_is_late() {
+    // TCP_TIMEWAIT_LEN: 60 s, in the ring of 4096 ms. From 102 ms it would end at 61,440 ms.
+    let mut peer = waiting(linux());
+    peer.sends(ms(50_000), fin());
+    peer.gets(ms(50_000), ack(502));
+    // 110,000 ms: 27 places of 4096 ms are 110,592 ms.
+    peer.silence(ms(110_591));
+    assert_eq!(peer.end.state(), State::TimeWait);
+    peer.silence(ms(110_592));
+    assert_eq!(peer.end.state(), State::Closed);
+}
+
+/// One whose application has left it, and that the peer has acknowledged at 101 ms.
+fn left(settings: Settings) -> Peer {
+    let mut peer = Peer::connected(settings, RTT);
+    peer.sends(ms(1), data(1..501));
+    peer.gets(ms(1), ack(501));
+    peer.end.leave();
+    peer.writes(ms(2), 0);
+    peer.gets(ms(2), ack(501).with(Flags::FIN));
+    peer.sends(ms(101), ack(2));
+    peer
+}
+
+#[test]
+fn of_a_connection_that_was_left_the_window_stays_as_it_was() {
+    // tcp_time_wait keeps tcp_receive_window, and nothing selects another one.
+    let mut peer = left(linux());
+    let before = peer.window();
+    peer.sends(ms(102), fin());
+    peer.gets(ms(102), ack(502).window(before));
+    // Then it is TIME-WAIT.
+    peer.sends(ms(103), fin());
+    peer.gets(ms(103), ack(502).window(before));
+}
+
+#[test]
+fn of_a_connection_that_was_left_data_that_comes_again_is_not_reported() {
+    // tcp_in_window lets nothing old pass, and tcp_v4_timewait_ack has no blocks.
+    let mut peer = left(linux());
+    peer.sends(ms(102), data(1..501).acking(2));
+    peer.gets(ms(102), ack(501));
+    peer.sends(ms(103), fin());
+    peer.gets(ms(103), ack(502));
+}
+
+#[test]
+fn data_for_an_application_that_is_gone_is_reset() {
+    // TCP_TW_RST: "New data or FIN. If new data arrive after half-duplex close, reset." (RFC 1122 §4.2.2.13)
+    let mut peer = left(linux());
+    peer.sends(ms(102), data(501..1_001).acking(2));
+    peer.gets(ms(102), reset().from(2));
+    assert_eq!(peer.end.state(), State::Closed);
+}
+
+#[test]
+fn an_application_that_waits_keeps_the_whole_connection() {
+    // With shutdown there is no mini-socket in FIN-WAIT-2, and a repetition is reported (tcp_send_dupack).
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.sends(ms(1), data(1..501));
+    peer.gets(ms(1), ack(501));
+    peer.end.close();
+    peer.writes(ms(2), 0);
+    peer.gets(ms(2), ack(501).with(Flags::FIN));
+    peer.sends(ms(101), ack(2));
+    assert_eq!(peer.end.state(), State::FinWait2);
+    peer.sends(ms(102), data(1..501).acking(2));
+    peer.gets(ms(102), ack(501).sack(1..501));
+}

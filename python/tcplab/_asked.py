@@ -1,0 +1,160 @@
+"""What an experiment asked for, beside its results: what it said, and which runs it has.
+
+The folder of results has the experiment as it was written, and a list of its runs: their ids are
+about results, so the list has what this experiment calls them, and their order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tcplab import _core
+from tcplab._checksums import PLAN
+from tcplab._experiment import as_written
+from tcplab._put import put
+from tcplab._restored import reason
+from tcplab._results import Results
+from tcplab._store import DIGEST, OnDisk, locked
+from tcplab._warnings import warn
+
+if TYPE_CHECKING:
+    from tcplab.experiment import Experiment
+
+RUNS = "runs.json"
+
+WRITTEN = ("experiment.toml", "experiment.json")
+
+RUN = re.compile(r"[0-9a-f]{16}")
+"""How the folder of a run is named: by the run's id."""
+
+
+def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
+    """Writes both files, where they are not there already. The results are what counts: that these
+    cannot be written is said, and no more.
+    """
+    text, kind = as_written(experiment)
+    runs = [
+        {
+            "run": plan.id,
+            "experiment": plan.experiment,
+            "repetition": plan.repetition,
+            "swept": plan.swept,
+        }
+        for plan in plans
+    ]
+    contents = {
+        f"experiment{kind}": text.encode(),
+        RUNS: (json.dumps(runs, indent=1, ensure_ascii=False) + "\n").encode(),
+    }
+    if _are_there(folder, contents):
+        return
+    try:
+        with locked(folder):
+            for name, content in contents.items():
+                put(content, folder / name)
+            for name in {*WRITTEN} - contents.keys():
+                (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        path, reason = error.filename or folder, (error.strerror or "unknown").lower()
+        warn(f"{path}: what the experiment asked for cannot be written: {reason}")
+
+
+def _are_there(folder: Path, contents: Mapping[str, bytes]) -> bool:
+    with suppress(OSError):
+        return all((folder / name).read_bytes() == content for name, content in contents.items())
+    return False
+
+
+def stored(folder: str | PathLike[str]) -> Results:
+    """The results in a folder, as `run` gave them. Nothing is run and nothing is written.
+
+    Args:
+        folder: A folder of results of `run`, or that of one run in it.
+
+    Raises:
+        ConfigError: There are no results, or their files are damaged or of another version.
+    """
+    place = Path(folder)
+    if not place.is_dir():
+        what = "is not a folder" if place.exists() else "there is no such folder"
+        raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
+    try:
+        plans = [_plan(place)] if is_run(place) else _plans(place)
+    except OSError as error:
+        raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
+    own = place.parent if is_run(place) else place
+    tables = {}
+    for plan in plans:
+        tables[plan.id] = found = OnDisk(place if is_run(place) else own / plan.id)
+        if trouble := found.damage(plan):
+            raise _core.ConfigError(
+                f"{found.folder}: {' '.join(trouble)}; running it again mends it"
+            )
+    return Results(plans, tables, computed=frozenset())
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder has the results of one run."""
+    if not folder.is_dir():
+        return False
+    return bool(RUN.fullmatch(folder.name)) or (folder / DIGEST).exists()
+
+
+def inside(folder: Path) -> list[Path]:
+    """The folders of runs in a folder."""
+    return sorted(filter(is_run, folder.iterdir())) if folder.is_dir() else []
+
+
+def _plans(folder: Path) -> list[_core.Plan]:
+    """The plans of the runs in a folder, as the experiment calls them, in its order."""
+    listed = _listed(folder)
+    if listed is not None:
+        return [
+            _plan(folder / run["run"]).named(
+                run["experiment"], run["repetition"], [(path, text) for path, text in run["swept"]]
+            )
+            for run in listed
+        ]
+    if not (found := inside(folder)):
+        others = [path.name for path in sorted(folder.iterdir()) if inside(path)]
+        those = f"; there are some in {', '.join(others)}" if others else ""
+        raise _core.ConfigError(f"{folder}: has no results of a run{those}")
+    # Results of an experiment that was not finished.
+    plans = [_plan(run) for run in found]
+    return sorted(plans, key=lambda plan: (plan.experiment, _natural(plan.swept), plan.repetition))
+
+
+def _listed(folder: Path) -> list[dict[str, Any]] | None:
+    """The list of runs, if all of them are there."""
+    with suppress(FileNotFoundError):
+        try:
+            read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
+            names = [run["run"] for run in read]
+            if all(RUN.fullmatch(name) for name in names):
+                return read if all((folder / name).is_dir() for name in names) else None
+        except (ValueError, TypeError, KeyError):
+            pass
+        raise _core.ConfigError(f"{folder / RUNS}: is damaged; running the experiment mends it")
+    return None
+
+
+def _plan(folder: Path) -> _core.Plan:
+    try:
+        return _core.Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _core.ConfigError(f"{folder / PLAN}: {reason(error)}") from None
+
+
+def _natural(swept: Sequence[tuple[str, str]]) -> list[list[tuple[int, float, str]]]:
+    """Swept values in an order in which 2 comes before 10."""
+    parts = ([*re.split(r"(\d+(?:\.\d+)?)", text)] for _, text in swept)
+    return [
+        [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in text]
+        for text in parts
+    ]

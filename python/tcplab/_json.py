@@ -1,0 +1,97 @@
+"""Results as JSON, for other programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from tcplab import _core
+from tcplab._results import Results
+from tcplab._summary import BY, OF_FLOWS, OF_GROUPS
+
+FORMAT = 1
+"""Raised when what a reader relies on changes. Further keys and columns may come at any time."""
+
+OTHER = re.compile(r"[^\x00-\x7e]+")
+"""What a terminal, or whoever reads the text, may take for something else."""
+
+TYPES = {"text": "string", "integer": "integer", "number": "number"}
+
+VALUES = {"type": ["string", "null"]}
+"""What stands in columns that experiments name: swept values, as text."""
+
+
+def document(results: Results, *, by: str) -> str:
+    """The runs, the flows of all runs, and the summary by flow, class or congestion control: the
+    rows of the frames of the same name, with the same numbers.
+    """
+    frames = {"runs": results.runs, "flows": results.flows, "summary": results.summary(by=by)}
+    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
+    rows = (f'"{name}": {frame.write_json()}' for name, frame in frames.items())
+    # In JSON, other characters stand in texts alone.
+    rows = (OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text) for text in rows)
+    head = f'"format": {FORMAT}, "tcplab": "{_core.__version__}", "by": "{by}"'
+    return "{" + ",\n".join([head, *rows]) + "}"
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of what `document` writes."""
+    meanings = {(table, column): meaning for table, column, meaning in _core.columns()}
+    tables: dict[str, dict[str, Any]] = {"runs": {}, "flows": {}}
+    for table, column, kind, is_optional in _core.column_kinds():
+        if table in tables:
+            tables[table][column] = {
+                "type": [TYPES[kind], "null"] if is_optional else TYPES[kind],
+                "description": meanings[table, column],
+            }
+    number = {"type": ["number", "null"]}
+    measures = dict.fromkeys([*OF_FLOWS, *OF_GROUPS])
+    summary: dict[str, Any] = {
+        **{name: tables["flows"][name] for name in BY["flow"]},
+        "repetitions": {"type": "integer", "description": "How many runs the row is about."},
+        "flows": {"type": "integer", "description": "Of several flows: how many they are."},
+        **{name: number | _said(tables["flows"].get(name)) for name in measures},
+        **{f"{name}_ci": number | {"description": INTERVAL} for name in measures},
+    }
+    every = {"experiment", "run", "seed", "repetition", "simulated_s"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "results of tcplab, as `--format json` prints them",
+        "type": "object",
+        "required": ["format", "tcplab", "by", "runs", "flows", "summary"],
+        "properties": {
+            "format": {"const": FORMAT, "description": "The version of this format."},
+            "tcplab": {"type": "string", "description": "The version of tcplab."},
+            "by": {"enum": [*BY], "description": "What a row of the summary is about."},
+            "runs": _rows("A row for each run.", tables["runs"], every),
+            "flows": _rows("A row for each flow of each run.", tables["flows"], {"run", "flow"}),
+            "summary": _rows(
+                "Means over repetitions: a row for each flow, class or congestion control.",
+                summary,
+                {"repetitions", "goodput_mbit_s"},
+            ),
+        },
+    }
+
+
+INTERVAL = (
+    "Half the width of the 95 % confidence interval of the mean; nothing with one repetition."
+)
+
+
+def _said(column: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The meaning of a column of flows, for its mean."""
+    return {} if column is None else {"description": column["description"]}
+
+
+def _rows(about: str, columns: Mapping[str, Any], required: set[str]) -> dict[str, Any]:
+    row = {
+        "type": "object",
+        "required": sorted(required),
+        "properties": dict(columns),
+        # Swept keys and parameters, by their paths and names.
+        "additionalProperties": VALUES,
+    }
+    return {"type": "array", "description": about, "items": row}

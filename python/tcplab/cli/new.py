@@ -1,0 +1,74 @@
+"""tcplab new NAME: an experiment file to start from."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.resources import files
+from pathlib import Path
+
+from tcplab._core import ConfigError
+from tcplab._put import put
+from tcplab.cli._say import say
+from tcplab.cli._text import LEFT, Column, table
+
+TEMPLATES = files("tcplab") / "templates"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which one, and where to."""
+    parser.description = (
+        "Write an experiment file to start from, with comments. Without a name, list what there is."
+    )
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="what to start from, like dumbbell or papers/dctcp"
+    )
+    parser.add_argument(
+        "file", nargs="?", type=Path, metavar="FILE", help="where to (default: NAME.toml here)"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Writes the file, or lists what there is."""
+    known = _known()
+    if args.name is None:
+        rows = [[name, _about(text)] for name, text in known.items()]
+        say(table([Column("name", LEFT), Column("", LEFT)], rows))
+        return
+    if args.name not in known:
+        raise ConfigError(
+            f'nothing to start from is called "{args.name}"; there are {", ".join(known)}'
+        )
+    path: Path = args.file or Path(f"{args.name.rpartition('/')[2]}.toml")
+    if path.exists():
+        raise FileExistsError(
+            f"{path}: is there already; name another file: tcplab new {args.name} FILE"
+        )
+    if not path.parent.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
+    put(known[args.name].replace("FILE.toml", path.name).encode(), path)
+    say(f"wrote {path}; run it with: tcplab run {path}")
+
+
+def _known() -> dict[str, str]:
+    """The text of each, by name."""
+    texts = {}
+    for folder, before in ((TEMPLATES, ""), (TEMPLATES / "papers", "papers/")):
+        for file in sorted(folder.iterdir(), key=lambda file: file.name):
+            if file.name.endswith(".toml"):
+                texts[before + file.name.removesuffix(".toml")] = file.read_text(encoding="utf-8")
+    return texts
+
+
+def _about(text: str) -> str:
+    """The first sentence of the comment."""
+    lines = []
+    for line in text.splitlines():
+        if not line.startswith("# "):
+            break
+        lines.append(line.removeprefix("# "))
+    comment = " ".join(lines)
+    end = next(
+        (i + 1 for i, c in enumerate(comment) if c in ".?" and comment[i + 1 : i + 2] in (" ", "")),
+        None,
+    )
+    return comment[:end].rstrip(".")

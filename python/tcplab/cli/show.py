@@ -1,0 +1,38 @@
+"""tcplab show RESULTS: stored results once more."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import tcplab
+from tcplab._asked import stored
+from tcplab.cli import _arguments, _chart, _outcome
+from tcplab.cli._say import say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, and how they are printed."""
+    parser.add_argument(
+        "results", type=Path, metavar="RESULTS", help="a folder of results (DIR of tcplab run)"
+    )
+    _arguments.add_view(parser)
+    parser.add_argument(
+        "--chart",
+        type=_arguments.chart,
+        metavar="FILE",
+        help=f"draw a chart into this file: {_arguments.ENDINGS} (default: draw none)",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints the results."""
+    if args.chart is not None:
+        _arguments.ensure_writable(args.chart)
+    results = stored(args.results)
+    say(_outcome.shown(results, by=args.by, format_=args.format), flush=True)
+    with _chart.drawing(args.chart) as draw:
+        draw(lambda: tcplab.plot.overview(results))
+    if args.chart is not None:
+        say(f"\nchart   {args.chart}", file=sys.stderr)

@@ -1,0 +1,193 @@
+"""tcplab try: a path and its flows from flags, run at once."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tcplab import _core, _toml
+from tcplab._experiment import loaded
+from tcplab._put import put
+from tcplab.cli import _arguments
+from tcplab.cli import run as runs
+from tcplab.cli._say import say
+
+MADE = "# Made by: "
+"""How the files begin that `--save` writes."""
+
+OUT = Path("results") / "try"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A flag that gives a key its value."""
+
+    path: str
+    metavar: str
+    about: str
+
+
+FLAGS = {
+    "rate": Flag("network.dumbbell.rate", "RATE", "of the bottleneck: 100M (default: 10M)"),
+    "rtt": Flag("rtt", "TIME", "of the path without queues: 40ms (the default)"),
+    "queue": Flag("network.dumbbell.queue", "QUEUE", "250packets, 50ms, fq-codel (default: 1bdp)"),
+    "loss": Flag("network.dumbbell.loss", "SHARE", "of packets, by chance: 0.1%% (default: none)"),
+    "jitter": Flag("network.dumbbell.jitter", "TIME", "any time up to it is added to the delay"),
+    "mtu": Flag("network.dumbbell.mtu", "BYTES", "the largest packet (default: 1500)"),
+    "back-rate": Flag("network.dumbbell.back.rate", "RATE", "of the way of the ACKs, if different"),
+    "cc": Flag("flows.flow.cc", "CC", "the congestion control (default: cubic)"),
+    "flows": Flag("flows.flow.count", "N", "how many flows of this kind (default: 1)"),
+    "traffic": Flag(
+        "flows.flow.traffic",
+        "KIND",
+        "bulk (the default), a size like 2MB, web, voice, video, transfers, or a table with a kind",
+    ),
+    "against": Flag("flows.other.cc", "CC", "one more flow, a bulk transfer with this algorithm"),
+    "profile": Flag("stack.profile", "NAME", "of the transport (see tcplab list profiles)"),
+    "ecn": Flag("stack.ecn", "BOOL", "whether flows take marks for losses: true or false"),
+}
+
+TRAFFIC: Mapping[str, Mapping[str, Any]] = {
+    "web": {
+        "kind": "web",
+        "classes": [
+            {"name": "page", "count": 1, "size": "30 kB"},
+            {"name": "style", "count": 8, "size": "10 kB"},
+            {"name": "script", "count": 20, "size": "30 kB"},
+            {"name": "image", "count": 20, "size": "55 kB"},
+        ],
+        "order": "parallel",
+    },
+    "voice": {"kind": "udp", "interval": "20 ms", "payload": "160 B"},
+    "video": {"kind": "udp", "rate": "2.5 Mbit/s", "payload": "1200 B"},
+    "transfers": {
+        "kind": "arrivals",
+        "load": "50 %",
+        "sizes": {"kind": "lognormal", "median": "10 kB", "sigma": 1.5, "max": "10 MB"},
+    },
+}
+"""What words stand for: a page of 49 objects and 1.8 MB, a call at 64 kbit/s (G.711 in packets of
+20 ms), the picture of a video call, transfers that ask for half of the link.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """A flag for each key. Several values, separated by commas, make a sweep."""
+    parser.description = (
+        "Run a path and its flows from flags, without a file. Several values of a flag, separated "
+        "by commas, make a sweep: --cc cubic,bbr. Results are kept in results/try."
+    )
+    path = parser.add_argument_group("the path and its flows")
+    for name, flag in FLAGS.items():
+        path.add_argument(
+            f"--{name}",
+            type=partial(_several, name),
+            metavar=flag.metavar,
+            help=flag.about,
+            dest=f"flag {name}",
+        )
+    _arguments.add_changes(parser)
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="write the experiment, as TOML, and run it"
+    )
+    _arguments.add_running(parser, out=f"{OUT}")
+    runs.add_where(parser)
+    _arguments.add_view(parser)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Makes an experiment of the flags, and runs it."""
+    values = {name: getattr(args, f"flag {name}") for name in FLAGS}
+    experiment = loaded(_experiment({name: found for name, found in values.items() if found}))
+    experiment = _arguments.changed(experiment, args)
+    # Nothing is written of what cannot be run.
+    experiment.plans(args.on, kernel=args.kernel)
+    if args.save is not None:
+        _save(args.save, experiment.to_dict())
+    runs.run_and_show(experiment, args, args.out or OUT)
+    if args.save is not None and not args.quiet:
+        say(f"file    {args.save}", file=sys.stderr)
+
+
+def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
+    """The experiment that flags ask for, as plain values."""
+    # A flow from each side of a bottleneck, all of whose delay is that of the hosts' links.
+    flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
+    flows = [flow]
+    if "against" in values:
+        flows.append({"name": "other", "from": "left1", "to": "right1"})
+    dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": ["40 ms"], "queue": "1 BDP"}
+    plain: dict[str, Any] = {
+        "name": "try",
+        "duration": "10 s",
+        "network": {"dumbbell": dumbbell},
+        "flows": flows,
+    }
+    sweep: dict[str, list[Any]] = {}
+    for name, given in values.items():
+        path = FLAGS[name].path
+        if path == "rtt":
+            dumbbell["rtts"] = [given[0]]
+            if len(given) > 1:
+                dumbbell["rtts"] = ["$rtt"]
+                plain["let"] = {"rtt": given[0]}
+        else:
+            _put_at(plain, path.split("."), given[0])
+        if len(given) > 1:
+            sweep[path] = given
+    return plain | ({"sweep": sweep} if sweep else {})
+
+
+def _put_at(plain: dict[str, Any], keys: list[str], value: Any) -> None:
+    """Gives a key its value; flows go by their name."""
+    target: Any = plain
+    for key in keys[:-1]:
+        if isinstance(target, list):
+            target = next(flow for flow in target if flow["name"] == key)
+        else:
+            target = target.setdefault(key, {})
+    target[keys[-1]] = value
+
+
+def _value(name: str, text: str) -> Any:
+    """The value that a text stands for."""
+    if name == "traffic" and text in TRAFFIC:
+        return dict(TRAFFIC[text])
+    value = _arguments.value_of(text)
+    if name == "traffic" and isinstance(value, str) and value[:1].isdigit():
+        return {"kind": "bulk", "size": value}
+    return value
+
+
+def _several(name: str, text: str) -> list[Any]:
+    """The values of a flag: commas within brackets and quotation marks do not part them."""
+    parts, depth, is_quoted = [""], 0, False
+    for character in text:
+        is_quoted ^= character == '"'
+        if not is_quoted:
+            depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0 and not is_quoted:
+            parts.append("")
+        else:
+            parts[-1] += character
+    parts = [part.strip() for part in parts]
+    if not all(parts):
+        raise argparse.ArgumentTypeError(f"{text!r} has an empty value")
+    return [_value(name, part) for part in parts]
+
+
+def _save(path: Path, plain: Mapping[str, Any]) -> None:
+    """Writes the experiment, with the command that made it."""
+    if not path.parent.is_dir():
+        raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
+    if path.exists() and not (path.is_file() and path.read_bytes().startswith(MADE.encode())):
+        raise FileExistsError(f"{path}: was not made by tcplab try; name another file")
+    command = _core.printable(shlex.join(["tcplab", *sys.argv[1:]]))
+    head = f"{MADE}{command}\n# Run it with `tcplab run {_core.printable(str(path))}`.\n\n"
+    put((head + _toml.written(plain)).encode(), path)
