@@ -44,7 +44,7 @@ pub const FEATURES: &[Feature] = &[
     kind("queue", "fq", "FQ", BOTH),
     kind("queue", "cake", "CAKE", BOTH),
     kind("queue", "dualpi2", "DualPI2", SIM),
-    kind("queue", "policer", "a policer", SIM),
+    kind("queue", "policer", "a policer", BOTH),
     kind("loss", "independent", "independent", BOTH),
     kind("loss", "listed", "listed", BOTH),
     kind("loss", "gilbert", "Gilbert", BOTH),

@@ -160,6 +160,7 @@ impl Sender {
             advanced: acked_bytes > 0,
             before: self.una - acked_bytes,
             duplicate,
+            reports: progress.sacked > 0,
             echoed,
             marked,
         };
@@ -168,6 +169,8 @@ impl Sender {
         let rtt = self.time(now, &progress, echoed, settings);
         if settings.rack && self.sack {
             self.follow_order(now, &progress, dsack.delivered, settings);
+        } else if let Some(lowest) = progress.overtaken.filter(|_| settings.is_linux()) {
+            self.note_reordering(lowest, settings);
         }
         self.announce(now, || in_words(&progress, rtt));
         let times_set = self.timer.sets;

@@ -6,6 +6,7 @@
 
 use crate::acks::Acks;
 use crate::alive::Alive;
+use crate::bursts::least;
 use crate::ecn::Marks;
 use crate::fast_open::FastOpen;
 use crate::memory::Memory;
@@ -224,7 +225,9 @@ impl Endpoint {
                 0
             };
         }
-        let ahead = match most.map(|most| (most, most.saturating_sub(self.unsent()))) {
+        let ahead = match least(most, self.settings.most_unsent)
+            .map(|most| (most, most.saturating_sub(self.unsent())))
+        {
             None => u64::MAX,
             Some((most, room)) if room > most / 2 => room,
             Some(_) => 0,
@@ -423,6 +426,11 @@ impl Endpoint {
         }
         if is_paced {
             self.send.flight.pacing.on_timer(now);
+            if self.settings.is_linux() && self.send.flight.recovery.is_repairing() {
+                // What is lost comes first now, be new data a better test of a timeout or not
+                // (`tcp_tsq_write`).
+                self.send.flight.recovery.repair_lost();
+            }
         }
         if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
@@ -734,9 +742,18 @@ impl Endpoint {
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
         self.ended.get_or_insert(how);
-        self.send.timer.stop();
         self.time_wait_until = Time::NEVER;
-        self.alive = None;
+        self.drop_timers();
         self.acks.on_sent();
+    }
+
+    /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
+    pub(crate) fn drop_timers(&mut self) {
+        self.send.timer.stop();
+        self.send.timer.place.leave();
+        if let Some(place) = self.acks.place() {
+            place.leave();
+        }
+        self.alive = None;
     }
 }

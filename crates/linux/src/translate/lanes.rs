@@ -106,20 +106,17 @@ fn disciplines(
         mistakes.push(problem.at(format!("{}.{key}", lane.place)));
     };
     let is_own = plan.has_qdisc(lane.from);
-    let child = match queues::child(lane, is_own) {
-        Ok(child) => child,
-        Err(problem) => {
-            refuse("queue", problem);
-            None
-        }
-    };
+    let children = queues::children(lane, is_own).unwrap_or_else(|problem| {
+        refuse("queue", problem);
+        Vec::new()
+    });
     let (lists, period) = lists(plan, lane);
-    let config = config(plan, lane, number, child.is_some(), period);
+    let config = config(plan, lane, number, !children.is_empty(), period);
     let options = Attributes::default().bytes(LANE, &config).finish();
     let parts = lists.iter().flat_map(|(kind, list)| list.chunks(MOST_BYTES).map(|it| (*kind, it)));
     let more = parts.map(|(kind, part)| Attributes::default().bytes(kind, part).finish()).collect();
-    let root = job::Discipline { kind: "tcplab_lane".into(), options, more };
-    std::iter::once(root).chain(child).collect()
+    let root = job::Discipline { kind: "tcplab_lane".into(), options, more, filter: None };
+    std::iter::once(root).chain(children).collect()
 }
 
 /// The lists that a lane follows, by the kind of their attribute, and the period of its trace.

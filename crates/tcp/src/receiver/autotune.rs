@@ -100,7 +100,9 @@ fn whole_segments(bytes: u64, segment: u64) -> u64 {
 }
 
 impl Autotune {
-    /// `largest` is the greatest window that can be offered.
+    /// `largest` is the greatest window that can be offered. Of a window that the program limits, the
+    /// kernel keeps nothing but this, once data has shown how much memory it takes
+    /// (`tcp_measure_rcv_mss`).
     pub fn new(settings: &Settings, mss: u64, largest: u64) -> Self {
         let most_buffer = settings.receive_buffer;
         let buffer = settings.fixed_receive_buffer.unwrap_or(most_buffer.min(FIRST_BUFFER));
@@ -123,14 +125,17 @@ impl Autotune {
             window_end: 0,
             last_echo: 0,
         };
-        autotune.open_for(mss, largest);
+        let clamp = settings.window_clamp.unwrap_or(u64::MAX);
+        let first = settings.initial_receive_window.map_or(u64::MAX, |segments| segments * mss);
+        autotune.open_for(mss, largest.min(clamp), clamp, first);
         autotune
     }
 
     /// Full segments carry so many bytes: the first window, in whole segments, and what is kept of the
     /// buffer for the application, one segment at least (`tcp_init_buffer_space`). Where the buffer is more
-    /// than can be offered, that segment is all.
-    fn open_for(&mut self, mss: u64, largest: u64) {
+    /// than can be offered, that segment is all. The first window is no larger than the one that the
+    /// program (`clamped`) and the route (`first`) allow (`tcp_select_initial_window`).
+    fn open_for(&mut self, mss: u64, largest: u64, clamped: u64, first: u64) {
         let full = self.window_of(self.buffer);
         let mut clamp = full.min(largest);
         if self.app_win > 0 {
@@ -143,7 +148,7 @@ impl Autotune {
         }
         self.mss = mss;
         self.clamp = clamp;
-        self.first = whole_segments(full, mss);
+        self.first = whole_segments(full.min(clamped), mss).min(first);
         self.earned = self.first.min(clamp);
         self.full = FullSize::new(mss, self.first);
         self.read = self.earned.min(10 * mss);
@@ -350,6 +355,36 @@ mod tests {
         let clamp = |largest| Autotune::new(&settings, 1448, largest).clamp();
         assert_eq!(clamp(65_535 << 7), 32_768);
         assert_eq!(clamp(65_535), 65_536 - 1448);
+    }
+
+    #[test]
+    fn the_first_window_is_what_the_program_and_the_route_allow() {
+        // tcp_select_initial_window: of 65,536 bytes 45 whole segments, of a limit of 30,000 there are 20; the
+        // route's limit is in segments.
+        let first = |window_clamp, initial_receive_window| {
+            let settings = Settings {
+                receive_buffer: 1 << 20,
+                window_clamp,
+                initial_receive_window,
+                ..Settings::default()
+            };
+            Autotune::new(&settings, 1448, 65_535 << 7).first_window()
+        };
+        assert_eq!(first(None, None), 45 * 1448);
+        assert_eq!(first(Some(30_000), None), 20 * 1448);
+        assert_eq!(first(Some(30_000), Some(10)), 10 * 1448);
+        assert_eq!(first(None, Some(100)), 45 * 1448);
+    }
+
+    #[test]
+    fn data_that_takes_less_memory_than_was_thought_lifts_the_limit_of_the_program() {
+        // tcp_measure_rcv_mss: window_clamp becomes 153/256 of 131,072 bytes.
+        let settings =
+            Settings { receive_buffer: 1 << 20, window_clamp: Some(30_000), ..Settings::default() };
+        let mut window = Autotune::new(&settings, 1448, 65_535);
+        assert_eq!(window.clamp(), 30_000);
+        window.measure(1448);
+        assert_eq!(window.clamp(), (131_072 * 153) >> 8);
     }
 
     #[test]
