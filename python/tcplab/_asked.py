@@ -1,7 +1,7 @@
-"""What an experiment asked for, beside its results: what it said, and which runs it has.
+"""The experiment as it was written and the list of its runs, kept beside the results.
 
-The folder of results has the experiment as it was written, and a list of its runs: their ids are
-about results, so the list has what this experiment calls them, and their order.
+An id names a result, whatever experiments call it: the list holds the names that this experiment
+gives its runs, in its order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
-    """Writes both files, where they are not there already. The results are what counts: that these
-    cannot be written is said, and no more.
+    """Writes both files unless they are there already. A folder that takes neither gets a warning:
+    the results are complete without them.
     """
     text, kind = as_written(experiment)
     runs = [

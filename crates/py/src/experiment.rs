@@ -18,7 +18,7 @@ use tcplab_tables::Tables;
 pub(crate) struct Document {
     written: Arc<tcplab_model::Document>,
     file: Option<String>,
-    /// Whether values were given since.
+    /// Whether the document has other values than its file.
     is_changed: bool,
 }
 
