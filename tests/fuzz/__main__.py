@@ -4,10 +4,11 @@ Each experiment is drawn from the seed and its number, all kinds in turn. What d
 is found; a table by kind follows. `--case` repeats one experiment and shows both traces around the
 first difference; with `--shrink` it first looks for the smallest experiment that still differs.
 
-With `--links`, links lose, delay, reorder and change. With `--sockets`, programs ask for buffers,
+With `--queues`, each queue discipline is compared by its queue, drops and marks besides. With
+`--links`, links lose, delay, reorder and change. With `--sockets`, programs ask for buffers,
 and flows of one host have options of their own. With `--hosts`, the sending host has a queue of its
-own. With `--applications`, these are of web pages, arrivals, requests, UDP and writes, and each
-transfer is compared instead.
+own; with `--offload`, the receiving host has GRO. With `--applications`, these are of web pages,
+arrivals, requests, UDP and writes, and each transfer is compared instead.
 
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
@@ -27,12 +28,22 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import tcplab as lab
-from fuzz import alone, transfers, whole
+from fuzz import alone, queues, transfers, whole
 from fuzz.compare import Flow, Outcome, compare
 from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw
 from fuzz.hosts import HOSTS
 from fuzz.links import LINKS
-from fuzz.page import table, table_of_transfers, write, write_links, write_transfers
+from fuzz.offload import OFFLOAD
+from fuzz.page import (
+    table,
+    table_of_queues,
+    table_of_transfers,
+    write,
+    write_links,
+    write_queues,
+    write_transfers,
+)
+from fuzz.queues import QUEUES
 from fuzz.shrink import prune, shrink
 from fuzz.sockets import SOCKETS
 from parity.traces import report
@@ -50,8 +61,9 @@ def main() -> None:
         "--count", type=int, default=120, help="how many experiments, those of other kinds included"
     )
     parser.add_argument("--seed", type=int, default=1)
+    groups = (KINDS, APPLICATIONS, LINKS, SOCKETS, HOSTS, OFFLOAD, QUEUES)
     parser.add_argument(
-        "--kind", action="append", choices=[*KINDS, *APPLICATIONS, *LINKS, *SOCKETS, *HOSTS]
+        "--kind", action="append", choices=sorted({kind for kinds in groups for kind in kinds})
     )
     parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
@@ -66,7 +78,9 @@ def main() -> None:
     parser.add_argument("--applications", action="store_true", help="the kinds with transfers")
     parser.add_argument("--links", action="store_true", help="the kinds with links that change")
     parser.add_argument("--sockets", action="store_true", help="the kinds with options of sockets")
+    parser.add_argument("--queues", action="store_true", help="each queue discipline, by its queue")
     parser.add_argument("--hosts", action="store_true", help="the kinds with queues of hosts")
+    parser.add_argument("--offload", action="store_true", help="the kinds with receive offload")
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
@@ -74,7 +88,9 @@ def main() -> None:
         sys.exit(only_the_reader(args))
     if args.sim:
         sys.exit(only_sim(args))
-    if args.applications:
+    if args.queues and args.case is None:
+        survey_queues(args)
+    elif args.applications:
         survey_transfers(args) if args.case is None else detail_of_transfers(args)
     elif args.case is None:
         survey(args)
@@ -128,7 +144,7 @@ def survey(args: argparse.Namespace) -> None:
     print(table(by_kind))
     if args.write and args.links:
         write_links(by_kind, args.seed, args.count)
-    elif args.write and not (args.sockets or args.hosts):
+    elif args.write and not (args.sockets or args.hosts or args.offload):
         write(outcomes, args.seed)
 
 
@@ -137,7 +153,43 @@ def _drawn(args: argparse.Namespace) -> Kinds:
         return LINKS
     if args.hosts:
         return HOSTS
+    if args.queues:
+        return QUEUES
+    if args.offload:
+        return OFFLOAD
     return SOCKETS if args.sockets else KINDS
+
+
+def survey_queues(args: argparse.Namespace) -> None:
+    """Compares the queues of many experiments and prints the table."""
+    kinds = list(QUEUES)
+    wanted = args.kind or kinds
+    numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
+
+    def compared(number: int) -> queues.Queue | str:
+        try:
+            return queues.compare(draw(args.seed, number, QUEUES).experiment)
+        except ERRORS as error:
+            return str(error)
+
+    by_kind: dict[str, list[queues.Queue]] = {kind: [] for kind in wanted}
+    with ThreadPoolExecutor(args.workers) as pool:
+        for number, outcome in zip(numbers, pool.map(compared, numbers), strict=True):
+            kind = kinds[number % len(kinds)]
+            if isinstance(outcome, str):
+                print(f"{number:5} {kind:20} error: {outcome}", flush=True)
+                continue
+            by_kind[kind].append(outcome)
+            if outcome.identical < outcome.flows:
+                differing = outcome.flows - outcome.identical
+                print(
+                    f"{number:5} {kind:20} {differing} of {outcome.flows} flows, "
+                    f"sim {outcome.sim}, linux {outcome.linux}",
+                    flush=True,
+                )
+    print(table_of_queues(by_kind))
+    if args.write:
+        write_queues(by_kind, args.seed, args.count)
 
 
 def survey_transfers(args: argparse.Namespace) -> None:

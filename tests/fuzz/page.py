@@ -8,6 +8,8 @@ from pathlib import Path
 import tcplab as lab
 from fuzz.compare import Flow
 from fuzz.draw import APPLICATIONS, KINDS
+from fuzz.queues import Queue
+from fuzz.queues import rows as rows_of_queues
 from fuzz.transfers import Transfers
 
 PAGE = Path(__file__).parents[2] / "docs" / "explanation" / "parity.md"
@@ -16,6 +18,8 @@ BEGIN_TRANSFERS = "<!-- begin: make fuzz --applications -->"
 END_TRANSFERS = "<!-- end: make fuzz --applications -->"
 BEGIN_LINKS = "<!-- begin: make fuzz --links -->"
 END_LINKS = "<!-- end: make fuzz --links -->"
+BEGIN_QUEUES = "<!-- begin: make fuzz --queues -->"
+END_QUEUES = "<!-- end: make fuzz --queues -->"
 BOUNDS = (0.001, 0.01, 0.1)
 NAMED = 0.01
 
@@ -102,6 +106,19 @@ def write_links(by_kind: Mapping[str, Sequence[Flow]], seed: int, count: int) ->
         f'Version {lab.__version__}, `make fuzz ARGS="--links --seed {seed} --count {count}"`:'
     )
     _put(f"{command}\n\n{table(by_kind)}", BEGIN_LINKS, END_LINKS)
+
+
+def table_of_queues(by_kind: Mapping[str, Sequence[Queue]]) -> str:
+    """How far queues, drops, marks and goodput are apart, by discipline."""
+    return _lines(rows_of_queues(by_kind))
+
+
+def write_queues(by_kind: Mapping[str, Sequence[Queue]], seed: int, count: int) -> None:
+    """Puts the table of queue disciplines into the page of parity."""
+    command = (
+        f'Version {lab.__version__}, `make fuzz ARGS="--queues --seed {seed} --count {count}"`:'
+    )
+    _put(f"{command}\n\n{table_of_queues(by_kind)}", BEGIN_QUEUES, END_QUEUES)
 
 
 def _put(text: str, begin: str, end: str) -> None:

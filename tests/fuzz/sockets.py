@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from fuzz.draw import OPTIONS, Bottleneck, Plain, log_uniform, long_flows
+from fuzz.draw import ALGORITHMS, OPTIONS, Bottleneck, Plain, log_uniform, long_flows, rounded
 
 CALLS = {"so_rcvbuf": "rmem_max", "so_sndbuf": "wmem_max"}
 """What programs ask for, and the most that they get."""
@@ -45,5 +45,30 @@ def stacks(random: Random) -> Plain:
     return path.experiment({"chain": {"hops": 1, **settings}}, flows)
 
 
-SOCKETS: dict[str, Callable[[Random], Plain]] = {"buffers": buffers, "stacks": stacks}
+def calls(random: Random) -> Plain:
+    """One to three flows between two hosts with a rate, windows or unsent data that are limited."""
+    path = Bottleneck.draw(random)
+    flows = long_flows(random, path, random.randint(1, 3), (*ALGORITHMS, "bbr"))
+    bdp = path.rate_mbit_s * path.rtt_ms * 125
+    drawn: dict[str, Callable[[], object]] = {
+        "max_pacing_rate": lambda: (
+            f"{rounded(path.rate_mbit_s * log_uniform(random, 0.02, 1.5)):g} Mbit/s"
+        ),
+        "window_clamp": lambda: f"{max(round(bdp * log_uniform(random, 0.05, 4)), 3000)} B",
+        "initial_receive_window": lambda: random.choice((2, 4, 10, 20, 40)),
+        "notsent_lowat": lambda: f"{round(log_uniform(random, 1e3, 3e5))} B",
+    }
+    for flow in flows:
+        flow["from"], flow["to"] = "client", "server"
+        chosen = random.sample(sorted(drawn), random.randint(1, 2))
+        flow["stack"] = {name: drawn[name]() for name in chosen}
+    settings = path.settings() | {"delay": f"{path.rtt_ms / 2:.6g} ms"}
+    return path.experiment({"chain": {"hops": 1, **settings}}, flows)
+
+
+SOCKETS: dict[str, Callable[[Random], Plain]] = {
+    "buffers": buffers,
+    "stacks": stacks,
+    "calls": calls,
+}
 """Kinds of what connections are asked, numbered for themselves."""

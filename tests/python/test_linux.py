@@ -676,6 +676,55 @@ def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
     assert offered(so_rcvbuf="20 MB", rmem_max="20 kB") == (first, most)
 
 
+def test_windows_that_programs_and_routes_limit() -> None:
+    def offered(**options: object) -> tuple[int, int]:
+        """The window of a SYN-ACK, and the greatest one later, in bytes."""
+        experiment = lab.Experiment(
+            duration="2 s",
+            network=link(rate="100 Mbit/s"),
+            flows=[flow(stack=lab.Stack(**options))],  # type: ignore[arg-type]
+            record=lab.Record(packets=["b>a"]),
+        )
+        kernel, sim = (
+            lab.run(experiment, backend=backend).packets.filter(pl.col("point") == "leave")
+            for backend in ("linux", "sim")
+        )
+        assert kernel["window"].to_list() == sim["window"].to_list()
+        windows = kernel["window"]
+        return int(windows[0]), int(windows.max())  # type: ignore[arg-type]
+
+    # tcp_select_initial_window: 20 whole segments of 1448 bytes; unscaled windows, of up to 65535.
+    first, most = offered(window_clamp="30 kB")
+    assert (first, most) == (20 * 1448, 65_535)
+    assert offered(initial_receive_window=10)[0] == 10 * 1448
+
+
+def test_a_route_names_the_congestion_control_of_programs() -> None:
+    # TCP_CONGESTION is option 13. The last one asks for another, and has it: a route's counts for
+    # those whose `cc` is not the kernel's own.
+    ask = (
+        "import socket; s = socket.socket(); {asks}s.connect(('{{server}}', 7000)); "
+        "print(s.getsockopt(6, 13, 16).rstrip(bytes(1)).decode())"
+    )
+    wants = "s.setsockopt(6, 13, b'reno'); "
+    server = "python3 -c \"import socket; s = socket.create_server(('', 7000)); s.accept()\""
+
+    def used(cc: str, asks: str = "") -> str:
+        client = f'sleep 1; python3 -c "{ask.format(asks=asks)}"'
+        results = on_linux(
+            duration="4 s",
+            network=link(),
+            flows=[flow(cc=cc, traffic=lab.CommandTraffic(server=server, client=client))],
+        )
+        printed = results.files(results.plans[0].id)["flow1-client.txt"]
+        return printed.decode().strip()
+
+    assert used("bbr") == "bbr"
+    assert used("bbr", wants) == "bbr"
+    assert used("cubic") == "cubic"
+    assert used("cubic", wants) == "reno"
+
+
 def test_the_kernel_has_one_memory_for_all_hosts() -> None:
     limits = lab.Memory(low="100 kB", pressure="150 kB", high="200 kB")
     with pytest.raises(lab.ConfigError, match=r"stack\.mem: .*of the machine"):
@@ -1068,20 +1117,48 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
     assert "flows[0].stack.fack" in third
 
 
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ('cpu.call = "1 us"', "hosts.r.cpu.call: time spent in system calls"),
+        (
+            'cpu.packet = "1 us"\nhosts.r.qdisc = "fq"',
+            "hosts.r.cpu: a processor beside a queue of the host",
+        ),
+        (
+            'cpu.packet = "1 us"\nhosts.r.gro = "20 us"',
+            "hosts.r.cpu: a processor beside receive offload",
+        ),
+        (
+            'cpu.packet = "1 us"',
+            "hosts.r.cpu: a processor of a host that forwards packets",
+        ),
+        (
+            'stack.tso = true\nhosts.a.cpu.packet = "1 us"',
+            "hosts.a.cpu: a processor that programs with datagrams wait for",
+        ),
+    ],
+)
 def test_what_hosts_have_on_sim_alone_is_refused_with_its_place(
-    tcplab: Command, tmp_path: Path
+    tcplab: Command, tmp_path: Path, settings: str, refusal: str
 ) -> None:
+    passes = "forwards" in refusal
     (tmp_path / "cpu.toml").write_text(
         'duration = "2 s"\n'
-        'hosts.a.cpu.packet = "10 us"\n'
-        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
-        '[[flows]]\nfrom = "a"\nto = "b"\n'
+        f"hosts.r.{settings}\n"
+        "network.links = [\n"
+        '{ between = ["a", "r"], rate = "1 Mbit/s", delay = "1 ms" },\n'
+        '{ between = ["r", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        f'[[flows]]\nfrom = "a"\nto = "{"b" if passes else "r"}"\ntraffic.kind = "udp"\n'
+        'traffic.interval = "1 ms"\n'
+        '[[flows]]\nfrom = "r"\nto = "b"\n'
     )
     done = tcplab("run", "cpu.toml", "--on", "linux")
     assert done.returncode == 2
-    (cpu,) = done.stderr.splitlines()
-    assert cpu.startswith("error: cpu.toml: line 2: hosts.a.cpu: time spent in hosts")
-    assert "--on sim" in cpu
+    (first, *_) = done.stderr.splitlines()
+    assert first.startswith("error: cpu.toml: line ")
+    assert refusal in first
+    assert "--on sim" in first
 
 
 def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Path) -> None:

@@ -136,6 +136,8 @@ pub struct Bbr {
     ssthresh: u64,
     /// Bytes a second.
     pacing_rate: u64,
+    /// The highest rate that the connection may have, in bytes a second (`sk_max_pacing_rate`).
+    max_pacing_rate: u64,
     pacing_gain: u64,
     cwnd_gain: u64,
     has_seen_rtt: bool,
@@ -200,6 +202,7 @@ impl Bbr {
             cwnd: init.initial_window.max(1),
             ssthresh: u64::MAX,
             pacing_rate: 0,
+            max_pacing_rate: init.max_pacing.map_or(u64::MAX, |it| it.bits_per_second() / 8),
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
             has_seen_rtt: false,
@@ -233,7 +236,12 @@ impl Bbr {
     /// The first window in an RTT, with the gain of startup.
     fn first_rate(&self, rtt: u64) -> u64 {
         let bandwidth = self.cwnd.saturating_mul(BW_UNIT) / rtt.max(1);
-        bytes_per_second(bandwidth, HIGH_GAIN, self.mss)
+        self.rate_of(bandwidth, HIGH_GAIN)
+    }
+
+    /// The pacing rate of a bandwidth with this gain (`bbr_bw_to_pacing_rate`).
+    fn rate_of(&self, bandwidth: u64, gain: u64) -> u64 {
+        bytes_per_second(bandwidth, gain, self.mss).min(self.max_pacing_rate)
     }
 
     fn pace_by_rtt(&mut self, flow: &FlowState) {
@@ -247,7 +255,7 @@ impl Bbr {
         if !self.has_seen_rtt {
             self.pace_by_rtt(flow);
         }
-        let rate = bytes_per_second(self.bandwidth(), gain, self.mss);
+        let rate = self.rate_of(self.bandwidth(), gain);
         if self.is_full || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }

@@ -151,6 +151,7 @@ mod tests {
         cut_base: CutBase::FlightSize,
         flavour: Flavour::Rfc,
         seed: 0,
+        max_pacing: None,
     };
 
     #[test]

@@ -175,6 +175,9 @@ pub struct Init {
     pub flavour: Flavour,
     /// For algorithms that randomize: derived from the run's seed and the flow's name.
     pub seed: u64,
+    /// The highest rate at which the connection may send, whatever the algorithm decides. The sender
+    /// keeps to it by itself.
+    pub max_pacing: Option<Rate>,
 }
 
 /// Whose way to go where the standards leave a choice, or the kernel has made another.

@@ -16,6 +16,7 @@ pub const INIT: Init = Init {
     cut_base: CutBase::FlightSize,
     flavour: Flavour::Rfc,
     seed: 1,
+    max_pacing: None,
 };
 
 /// The same in the kernel's way.

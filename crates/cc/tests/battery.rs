@@ -352,6 +352,7 @@ fn init() -> impl Strategy<Value = Init> {
             cut_base,
             flavour,
             seed,
+            max_pacing: None,
         },
     )
 }

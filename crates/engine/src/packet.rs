@@ -37,6 +37,8 @@ pub trait Packet: Copy + Debug + 'static {
     fn is_control(&self) -> bool {
         false
     }
+    /// It loses the class of its DSCP.
+    fn wash(&mut self) {}
     /// How it echoes marks of congestion, if it is of a protocol whose ACKs can be filtered.
     fn echo(&self) -> Option<u8> {
         None

@@ -91,6 +91,10 @@ pub struct Route {
     pub min_rto_ms: Option<u32>,
     /// Whether ACKs are never delayed.
     pub quick_ack: bool,
+    /// The first window offered, in segments.
+    pub initial_receive_window: Option<u32>,
+    /// The congestion control of all connections on this way, whatever their sockets ask for.
+    pub congestion_control: Option<String>,
 }
 
 /// A pair of devices joined back to back.
@@ -109,7 +113,7 @@ pub struct End {
     pub device: String,
     /// Its MTU.
     pub mtu: u32,
-    /// Its queueing disciplines: the root first, then the child of the root's class 1, if any.
+    /// Its queueing disciplines: the root first, then the child of the root's class 1, and so on.
     pub disciplines: Vec<Discipline>,
 }
 
@@ -123,6 +127,18 @@ pub struct Discipline {
     /// Further options that one attribute has no room for, each for a change of its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub more: Vec<Vec<u8>>,
+    /// What is done to each packet that comes, before it is queued.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Filter>,
+}
+
+/// A filter of a queueing discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Filter {
+    /// What the kernel calls it: `matchall`.
+    pub kind: String,
+    /// The content of its `TCA_OPTIONS`.
+    pub options: Vec<u8>,
 }
 
 /// Traffic between two hosts.
@@ -161,8 +177,8 @@ pub struct Side {
 pub struct SocketOptions {
     /// `TCP_CONGESTION`.
     pub congestion_control: Option<String>,
-    /// `SO_MAX_PACING_RATE` at its most, which turns pacing on.
-    pub pacing: bool,
+    /// `SO_MAX_PACING_RATE` in bytes a second, which turns pacing on.
+    pub pacing: Option<u64>,
     /// `TCP_NODELAY`.
     pub no_delay: bool,
     /// `TCP_MAXSEG`.
@@ -171,6 +187,10 @@ pub struct SocketOptions {
     pub receive_buffer: Option<u32>,
     /// `SO_SNDBUF`.
     pub send_buffer: Option<u32>,
+    /// `TCP_WINDOW_CLAMP`.
+    pub window_clamp: Option<u32>,
+    /// `TCP_NOTSENT_LOWAT`.
+    pub most_unsent: Option<u32>,
     /// `TCP_USER_TIMEOUT`.
     pub user_timeout_ms: Option<u32>,
     /// `SO_KEEPALIVE`.

@@ -133,6 +133,10 @@ fn equip(batch: &mut Batch, host: &str, end: &End, index: u32) -> Result<(), Fai
             let message = route::change_discipline(index, depth, &discipline.kind, options);
             batch.push(message, what.clone());
         }
+        if let Some(filter) = &discipline.filter {
+            let what = format!("{host} {}: filter {}", end.device, filter.kind);
+            batch.push(route::add_filter(index, depth, filter), what);
+        }
     }
     batch.push(route::bring_up(index), format!("{host} {}: up", end.device));
     Ok(())

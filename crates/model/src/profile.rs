@@ -130,12 +130,16 @@ fn rfc() -> Table {
         so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
         rmem_max: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
         wmem_max: Bytes(1_000_000_000), "no standard says; large enough to be no limit";
+        window_clamp: OrOff::Off, "no standard has it";
+        initial_receive_window: OrOff::Off, "no standard has it";
+        notsent_lowat: OrOff::Off, "no standard has it";
         app_win: 0, "no standard has it";
         mem: OrOff::Off, "no standard says";
         nagle: true, "RFC 9293 §3.7.4";
         limited_transmit: true, "RFC 3042";
         restart_after_idle: true, "RFC 5681 §4.1";
         pacing: false, "RFC 5681 is clocked by ACKs";
+        max_pacing_rate: OrOff::Off, "no standard has it";
         rack: false, "RFC 8985, optional beside RFC 6675";
         tlp: false, "RFC 8985 §7, optional beside RFC 6675";
         reduction: Reduction::AtOnce, "RFC 5681 §3.2; RFC 9937 is optional";
@@ -194,6 +198,9 @@ fn linux() -> Table {
         so_sndbuf: OrOff::Off, "off unless SO_SNDBUF is set";
         rmem_max: Bytes(212_992), "SK_RMEM_MAX: the memory of 256 packets of 256 bytes";
         wmem_max: Bytes(212_992), "SK_WMEM_MAX: the memory of 256 packets of 256 bytes";
+        window_clamp: OrOff::Off, "off unless TCP_WINDOW_CLAMP is set";
+        initial_receive_window: OrOff::Off, "off unless a route has initrwnd";
+        notsent_lowat: OrOff::Off, "sysctl tcp_notsent_lowat = 4294967295";
         app_win: 31, "sysctl tcp_app_win = 31";
         mem: OrOff::Off,
             "tcp_init_mem: sysctl tcp_mem follows the memory of the machine, high at about 9 % of it";
@@ -203,6 +210,7 @@ fn linux() -> Table {
         restart_after_idle: true, "sysctl tcp_slow_start_after_idle = 1";
         pacing: false,
             "sk_pacing_status is SK_PACING_NONE unless an algorithm like BBR asks for it";
+        max_pacing_rate: OrOff::Off, "off unless SO_MAX_PACING_RATE is set";
         rack: true, "sysctl tcp_recovery = TCP_RACK_LOSS_DETECTION";
         tlp: true, "sysctl tcp_early_retrans = 3";
         frto: true, "sysctl tcp_frto = 2";

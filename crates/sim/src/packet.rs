@@ -43,9 +43,14 @@ impl Carried for Packet {
         }
     }
 
-    // Linux sends notices with CS6 (`__icmp_send`).
     fn is_control(&self) -> bool {
-        matches!(self, Self::Icmp(_))
+        matches!(self, Self::Icmp(message) if message.is_control)
+    }
+
+    fn wash(&mut self) {
+        if let Self::Icmp(message) = self {
+            message.is_control = false;
+        }
     }
 
     fn echo(&self) -> Option<u8> {
@@ -172,6 +177,16 @@ fn ecn_bits(flags: Flags) -> u8 {
         _ if flags.has(Flags::ECT) => 2,
         _ => 0,
     }
+}
+
+#[cfg(test)]
+#[test]
+fn a_notice_that_is_washed_has_no_class_any_more() {
+    let segment = Segment::new(Flags::ACK, tcplab_tcp::SeqNumber(1), tcplab_tcp::SeqNumber(1));
+    let mut notice = Packet::Icmp(segment.too_large(1400, 1500));
+    assert!(notice.is_control());
+    notice.wash();
+    assert!(!notice.is_control());
 }
 
 #[cfg(test)]

@@ -41,6 +41,7 @@ fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
         cut_base: CutBase::FlightSize,
         flavour: Flavour::Rfc,
         seed: 0,
+        max_pacing: None,
     };
     if let Err(error) = try_build(stack, &init) {
         let place = format!("{place}.cc");

@@ -66,6 +66,7 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
     let asked = |bytes: OrOff<Bytes>, most: Bytes| bytes.on().map(|bytes| bytes.min(most).0);
     let receive_buffer = asked(stack.so_rcvbuf, stack.rmem_max);
     let send_buffer = asked(stack.so_sndbuf, stack.wmem_max);
+    let max_pacing_rate = stack.max_pacing_rate.on();
     // Twice what was asked for (`sk_setsockopt`).
     let fixed = |asked: Option<u64>, least: u64| {
         asked.filter(|_| stack.flavour == PlannedFlavour::Linux).map(|it| (2 * it).max(least))
@@ -113,7 +114,8 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         undo: stack.undo,
         tso: stack.tso,
         // RFC 9331 §4.3: bursts would be marked.
-        pacing: stack.pacing || marks == Marks::Counted,
+        pacing: stack.pacing || max_pacing_rate.is_some() || marks == Marks::Counted,
+        max_pacing_rate,
         restart_after_idle: stack.restart_after_idle,
         delayed_ack: match stack.delayed_ack {
             OrOff::On(delay) => Some(delay),
@@ -134,8 +136,11 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         receive_buffer: receive_buffer
             .filter(|_| stack.flavour == PlannedFlavour::Rfc)
             .unwrap_or(stack.rmem.0),
+        window_clamp: stack.window_clamp.on().map(|clamp| clamp.0),
+        initial_receive_window: stack.initial_receive_window.on(),
         app_win: stack.app_win as u32,
         send_buffer: send_buffer.unwrap_or(stack.wmem.0),
+        most_unsent: stack.notsent_lowat.on().map(|bytes| bytes.0),
         fixed_receive_buffer: fixed(receive_buffer, LEAST_PACKET),
         fixed_send_buffer: fixed(send_buffer, 2 * LEAST_PACKET),
         rmem_max: stack.rmem_max.0,
@@ -199,9 +204,10 @@ pub fn build_control(stack: &StackPlan) -> BuildControl {
         PlannedBase::FlightSize => CutBase::FlightSize,
     };
     let flavour = flavour(stack);
+    let max_pacing = stack.max_pacing_rate.on();
     let (origin, params) = control(stack).expect("a plan with another algorithm is refused");
     Arc::new(move |Start { mss, initial_window, seed }: Start| {
-        let init = Init { mss, initial_window, cut_base, flavour, seed };
+        let init = Init { mss, initial_window, cut_base, flavour, seed, max_pacing };
         origin.build(&init, &params).expect("a plan with other parameters is refused")
     })
 }

@@ -29,8 +29,9 @@ pub(crate) struct Bursts {
     /// Segments of it, and how many of them have not left.
     size: u64,
     left: u64,
-    /// Bytes a second that the window amounts to.
+    /// Bytes a second that the window amounts to, and the most that they may be (`sk_max_pacing_rate`).
     rate: u64,
+    most_rate: Option<u64>,
     /// A packet ends with it that the application pushed.
     ends_pushed: bool,
     /// Fewer were held back, for want of window.
@@ -39,6 +40,11 @@ pub(crate) struct Bursts {
     repairs: Option<(Time, u64, u64)>,
     /// Where the last burst ended that did not fill its last segment (`snd_sml`).
     small_end: u64,
+}
+
+/// The lesser of two limits, of which there may be none.
+pub(crate) fn least(one: Option<u64>, other: Option<u64>) -> Option<u64> {
+    one.into_iter().chain(other).min()
 }
 
 impl Bursts {
@@ -51,7 +57,17 @@ impl Bursts {
     /// The controller has decided on it.
     #[inline]
     pub fn set_rate(&mut self, rate: Rate) {
-        self.rate = rate.bits_per_second() / 8;
+        self.take_rate(rate.bits_per_second() / 8);
+    }
+
+    /// No rate above this one counts.
+    pub fn limit_rate(&mut self, most: Rate) {
+        self.most_rate = Some(most.bits_per_second() / 8);
+    }
+
+    #[inline]
+    fn take_rate(&mut self, rate: u64) {
+        self.rate = self.most_rate.map_or(rate, |most| rate.min(most));
     }
 
     /// Whether the segment that is leaving is not the first of its burst.
@@ -110,7 +126,7 @@ impl Sender {
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
         let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
-        self.flight.bursts.rate = bytes.saturating_mul(80_000 * percent) / eighths;
+        self.flight.bursts.take_rate(bytes.saturating_mul(80_000 * percent) / eighths);
     }
 
     /// The most segments of a burst.
@@ -188,7 +204,8 @@ impl Sender {
         let buffer = self.buffer.get_or_insert_with(|| {
             Box::new(SendBuffer::new(settings, cwnd, windows, self.agreed_mss))
         });
-        (buffer.is_tight, buffer.lowat) = (is_tight, lowat);
+        (buffer.is_tight, buffer.polls) = (is_tight, lowat.is_some());
+        buffer.lowat = least(lowat, settings.most_unsent);
         buffer.is_copied = self.copies;
         // Unless the ACK that may have made room found nothing that could leave.
         buffer.tell_room_after_ack(cwnd, has_window, unsent);

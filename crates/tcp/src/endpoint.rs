@@ -6,6 +6,7 @@
 
 use crate::acks::Acks;
 use crate::alive::Alive;
+use crate::bursts::least;
 use crate::ecn::Marks;
 use crate::fast_open::FastOpen;
 use crate::memory::Memory;
@@ -224,7 +225,9 @@ impl Endpoint {
                 0
             };
         }
-        let ahead = match most.map(|most| (most, most.saturating_sub(self.unsent()))) {
+        let ahead = match least(most, self.settings.most_unsent)
+            .map(|most| (most, most.saturating_sub(self.unsent())))
+        {
             None => u64::MAX,
             Some((most, room)) if room > most / 2 => room,
             Some(_) => 0,
@@ -394,8 +397,17 @@ impl Endpoint {
     /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
     /// both from one softirq (`HRTIMER_SOFTIRQ`).
     pub fn is_soft_due(&self, now: Time) -> bool {
-        self.acks.held_until().is_some_and(|until| until <= now)
-            || self.send.flight.get().is_some_and(|flight| flight.pacing.due() <= now)
+        self.acks.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
+    }
+
+    /// When the ACK that is held back leaves whatever happens.
+    pub fn held_until(&self) -> Option<Time> {
+        self.acks.held_until()
+    }
+
+    /// When the pacing timer runs out; `Time::NEVER` if it does not run.
+    pub fn paced_until(&self) -> Time {
+        self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due())
     }
 
     /// The ACK that is held back leaves.
@@ -423,6 +435,11 @@ impl Endpoint {
         }
         if is_paced {
             self.send.flight.pacing.on_timer(now);
+            if self.settings.is_linux() && self.send.flight.recovery.is_repairing() {
+                // What is lost comes first now, be new data a better test of a timeout or not
+                // (`tcp_tsq_write`).
+                self.send.flight.recovery.repair_lost();
+            }
         }
         if self.alive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);

@@ -86,6 +86,7 @@ impl Sender {
             if data.is_probe {
                 let last = self.flight.board.outstanding() as usize - 1;
                 self.note_departure(self.data_leaves_at(now), last, false);
+                self.wait_behind_probe(now, settings);
             } else {
                 data.push = self.note_again(now, data, in_flight, settings);
             }
@@ -152,8 +153,18 @@ impl Sender {
             // Whether or not another probe is wanted (`tcp_event_new_data_sent`).
             self.rearm(now, settings);
         }
-        if !is_probe {
+        if is_probe {
+            self.wait_behind_probe(now, settings);
+        } else {
             self.schedule_probe(now, false, settings);
+        }
+    }
+
+    /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are paced
+    /// (`tcp_send_loss_probe`, `tcp_pacing_delay`).
+    fn wait_behind_probe(&mut self, now: Time, settings: &Settings) {
+        if settings.is_linux() && self.is_paced(settings) {
+            self.rearm(now, settings);
         }
     }
 

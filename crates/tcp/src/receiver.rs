@@ -74,6 +74,8 @@ impl Receiver {
         let least = if settings.is_linux() { settings.rmem_max } else { 0 };
         let fixed = settings.fixed_receive_buffer.filter(|_| settings.is_linux());
         let most = fixed.map_or(settings.receive_buffer.max(least), autotune::first_window_of);
+        let clamp = settings.window_clamp.unwrap_or(u64::MAX);
+        let most = most.min(clamp);
         let bits = u64::BITS - most.leading_zeros();
         let window_scale =
             if settings.window_scaling { bits.saturating_sub(16).min(14) as u8 } else { 0 };
@@ -82,9 +84,12 @@ impl Receiver {
         let begins_as_linux = settings.is_linux().then_some((mss, Time::ZERO));
         let kept =
             if settings.app_win == 0 { 0 } else { settings.receive_buffer >> settings.app_win };
-        let buffer = (settings.receive_buffer - kept).min(largest);
-        let first = begins_as_linux
-            .map_or(buffer, |_| Linux::new(settings, mss, largest, Pages::OfFile).first_window());
+        let buffer = (settings.receive_buffer - kept).min(largest).min(clamp);
+        let first = match (begins_as_linux, settings.initial_receive_window) {
+            (Some(_), _) => Linux::new(settings, mss, largest, Pages::OfFile).first_window(),
+            (None, Some(segments)) => buffer.min(segments * u64::from(mss)),
+            (None, None) => buffer,
+        };
         Self {
             origin: Origin::default(),
             next: 0,
@@ -204,6 +209,14 @@ impl Receiver {
     /// Since when the connection stands, where that is of interest.
     pub fn since(&self) -> Time {
         self.begins_as_linux.map_or(Time::ZERO, |(_, begun)| begun)
+    }
+
+    /// This segment is received next.
+    #[inline]
+    pub fn expect(&mut self, segment: &Segment) {
+        if let Some(linux) = &mut self.linux {
+            linux.expect(segment.segment_size().into());
+        }
     }
 
     /// The first data has come.
@@ -561,6 +574,17 @@ mod tests {
                 ..Settings::default()
             };
             assert_eq!(Receiver::new(&settings).window_scale, scale, "{fixed}");
+        }
+        // Of a window that the program limits: floor(log2(128,000)) is 16, and of 65,535 it is 15, whatever the
+        // buffer may become.
+        for (clamp, scale) in [(1152, 0), (65_535, 0), (128_000, 1), (300_000, 3), (1 << 30, 7)] {
+            let settings = Settings {
+                flavour: tcplab_cc::Flavour::Linux,
+                receive_buffer: 6_291_456,
+                window_clamp: Some(clamp),
+                ..Settings::default()
+            };
+            assert_eq!(Receiver::new(&settings).window_scale, scale, "{clamp}");
         }
     }
 }

@@ -3,7 +3,10 @@
 //! It says the same as the bytes on a wire would, so sizes are exact: `wire_bytes` counts the IPv4
 //! and TCP headers with options padded as senders pad them.
 
+mod gro;
+
 use crate::seq::SeqNumber;
+pub use gro::Merged;
 use tcplab_units::Time;
 
 /// Bytes of an IPv4 header without options.
@@ -139,6 +142,8 @@ pub struct TooLarge {
     pub mtu: u16,
     /// Bytes of the whole message.
     pub wire_bytes: u16,
+    /// It is of the class of network control: Linux sends notices with CS6 (`__icmp_send`).
+    pub is_control: bool,
 }
 
 /// Blocks of data received out of order: each from its first byte to the byte behind its last.
@@ -157,6 +162,8 @@ pub struct Segment {
     pub payload: u16,
     /// The window as it stands in the header: scaled, except in a SYN.
     pub window: u16,
+    /// Of a SYN the option; otherwise what each segment carries that became part of this one, if several
+    /// did.
     mss: u16,
     /// The flags.
     pub flags: Flags,
@@ -276,7 +283,8 @@ impl Segment {
         let most = LARGEST_NOTICE.min(room.into());
         let quoted = self.wire_bytes().min(most.saturating_sub(header));
         // No link has an MTU below 68 bytes.
-        TooLarge { seq: self.seq, mtu, wire_bytes: (header + quoted) as u16 }
+        let wire_bytes = (header + quoted) as u16;
+        TooLarge { seq: self.seq, mtu, wire_bytes, is_control: true }
     }
 
     /// The timestamps, if present.
@@ -364,7 +372,8 @@ mod tests {
             [(1460, 1500, 576), (100, 1500, 20 + 8 + 140), (1460, 552, 552), (100, 68, 68)]
         {
             let notice = bare().with_payload(payload).too_large(1400, room);
-            assert_eq!(notice, TooLarge { seq: SeqNumber(1), mtu: 1400, wire_bytes: bytes });
+            let (seq, mtu, is_control) = (SeqNumber(1), 1400, true);
+            assert_eq!(notice, TooLarge { seq, mtu, wire_bytes: bytes, is_control });
         }
     }
 

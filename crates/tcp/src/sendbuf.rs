@@ -95,9 +95,14 @@ pub(crate) struct SendBuffer {
     is_in_call: bool,
     /// The memory of the host runs short: the buffer does not grow.
     pub is_tight: bool,
-    /// With so much that has not left, there is no room (`TCP_NOTSENT_LOWAT`). An application that sets
-    /// this does not wait in its calls either: those end where there is no room.
+    /// With so much that has not left, there is no room (`TCP_NOTSENT_LOWAT`).
     pub lowat: Option<u64>,
+    /// The application does not wait in its calls: those end where there is no room.
+    pub polls: bool,
+    /// The application is about to wait in a call for want of room, and sends first what it has written.
+    /// Room that this makes is no reason not to wait for the next news of some (`vm_wait` of
+    /// `sk_stream_wait_memory`).
+    dozes: bool,
     /// The packet that is to leave next has been made larger since the last ACK or writing.
     is_filled: bool,
     pub push: Push,
@@ -145,6 +150,8 @@ impl SendBuffer {
             is_in_call: false,
             is_tight: false,
             lowat: None,
+            polls: false,
+            dozes: false,
             is_filled: false,
             push: Push::Pending,
             small: Small::Alone,
@@ -209,6 +216,7 @@ impl SendBuffer {
     /// `unsent`: bytes that have not left.
     pub fn write(&mut self, bytes: u64, unsent: u64, sizes: Sizes) -> u64 {
         let mut taken = 0;
+        self.fall_asleep();
         if !self.sleeps {
             self.push = Push::Pending;
         }
@@ -226,14 +234,14 @@ impl SendBuffer {
                 }
             }
             if room == 0 {
-                if self.used >= self.limit || self.lowat.is_some_and(|most| unsent + taken >= most)
-                {
+                if self.is_full(unsent + taken) {
                     (self.sleeps, self.owes_room) = (true, true);
+                    self.dozes = self.lowat.is_some() && !self.polls;
                     if self.is_in_chunk() {
                         self.push_tail();
                         self.small = Small::Always;
                     }
-                    if self.lowat.is_some() {
+                    if self.polls {
                         self.chunk = self.end;
                     }
                     break;
@@ -283,9 +291,13 @@ impl SendBuffer {
             self.chunk = self.end;
         }
         self.is_filled &= taken == 0;
-        self.is_in_call =
-            taken < bytes && (self.is_in_chunk() || (self.sleeps && self.lowat.is_none()));
+        self.is_in_call = taken < bytes && (self.is_in_chunk() || (self.sleeps && !self.polls));
         taken
+    }
+
+    /// What was written before the wait has left as far as it can.
+    fn fall_asleep(&mut self) {
+        self.owes_room |= std::mem::take(&mut self.dozes);
     }
 
     /// Whether what is written next belongs to a call that has begun.
@@ -320,6 +332,7 @@ impl SendBuffer {
 
     /// An ACK came: what waits is looked at again.
     pub fn look_again(&mut self) {
+        self.fall_asleep();
         self.go_on();
         self.is_acked = self.owes_room;
     }
@@ -361,7 +374,7 @@ impl SendBuffer {
         }
         if self.has_room(unsent) {
             self.owes_room = false;
-            if self.lowat.is_none() {
+            if !self.polls && !self.dozes {
                 self.try_again();
             }
         }
@@ -371,7 +384,7 @@ impl SendBuffer {
     /// An application that does not wait in its calls looks whether there is room (`tcp_poll`): what has
     /// left since it was told may have taken it.
     pub fn poll(&mut self, unsent: u64) {
-        if self.sleeps && self.lowat.is_some() {
+        if self.sleeps && self.polls {
             if self.has_room(unsent) {
                 self.try_again();
             } else {
@@ -384,6 +397,11 @@ impl SendBuffer {
     /// (`tcp_poll`).
     pub fn look(&mut self, unsent: u64) {
         self.owes_room |= !self.has_room(unsent);
+    }
+
+    /// Nothing more is taken (`sk_stream_memory_free`).
+    fn is_full(&self, unsent: u64) -> bool {
+        self.used >= self.limit || self.lowat.is_some_and(|most| unsent >= most)
     }
 
     /// There is enough to be worth waking for (`__sk_stream_is_writeable`).
@@ -517,6 +535,27 @@ mod tests {
     }
 
     #[test]
+    fn a_writer_that_finds_no_room_waits_for_news_of_it() {
+        // tcp_sendmsg_locked, sk_stream_wait_memory: two packets of ten segments, of which the second makes
+        // 28,960 bytes that have not left, are all. What the first sends of itself as it is written makes
+        // room, but the program waits (`vm_wait`) until the next ACK tells of half of its limit.
+        let mut buffer = with_most(1 << 22, 100);
+        buffer.lowat = Some(20_000);
+        let sizes = Sizes { packet: 10 * MSS, half_window: u64::MAX };
+        assert_eq!(buffer.write(u64::MAX, 0, sizes), 10 * MSS);
+        assert_eq!(buffer.write(u64::MAX, 10 * MSS, sizes), 10 * MSS);
+        assert!(buffer.sleeps && buffer.owes_room);
+        buffer.tell_room(100, true, MSS);
+        assert!(buffer.sleeps, "its own burst");
+        assert_eq!(buffer.write(u64::MAX, MSS, sizes), 0);
+        buffer.look_again();
+        buffer.tell_room(100, true, 7 * MSS);
+        assert!(buffer.sleeps, "2 * 10,136 is more than 20,000");
+        buffer.tell_room(100, true, 6 * MSS);
+        assert!(!buffer.sleeps && !buffer.owes_room);
+    }
+
+    #[test]
     fn what_was_pushed_goes_on_with_the_next_chunk() {
         // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
         let mut buffer = with_most(1 << 20, 100);
@@ -547,6 +586,7 @@ mod tests {
     fn polled(limit: u64, used: u64) -> SendBuffer {
         let mut buffer = with_most(limit, 10);
         (buffer.limit, buffer.used, buffer.lowat) = (limit, used, Some(1 << 17));
+        buffer.polls = true;
         (buffer.sleeps, buffer.owes_room) = (true, true);
         buffer
     }

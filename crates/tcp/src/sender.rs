@@ -237,6 +237,9 @@ impl Sender {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }
+        if let Some(most) = settings.max_pacing_rate {
+            self.flight.bursts.limit_rate(most);
+        }
         self.consult(since, |cc, flow| cc.on_begin(flow));
         self.flight.usage.note_decision(since);
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());

@@ -1,7 +1,7 @@
 //! What an endpoint is told: options, limits and timers. The defaults are those of the RFCs.
 
 use tcplab_cc::Flavour;
-use tcplab_units::{Duration, Time};
+use tcplab_units::{Duration, Rate, Time};
 
 /// How much window growth an ACK is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,6 +146,8 @@ pub struct Settings {
     pub tso: bool,
     /// Spread bursts over the round trip, as Linux does by itself.
     pub pacing: bool,
+    /// The highest rate at which bursts are spread.
+    pub max_pacing_rate: Option<Rate>,
     /// Return to the initial window after an idle RTO (RFC 5681 §4.1).
     pub restart_after_idle: bool,
     /// The longest an ACK is delayed; none acknowledges at once (RFC 5681 §4.2).
@@ -168,10 +170,16 @@ pub struct Settings {
     pub max_rto: Duration,
     /// Bytes of receive buffer, which bound the window offered.
     pub receive_buffer: u64,
+    /// The largest window that the program wants to offer.
+    pub window_clamp: Option<u64>,
+    /// Segments of the first window offered.
+    pub initial_receive_window: Option<u64>,
     /// The part of the receive buffer that is not offered is 1/2^this; 0 keeps nothing.
     pub app_win: u32,
     /// Bytes of send buffer: written and not yet acknowledged.
     pub send_buffer: u64,
+    /// Bytes that may wait without having left: with so many, the application writes no more.
+    pub most_unsent: Option<u64>,
     /// Of Linux: the memory of a receive buffer that a program has asked for, and that does not grow
     /// (`sk_rcvbuf` with `SOCK_RCVBUF_LOCK`).
     pub fixed_receive_buffer: Option<u64>,
@@ -222,6 +230,7 @@ impl Default for Settings {
             undo: false,
             tso: false,
             pacing: false,
+            max_pacing_rate: None,
             restart_after_idle: true,
             delayed_ack: Some(Duration::from_millis(200)),
             ack_every: 2,
@@ -233,8 +242,11 @@ impl Default for Settings {
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(60),
             receive_buffer: 1 << 30,
+            window_clamp: None,
+            initial_receive_window: None,
             app_win: 0,
             send_buffer: 1 << 30,
+            most_unsent: None,
             fixed_receive_buffer: None,
             fixed_send_buffer: None,
             rmem_max: 212_992,

@@ -83,7 +83,11 @@ impl Endpoint {
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let own = || Rate::from_bits_per_second(self.send.flight.bursts.rate().saturating_mul(8));
-        let pacing = self.send.control.pacing.or_else(|| self.settings.pacing.then(own));
+        let decided = self.send.control.pacing.map(|rate| match self.settings.max_pacing_rate {
+            Some(most) => rate.min(most),
+            None => rate,
+        });
+        let pacing = decided.or_else(|| self.settings.pacing.then(own));
         let rates = self.send.flight.board.rates.as_ref();
         Snapshot {
             cwnd: self.send.cwnd(),

@@ -45,6 +45,10 @@ impl<P: Packet> Packet for Burst<P> {
         self.first.is_control()
     }
 
+    fn wash(&mut self) {
+        self.first.wash();
+    }
+
     fn echo(&self) -> Option<u8> {
         self.first.echo()
     }

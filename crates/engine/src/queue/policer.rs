@@ -1,7 +1,7 @@
 //! A policer: packets that come when there are no tokens are dropped, others wait for the link alone.
 //! Tokens are those of `tbf`, as in `act_police` of Linux.
 
-use super::tbf::Tokens;
+use super::tbf::{Pace, Tokens};
 use super::{Drops, Fifo, Next, Queue, Queued};
 use crate::observer::Reason;
 use crate::packet::Packet;
@@ -16,6 +16,16 @@ pub struct PolicerConfig {
     pub burst: u64,
 }
 
+/// `act_police` is told how long a burst takes in this unit (`PSCHED_SHIFT`).
+const TICK: u64 = 64;
+
+impl PolicerConfig {
+    /// How long a burst takes, in units of 64 ns, rounded up.
+    pub fn ticks(&self) -> u64 {
+        Pace::new(self.rate).nanos(self.burst).div_ceil(TICK)
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Policer<P> {
     tokens: Tokens,
@@ -26,7 +36,8 @@ pub(crate) struct Policer<P> {
 
 impl<P: Packet> Policer<P> {
     pub fn new(config: &PolicerConfig, fifo: Fifo<P>) -> Self {
-        Self { tokens: Tokens::new(config.rate, config.burst), counted: Time::ZERO, fifo }
+        let tokens = Tokens::lasting(config.rate, config.ticks().saturating_mul(TICK));
+        Self { tokens, counted: Time::ZERO, fifo }
     }
 }
 
@@ -62,6 +73,13 @@ mod tests {
     use crate::queue::QueueLimit;
     use crate::queue::tests::{Parcel, queued};
     use tcplab_units::Duration;
+
+    #[test]
+    fn a_burst_is_counted_in_ticks_of_the_kernel() {
+        // 1500 bytes take a millisecond at 12 Mbit/s: 15,625 times 64 ns. One byte more begins another.
+        let ticks = |burst| PolicerConfig { rate: "12 Mbit/s".parse().unwrap(), burst }.ticks();
+        assert_eq!((ticks(1500), ticks(1501)), (15_625, 15_636));
+    }
 
     #[test]
     fn what_has_no_tokens_is_dropped_and_the_rest_waits_for_the_link() {

@@ -65,9 +65,13 @@ pub(crate) struct Tokens {
 impl Tokens {
     /// A bucket that is full with so many bytes, and is full.
     pub fn new(rate: Rate, bytes: u64) -> Self {
-        let pace = Pace::new(rate);
-        let most = pace.nanos(bytes).cast_signed();
-        Self { pace, most, left: most }
+        Self::lasting(rate, Pace::new(rate).nanos(bytes))
+    }
+
+    /// One that is full after so many nanoseconds, and is full.
+    pub fn lasting(rate: Rate, nanos: u64) -> Self {
+        let most = nanos.cast_signed();
+        Self { pace: Pace::new(rate), most, left: most }
     }
 
     /// What is left of them for a packet after some nanoseconds: below zero, what is missing.

@@ -4,12 +4,13 @@ use super::Message;
 use super::message::MAKE;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, BorrowedFd};
-use tcplab_guest::job::{Discipline, Route};
+use tcplab_guest::job::{Discipline, Filter, Route};
 
 const NEW_LINK: u16 = 16;
 const NEW_ADDRESS: u16 = 20;
 const NEW_ROUTE: u16 = 24;
 const NEW_QDISC: u16 = 36;
+const NEW_FILTER: u16 = 44;
 
 const AF_INET: u8 = 2;
 const IFF_UP: u32 = 0x1;
@@ -141,6 +142,22 @@ fn discipline_message(index: u32, depth: u32, flags: u16, kind: &str, options: &
     message
 }
 
+/// Puts a filter for all packets to the queueing discipline of this depth.
+pub(crate) fn add_filter(index: u32, depth: u32, filter: &Filter) -> Message {
+    // The first filter, of all protocols (`ETH_P_ALL`, in the order of the network).
+    const INFO: u32 = 1 << 16 | 0x0300;
+    // struct tcmsg: family, device, handle (chosen by the kernel), parent (n:), info
+    let parent = (depth + 1) << 16;
+    let mut fixed = [0; 20];
+    fixed[4..8].copy_from_slice(&index.to_ne_bytes());
+    fixed[12..16].copy_from_slice(&parent.to_ne_bytes());
+    fixed[16..20].copy_from_slice(&INFO.to_ne_bytes());
+    let mut message = Message::new(NEW_FILTER, MAKE, &fixed);
+    message.text(1, &filter.kind); // TCA_KIND
+    message.attribute(2 | 0x8000, &filter.options); // TCA_OPTIONS, NLA_F_NESTED
+    message
+}
+
 /// Adds the way to an address, over the device of this number.
 pub(crate) fn add_route(route: &Route, index: u32) -> Message {
     const MAIN: u8 = 254;
@@ -156,18 +173,23 @@ pub(crate) fn add_route(route: &Route, index: u32) -> Message {
         (2, route.mtu),                     // RTAX_MTU
         (11, route.initial_window),         // RTAX_INITCWND
         (13, route.min_rto_ms),             // RTAX_RTO_MIN
+        (14, route.initial_receive_window), // RTAX_INITRWND
         (15, route.quick_ack.then_some(1)), // RTAX_QUICKACK
     ];
     let mut message = Message::new(NEW_ROUTE, MAKE, &fixed);
     message.attribute(1, &route.to.octets()); // RTA_DST
     message.number(4, index); // RTA_OIF
-    if metrics.iter().any(|(_, value)| value.is_some()) {
+    let congestion_control = route.congestion_control.as_deref();
+    if congestion_control.is_some() || metrics.iter().any(|(_, value)| value.is_some()) {
         // RTA_METRICS
         message.nest(8, |nest| {
             for (kind, value) in metrics {
                 if let Some(value) = value {
                     nest.number(kind, value);
                 }
+            }
+            if let Some(name) = congestion_control {
+                nest.text(16, name); // RTAX_CC_ALGO
             }
         });
     }
@@ -196,6 +218,8 @@ mod tests {
             initial_window: None,
             min_rto_ms: None,
             quick_ack: false,
+            initial_receive_window: None,
+            congestion_control: None,
         };
         let plain = [
             2, 32, 0, 0, 254, 4, 253, 1, 0, 0, 0, 0, // rtmsg
@@ -220,11 +244,21 @@ mod tests {
             8, 0, 13, 0, 0x2c, 1, 0, 0, // RTAX_RTO_MIN: 300
         ];
         assert_eq!(body(&add_route(&route, 7)), [&plain[..], &locked[..]].concat());
+        route.min_rto_ms = None;
+        route.initial_receive_window = Some(20);
+        route.congestion_control = Some("bbr".into());
+        let named = [
+            20, 0, 8, 0, // RTA_METRICS
+            8, 0, 14, 0, 20, 0, 0, 0, // RTAX_INITRWND: 20
+            8, 0, 16, 0, b'b', b'b', b'r', 0, // RTAX_CC_ALGO
+        ];
+        assert_eq!(body(&add_route(&route, 7)), [&plain[..], &named[..]].concat());
     }
 
     #[test]
     fn disciplines_hang_one_below_the_other() {
-        let discipline = Discipline { kind: "tbf".into(), options: vec![1, 2, 3, 4], more: vec![] };
+        let (options, more, filter) = (vec![1, 2, 3, 4], vec![], None);
+        let discipline = Discipline { kind: "tbf".into(), options, more, filter };
         let root = [
             0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 1, 0, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, // tcmsg
             8, 0, 1, 0, b't', b'b', b'f', 0, // TCA_KIND
@@ -237,6 +271,17 @@ mod tests {
             8, 0, 1, 0, b't', b'b', b'f', 0,
         ];
         assert_eq!(body(&add_discipline(7, 1, &child)), below);
+    }
+
+    #[test]
+    fn a_filter_is_for_all_packets_of_a_discipline() {
+        let filter = Filter { kind: "abc".into(), options: vec![1, 2, 3, 4] };
+        let expected = [
+            0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 3, 1, 0, // tcmsg: of 2:
+            8, 0, 1, 0, b'a', b'b', b'c', 0, // TCA_KIND
+            8, 0, 2, 0x80, 1, 2, 3, 4, // TCA_OPTIONS
+        ];
+        assert_eq!(body(&add_filter(7, 1, &filter)), expected);
     }
 
     #[test]

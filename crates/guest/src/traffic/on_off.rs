@@ -24,7 +24,8 @@ pub(super) fn receive(flow: Flow) -> Result<(), Failure> {
 pub(super) fn send(flow: Flow, periods: &[(u64, u64)]) -> Result<(), Failure> {
     flow.client.enter()?;
     let socket = sockets::to_connect(flow, 0)?;
-    sockets::limit_unsent(&socket.0, READY)?;
+    let asked = flow.spec.client.socket.most_unsent.unwrap_or(READY);
+    sockets::limit_unsent(&socket.0, asked.min(READY))?;
     clock::sleep_until(flow.at(0));
     let Some((connection, socket)) = sockets::connect(flow, 0, socket) else { return Ok(()) };
     ioctl_fionbio(&socket, true).trying(|| "FIONBIO".into())?;

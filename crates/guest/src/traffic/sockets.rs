@@ -19,9 +19,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tcplab_guest::job::{Keepalive, Side, SocketOptions};
 
-/// A rate that nothing reaches, and yet not "no limit", which would leave pacing off.
-const PACED: u64 = u64::MAX - 1;
-
 /// As many connections as may wait to be accepted; the kernel's own limit is 4096.
 const BACKLOG: i32 = 4096;
 
@@ -40,6 +37,17 @@ nix::setsockopt_impl!(
 #[derive(Clone, Copy, Debug)]
 struct MaxSegment;
 nix::setsockopt_impl!(MaxSegment, libc::IPPROTO_TCP, libc::TCP_MAXSEG, u32, SetStruct<'_, u32>);
+
+/// `TCP_WINDOW_CLAMP`.
+#[derive(Clone, Copy, Debug)]
+struct WindowClamp;
+nix::setsockopt_impl!(
+    WindowClamp,
+    libc::IPPROTO_TCP,
+    libc::TCP_WINDOW_CLAMP,
+    u32,
+    SetStruct<'_, u32>
+);
 
 /// `TCP_NOTSENT_LOWAT`: a socket with so much data that has not been sent takes no more.
 #[derive(Clone, Copy, Debug)]
@@ -157,8 +165,8 @@ fn set_options(socket: &OwnedFd, options: &SocketOptions) -> Result<(), Failure>
     if let Some(name) = &options.congestion_control {
         set_tcp_congestion(socket, name).trying(|| format!("TCP_CONGESTION \"{name}\""))?;
     }
-    if options.pacing {
-        setsockopt(socket, MaxPacingRate, &PACED).trying(|| "SO_MAX_PACING_RATE".into())?;
+    if let Some(rate) = options.pacing {
+        setsockopt(socket, MaxPacingRate, &rate).trying(|| format!("SO_MAX_PACING_RATE {rate}"))?;
     }
     if options.no_delay {
         set_tcp_nodelay(socket, true).trying(|| "TCP_NODELAY".into())?;
@@ -171,6 +179,12 @@ fn set_options(socket: &OwnedFd, options: &SocketOptions) -> Result<(), Failure>
     }
     if let Some(bytes) = options.send_buffer {
         setsockopt(socket, SndBuf, &(bytes as usize)).trying(|| format!("SO_SNDBUF {bytes}"))?;
+    }
+    if let Some(bytes) = options.window_clamp {
+        setsockopt(socket, WindowClamp, &bytes).trying(|| format!("TCP_WINDOW_CLAMP {bytes}"))?;
+    }
+    if let Some(bytes) = options.most_unsent {
+        limit_unsent(socket, bytes)?;
     }
     if let Some(millis) = options.user_timeout_ms {
         set_tcp_user_timeout(socket, millis).trying(|| format!("TCP_USER_TIMEOUT {millis}"))?;

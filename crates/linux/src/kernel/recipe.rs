@@ -33,7 +33,7 @@ const CHANCE: Option<&str> =
 const RTTS: Option<&str> = Some("RTTs would not be seen");
 const COARSE: Option<&str> = Some("times would be wrong by up to half a microsecond");
 
-const EDITS: [Edit; 35] = [
+const EDITS: [Edit; 37] = [
     Edit {
         file: "arch/um/include/asm/archrandom.h",
         before: "os_getrandom",
@@ -148,7 +148,7 @@ const EDITS: [Edit; 35] = [
         without: None,
     },
     // What queue disciplines draw and hash is what those of `sim` draw and hash on the same lane, and
-    // PIE counts its time from the experiment's beginning.
+    // PIE and adaptive RED count their time from the experiment's beginning.
     Edit {
         file: "include/net/pkt_sched.h",
         before: "#include <net/sch_generic.h>\n",
@@ -165,6 +165,18 @@ const EDITS: [Edit; 35] = [
         file: "net/sched/sch_pie.c",
         before: "get_random_bytes(&rnd, 8)",
         after: "rnd = tcplab_queue_bits()",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_red.c",
+        before: "mod_timer(&q->adapt_timer, jiffies + HZ/2)",
+        after: "mod_timer(&q->adapt_timer, tcplab_next_turn(HZ/2))",
+        without: None,
+    },
+    Edit {
+        file: "net/sched/sch_red.c",
+        before: "\tred_adaptative_algo(&q->parms, &q->vars);",
+        after: "\tif (tcplab_start < ktime_get_ns())\n\t\tred_adaptative_algo(&q->parms, &q->vars);",
         without: None,
     },
     Edit {

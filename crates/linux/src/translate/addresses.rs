@@ -96,6 +96,8 @@ impl<'a> Addresses<'a> {
                     initial_window: options.initial_window,
                     min_rto_ms: options.min_rto_ms,
                     quick_ack: options.quick_ack,
+                    initial_receive_window: options.initial_receive_window,
+                    congestion_control: options.congestion_control.clone(),
                 });
             }
         }

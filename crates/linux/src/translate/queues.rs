@@ -1,16 +1,18 @@
 //! Queue disciplines of the kernel.
 
 use super::attributes::Attributes;
-use tcplab_engine::Averaging;
+use tcplab_engine::{Averaging, PolicerConfig};
 use tcplab_guest::job;
-use tcplab_model::schema::{AckFilter, CakePlan, Framing, RedPlan, SfqPlan, TbfPlan, Tins};
+use tcplab_model::schema::{
+    AckFilter, CakePlan, Framing, PolicerPlan, RedPlan, SfqPlan, TbfPlan, Tins,
+};
 use tcplab_model::{Discipline, LanePlan, Problem, QueueLimit};
 use tcplab_units::Duration;
 
-/// The discipline of the kernel that is the queue of a lane, if it is not the lane's own drop-tail
-/// queue; `is_own`: the queue is the sending host's. The numbers of attributes are those of
-/// `linux/pkt_sched.h`.
-pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipline>, Problem> {
+/// The disciplines of the kernel that are the queue of a lane, each the child of the one before; none
+/// for the lane's own drop-tail queue. `is_own`: the queue is the sending host's. The numbers of
+/// attributes are those of `linux/pkt_sched.h`.
+pub(super) fn children(lane: &LanePlan, is_own: bool) -> Result<Vec<job::Discipline>, Problem> {
     let limit = lane.queue.limit;
     let packets = || match limit {
         QueueLimit::Packets(packets) => Ok(packets),
@@ -20,14 +22,10 @@ pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipl
     };
     let micros = |time: Duration| time.as_picos() / 1_000_000;
     let (kind, options) = match &lane.queue.discipline {
-        Discipline::DropTail(_) if is_own => match limit {
-            QueueLimit::Packets(packets) => ("pfifo", Attributes::of_struct(&[packets])),
-            QueueLimit::Bytes(bytes) => ("bfifo", Attributes::of_struct(&[bytes])),
-        },
-        // The last two were refused before, by their names.
-        Discipline::DropTail(_) | Discipline::DualPi2(_) | Discipline::Policer(_) => {
-            return Ok(None);
-        }
+        Discipline::DropTail(_) if is_own => return Ok(vec![fifo(limit)]),
+        // The last one was refused before, by its name.
+        Discipline::DropTail(_) | Discipline::DualPi2(_) => return Ok(Vec::new()),
+        Discipline::Policer(policer) => return Ok(vec![policed(policer)?, fifo(limit)]),
         Discipline::Red(red) => ("red", red_options(red, lane)?),
         Discipline::CoDel(codel) => (
             "codel",
@@ -99,7 +97,51 @@ pub(super) fn child(lane: &LanePlan, is_own: bool) -> Result<Option<job::Discipl
         ),
         Discipline::Cake(cake) => ("cake", cake_options(cake, in_bytes(limit, lane))),
     };
-    Ok(Some(job::Discipline { kind: kind.into(), options: options.finish(), more: Vec::new() }))
+    Ok(vec![discipline(kind, options)])
+}
+
+fn discipline(kind: &str, options: Attributes) -> job::Discipline {
+    let (kind, options, more) = (kind.into(), options.finish(), Vec::new());
+    job::Discipline { kind, options, more, filter: None }
+}
+
+fn fifo(limit: QueueLimit) -> job::Discipline {
+    match limit {
+        QueueLimit::Packets(packets) => discipline("pfifo", Attributes::of_struct(&[packets])),
+        QueueLimit::Bytes(bytes) => discipline("bfifo", Attributes::of_struct(&[bytes])),
+    }
+}
+
+/// `prio` with all packets in its first band, because it asks filters what to do with a packet: `matchall`
+/// with the action `police`. The numbers of attributes are those of `linux/pkt_cls.h`.
+fn policed(policer: &PolicerPlan) -> Result<job::Discipline, Problem> {
+    // `tc_prio_qopt`: bands, two at the least, and the band of each priority.
+    let prio = Attributes::of_struct(&[2, 0, 0, 0, 0]);
+    let rate = policer.rate.bits_per_second() / 8;
+    let Ok(burst) =
+        u32::try_from(PolicerConfig { rate: policer.rate, burst: policer.burst }.ticks())
+    else {
+        let reason =
+            "has a `burst` that takes more than 274 s at its `rate`, which Linux cannot count";
+        return Err(Problem::Invalid(reason.into()));
+    };
+    // `tc_police`: index, action (TC_ACT_SHOT), limit, burst, mtu; `tc_ratespec` of the rate, whose table
+    // is there and not used, and of no peak rate; three numbers of the kernel's own.
+    const SHOT: u32 = 2;
+    let short = rate.min(u32::MAX.into()) as u32;
+    let words = [0, SHOT, 0, burst, u32::MAX, 0x0101, 0, short, 0, 0, 0, 0, 0, 0];
+    let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+    let police = Attributes::default()
+        .bytes(1, &words) // TCA_POLICE_TBF
+        .bytes(2, &[0; 1024]) // TCA_POLICE_RATE
+        .bytes(8, &rate.to_le_bytes()); // TCA_POLICE_RATE64
+    let action = Attributes::default()
+        .bytes(1, b"police\0") // TCA_ACT_KIND
+        .bytes(2, &police.finish()); // TCA_ACT_OPTIONS
+    let actions = Attributes::default().bytes(1, &action.finish());
+    let all = Attributes::default().bytes(2, &actions.finish()); // TCA_MATCHALL_ACT
+    let filter = job::Filter { kind: "matchall".into(), options: all.finish() };
+    Ok(job::Discipline { filter: Some(filter), ..discipline("prio", prio) })
 }
 
 /// The most bytes of a super-packet that a queue of the sending host takes whole: a token bucket cuts what
@@ -148,6 +190,7 @@ fn cake_options(cake: &CakePlan, memory: u64) -> Attributes {
         .u32(10, memory)
         // Sizes are those of IP packets already: no header of a frame is taken off them.
         .u32(12, 0)
+        .u32(13, u64::from(cake.wash))
         .u32(14, cake.mpu)
         .u32(15, u64::from(cake.ingress))
         .u32(16, ack_filter)

@@ -16,6 +16,9 @@ pub(super) struct RouteOptions {
     pub initial_window: Option<u32>,
     pub min_rto_ms: Option<u32>,
     pub quick_ack: bool,
+    pub initial_receive_window: Option<u32>,
+    /// Of programs, whose sockets are their own.
+    pub congestion_control: Option<String>,
     /// How large packets may be on the way is known from the beginning.
     pub known_mtu: bool,
 }
@@ -30,6 +33,9 @@ pub(super) struct End {
     pub route: RouteOptions,
     pub socket: SocketOptions,
 }
+
+/// A rate that nothing reaches, and yet not "no limit", which would leave pacing off.
+const PACED: u64 = u64::MAX - 1;
 
 /// What tells the kernel of a run from others.
 #[derive(Clone, Copy, Debug)]
@@ -145,6 +151,14 @@ impl<'a> Hosts<'a> {
         let both = cc == "dctcp"
             || matches!(&*flow.traffic, TrafficPlan::Requests(_) | TrafficPlan::Web(_));
         receiver.socket.congestion_control = both.then(|| cc.clone());
+        if matches!(&*flow.traffic, TrafficPlan::Command(_)) {
+            // A route's counts more than what a program asks for, so the kernel's own is left to it.
+            let peer_cc =
+                algorithm(&tcp.peer_stack.cc, flow, self.kernel.congestion_controls, mistakes);
+            let usual = &self.usual.cc.name;
+            sender.route.congestion_control = (cc != *usual).then(|| cc.clone());
+            receiver.route.congestion_control = (peer_cc != *usual).then_some(peer_cc);
+        }
         sender.socket.congestion_control = Some(cc);
         [sender, receiver]
     }
@@ -201,15 +215,22 @@ impl<'a> Hosts<'a> {
                     .then_some(stack.initial_window as u32),
                 min_rto_ms: (stack.min_rto != self.usual.min_rto).then_some(millis(stack.min_rto)),
                 quick_ack: stack.delayed_ack == OrOff::Off || stack.ack_every == 1,
+                initial_receive_window: stack.initial_receive_window.on().map(|it| it as u32),
+                congestion_control: None,
                 known_mtu: stack.path_mtu == PathMtu::Known,
             },
             socket: SocketOptions {
                 congestion_control: None,
-                pacing: stack.pacing,
+                pacing: match stack.max_pacing_rate.on() {
+                    Some(rate) => Some(rate.bits_per_second() / 8),
+                    None => stack.pacing.then_some(PACED),
+                },
                 no_delay: !stack.nagle,
                 max_segment: (stack.mss < mtu - HEADERS).then_some(stack.mss as u32),
                 receive_buffer: stack.so_rcvbuf.on().map(|bytes| bytes.0 as u32),
                 send_buffer: stack.so_sndbuf.on().map(|bytes| bytes.0 as u32),
+                window_clamp: stack.window_clamp.on().map(|bytes| bytes.0 as u32),
+                most_unsent: stack.notsent_lowat.on().map(|bytes| bytes.0 as u32),
                 user_timeout_ms: stack.user_timeout.on().map(millis),
                 keepalive: stack.keepalive.on().map(|keepalive| Keepalive {
                     idle_s: seconds(keepalive.idle),

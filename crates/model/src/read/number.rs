@@ -5,7 +5,7 @@ use crate::mistake::Mistake;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::fmt::Display;
-use tcplab_units::{Bytes, Duration};
+use tcplab_units::{Bytes, Duration, Rate};
 
 /// Something of which a range can be asked.
 pub(crate) trait Bounded {
@@ -26,7 +26,7 @@ macro_rules! bounded {
         }
     )+};
 }
-bounded!(u64, f64, Duration, Bytes);
+bounded!(u64, f64, Duration, Bytes, Rate);
 
 impl<T: Bounded> Bounded for Option<T> {
     type Item = T::Item;

@@ -6,12 +6,19 @@ use crate::read::{Definitions, Place, Read, define, table, words, wrong_type};
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use std::ops::RangeInclusive;
-use tcplab_units::{Bytes, Duration};
+use tcplab_units::{Bytes, Duration, Rate};
 
 /// RFC 7323 §2.3: a window has at most 30 bits.
 const WINDOW: RangeInclusive<Bytes> = Bytes(1)..=Bytes(1 << 30);
 /// Linux takes no less than what two packets need.
 const MOST_ASKED: RangeInclusive<Bytes> = Bytes(4608)..=Bytes(1 << 30);
+/// Linux takes less for a clamp as this: half of the least buffer (`SOCK_MIN_RCVBUF`).
+const CLAMP: RangeInclusive<Bytes> = Bytes(1152)..=Bytes(1 << 30);
+/// `TCP_NOTSENT_LOWAT` is a number of 32 bits, of which 0 is the system's own.
+const UNSENT: RangeInclusive<Bytes> = Bytes(1)..=Bytes(u32::MAX as u64);
+/// Sockets count a rate in whole bytes a second.
+const PACE: RangeInclusive<Rate> =
+    Rate::from_bits_per_second(8)..=Rate::from_bits_per_second(u64::MAX);
 /// What remains of the least MTU (RFC 791) and of the largest packet.
 const SEGMENT: RangeInclusive<u64> = 28..=65_495;
 
@@ -104,6 +111,16 @@ options! {
     pub rmem_max: Bytes [MOST_ASKED],
     /// The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B".
     pub wmem_max: Bytes [MOST_ASKED],
+    /// The largest window that the program wants to offer (`TCP_WINDOW_CLAMP`): "256 kB", or "off". In
+    /// Linux 6.12 it lasts as the scale of the window alone, which stops at the next power of two:
+    /// "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
+    pub window_clamp: OrOff<Bytes> [CLAMP],
+    /// The first window that is offered, in segments (`ip route ... initrwnd`): 10, or "off" for what the
+    /// receive buffer has room for.
+    pub initial_receive_window: OrOff<u64> [1..=65_535],
+    /// How much data may wait in the send buffer that has not left (`TCP_NOTSENT_LOWAT`): "128 kB", or
+    /// "off". Then a program writes no further ahead, however large `wmem` is.
+    pub notsent_lowat: OrOff<Bytes> [UNSENT],
     /// The part of the receive buffer that is kept for the application and not advertised, as in
     /// Linux: `1 / 2^app_win` of it; 0 keeps nothing.
     pub app_win: u64 [0..=31],
@@ -118,6 +135,9 @@ options! {
     pub restart_after_idle: bool,
     /// Whether segments are spread over the round trip.
     pub pacing: bool,
+    /// The highest rate at which the connection sends (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off". It
+    /// counts data without headers, and turns `pacing` on.
+    pub max_pacing_rate: OrOff<Rate> [PACE],
     /// Whether losses are found by time (RACK, RFC 8985).
     pub rack: bool,
     /// Whether a probe finds losses at the end of a flight (TLP, RFC 8985).

@@ -45,6 +45,37 @@ fn a_discipline_can_be_a_word() {
 }
 
 #[test]
+fn round_trips_of_cake_have_the_words_of_tc() {
+    let rtt = |text: &str| {
+        let queue = format!("queue = {{ kind = \"cake\", rtt = \"{text}\" }}\ndelay");
+        match plan(&small_with("delay", &queue)).lanes[0].queue.discipline.clone() {
+            Discipline::Cake(cake) => cake.interval_and_target(),
+            other => panic!("{other:?}"),
+        }
+    };
+    // `presets` of tc/q_cake.c, in microseconds: the round trip, and the target that belongs to it.
+    for (word, both) in [
+        ("datacentre", [100, 5]),
+        ("lan", [1_000, 50]),
+        ("metro", [10_000, 500]),
+        ("regional", [30_000, 1_500]),
+        ("internet", [100_000, 5_000]),
+        ("oceanic", [300_000, 15_000]),
+        ("satellite", [1_000_000, 50_000]),
+        ("interplanetary", [1_000_000_000, 50_000_000]),
+        ("42 ms", [42_000, 2_100]),
+    ] {
+        assert_eq!(rtt(word), both, "{word}");
+    }
+    let text = "queue = { kind = \"cake\", rtt = \"metre\" }\ndelay";
+    assert_eq!(
+        message(&small_with("delay", text)),
+        "line 5: network.dumbbell.queue.rtt: no round trip of CAKE is called \"metre\"; did you mean \
+         \"metro\"?"
+    );
+}
+
+#[test]
 fn acks_count_by_one_option() {
     let abc = |text: &str| {
         plan(&format!("{SMALL}stack.abc = {text}\n")).flows[0].tcp().unwrap().stack.abc

@@ -143,6 +143,7 @@ fn cake_config(cake: &CakePlan, lane: &LanePlan) -> CakeConfig {
             schema::AckFilter::Aggressive => AckFilter::Aggressive,
         },
         ingress: cake.ingress,
+        wash: cake.wash,
         frame: frame(lane),
         memory: in_bytes(lane.queue.limit, lane),
     }

@@ -41,6 +41,54 @@ fn linux_sends_twice_the_window_a_round_trip_in_slow_start() {
 }
 
 #[test]
+fn a_rate_that_the_program_allows_is_not_exceeded() {
+    // min(200 % of 20 segments in 100 ms, 200 kB/s): two segments take 10 ms. The first two were allowed at
+    // 0 ms and came at 100 ms, for which half of their time is credited.
+    let settings =
+        Settings { max_pacing_rate: Some(Rate::from_bits_per_second(1_600_000)), ..linux() };
+    let mut peer = twenty(settings);
+    peer.gets(ms(100), data(10_001..12_001).pushed());
+    for burst in 1..10 {
+        let (at, start) = (95_000 + burst * 10_000, 10_001 + burst * 2_000);
+        peer.gets(at, data(start..start + 2_000).pushed());
+    }
+    let rate = peer.end.snapshot().pacing.expect("it paces");
+    assert_eq!(rate.bits_per_second(), 1_600_000);
+}
+
+/// Linux at a rate at which a segment takes so many milliseconds.
+fn slow(millis: u64) -> Settings {
+    let rate = Rate::from_bits_per_second(8 * MSS * 1000 / millis);
+    Settings { max_pacing_rate: Some(rate), ..paced(linux()) }
+}
+
+#[test]
+fn the_timeout_behind_a_probe_of_the_tail_waits_for_the_pace() {
+    let mut peer = Peer::connected(slow(100), RTT);
+    peer.writes(0, 11 * MSS);
+    peer.gets(0, data(1..10_001));
+    // Two round trips and 2 ms, and the 200 ms of the last burst of two, at the next tick of eight.
+    peer.gets(ms(408), data(10_001..11_001).pushed());
+    // tcp_send_loss_probe, tcp_pacing_delay: 300 ms more, and the 50 ms until the next segment may leave: it
+    // takes 100, of which the pause is credited with half.
+    peer.ignores(ms(759));
+    peer.gets(ms(760), data(1..1001));
+}
+
+#[test]
+fn what_is_lost_leaves_first_when_the_pace_lets_go() {
+    let mut peer = Peer::connected(Settings { tlp: false, ..slow(50) }, RTT);
+    peer.writes(0, 30 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.gets(ms(304), data(1..1001));
+    // F-RTO looks for new data with the ACK (tcp_process_loss), and once the next segment may leave there is
+    // something to repair (tcp_tsq_write).
+    peer.sends(ms(404), ack(1001));
+    peer.gets(ms(404), data(10_001..11_001));
+    peer.gets(ms(429), data(1001..2001));
+}
+
+#[test]
 fn without_segmentation_offload_single_segments_are_paced() {
     let mut peer = twenty(rfc());
     peer.gets(ms(100), data(10_001..11_001));

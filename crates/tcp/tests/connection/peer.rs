@@ -199,7 +199,7 @@ pub fn linux_control(name: &'static str) -> BuildControl {
     Arc::new(move |start: Start| {
         let Start { mss, initial_window, seed } = start;
         let (cut_base, flavour) = (CutBase::Cwnd, Flavour::Linux);
-        let init = Init { mss, initial_window, cut_base, flavour, seed };
+        let init = Init { mss, initial_window, cut_base, flavour, seed, max_pacing: None };
         build(name, &init, &Params::default()).expect("it is in the table")
     })
 }

@@ -62,6 +62,7 @@ pub fn control(name: &'static str) -> BuildControl {
             cut_base: CutBase::FlightSize,
             flavour: Flavour::Rfc,
             seed,
+            max_pacing: None,
         };
         build(name, &init, &Params::default()).expect("it is in the table")
     })

@@ -44,6 +44,8 @@ pub struct CakeConfig {
     pub ack_filter: AckFilter,
     /// Packets have passed the bottleneck: dropped ones count as sent, and bulk flows may hold two each.
     pub ingress: bool,
+    /// Packets lose the class of their DSCP once they are sorted.
+    pub wash: bool,
     /// The largest frame, in bytes.
     pub frame: u64,
     /// How much memory packets take together, in bytes.
@@ -401,12 +403,15 @@ impl<P: Packet> Queue<P> for Cake<P> {
     fn enqueue(
         &mut self,
         now: Time,
-        queued: Queued<P>,
+        mut queued: Queued<P>,
         drops: &mut Drops<P>,
     ) -> Result<(), Reason> {
         let now = nanos(now);
-        let CakeConfig { isolation, ack_filter, ingress, memory, .. } = self.config;
+        let CakeConfig { isolation, ack_filter, ingress, memory, wash, .. } = self.config;
         let number = self.config.tins.of(queued.packet.is_control());
+        if wash {
+            queued.packet.wash();
+        }
         let tin = &mut self.tins[number].0;
         let flow = tin.place(isolation.hashes(&queued.flow, self.key), isolation);
         // Who has sent nothing for a while has saved nothing up.

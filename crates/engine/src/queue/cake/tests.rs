@@ -16,6 +16,7 @@ fn config(isolation: Isolation) -> CakeConfig {
         tins: Tins::BestEffort,
         ack_filter: AckFilter::Off,
         ingress: false,
+        wash: false,
         frame: 1514,
         memory: 1_000_000,
     }

@@ -1,10 +1,12 @@
 //! Common Applications Kept Enhanced, as Linux `cake`.
 
-use crate::plan::QueueLimit;
-use crate::read::{table, words};
+use crate::mistake::Mistake;
+use crate::plan::{QueueLimit, is_false};
+use crate::read::{Bounded, Definitions, Place, Read, table, word, words};
 use crate::schema::{Limit, SOME_TIME};
 use crate::stored::as_written;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use tcplab_units::{Bytes, Duration, Rate};
 
 table! {
@@ -12,9 +14,10 @@ table! {
     pub struct Cake {
         /// How much memory all queues take together: "4 MB".
         pub limit: Limit = Limit::Bytes(Bytes(4 << 20)),
-        /// The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10 ms
-        /// `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`.
-        pub rtt: Duration [SOME_TIME] = Duration::from_millis(100),
+        /// The round trip that it is tuned for: "100 ms", or by its word of `tc`: "datacentre" (100 us),
+        /// "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms), "oceanic" (300 ms),
+        /// "satellite" (1 s), "interplanetary" (1000 s).
+        pub rtt: Tuning [SOME_TIME] = Tuning(Duration::from_millis(100)),
         /// The rate at which packets leave, below that of the link: "9 Mbit/s". Without one they leave at the
         /// rate of the link, and `overhead`, `mpu` and `framing` hold nothing back: they only say what packets
         /// count when flows are served in turn. What `tc` calls `bandwidth`.
@@ -34,6 +37,49 @@ table! {
         pub ack_filter: AckFilter = AckFilter::Off,
         /// Whether packets have passed the bottleneck already: then those that are dropped count as sent.
         pub ingress: bool = false,
+        /// Whether packets lose their DSCP here, once they are sorted: behind this queue all are of one class.
+        pub wash: bool = false,
+    }
+}
+
+/// The round trips that `tc` has words for.
+const TUNINGS: [(&str, Duration); 8] = [
+    ("datacentre", Duration::from_micros(100)),
+    ("lan", Duration::from_millis(1)),
+    ("metro", Duration::from_millis(10)),
+    ("regional", Duration::from_millis(30)),
+    ("internet", Duration::from_millis(100)),
+    ("oceanic", Duration::from_millis(300)),
+    ("satellite", Duration::from_secs(1)),
+    ("interplanetary", Duration::from_secs(1000)),
+];
+
+/// A round trip, by its length or by a word.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Tuning(pub Duration);
+
+impl Bounded for Tuning {
+    type Item = Duration;
+    fn items(&self) -> &[Duration] {
+        std::slice::from_ref(&self.0)
+    }
+}
+
+impl Read for Tuning {
+    const EXAMPLE: &'static str = Duration::EXAMPLE;
+
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        let is_word = |text: &str| text.starts_with(|c: char| c.is_ascii_alphabetic());
+        if !value.as_str().is_some_and(is_word) {
+            return Duration::read(value, at, mistakes).map(Self);
+        }
+        let word = word(value, at, "round trip of CAKE", &TUNINGS.map(|it| it.0), mistakes)?;
+        TUNINGS.iter().find(|known| known.0 == word).map(|known| Self(known.1))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        json!({ "anyOf": [{ "enum": TUNINGS.map(|it| it.0) }, Duration::schema(definitions)] })
     }
 }
 
@@ -140,6 +186,9 @@ pub struct CakePlan {
     pub ack_filter: AckFilter,
     /// Whether packets that are dropped count as sent.
     pub ingress: bool,
+    /// Whether packets lose their DSCP.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub wash: bool,
 }
 
 as_written!(Framing, Isolation, Tins, AckFilter);
@@ -156,8 +205,19 @@ impl CakePlan {
 impl Cake {
     pub(super) fn plan(&self, _size: &dyn Fn(Limit) -> QueueLimit) -> CakePlan {
         let Self {
-            rtt, rate, overhead, mpu, framing, isolation, tins, ack_filter, ingress, ..
+            rtt,
+            rate,
+            overhead,
+            mpu,
+            framing,
+            isolation,
+            tins,
+            ack_filter,
+            ingress,
+            wash,
+            ..
         } = *self;
-        CakePlan { rtt, rate, overhead, mpu, framing, isolation, tins, ack_filter, ingress }
+        let rtt = rtt.0;
+        CakePlan { rtt, rate, overhead, mpu, framing, isolation, tins, ack_filter, ingress, wash }
     }
 }
