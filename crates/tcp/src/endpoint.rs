@@ -397,8 +397,17 @@ impl Endpoint {
     /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
     /// both from one softirq (`HRTIMER_SOFTIRQ`).
     pub fn is_soft_due(&self, now: Time) -> bool {
-        self.acks.held_until().is_some_and(|until| until <= now)
-            || self.send.flight.get().is_some_and(|flight| flight.pacing.due() <= now)
+        self.acks.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
+    }
+
+    /// When the ACK that is held back leaves whatever happens.
+    pub fn held_until(&self) -> Option<Time> {
+        self.acks.held_until()
+    }
+
+    /// When the pacing timer runs out; `Time::NEVER` if it does not run.
+    pub fn paced_until(&self) -> Time {
+        self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due())
     }
 
     /// The ACK that is held back leaves.
