@@ -429,9 +429,9 @@ class CakeQueue(Value):
     """How much memory all queues take together: "4 MB". By default "4.194304 MB"."""
 
     rtt: str | None = None
-    """The round trip that it is tuned for: "100 ms". `tc` calls 100 us `datacentre`, 1 ms `lan`, 10
-    ms `metro`, 30 ms `regional`, 100 ms `internet`, 300 ms `oceanic`, 1 s `satellite`. By default
-    "100 ms".
+    """The round trip that it is tuned for: "100 ms", or by its word of `tc`: "datacentre" (100 us),
+    "lan" (1 ms), "metro" (10 ms), "regional" (30 ms), "internet" (100 ms), "oceanic" (300 ms),
+    "satellite" (1 s), "interplanetary" (1000 s). By default "100 ms".
     """
 
     rate: str | None = None
@@ -471,6 +471,11 @@ class CakeQueue(Value):
     ingress: bool | str | None = None
     """Whether packets have passed the bottleneck already: then those that are dropped count as
     sent. By default `false`.
+    """
+
+    wash: bool | str | None = None
+    """Whether packets lose their DSCP here, once they are sorted: behind this queue all are of one
+    class. By default `false`.
     """
 
     KIND: ClassVar[str] = "cake"
@@ -1684,6 +1689,22 @@ class Stack(Value):
     wmem_max: str | None = None
     """The most that a program gets by `so_sndbuf` (sysctl `net.core.wmem_max`): "212992 B"."""
 
+    window_clamp: str | None = None
+    """The largest window that the program wants to offer (`TCP_WINDOW_CLAMP`): "256 kB", or "off".
+    In Linux 6.12 it lasts as the scale of the window alone, which stops at the next power of two:
+    "256 kB" allows windows of up to 262140 bytes, "300 kB" of up to 524280.
+    """
+
+    initial_receive_window: str | int | None = None
+    """The first window that is offered, in segments (`ip route ... initrwnd`): 10, or "off" for
+    what the receive buffer has room for.
+    """
+
+    notsent_lowat: str | None = None
+    """How much data may wait in the send buffer that has not left (`TCP_NOTSENT_LOWAT`): "128 kB",
+    or "off". Then a program writes no further ahead, however large `wmem` is.
+    """
+
     app_win: int | str | None = None
     """The part of the receive buffer that is kept for the application and not advertised, as in
     Linux: `1 / 2^app_win` of it; 0 keeps nothing.
@@ -1705,6 +1726,11 @@ class Stack(Value):
 
     pacing: bool | str | None = None
     """Whether segments are spread over the round trip."""
+
+    max_pacing_rate: str | None = None
+    """The highest rate at which the connection sends (`SO_MAX_PACING_RATE`): "20 Mbit/s", or "off".
+    It counts data without headers, and turns `pacing` on.
+    """
 
     rack: bool | str | None = None
     """Whether losses are found by time (RACK, RFC 8985)."""
