@@ -99,7 +99,10 @@ impl Sender {
             usage.decided_at = now;
             let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
             if self.flight.recovery.phase == Phase::Open && !waits_for_room {
+                // A first window counts as used, whatever the handshake made of that
+                // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
                 let used = std::mem::take(&mut self.flight.usage.used);
+                let used = used.max(settings.initial_window);
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));
             }
         }

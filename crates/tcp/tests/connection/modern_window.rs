@@ -415,3 +415,20 @@ fn a_fin_without_data_opens_no_window() {
     peer.writes(ms(3), 0);
     peer.gets(ms(3), ack(1_002).with(Flags::FIN).window(window));
 }
+
+#[test]
+fn a_first_window_counts_as_used_though_a_lost_syn_ack_made_it_smaller() {
+    // tcp_cwnd_application_limited: what is used is at least tcp_init_cwnd, ten segments, and not the one that
+    // tcp_init_transfer begins with after two SYN-ACKs that were lost. Of the algorithms HYBLA makes more of
+    // that: its RTT over 25 ms (hybla_init).
+    let settings = Settings { timestamps: true, ..linux() };
+    let mut peer = Peer::steered_listener(settings, linux_control("hybla"), syn());
+    peer.ignores(ms(3_500));
+    peer.sends(ms(3_500), ack(1));
+    peer.writes(ms(30_000), 500);
+    peer.gets(ms(30_000), data(1..501));
+    let rho = peer.end.snapshot().srtt.as_millis() / 25;
+    assert!(rho > 10, "{rho}");
+    assert_eq!(peer.cwnd(), (rho + 10) / 2);
+    peer.ignores(ms(30_001));
+}
