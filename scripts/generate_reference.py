@@ -192,6 +192,24 @@ Flows that never connected are named below the table. A mean of several flows is
 
 `-` is a number that there is not: the goodput of a flow that never connected, the RTT of one that
 got no sample. `Results.summary()` gives the same table as a frame.
+
+## As JSON
+
+`--format json` prints one object, for other programs:
+
+| key | value |
+|---|---|
+| `format` | 1: another number when what a program relies on has changed. |
+| `tcplab` | The version of tcplab. |
+| `by` | What a row of `summary` is about: `flow`, `class` or `cc`. |
+| `runs` | The table `runs`, with a key for each swept key or parameter: a list of objects. |
+| `flows` | The table `flows` of all runs. |
+| `summary` | The rows of the screen: means over repetitions under the names of the columns of \
+`flows`, each with half the width of its 95 % confidence interval as `..._ci`. |
+
+The numbers are those of `Results.runs`, `Results.flows` and `Results.summary()`, with all digits; a
+number that there is not is `null`. `tcplab schema --results` prints the JSON Schema. Columns may
+be added at any time.
 """.lstrip().split("\n")
 
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 PART = re.compile(r"(<!-- generated: support -->\n).*?(<!-- end -->\n)", re.DOTALL)
 
 
-DETAILS = ("profile", "cc", "stack.", "mtu", "icmp")
+DETAILS = ("profile", "cc", "stack.", "mtu", "icmp", "cpu.")
 """The beginnings of keys that have no place in a list as short as that of the README."""
 
 
@@ -39,6 +39,9 @@ def readme() -> str:
             for line in _core.support()
             if backend in line[3] and not line[0].startswith(DETAILS)
         ]
+        # Of what has no heading, a key's first name is the feature, and others are limits of it.
+        first = {line[0]: line for line in reversed(runs) if line[1] is None}
+        runs = [line for line in runs if line[1] is not None or first[line[0]] == line]
         said = "; ".join(_groups(runs))
         lines.append(f"- `{backend}` runs {said}.\n")
     return _replaced("README.md", "".join(lines))

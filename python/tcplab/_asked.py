@@ -1,7 +1,7 @@
-"""What an experiment asked for, beside its results: what it said, and which runs it has.
+"""The experiment as it was written and the list of its runs, kept beside the results.
 
-The folder of results has the experiment as it was written, and a list of its runs: their ids are
-about results, so the list has what this experiment calls them, and their order.
+An id names a result, whatever experiments call it: the list holds the names that this experiment
+gives its runs, in its order.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ RUN = re.compile(r"[0-9a-f]{16}")
 
 
 def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
-    """Writes both files, where they are not there already. The results are what counts: that these
-    cannot be written is said, and no more.
+    """Writes both files unless they are there already. A folder that takes neither gets a warning:
+    the results are complete without them.
     """
     text, kind = as_written(experiment)
     runs = [
@@ -58,11 +58,12 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
         with locked(folder):
             for name, content in contents.items():
                 put(content, folder / name)
-            for name in {*WRITTEN} - contents.keys():
-                (folder / name).unlink(missing_ok=True)
+            for name in WRITTEN:
+                if name not in contents:
+                    (folder / name).unlink(missing_ok=True)
     except OSError as error:
-        path, reason = error.filename or folder, (error.strerror or "unknown").lower()
-        warn(f"{path}: what the experiment asked for cannot be written: {reason}")
+        path, why = error.filename or folder, (error.strerror or "unknown").lower()
+        warn(f"{path}: what the experiment asked for cannot be written: {why}")
 
 
 def _are_there(folder: Path, contents: Mapping[str, bytes]) -> bool:

@@ -15,7 +15,7 @@ FORMAT = 1
 """Raised when what a reader relies on changes. Further keys and columns may come at any time."""
 
 OTHER = re.compile(r"[^\x00-\x7e]+")
-"""What a terminal, or whoever reads the text, may take for something else."""
+"""Characters that a terminal or a reader may take for others."""
 
 TYPES = {"text": "string", "integer": "integer", "number": "number"}
 

@@ -7,8 +7,8 @@ first difference; with `--shrink` it first looks for the smallest experiment tha
 With `--queues`, each queue discipline is compared by its queue, drops and marks besides. With
 `--links`, links lose, delay, reorder and change. With `--sockets`, programs ask for buffers,
 and flows of one host have options of their own. With `--hosts`, the sending host has a queue of its
-own. With `--applications`, these are of web pages, arrivals, requests, UDP and writes, and each
-transfer is compared instead.
+own; with `--offload`, the receiving host has GRO. With `--applications`, these are of web pages,
+arrivals, requests, UDP and writes, and each transfer is compared instead.
 
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
@@ -33,6 +33,7 @@ from fuzz.compare import Flow, Outcome, compare
 from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw
 from fuzz.hosts import HOSTS
 from fuzz.links import LINKS
+from fuzz.offload import OFFLOAD
 from fuzz.page import (
     table,
     table_of_queues,
@@ -60,10 +61,9 @@ def main() -> None:
         "--count", type=int, default=120, help="how many experiments, those of other kinds included"
     )
     parser.add_argument("--seed", type=int, default=1)
+    groups = (KINDS, APPLICATIONS, LINKS, SOCKETS, HOSTS, OFFLOAD, QUEUES)
     parser.add_argument(
-        "--kind",
-        action="append",
-        choices=sorted({*KINDS, *APPLICATIONS, *LINKS, *SOCKETS, *HOSTS, *QUEUES}),
+        "--kind", action="append", choices=sorted({kind for kinds in groups for kind in kinds})
     )
     parser.add_argument("--workers", type=int, default=2, help="how many at a time")
     parser.add_argument("--write", action="store_true", help="put the table into the docs")
@@ -80,6 +80,7 @@ def main() -> None:
     parser.add_argument("--sockets", action="store_true", help="the kinds with options of sockets")
     parser.add_argument("--queues", action="store_true", help="each queue discipline, by its queue")
     parser.add_argument("--hosts", action="store_true", help="the kinds with queues of hosts")
+    parser.add_argument("--offload", action="store_true", help="the kinds with receive offload")
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
@@ -143,7 +144,7 @@ def survey(args: argparse.Namespace) -> None:
     print(table(by_kind))
     if args.write and args.links:
         write_links(by_kind, args.seed, args.count)
-    elif args.write and not (args.sockets or args.hosts):
+    elif args.write and not (args.sockets or args.hosts or args.offload):
         write(outcomes, args.seed)
 
 
@@ -154,6 +155,8 @@ def _drawn(args: argparse.Namespace) -> Kinds:
         return HOSTS
     if args.queues:
         return QUEUES
+    if args.offload:
+        return OFFLOAD
     return SOCKETS if args.sockets else KINDS
 
 

@@ -127,6 +127,9 @@ class Draw:
             for host in apart.sample(nodes, min(2, len(nodes))):
                 settings = experiment.setdefault("hosts", {}).setdefault(host, {})
                 settings["qdisc"] = apart.choice(QDISCS)
+        apart = Random(f"gro {self.seed}/{self.number}")
+        if apart.random() < 0.1:
+            self.add_gro(experiment, nodes, apart)
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment
@@ -141,6 +144,13 @@ class Draw:
                 key: apart.choice(["0 s", time(cost), time(cost)]) for key, cost in times.items()
             }
             experiment.setdefault("hosts", {}).setdefault(host, {})["cpu"] = cpu
+
+    def add_gro(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
+        """Hosts that wait for some packets of a link."""
+        packet = self.least * 8 / self.rate
+        for host in apart.sample(nodes, min(2, len(nodes))):
+            wait = min(max(packet * log_uniform(apart, 0.5, 50), 1e-6), 1e-2)
+            experiment.setdefault("hosts", {}).setdefault(host, {})["gro"] = time(wait)
 
     def measure(self) -> Plain:
         """A part of the experiment."""

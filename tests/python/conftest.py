@@ -14,6 +14,12 @@ import tcplab as lab
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
+# GNU readline, which pytest loads, puts the size of a terminal into the environment of processes,
+# past `os.environ`. Tables of tests are as wide as a file lets them be.
+for name in ("COLUMNS", "LINES"):
+    os.environ.pop(name, None)
+    os.unsetenv(name)
+
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -175,6 +175,9 @@ def test_what_another_backend_runs_is_said(tcplab: Command, tmp_path: Path) -> N
     done = tcplab("run", "sim.toml", "--on", "linux")
     assert done.returncode == 2
     assert "`sim` runs the experiment: tcplab run sim.toml --on sim" in done.stderr
+    (tmp_path / "good.toml").write_text(GOOD)
+    done = tcplab("run", "good.toml", "--on", "linux", "--set", "flows.*.cc=compound")
+    assert done.stderr.endswith("; `sim` runs the experiment: --on sim\n")
 
 
 def test_other_backends_are_refused(tcplab: Command) -> None:

@@ -1117,20 +1117,48 @@ def test_what_linux_cannot_do_is_refused_with_its_place(tcplab: Command, tmp_pat
     assert "flows[0].stack.fack" in third
 
 
+@pytest.mark.parametrize(
+    ("settings", "refusal"),
+    [
+        ('cpu.call = "1 us"', "hosts.r.cpu.call: time spent in system calls"),
+        (
+            'cpu.packet = "1 us"\nhosts.r.qdisc = "fq"',
+            "hosts.r.cpu: a processor beside a queue of the host",
+        ),
+        (
+            'cpu.packet = "1 us"\nhosts.r.gro = "20 us"',
+            "hosts.r.cpu: a processor beside receive offload",
+        ),
+        (
+            'cpu.packet = "1 us"',
+            "hosts.r.cpu: a processor of a host that forwards packets",
+        ),
+        (
+            'stack.tso = true\nhosts.a.cpu.packet = "1 us"',
+            "hosts.a.cpu: a processor that programs with datagrams wait for",
+        ),
+    ],
+)
 def test_what_hosts_have_on_sim_alone_is_refused_with_its_place(
-    tcplab: Command, tmp_path: Path
+    tcplab: Command, tmp_path: Path, settings: str, refusal: str
 ) -> None:
+    passes = "forwards" in refusal
     (tmp_path / "cpu.toml").write_text(
         'duration = "2 s"\n'
-        'hosts.a.cpu.packet = "10 us"\n'
-        'network.links = [{ between = ["a", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
-        '[[flows]]\nfrom = "a"\nto = "b"\n'
+        f"hosts.r.{settings}\n"
+        "network.links = [\n"
+        '{ between = ["a", "r"], rate = "1 Mbit/s", delay = "1 ms" },\n'
+        '{ between = ["r", "b"], rate = "1 Mbit/s", delay = "1 ms" }]\n'
+        f'[[flows]]\nfrom = "a"\nto = "{"b" if passes else "r"}"\ntraffic.kind = "udp"\n'
+        'traffic.interval = "1 ms"\n'
+        '[[flows]]\nfrom = "r"\nto = "b"\n'
     )
     done = tcplab("run", "cpu.toml", "--on", "linux")
     assert done.returncode == 2
-    (cpu,) = done.stderr.splitlines()
-    assert cpu.startswith("error: cpu.toml: line 2: hosts.a.cpu: time spent in hosts")
-    assert "--on sim" in cpu
+    (first, *_) = done.stderr.splitlines()
+    assert first.startswith("error: cpu.toml: line ")
+    assert refusal in first
+    assert "--on sim" in first
 
 
 def test_what_kernels_did_in_other_days_is_refused(tcplab: Command, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ pub struct Document {
     lines: Lines,
     /// Where the files are that it names: beside its own.
     folder: PathBuf,
-    /// The places of values that were given since.
+    /// The places of values that `set` has given, which stand on no line.
     given: Vec<String>,
 }
 

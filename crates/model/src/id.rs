@@ -26,6 +26,7 @@ pub(crate) fn content(plan: &Plan) -> String {
         lanes: plan.lanes.iter().map(LaneId::new).collect(),
         flows,
         hosts: plan.hosts.iter().map(|host| (host.node, &host.cpu, host.has_qdisc)).collect(),
+        gro: plan.hosts.iter().filter_map(|host| Some((host.node, host.gro?))).collect(),
         shared,
         record: &plan.record,
         measure: plan.measure,
@@ -48,6 +49,8 @@ struct Content<'a> {
     flows: Vec<FlowId<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<(usize, &'a Option<Cpu>, bool)>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    gro: Vec<(usize, Duration)>,
     shared: Shared<'a>,
     record: &'a RecordPlan,
     #[serde(skip_serializing_if = "Option::is_none")]

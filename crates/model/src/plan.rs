@@ -37,7 +37,8 @@ pub struct Plan {
     pub lanes: Arc<[LanePlan]>,
     /// The flows, counted out.
     pub flows: Arc<[FlowPlan]>,
-    /// Hosts that take time or have a queue of their own, in the order of their nodes.
+    /// Hosts that take time, or have a queue of their own or receive offload, in the order of their
+    /// nodes.
     #[serde(default, skip_serializing_if = "<[HostPlan]>::is_empty")]
     pub hosts: Arc<[HostPlan]>,
     /// What to write down.
@@ -224,7 +225,8 @@ pub struct FlowPlan {
     pub bottleneck: usize,
 }
 
-/// A host that takes time for what it sends and receives, or has a queue of its own.
+/// A host that takes time for what it sends and receives, or has a queue of its own or receive
+/// offload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostPlan {
     /// Its node.
@@ -236,6 +238,10 @@ pub struct HostPlan {
     pub cpu: Option<Cpu>,
     /// Whether the queues of the lanes that begin here are its own.
     pub has_qdisc: bool,
+    /// Its devices have receive offload (GRO): how long what arrives waits for the poll, in whole
+    /// nanoseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gro: Option<Duration>,
 }
 
 /// What carries the data of a flow.
@@ -287,10 +293,25 @@ pub struct MeasurePlan {
 }
 
 impl Plan {
+    /// What is said of a host.
+    fn host(&self, node: usize) -> Option<&HostPlan> {
+        let place = self.hosts.binary_search_by_key(&node, |host| host.node);
+        place.ok().map(|place| &self.hosts[place])
+    }
+
     /// Whether a node is a host with a queue of its own.
     pub fn has_qdisc(&self, node: usize) -> bool {
-        let place = self.hosts.binary_search_by_key(&node, |host| host.node);
-        place.is_ok_and(|place| self.hosts[place].has_qdisc)
+        self.host(node).is_some_and(|host| host.has_qdisc)
+    }
+
+    /// The time that a host takes, if it takes any.
+    pub fn cpu(&self, node: usize) -> Option<&Cpu> {
+        self.host(node)?.cpu.as_ref()
+    }
+
+    /// How long what arrives at a host waits for a poll, if it has receive offload.
+    pub fn gro(&self, node: usize) -> Option<Duration> {
+        self.host(node)?.gro
     }
 
     /// The part of the run that results are of.

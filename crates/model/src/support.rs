@@ -5,7 +5,7 @@
 //! limit stands in the table, [`missing`] makes the refusal of it.
 
 use crate::mistake::{Mistake, Problem};
-use crate::plan::{FlowPlan, LanePlan, Plan, TcpPlan};
+use crate::plan::{FlowPlan, HostPlan, LanePlan, Plan, TcpPlan};
 use crate::schema::{
     AckCounting, DelayChanges, Ecn, OrOff, Profile, RateChanges, StackPlan, TrafficPlan,
 };
@@ -69,8 +69,14 @@ pub const FEATURES: &[Feature] = &[
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
     one("record.captures", "a packet capture", LINUX),
-    one("cpu", "time spent in hosts", SIM),
+    one("cpu", "time spent in hosts", BOTH),
+    one("cpu.call", "time spent in system calls", SIM),
+    kind("cpu", "datagrams", "a processor that programs with datagrams wait for", SIM),
+    kind("cpu", "qdisc", "a processor beside a queue of the host", SIM),
+    kind("cpu", "gro", "a processor beside receive offload", SIM),
+    kind("cpu", "router", "a processor of a host that forwards packets", SIM),
     one("qdisc", "a queue of the sending host", BOTH),
+    one("gro", "receive offload (GRO)", BOTH),
     one("lan", "a shared LAN", SIM),
     kind("mtu", "small", "a router that wants packets smaller than 552 bytes", SIM),
     kind("mtu", "unequal", "a link that takes larger packets in the other direction", SIM),
@@ -185,9 +191,7 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
         add(&flow.place, &asked_by_flow(flow));
     }
     for host in plan.hosts.iter() {
-        let cpu = host.cpu.as_ref().map(|_| ("cpu", None));
-        let qdisc = host.has_qdisc.then_some(("qdisc", None));
-        add(&host.place, &cpu.into_iter().chain(qdisc).collect::<Vec<_>>());
+        add(&host.place, &asked_by_host(host));
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);
@@ -239,6 +243,21 @@ fn asked_by_lane(lane: &LanePlan) -> Vec<Asked> {
         lane.outages.as_ref().map(|_| ("outages", None)),
         lane.contention.as_ref().map(|_| ("contention", None)),
         lane.lan.as_ref().map(|_| ("lan", None)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn asked_by_host(host: &HostPlan) -> Vec<Asked> {
+    let cpu = host.cpu.as_ref();
+    [
+        cpu.map(|_| ("cpu", None)),
+        cpu.filter(|cpu| !cpu.call.is_zero()).map(|_| ("cpu.call", None)),
+        cpu.filter(|_| host.has_qdisc).map(|_| ("cpu", Some("qdisc"))),
+        cpu.filter(|_| host.gro.is_some()).map(|_| ("cpu", Some("gro"))),
+        host.has_qdisc.then_some(("qdisc", None)),
+        host.gro.map(|_| ("gro", None)),
     ]
     .into_iter()
     .flatten()

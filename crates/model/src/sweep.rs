@@ -86,7 +86,7 @@ fn read<T: Read>(value: Option<Value>, key: &str, mistakes: &mut Vec<Mistake>) -
     T::read(&value?, &Place::Root.key(key), mistakes)
 }
 
-/// What paths lead through.
+/// The experiment that paths lead through, and its parameters.
 struct Known<'a> {
     tree: &'a Value,
     /// The names that paths can begin with, besides keys.
@@ -199,7 +199,7 @@ impl<'a> Known<'a> {
         Axis { key: "variants", choices }
     }
 
-    /// Where a path that varies leads: to several places with a `*`. Each gets so many values.
+    /// The places that a path leads to, several with a `*`. Each of them gets so many values.
     fn ends(&self, path: &str, values: usize) -> Result<Vec<Vec<Step>>, Problem> {
         let ends = expand(self.tree, self.steps(varied(path)?)?)?;
         if ends.len() > 1 {
@@ -459,7 +459,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Problem> {
     if matches!(steps.first(), Some(Step::Key(_))) { Ok(steps) } else { Err(invalid()) }
 }
 
-/// Gives a key of a tree another value, whatever varies it. Gives the places where the value stands.
+/// Gives a key of a tree another value, in all variants. Returns the places where the value stands.
 ///
 /// A sweep of the same key is taken out: it would set others.
 pub(crate) fn set(tree: &mut Value, path: &str, value: &Value) -> Result<Vec<String>, Problem> {

@@ -27,12 +27,24 @@ create_exception!(tcplab, Interrupted, PyException, "A run was stopped before it
 /// All mistakes, one per line, each behind the name of its file if it came from one. With another
 /// backend that runs the experiment, if there is one.
 pub(crate) fn config(mistakes: &Mistakes, file: Option<&str>, elsewhere: Option<&str>) -> PyErr {
+    refused(mistakes, file, elsewhere, file)
+}
+
+/// The same; the command that runs the experiment there is shown as a whole if a file alone is the
+/// experiment.
+pub(crate) fn refused(
+    mistakes: &Mistakes,
+    file: Option<&str>,
+    elsewhere: Option<&str>,
+    command: Option<&str>,
+) -> PyErr {
     // Parameters of algorithms have other units elsewhere: what is wrong here may be taken there and mean
     // something else.
     let is_parameter = mistakes.0.iter().any(|mistake| mistake.at.contains(".cc."));
     let hint = elsewhere.filter(|_| !is_parameter).map_or_else(String::new, |backend| {
-        let file = file.map(|file| format!(" {}", quoted(&printable(file)))).unwrap_or_default();
-        format!("; `{backend}` runs the experiment: tcplab run{file} --on {backend}")
+        let command = command.map(|file| format!("tcplab run {} ", quoted(&printable(file))));
+        let command = command.unwrap_or_default();
+        format!("; `{backend}` runs the experiment: {command}--on {backend}")
     });
     let mut message = String::new();
     for mistake in &mistakes.0 {

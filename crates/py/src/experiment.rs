@@ -18,6 +18,8 @@ use tcplab_tables::Tables;
 pub(crate) struct Document {
     written: Arc<tcplab_model::Document>,
     file: Option<String>,
+    /// Whether the document has other values than its file.
+    is_changed: bool,
 }
 
 #[pymethods]
@@ -46,7 +48,7 @@ impl Document {
             .map_err(|error| pyo3::exceptions::PyValueError::new_err(format!("{path}: {error}")))?;
         let mut written = (*self.written).clone();
         written.set(path, &value).map_err(refused)?;
-        Ok(Self { written: Arc::new(written), file: self.file.clone() })
+        Ok(Self { written: Arc::new(written), file: self.file.clone(), is_changed: true })
     }
 
     fn to_json(&self) -> String {
@@ -73,8 +75,12 @@ impl Document {
             })
         })?;
         let file = self.file.as_deref();
+        // What came from a stream, or has other values than its file, takes more than the file.
+        let alone = file.filter(|file| !self.is_changed && Path::new(file).exists());
         let plans = planned.map_err(|error| match error {
-            Unplanned::Refused(mistakes, elsewhere) => errors::config(&mistakes, file, elsewhere),
+            Unplanned::Refused(mistakes, elsewhere) => {
+                errors::refused(&mistakes, file, elsewhere, alone)
+            }
             Unplanned::Options(mistakes) => errors::config(&mistakes, None, None),
             Unplanned::Unusable(error) => errors::of_backend(&error),
         })?;
@@ -95,7 +101,7 @@ impl Document {
             Ok(written) => {
                 let folder = file.as_deref().and_then(|file| Path::new(file).parent());
                 let written = written.in_folder(folder.unwrap_or(Path::new("")));
-                Ok(Self { written: Arc::new(written), file })
+                Ok(Self { written: Arc::new(written), file, is_changed: false })
             }
             Err(mistakes) => Err(errors::config(&mistakes, file.as_deref(), None)),
         }

@@ -23,6 +23,7 @@ mod connections;
 mod cpu;
 mod flow;
 mod gates;
+mod gro;
 mod memory;
 mod packet;
 mod recorder;

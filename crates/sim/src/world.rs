@@ -8,6 +8,7 @@ use crate::connections::{
 use crate::cpu::{Cpus, Step as CpuStep, Work};
 use crate::flow::Flow;
 use crate::gates::Gates;
+use crate::gro::Devices;
 use crate::memory::Memories;
 use crate::packet::Packet;
 use crate::recorder::Recorder;
@@ -47,6 +48,8 @@ pub(crate) enum Owner {
     },
     /// The processor of a node.
     Cpu(usize),
+    /// The device at the end of a lane.
+    Device(usize),
     Samples,
     Links,
     Marks,
@@ -68,6 +71,10 @@ pub(crate) struct World<'a> {
     memory: Option<Memories>,
     /// If a host takes time.
     pub cpus: Option<Cpus>,
+    /// If a host has receive offload.
+    pub devices: Option<Devices>,
+    /// A poll goes on: more may be received.
+    is_polling: bool,
     /// Ends that hold ACKs back, in the order in which they began to.
     holding: Vec<usize>,
     /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
@@ -105,6 +112,7 @@ impl<'a> World<'a> {
         let sample_timer = add_timer(&mut network, Owner::Samples);
         let link_timer = add_timer(&mut network, Owner::Links);
         let cpus = Cpus::new(plan, |node| add_timer(&mut network, Owner::Cpu(node)));
+        let devices = Devices::new(plan, |lane| add_timer(&mut network, Owner::Device(lane)));
         let mut world = Self {
             plan,
             network,
@@ -116,6 +124,8 @@ impl<'a> World<'a> {
             reassemblies: BTreeMap::new(),
             memory: Memories::new(plan),
             cpus,
+            devices,
+            is_polling: false,
             holding: Vec::new(),
             woken: Vec::new(),
             resuming: Vec::new(),
@@ -157,10 +167,11 @@ impl<'a> World<'a> {
     pub fn pass_time(&mut self, watch: &Watch) -> Result<(), Stopped> {
         let end = Time::ZERO + self.plan.duration;
         let mut events = 0;
+        let holds = self.cpus.is_some() || self.devices.is_some();
         // By reference: a packet need not be moved to be read.
         while let Some(event) = &self.next(end) {
-            if self.cpus.is_some() && self.is_put_off(event) {
-                // Its host is to have time for it first.
+            if holds && self.is_put_off(event) {
+                // Its host gets it with others, or has time for it later.
             } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
                 && to.0 < GATES
             {
@@ -251,16 +262,75 @@ impl<'a> World<'a> {
         self.counts += 1;
         if self.counts > self.plan.lanes.len() / LANES_COUNTED {
             self.counts = 0;
-            let waiting = self.cpus.as_ref().map_or(0, Cpus::packets);
+            let waiting = self.cpus.as_ref().map_or(0, Cpus::packets)
+                + self.devices.as_ref().map_or(0, Devices::packets);
             self.held.packets = (self.network.packets() + waiting) as u64 * PACKET;
         }
         self.held
     }
 
-    /// Whether what has come waits for the processor of its host. Timers are looked at where they run out.
+    /// Whether what has come waits for the poll of a device, or the processor of its host. Timers are looked
+    /// at where they run out.
     #[cold]
     fn is_put_off(&mut self, event: &Event<Packet>) -> bool {
         let Event::Delivered { to, packet } = *event else { return false };
+        self.waits_for_poll(to, packet) || self.waits_for_turn(to, packet)
+    }
+
+    /// Whether a packet waits for the poll of the device that it has come to.
+    fn waits_for_poll(&mut self, to: EndpointId, packet: Packet) -> bool {
+        if self.devices.is_none() {
+            return false;
+        }
+        let (flow, is_sender) = match packet {
+            // At a router.
+            Packet::Tcp(_) if (GATES..DATAGRAMS).contains(&to.0) => return false,
+            Packet::Udp(_) => (flow_of(to), false),
+            Packet::Tcp(_) => self.flow_and_side(to),
+            Packet::Icmp(_) => self.flow_and_side(EndpointId(self.gates.end_of(to) as u32)),
+        };
+        let flow = &self.plan.flows[flow];
+        let way = if is_sender { &flow.back } else { &flow.forward };
+        let (Some(devices), Some(&lane)) = (&mut self.devices, way.last()) else { return false };
+        devices.take(&mut self.network, lane, (to, packet))
+    }
+
+    /// A device interrupts: what it has is received.
+    #[cold]
+    fn on_interrupt(&mut self, lane: usize) {
+        let (plan, connections) = (self.plan, &self.connections);
+        let key = |to: EndpointId| {
+            // What is left of a connection gets no data.
+            let pair = connections.pairs.get(to.0 as usize / 2)?;
+            let sends = !to.0.is_multiple_of(2);
+            Some(flow_on_lanes(plan, pair.flow, pair.number, sends).key)
+        };
+        if let Some(devices) = &mut self.devices {
+            devices.begin_poll(lane, |to| key(to).unwrap_or_default());
+        }
+        // Applications act when all of it has been received.
+        self.is_polling = true;
+        while let Some((to, packet)) = self.devices.as_mut().and_then(|it| it.next_polled(lane)) {
+            if !self.waits_for_turn(to, packet) {
+                self.receive(to, packet);
+            }
+        }
+        self.is_polling = false;
+    }
+
+    /// A packet is received.
+    fn receive(&mut self, to: EndpointId, packet: Packet) {
+        match packet {
+            Packet::Tcp(segment) if to.0 < GATES => self.deliver(to.0 as usize, &segment),
+            packet => self.deliver_other(to, packet),
+        }
+    }
+
+    /// Whether a packet waits for the processor of its host.
+    fn waits_for_turn(&mut self, to: EndpointId, packet: Packet) -> bool {
+        if self.cpus.is_none() {
+            return false;
+        }
         let host = match packet {
             Packet::Tcp(_) if to.0 < GATES || to.0 >= LEFT => self.host_of(to),
             Packet::Icmp(_) => self.host_of(EndpointId(self.gates.end_of(to) as u32)),
@@ -276,8 +346,19 @@ impl<'a> World<'a> {
         if to.0 < GATES {
             return self.connections.ends[to.0 as usize].host as usize;
         }
-        let flow = &self.plan.flows[self.connections.flow_left_at(to)];
-        if to.0.is_multiple_of(2) { flow.from } else { flow.to }
+        let (flow, is_sender) = self.flow_and_side(to);
+        let flow = &self.plan.flows[flow];
+        if is_sender { flow.from } else { flow.to }
+    }
+
+    /// The flow of an end of a connection, or of what is left of it, and whether it sends the data.
+    fn flow_and_side(&self, to: EndpointId) -> (usize, bool) {
+        let flow = if to.0 < GATES {
+            self.connections.pairs[to.0 as usize / 2].flow
+        } else {
+            self.connections.flow_left_at(to)
+        };
+        (flow, to.0.is_multiple_of(2))
     }
 
     /// Whether something waits for the processor of a host.
@@ -294,10 +375,7 @@ impl<'a> World<'a> {
                 CpuStep::Send(route, packet, at) => {
                     self.network.send_own(route, packet, Departure { at, goes_on: false });
                 }
-                CpuStep::Do(Work::Receive(to, Packet::Tcp(segment))) if to.0 < GATES => {
-                    self.deliver(to.0 as usize, &segment);
-                }
-                CpuStep::Do(Work::Receive(to, packet)) => self.deliver_other(to, packet),
+                CpuStep::Do(Work::Receive(to, packet)) => self.receive(to, packet),
                 CpuStep::Do(Work::EndTimer(end)) => {
                     // What has happened meanwhile may have stopped it.
                     let endpoint = &self.connections.ends[end].endpoint;
@@ -403,7 +481,9 @@ impl<'a> World<'a> {
         }
         // A kernel receives all packets of a nanosecond before any application runs.
         let answers_first = self.connections.ends[end].endpoint.answers_first();
-        if answers_first && (!self.woken.is_empty() || self.network.may_have_more_now()) {
+        let may_have_more =
+            || self.is_polling || !self.woken.is_empty() || self.network.may_have_more_now();
+        if answers_first && may_have_more() {
             self.answer(end);
             self.put_off(end);
             return;
@@ -493,7 +573,9 @@ impl<'a> World<'a> {
                     let flow = &self.flows[flow];
                     Some(if flow.asks() { flow.plan.to } else { flow.plan.from })
                 }
-                Owner::Cpu(_) | Owner::Samples | Owner::Links | Owner::Marks => None,
+                Owner::Cpu(_) | Owner::Device(_) | Owner::Samples | Owner::Links | Owner::Marks => {
+                    None
+                }
             };
             if host.is_some_and(|host| self.waits_for_cpu(host, Work::Timer(timer))) {
                 return;
@@ -506,6 +588,7 @@ impl<'a> World<'a> {
     fn run_timer(&mut self, timer: TimerId) {
         match self.owners[timer.index()] {
             Owner::Cpu(host) => self.on_cpu(host),
+            Owner::Device(lane) => self.on_interrupt(lane),
             Owner::Flow(number) => self.on_flow_timer(number),
             Owner::Program(end) => self.on_alarm(end),
             Owner::User { flow, user } => self.begin_transfer_of(flow, user),
@@ -588,15 +671,27 @@ impl<'a> World<'a> {
         }
     }
 
-    /// ACKs that are held back, and have been for long enough, leave.
+    /// ACKs that are held back, and have been for long enough, leave. The kernel goes through its timers in
+    /// the order in which they run out at the latest, up to the first whose time has not come, as one that
+    /// paces what its sender has just gone on with (`__hrtimer_run_queues`).
     #[cold]
     fn let_go(&mut self, now: Time) {
         let holding = std::mem::take(&mut self.holding);
-        let held_from = |end: usize| self.connections.ends[end].endpoint.held_from();
-        let (mut ready, others): (Vec<_>, Vec<_>) = holding
-            .into_iter()
-            .filter_map(|end| Some((held_from(end)?, end)))
-            .partition(|&(from, _)| from <= now);
+        let ends = &self.connections.ends;
+        let held_from = |end: usize| ends[end].endpoint.held_from();
+        let held: Vec<_> =
+            holding.into_iter().filter_map(|end| Some((held_from(end)?, end))).collect();
+        let first_paced = if held.iter().any(|&(from, _)| from <= now) {
+            let paced = ends.iter().map(|end| end.endpoint.paced_until());
+            paced.filter(|&until| until > now).min().unwrap_or(Time::NEVER)
+        } else {
+            Time::NEVER
+        };
+        let is_ready = |&(from, end): &(Time, usize)| {
+            let until = ends[end].endpoint.held_until();
+            from <= now && until.is_some_and(|until| until <= first_paced)
+        };
+        let (mut ready, others): (Vec<_>, Vec<_>) = held.into_iter().partition(is_ready);
         self.holding = others.into_iter().map(|(_, end)| end).collect();
         // Of equal times, in the order in which the timers were set.
         ready.sort_by_key(|&(from, _)| from);
@@ -833,6 +928,9 @@ impl<'a> World<'a> {
         let left = self.connections.leave(now, pair, (&mut self.network, &mut self.gates));
         if let Some(cpus) = &mut self.cpus {
             cpus.redirect(pair, left);
+        }
+        if let Some(devices) = &mut self.devices {
+            devices.redirect(pair, left);
         }
         left
     }

@@ -97,8 +97,10 @@ impl Counts {
     /// A packet arrived after the handshake. Says whether its marks are to be told at once (§3.2.2.5.1).
     pub fn on_packet(&mut self, segment: &Segment) -> bool {
         let is_marked = segment.flags.has(Flags::CE);
-        self.received = (self.received + u8::from(is_marked)) & BITS;
-        self.untold = self.untold.saturating_add(is_marked.into());
+        // Packets are merged only if they are marked alike.
+        let marked = if is_marked { segment.segments() as u8 } else { 0 };
+        self.received = (self.received + marked) & BITS;
+        self.untold = self.untold.saturating_add(marked);
         self.last = [is_marked, self.last[0]];
         segment.payload == 0 && self.untold >= UNTOLD_ALONE
     }

@@ -39,15 +39,15 @@ impl Acks {
         self.due = self.due.min(until);
     }
 
-    /// Data arrived.
+    /// Data arrived, of so many segments that became one.
     #[inline]
-    pub fn on_data(&mut self, now: Time, reception: Reception, settings: &Settings) {
+    pub fn on_data(&mut self, now: Time, reception: Reception, segments: u64, settings: &Settings) {
         let delay = match (reception, settings.delayed_ack) {
             (Reception::Nothing, _) => return,
             (Reception::Irregular, _) | (_, None) => return self.hurry(),
             (Reception::InOrder, Some(delay)) => delay,
         };
-        self.pending += 1;
+        self.pending += segments as u32;
         if self.pending >= settings.ack_every || self.quick > 0 {
             self.quick = self.quick.saturating_sub(1);
             self.hurry();

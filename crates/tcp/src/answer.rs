@@ -105,8 +105,7 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         let (echoed, in_flight_before) = (answer.echoed, self.in_flight());
-        let has_data = segment.payload > 0;
-        let is_idle = !self.has_outstanding();
+        let (has_data, is_idle) = (segment.payload > 0, !self.has_outstanding());
         let is_predicted_data = !has_data || answer.is_predicted;
         let mut progress =
             Progress { arrival: self.arrival(now, echoed, settings), ..Progress::default() };
@@ -160,13 +159,14 @@ impl Sender {
             advanced: acked_bytes > 0,
             before: self.una - acked_bytes,
             duplicate,
+            reports: progress.sacked > 0,
             echoed,
             marked,
         };
         let (delivered, lost) = (progress.delivered, self.lost);
         self.count_duplicates(seen, &mut progress, settings);
         let rtt = self.time(now, &progress, echoed, settings);
-        if settings.rack && self.sack {
+        if self.sack {
             self.follow_order(now, &progress, dsack.delivered, settings);
         }
         self.announce(now, || in_words(&progress, rtt));
@@ -351,9 +351,14 @@ impl Sender {
     /// Learns from the order in which segments arrived (RFC 8985 §6.2).
     #[inline(never)]
     fn follow_order(&mut self, now: Time, progress: &Progress, twice: u64, settings: &Settings) {
-        self.flight.rack.advance(now, progress, settings);
+        if settings.rack {
+            self.flight.rack.advance(now, progress, settings);
+        }
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(lowest, settings);
+        }
+        if !settings.rack {
+            return;
         }
         if !settings.is_linux() {
             return self.flight.rack.adapt(self.una, self.nxt);

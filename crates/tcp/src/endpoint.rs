@@ -397,8 +397,17 @@ impl Endpoint {
     /// Whether a timer of this end is due that lets ACKs go which other ends hold back: the kernel runs
     /// both from one softirq (`HRTIMER_SOFTIRQ`).
     pub fn is_soft_due(&self, now: Time) -> bool {
-        self.acks.held_until().is_some_and(|until| until <= now)
-            || self.send.flight.get().is_some_and(|flight| flight.pacing.due() <= now)
+        self.acks.held_until().is_some_and(|until| until <= now) || self.paced_until() <= now
+    }
+
+    /// When the ACK that is held back leaves whatever happens.
+    pub fn held_until(&self) -> Option<Time> {
+        self.acks.held_until()
+    }
+
+    /// When the pacing timer runs out; `Time::NEVER` if it does not run.
+    pub fn paced_until(&self) -> Time {
+        self.send.flight.get().map_or(Time::NEVER, |flight| flight.pacing.due())
     }
 
     /// The ACK that is held back leaves.
@@ -742,9 +751,18 @@ impl Endpoint {
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
         self.ended.get_or_insert(how);
-        self.send.timer.stop();
         self.time_wait_until = Time::NEVER;
-        self.alive = None;
+        self.drop_timers();
         self.acks.on_sent();
+    }
+
+    /// None of the connection's timers is needed any more (`tcp_clear_xmit_timers`).
+    pub(crate) fn drop_timers(&mut self) {
+        self.send.timer.stop();
+        self.send.timer.place.leave();
+        if let Some(place) = self.acks.place() {
+            place.leave();
+        }
+        self.alive = None;
     }
 }

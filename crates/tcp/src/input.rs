@@ -306,6 +306,7 @@ impl Endpoint {
             return;
         }
         self.receive.prepare(&self.settings);
+        self.receive.expect(segment);
         let fin = segment.flags.has(Flags::FIN);
         let end = start + u64::from(segment.payload) + u64::from(fin);
         let told = self.acks.note_segment(now) && self.receive.is_news(&(start..end));
@@ -336,7 +337,7 @@ impl Endpoint {
         if self.settings.is_linux() {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, said, rto));
         } else {
-            self.acks.on_data(now, reception, &self.settings);
+            self.acks.on_data(now, reception, segment.segments(), &self.settings);
             if said.changed {
                 self.acks.hurry();
             }
@@ -375,13 +376,12 @@ impl Endpoint {
         let has_sack = self.send.sack;
         let pushed = segment.flags.has(Flags::PUSH);
         let shape = Shape {
-            payload,
+            payload: segment.segment_size().into(),
             options: u64::from(segment.header_bytes() - IP_HEADER - TCP_HEADER),
             usual_options: self.options().into(),
             ends: pushed || segment.flags.has(Flags::FIN),
         };
-        let sized =
-            Sized { shape, in_order, echoed, end, window_end, may_grow, has_sack, early: None };
+        let sized = Sized { shape, payload, in_order, echoed, end, window_end, may_grow, has_sack };
         let Some(tuned) = self.receive.tune(now, sized) else { return };
         let (holds, is_short) = self.receive.can_hold_window(self.last_ack_sent);
         let (is_finished, ends) = (self.receive.is_finished(), segment.flags.has(Flags::FIN));

@@ -27,6 +27,7 @@
 //! | how fast the path delivers | `rate` |
 //! | reassembly, window, SACK blocks | `receiver` |
 //! | delayed and quick ACKs | `acks` |
+//! | segments, and several that become one on arrival | `segment` |
 //! | wrapping numbers | `seq` |
 //! | what is seen from outside | `view` |
 //!
@@ -80,8 +81,8 @@ pub use fast_open::Known;
 pub use memory::{GUARANTEED, Shortage};
 pub use remains::Remains;
 pub use segment::{
-    Cookie, FastOpenOption, Flags, IP_HEADER, SEGMENT_OVERHEAD, SackBlock, Segment, SynOptions,
-    TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
+    Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
+    SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
 };
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;

@@ -211,6 +211,14 @@ impl Receiver {
         self.begins_as_linux.map_or(Time::ZERO, |(_, begun)| begun)
     }
 
+    /// This segment is received next.
+    #[inline]
+    pub fn expect(&mut self, segment: &Segment) {
+        if let Some(linux) = &mut self.linux {
+            linux.expect(segment.segment_size().into());
+        }
+    }
+
     /// The first data has come.
     #[inline]
     pub fn prepare(&mut self, settings: &Settings) {

@@ -34,6 +34,8 @@ pub(crate) struct Seen {
     pub before: u64,
     /// It acknowledges nothing, carries nothing and changes nothing (RFC 5681 §2).
     pub duplicate: bool,
+    /// It reports segments, and some for the first time.
+    pub reports: bool,
     /// When what it answers had left, by the clock of its timestamp.
     pub echoed: Option<u64>,
     /// The receiver got marks of congestion.
@@ -282,6 +284,13 @@ impl Sender {
         self.flight.recovery.repair = Repair::Lost;
     }
 
+    /// Linux without RACK begins when enough is reported, whether or not anything is lost by that
+    /// (`tcp_time_to_recover`).
+    fn is_time_to_recover(&self, settings: &Settings) -> bool {
+        let counts = settings.is_linux() && self.sack && !settings.rack && !settings.fack;
+        counts && self.flight.board.sacked() >= self.reordering(settings).into()
+    }
+
     /// Reno's recovery ends with the first ACK of new data, whatever else is missing (RFC 2581 §3.2
     /// step 5).
     fn leaves_early(&self, seen: Seen, settings: &Settings) -> bool {
@@ -291,7 +300,7 @@ impl Sender {
 
     /// Recovery begins if a loss is proven, and a smaller window if congestion was `marked`.
     fn begin_if_lost(&mut self, now: Time, marked: bool, settings: &Settings) -> bool {
-        if self.flight.board.lost() == 0 {
+        if self.flight.board.lost() == 0 && !self.is_time_to_recover(settings) {
             if marked && self.flight.recovery.phase <= Phase::Disorder {
                 self.reduce_for_mark(now, settings);
             }
@@ -354,7 +363,7 @@ impl Sender {
             return self.detect_by_time(now, settings).repairs;
         } else if settings.is_linux() && !settings.fack {
             if calm || in_recovery {
-                lost = self.find_losses_as_linux(seen, settings.dup_thresh.into());
+                lost = self.find_losses_as_linux(seen, self.reordering(settings).into());
             }
         } else if calm || in_recovery {
             if self.flight.board.sacked() > 0 {
@@ -384,7 +393,8 @@ impl Sender {
         // `tcp_force_fast_retransmit`.
         let is_far = board.highest_sacked().unwrap_or(self.una)
             > self.una + reordering * u64::from(self.mss);
-        if seen.advanced && !is_far {
+        let is_shown = is_far && (seen.reports || !is_calm);
+        if seen.advanced && !is_shown {
             0
         } else if board.sacked() >= reordering {
             board.judge_by_count(reordering)
@@ -596,8 +606,8 @@ impl Sender {
             self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
         }
         let highest = self.flight.board.highest_sacked().unwrap_or(self.una).max(self.una);
-        if settings.rack && self.sack && lowest < highest {
-            self.flight.rack.reordering_seen = true;
+        if self.sack && lowest < highest {
+            self.flight.rack.reordering_seen |= settings.rack;
             if settings.is_linux() {
                 self.widen_reordering((highest - lowest).div_ceil(self.mss.into()), settings);
             }

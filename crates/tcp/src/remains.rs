@@ -192,8 +192,7 @@ impl Endpoint {
         let Settings { time_wait, .. } = *self.settings;
         self.state = State::TimeWait;
         self.time_wait_until = Settings::waits_until(now, time_wait, self.settings.is_linux());
-        self.send.timer.stop();
-        self.alive = None;
+        self.drop_timers();
     }
 
     /// A segment comes when both sides have finished, or nobody is there for what the peer sends.

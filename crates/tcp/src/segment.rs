@@ -3,7 +3,10 @@
 //! It says the same as the bytes on a wire would, so sizes are exact: `wire_bytes` counts the IPv4
 //! and TCP headers with options padded as senders pad them.
 
+mod gro;
+
 use crate::seq::SeqNumber;
+pub use gro::Merged;
 use tcplab_units::Time;
 
 /// Bytes of an IPv4 header without options.
@@ -159,6 +162,8 @@ pub struct Segment {
     pub payload: u16,
     /// The window as it stands in the header: scaled, except in a SYN.
     pub window: u16,
+    /// Of a SYN the option; otherwise what each segment carries that became part of this one, if several
+    /// did.
     mss: u16,
     /// The flags.
     pub flags: Flags,

@@ -115,6 +115,11 @@ impl Place {
         is_over
     }
 
+    /// The timer is taken out of the wheel, and turns nothing any more (`sk_stop_timer`).
+    pub fn leave(&mut self) {
+        (self.tick, self.is_pending) = (None, false);
+    }
+
     #[inline]
     pub fn is_ahead(&self, now: Time) -> bool {
         self.out > now

@@ -16,15 +16,15 @@ from tcplab._put import put
 from tcplab.cli import _signals
 
 IMAGES = (".svg", ".png", ".pdf")
-"""What a process of its own draws: what does takes half a second to start."""
+"""The formats that a separate process draws: its engine takes half a second to start."""
 
 Draw = Callable[[Callable[[], Any]], None]
 
 
 @contextmanager
 def drawing(path: Path | None) -> Iterator[Draw]:
-    """Makes what draws charts begin to start; it waits for one while experiments run. Without a
-    path, nothing is drawn.
+    """Starts the process that draws the chart, which loads while experiments run. Without a path,
+    nothing is drawn.
     """
     if path is None or path.suffix.lower() not in IMAGES:
         yield lambda make: None if path is None else save(make, path)

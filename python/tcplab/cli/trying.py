@@ -72,8 +72,8 @@ TRAFFIC: Mapping[str, Mapping[str, Any]] = {
         "sizes": {"kind": "lognormal", "median": "10 kB", "sigma": 1.5, "max": "10 MB"},
     },
 }
-"""What words stand for: a page of 49 objects and 1.8 MB, a call at 64 kbit/s (G.711 in packets of
-20 ms), the picture of a video call, transfers that ask for half of the link.
+"""The traffic that words stand for: a page of 49 objects and 1.8 MB, a call at 64 kbit/s (G.711 in
+packets of 20 ms), the picture of a video call, transfers that ask for half of the link.
 """
 
 
@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
 
 def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     """The experiment that flags ask for, as plain values."""
-    # A flow from each side of a bottleneck, all of whose delay is that of the hosts' links.
+    # The links between hosts and routers have all of the delay: the bottleneck has none.
     flow: dict[str, Any] = {"name": "flow", "from": "left1", "to": "right1"}
     flows = [flow]
     if "against" in values:

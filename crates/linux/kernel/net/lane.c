@@ -21,6 +21,13 @@
  *  - Transmission takes picoseconds, packets arrive at whole nanoseconds, rounded up.
  *  - Packets of different lanes that arrive in the same nanosecond do so in the order of the lanes'
  *    numbers, after the kernel's timers of that nanosecond have run.
+ *  - The processor of a host (`near_cpu`, `far_cpu`) means what that of crates/sim/src/cpu.rs means: it does
+ *    one thing at a time. A packet that arrives waits for its turn, takes its time, and is then received.
+ *    What its host sends takes its time as well, before the next packet has its turn. Timers and programs
+ *    of the host do not wait.
+ *  - A far end with receive offload (`gro_wait`) has interrupt moderation: the first packet that arrives
+ *    starts a timer, and those that have arrived by its end are received in one poll, through GRO. What
+ *    arrives in the nanosecond of the poll waits for the next one.
  *
  * Everything that happens to a packet is known when its transmission is planned. The discipline's
  * dequeue gives the packets that have arrived at the far end.
@@ -33,6 +40,7 @@
 #include <linux/log2.h>
 #include <linux/math64.h>
 #include <linux/module.h>
+#include <linux/netdevice.h>
 #include <linux/random.h>
 #include <linux/skbuff.h>
 #include <linux/tcp.h>
@@ -101,6 +109,9 @@ struct lane_config {
 	u64 aggregate;		/* packets that share one access to the channel */
 	u64 is_own;		/* OWN_QUEUE or OWN_DROP_TAIL: the sending host's, with a child */
 	u64 largest_own;	/* bytes; a larger super-packet is cut before it enters that */
+	u64 gro_wait;		/* ns from a packet's arrival to the poll that receives it; 0: no GRO */
+	/* The processors of the hosts at both ends. */
+	struct cost { u64 number, packet, ack; } near_cpu, far_cpu;
 	/* low, high */
 	u64 loss_seed[2], jitter_seed[2], reordering_seed[2];
 	u64 corruption_seed[2], duplication_seed[2], access_seed[2];
@@ -173,10 +184,31 @@ struct lane {
 	bool is_bad;
 	u64 state_until;		/* timed loss; after the start of the experiment */
 	struct tcplab_lane_state state;
+	struct processor *near_cpu, *far_cpu;	/* of hosts that take time */
+	/* Of a far end with GRO or a processor: its device. */
+	struct net_device *far;
+	/* With GRO: what has arrived there, and the timer of the interrupt. */
+	struct napi_struct napi;
+	struct sk_buff_head arrived;
+	struct hrtimer interrupt;
 	struct hrtimer timer;		/* when a packet arrives, or the child is to be asked */
 	struct list_head due;		/* in the list of lanes whose timer has run out */
 	struct list_head list;
 	struct Qdisc *sch;
+};
+
+/* The processor of a host, for all lanes that begin or end there. */
+struct processor {
+	u64 number;
+	u32 lanes;			/* how many */
+	u64 free_at;			/* when all that it has begun is done */
+	struct sk_buff_head waiting;	/* arrived */
+	struct sk_buff *present;	/* what it is at, and when that is done */
+	u64 done_at;
+	struct sk_buff_head leaving;	/* by when they are ready */
+	struct hrtimer timer;		/* when it has something to do next */
+	bool is_due;
+	struct list_head list;		/* by number */
 };
 
 /* What becomes of a packet. */
@@ -189,8 +221,15 @@ struct plan {
 	u32 fate;
 };
 
+/* What a packet carries while a processor holds it. */
+struct held {
+	u64 at;			/* when it arrived; of one that leaves, when it is ready */
+	struct lane *lane;
+};
+
 static LIST_HEAD(lanes);
 static LIST_HEAD(due_lanes);
+static LIST_HEAD(cpus);
 /* The lane whose child is at work, and when it is, in nanoseconds. */
 static struct lane *working;
 static u64 working_time;
@@ -200,6 +239,12 @@ static struct plan *plan_of(struct sk_buff *skb)
 	/* 20 bytes are there; the compiler would align 8 of them further. */
 	BUILD_BUG_ON(offsetof(struct plan, fate) + sizeof(u32) > QDISC_CB_PRIV_LEN);
 	return (struct plan *)qdisc_skb_cb(skb)->data;
+}
+
+static struct held *held_of(struct sk_buff *skb)
+{
+	BUILD_BUG_ON(sizeof(struct held) > QDISC_CB_PRIV_LEN);
+	return (struct held *)qdisc_skb_cb(skb)->data;
 }
 
 static u64 draw(struct pcg *pcg)
@@ -813,6 +858,91 @@ static void settle(struct lane *lane, u64 now)
 	count_queued(lane);
 }
 
+/* The processor has something to do next. */
+static void arm(struct processor *cpu)
+{
+	struct sk_buff *leaving = skb_peek(&cpu->leaving);
+	u64 next = leaving ? held_of(leaving)->at : NEVER;
+
+	if (cpu->present)
+		next = min(next, cpu->done_at);
+	else if (!skb_queue_empty(&cpu->waiting))
+		next = min(next, cpu->free_at);
+	if (next != NEVER)
+		hrtimer_start(&cpu->timer, ns_to_ktime(DIV_ROUND_UP_ULL(next, 1000)),
+			      HRTIMER_MODE_ABS_PINNED_HARD);
+}
+
+/*
+ * Does something more, from this nanosecond on; when that is done. One that is kept busy loses nothing to
+ * what it is done with at a fraction of a nanosecond.
+ */
+static u64 spend(struct processor *cpu, u64 from, u64 cost)
+{
+	if (DIV_ROUND_UP_ULL(cpu->free_at, 1000) * 1000 < from)
+		cpu->free_at = from;
+	cpu->free_at += cost;
+	return cpu->free_at;
+}
+
+static u64 cost_of(const struct cost *config, const struct sk_buff *skb)
+{
+	return has_payload(skb) ? config->packet : config->ack;
+}
+
+/* Begins with what waits, if the processor is free. */
+static void begin_next(struct processor *cpu, u64 now)
+{
+	struct held *held;
+
+	if (cpu->present || cpu->free_at > now)
+		return;
+	cpu->present = __skb_dequeue(&cpu->waiting);
+	if (!cpu->present)
+		return;
+	held = held_of(cpu->present);
+	cpu->done_at = spend(cpu, held->at, cost_of(&held->lane->config.far_cpu, cpu->present));
+}
+
+static void hold(struct lane *lane, struct sk_buff *skb, u64 at, struct sk_buff_head *list)
+{
+	*held_of(skb) = (struct held) { .at = at, .lane = lane };
+	__skb_queue_tail(list, skb);
+}
+
+/* A packet has arrived. Whether it waits for the processor of its host. */
+static bool waits_for_cpu(struct lane *lane, struct sk_buff *skb, u64 now)
+{
+	struct processor *cpu = lane->far_cpu;
+
+	if (!cpu)
+		return false;
+	if (cpu->free_at <= now && !cpu->present && skb_queue_empty(&cpu->waiting) &&
+	    !cost_of(&lane->config.far_cpu, skb))
+		return false;
+	hold(lane, skb, now, &cpu->waiting);
+	begin_next(cpu, now);
+	arm(cpu);
+	return true;
+}
+
+/* A packet is sent. Whether the processor of its host gets to it later. */
+static bool leaves_later(struct lane *lane, struct sk_buff *skb, u64 now)
+{
+	struct processor *cpu = lane->near_cpu;
+	u64 cost, ready;
+
+	if (!cpu)
+		return false;
+	cost = cost_of(&lane->config.near_cpu, skb);
+	ready = cost ? spend(cpu, now, cost) : cpu->free_at;
+	if (ready <= now && skb_queue_empty(&cpu->leaving))
+		return false;
+	hold(lane, skb, ready, &cpu->leaving);
+	arm(cpu);
+	return true;
+}
+
 static void offer(struct lane *lane, struct sk_buff *skb, u64 now)
 {
 	u32 bytes = skb->len - skb_network_offset(skb);
@@ -921,10 +1051,73 @@ static int lane_enqueue(struct sk_buff *skb, struct Qdisc *sch, struct sk_buff *
 		return qdisc_drop(skb, sch, to_free);
 	skb_list_walk_safe(segments, segment, next) {
 		skb_mark_not_on_list(segment);
-		offer(lane, segment, now);
+		if (!leaves_later(lane, segment, now))
+			offer(lane, segment, now);
 	}
 	count_queued(lane);
 	return NET_XMIT_SUCCESS;
+}
+
+/* The device at the far end interrupts so long after the first packet since the last poll. */
+static void receive_later(struct lane *lane, struct sk_buff *skb, u64 now)
+{
+	if (!hrtimer_is_queued(&lane->interrupt))
+		hrtimer_start(&lane->interrupt, ns_to_ktime(now / 1000 + lane->config.gro_wait),
+			      HRTIMER_MODE_ABS_PINNED_HARD);
+	__skb_queue_tail(&lane->arrived, skb);
+}
+
+static enum hrtimer_restart on_interrupt(struct hrtimer *timer)
+{
+	napi_schedule(&container_of(timer, struct lane, interrupt)->napi);
+	return HRTIMER_NORESTART;
+}
+
+/* As a device hashes flows (receive-side scaling): GRO keeps those of different hashes apart. */
+static void set_hash(struct sk_buff *skb)
+{
+	u64 draws;
+	u32 from, to;
+
+	if (tcplab_flow_of(skb, &draws, &from, &to))
+		skb_set_hash(skb, tcplab_mix(draws) >> 32, PKT_HASH_TYPE_L4);
+	else
+		skb_clear_hash(skb);
+}
+
+/* Receives what had arrived before the interrupt. */
+static int receive(struct napi_struct *napi, int budget)
+{
+	struct lane *lane = container_of(napi, struct lane, napi);
+	u64 before = now_ps() - 1000;
+	struct sk_buff *skb;
+	int done = 0;
+
+	while (done < budget && (skb = skb_peek(&lane->arrived)) && plan_of(skb)->arrives <= before) {
+		__skb_unlink(skb, &lane->arrived);
+		done++;
+		if (__dev_forward_skb(lane->far, skb))
+			continue;
+		set_hash(skb);
+		napi_gro_receive(napi, skb);
+	}
+	if (done < budget)
+		napi_complete_done(napi, done);
+	return done;
+}
+
+/* The device at the far end has GRO. */
+static void begin_gro(struct lane *lane)
+{
+	/* A veth begins without it. */
+	lane->far->wanted_features |= NETIF_F_GRO;
+	netdev_update_features(lane->far);
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 1, 0)
+	netif_napi_add(lane->far, &lane->napi, receive);
+#else
+	netif_napi_add(lane->far, &lane->napi, receive, NAPI_POLL_WEIGHT);
+#endif
+	napi_enable(&lane->napi);
 }
 
 static void run_due(struct tasklet_struct *tasklet);
@@ -938,14 +1131,16 @@ static struct sk_buff *lane_dequeue(struct Qdisc *sch)
 	struct sk_buff *skb;
 
 	settle(lane, now);
-	skb = skb_peek(&lane->transit);
-	if (skb && plan_of(skb)->arrives <= now) {
+	while ((skb = skb_peek(&lane->transit)) && plan_of(skb)->arrives <= now) {
 		__skb_unlink(skb, &lane->transit);
 		lane->state.arrived_packets++;
 		tell(lane, skb, now / 1000, TCPLAB_ARRIVES);
 		qdisc_bstats_update(sch, skb);
 		count_queued(lane);
-		return skb;
+		if (lane->config.gro_wait)
+			receive_later(lane, skb, now);
+		else if (!waits_for_cpu(lane, skb, now))
+			return skb;
 	}
 	if (skb)
 		next = plan_of(skb)->arrives;
@@ -985,11 +1180,59 @@ static enum hrtimer_restart on_timer(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Lets out of the lanes what has arrived: it is received when the kernel's timers have run. */
+static enum hrtimer_restart on_cpu_timer(struct hrtimer *timer)
+{
+	container_of(timer, struct processor, timer)->is_due = true;
+	tasklet_hi_schedule(&due_runner);
+	return HRTIMER_NORESTART;
+}
+
+/*
+ * A processor sends what is ready, or receives the packet that it has done. What its host sends for that,
+ * the kernel at once and programs when they run, takes its time before the next packet has its turn.
+ */
+static void step(struct processor *cpu, u64 now)
+{
+	struct sk_buff *skb;
+
+	while ((skb = skb_peek(&cpu->leaving)) && held_of(skb)->at <= now) {
+		struct lane *lane = held_of(skb)->lane;
+		spinlock_t *root = qdisc_lock(qdisc_root_sleeping(lane->sch));
+
+		__skb_unlink(skb, &cpu->leaving);
+		spin_lock(root);
+		settle(lane, now);
+		offer(lane, skb, now);
+		count_queued(lane);
+		qdisc_run(lane->sch);
+		spin_unlock(root);
+	}
+	begin_next(cpu, now);
+	if (cpu->present && cpu->done_at <= now) {
+		skb = cpu->present;
+		cpu->present = NULL;
+		if (!__dev_forward_skb(held_of(skb)->lane->far, skb))
+			netif_receive_skb(skb);
+	}
+	arm(cpu);
+}
+
+/*
+ * Lets processors of hosts go on, and out of the lanes what has arrived: it is received when the kernel's
+ * timers have run.
+ */
 static void run_due(struct tasklet_struct *tasklet)
 {
 	struct lane *lane;
+	struct processor *cpu;
 
+	list_for_each_entry(cpu, &cpus, list) {
+		bool is_due = cpu->is_due;
+
+		cpu->is_due = false;
+		if (is_due)
+			step(cpu, now_ps());
+	}
 	for (;;) {
 		spinlock_t *root;
 
@@ -1007,9 +1250,81 @@ static void run_due(struct tasklet_struct *tasklet)
 	}
 }
 
-static void stop_timer(struct lane *lane)
+static void set_up(struct hrtimer *timer, enum hrtimer_restart (*on)(struct hrtimer *))
+{
+#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
+	hrtimer_setup(timer, on, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+#else
+	hrtimer_init(timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
+	timer->function = on;
+#endif
+}
+
+/* The processor of this number, for one lane more; NULL if the host takes no time, or without memory. */
+static struct processor *cpu_for(const struct cost *config)
+{
+	struct list_head *behind = &cpus;
+	struct processor *cpu;
+
+	if (!config->number)
+		return NULL;
+	list_for_each_entry(cpu, &cpus, list) {
+		if (cpu->number == config->number) {
+			cpu->lanes++;
+			return cpu;
+		}
+		if (cpu->number > config->number) {
+			behind = &cpu->list;
+			break;
+		}
+	}
+	cpu = kzalloc(sizeof(*cpu), GFP_KERNEL);
+	if (!cpu)
+		return NULL;
+	cpu->number = config->number;
+	cpu->lanes = 1;
+	__skb_queue_head_init(&cpu->waiting);
+	__skb_queue_head_init(&cpu->leaving);
+	set_up(&cpu->timer, on_cpu_timer);
+	list_add_tail(&cpu->list, behind);
+	return cpu;
+}
+
+static void drop_held(struct sk_buff_head *list, const struct lane *lane)
+{
+	struct sk_buff *skb, *next;
+
+	skb_queue_walk_safe(list, skb, next)
+		if (held_of(skb)->lane == lane) {
+			__skb_unlink(skb, list);
+			kfree_skb(skb);
+		}
+}
+
+/* A lane is gone, and what the processor holds of it. */
+static void leave_cpu(struct processor *cpu, const struct lane *lane)
+{
+	if (!cpu)
+		return;
+	local_bh_disable();
+	drop_held(&cpu->waiting, lane);
+	drop_held(&cpu->leaving, lane);
+	if (cpu->present && held_of(cpu->present)->lane == lane) {
+		kfree_skb(cpu->present);
+		cpu->present = NULL;
+	}
+	local_bh_enable();
+	if (!--cpu->lanes) {
+		hrtimer_cancel(&cpu->timer);
+		list_del(&cpu->list);
+		kfree(cpu);
+	}
+}
+
+static void stop_timers(struct lane *lane)
 {
 	hrtimer_cancel(&lane->timer);
+	hrtimer_cancel(&lane->interrupt);
 	local_irq_disable();
 	list_del_init(&lane->due);
 	local_irq_enable();
@@ -1023,8 +1338,9 @@ static void lane_reset(struct Qdisc *sch)
 	__skb_queue_purge(&lane->waiting);
 	__skb_queue_purge(&lane->transit);
 	__skb_queue_purge(&lane->sending);
+	__skb_queue_purge(&lane->arrived);
 	lane->waiting_bytes = lane->child_packets = lane->child_bytes = 0;
-	stop_timer(lane);
+	stop_timers(lane);
 	count_queued(lane);
 }
 
@@ -1093,12 +1409,9 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	__skb_queue_head_init(&lane->waiting);
 	__skb_queue_head_init(&lane->transit);
 	__skb_queue_head_init(&lane->sending);
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 13, 0)
-	hrtimer_setup(&lane->timer, on_timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-#else
-	hrtimer_init(&lane->timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS_PINNED_HARD);
-	lane->timer.function = on_timer;
-#endif
+	__skb_queue_head_init(&lane->arrived);
+	set_up(&lane->timer, on_timer);
+	set_up(&lane->interrupt, on_interrupt);
 	INIT_LIST_HEAD(&lane->due);
 	INIT_LIST_HEAD(&lane->list);
 	if (!options)
@@ -1116,6 +1429,21 @@ static int lane_init(struct Qdisc *sch, struct nlattr *options, struct netlink_e
 	error = append(lane, tb);
 	if (error)
 		return error;
+	lane->near_cpu = cpu_for(&lane->config.near_cpu);
+	lane->far_cpu = cpu_for(&lane->config.far_cpu);
+	if ((lane->config.near_cpu.number && !lane->near_cpu) ||
+	    (lane->config.far_cpu.number && !lane->far_cpu))
+		return -ENOMEM;
+	if (lane->far_cpu || lane->config.gro_wait) {
+		struct net_device *dev = qdisc_dev(sch);
+
+		if (dev->netdev_ops->ndo_get_peer_dev)
+			lane->far = dev->netdev_ops->ndo_get_peer_dev(dev);
+		if (!lane->far)
+			return -EINVAL;
+	}
+	if (lane->config.gro_wait)
+		begin_gro(lane);
 	seed(&lane->loss, lane->config.loss_seed);
 	seed(&lane->jitter, lane->config.jitter_seed);
 	seed(&lane->reordering, lane->config.reordering_seed);
@@ -1134,7 +1462,13 @@ static void lane_destroy(struct Qdisc *sch)
 	int kind;
 
 	list_del(&lane->list);
-	stop_timer(lane);
+	stop_timers(lane);
+	if (lane->napi.dev) {
+		napi_disable(&lane->napi);
+		netif_napi_del(&lane->napi);
+	}
+	leave_cpu(lane->near_cpu, lane);
+	leave_cpu(lane->far_cpu, lane);
 	if (lane->child)
 		qdisc_put(lane->child);
 	for (kind = 0; kind <= TCA_TCPLAB_MAX; kind++)

@@ -9,6 +9,7 @@ use tcplab_model::{
     Discipline, FlowPlan, LanePlan, Mistake, PathMtu, Plan, Probability, Problem, QueueLimit,
     TcpPlan, support,
 };
+use tcplab_units::Duration;
 use tcplab_workload::links as changes;
 use tcplab_workload::spread::{Cell, cells};
 
@@ -92,6 +93,31 @@ pub(super) fn refuse_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mist
                     mistakes.push(mistake);
                 }
             }
+        }
+    }
+}
+
+/// Whether flows begin or end at a node.
+fn is_end(plan: &Plan, node: usize) -> bool {
+    plan.flows.iter().any(|flow| [flow.from, flow.to].contains(&node))
+}
+
+/// Processors that programs wait for, and those of hosts whose lanes also carry what is not for them.
+pub(super) fn refuse_processors(plan: &Plan, mistakes: &mut Vec<Mistake>) {
+    for host in plan.hosts.iter().filter(|host| host.cpu.is_some()) {
+        let mut refuse = |kind| {
+            let problem = support::missing("cpu", Some(kind), crate::NAME);
+            mistakes.push(problem.at(format!("{}.cpu", host.place)));
+        };
+        if plan.flows.iter().any(|flow| flow.from == host.node && flow.tcp().is_none()) {
+            refuse("datagrams");
+        }
+        let passes = |flow: &FlowPlan| {
+            let ways = flow.forward.iter().skip(1).chain(flow.back.iter().skip(1));
+            ways.into_iter().any(|&lane| plan.lanes[lane].from == host.node)
+        };
+        if is_end(plan, host.node) && plan.flows.iter().any(passes) {
+            refuse("router");
         }
     }
 }
@@ -207,7 +233,16 @@ fn config(
         true => OWN_QUEUE,
     };
     let largest = queues::largest_burst(lane);
-    content.extend(bytes([u64::from(lane.overtaking), trace_period, aggregate, own, largest]));
+    let wait = plan.gro(lane.to).map_or(0, Duration::as_nanos);
+    let overtaking = u64::from(lane.overtaking);
+    content.extend(bytes([overtaking, trace_period, aggregate, own, largest, wait]));
+    // A router forwards in no time.
+    for node in [lane.from, lane.to] {
+        let cpu = plan.cpu(node).filter(|_| is_end(plan, node));
+        content.extend(bytes(
+            cpu.map_or([0; 3], |cpu| [node as u64 + 1, cpu.packet.as_picos(), cpu.ack.as_picos()]),
+        ));
+    }
     for element in ["loss", "jitter", "reordering", "corruption", "duplication", "access", "states"]
     {
         content.extend(Random::seed_of(plan.seed, &format!("{element} {}", lane.name)));

@@ -94,6 +94,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let (what, number, most) = ("flows in one run", flows.len() as u128, MOST_FLOWS);
         mistakes.push(Problem::TooMany { what, number, most }.at("flows"));
     }
+    lanes::refuse_processors(plan, &mut mistakes);
     let links = lanes::links(plan, &mut mistakes);
     if !mistakes.is_empty() {
         return Err(mistakes);

@@ -2,10 +2,12 @@
 
 use super::names::ends;
 use super::topology::Topology;
-use crate::plan::HostPlan;
+use crate::mistake::{Mistake, Problem};
+use crate::plan::{FlowPlan, HostPlan};
 use crate::read::Place;
 use crate::schema::{Experiment, Host, Queue};
 use std::collections::{BTreeMap, BTreeSet};
+use tcplab_units::Duration;
 
 /// What each entry says of hosts, with its place and its nodes. What counts more comes later: a
 /// name without a `*` more than one with it. Names that no node has are refused where stacks are
@@ -23,14 +25,15 @@ fn entries<'a>(
     all.collect()
 }
 
-/// Hosts that take time or have a queue of their own, in the order of their nodes. The lanes that
-/// begin at the latter have that queue.
+/// Hosts that take time, or have a queue of their own or receive offload, in the order of their nodes.
+/// The lanes that begin at those with a queue have that queue.
 pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<HostPlan> {
     let mut hosts: BTreeMap<usize, HostPlan> = BTreeMap::new();
     let mut qdiscs = BTreeMap::new();
     for (place, host, nodes) in entries(experiment, topology) {
         for node in nodes {
-            let new = || HostPlan { node, place: place.clone(), cpu: None, has_qdisc: false };
+            let new =
+                || HostPlan { node, place: place.clone(), cpu: None, has_qdisc: false, gro: None };
             let known = hosts.entry(node).or_insert_with(new);
             if let Some(cpu) = &host.cpu {
                 let costs = [cpu.packet, cpu.ack, cpu.call];
@@ -42,6 +45,10 @@ pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<H
                 known.place.clone_from(&place);
                 qdiscs.insert(node, qdisc);
             }
+            if let Some(gro) = host.gro {
+                known.gro = gro.on().map(|wait| Duration::from_nanos(wait.as_nanos()));
+                known.place.clone_from(&place);
+            }
         }
     }
     for (lane, queue) in topology.lanes.iter().zip(&mut topology.queues) {
@@ -49,7 +56,37 @@ pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<H
             queue.clone_from(qdisc);
         }
     }
-    hosts.into_values().filter(|host| host.cpu.is_some() || host.has_qdisc).collect()
+    let has_any = |host: &HostPlan| host.cpu.is_some() || host.has_qdisc || host.gro.is_some();
+    hosts.into_values().filter(has_any).collect()
+}
+
+/// Refuses receive offload at nodes that forward packets: a router would cut again what it has merged.
+pub(crate) fn refuse_routers(
+    hosts: &[HostPlan],
+    flows: &[FlowPlan],
+    topology: &Topology,
+    mistakes: &mut Vec<Mistake>,
+) {
+    if hosts.iter().all(|host| host.gro.is_none()) {
+        return;
+    }
+    let mut passed = BTreeMap::new();
+    for flow in flows {
+        for way in [&flow.forward, &flow.back] {
+            for &lane in way.iter().skip(1) {
+                passed.entry(topology.lanes[lane].from).or_insert(&flow.name);
+            }
+        }
+    }
+    for host in hosts.iter().filter(|host| host.gro.is_some()) {
+        if let Some(flow) = passed.get(&host.node) {
+            let name = &topology.nodes[host.node];
+            let reason = format!(
+                "is for hosts at the ends of flows, and flow \"{flow}\" passes through \"{name}\""
+            );
+            mistakes.push(Problem::Invalid(reason).at(format!("{}.gro", host.place)));
+        }
+    }
 }
 
 /// Hosts whose own queue paces those that send (`SK_PACING_FQ`).

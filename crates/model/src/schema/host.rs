@@ -1,12 +1,15 @@
 //! Hosts and the flows between them.
 
-use super::{CongestionControl, MILLION, Queue, Stack, Traffic};
+use super::{CongestionControl, MILLION, OrOff, Queue, Stack, Traffic};
 use crate::read::table;
 use std::ops::RangeInclusive;
 use tcplab_units::Duration;
 
 /// What a processor may take for one thing.
 const COST: RangeInclusive<Duration> = Duration::ZERO..=Duration::from_secs(1);
+
+/// How long what has arrived may wait for a poll.
+const MODERATION: RangeInclusive<Duration> = Duration::from_micros(1)..=Duration::from_millis(10);
 
 /// The name of a flow that says none, by its place in the list.
 pub(crate) fn default_name(index: usize) -> String {
@@ -27,6 +30,12 @@ table! {
         /// packets there (TCP small queues), and with "fq" they are paced. By default the links have
         /// queues of routers, of which senders know nothing.
         pub qdisc: Option<Queue> = None,
+        /// Receive offload (GRO) of the host's devices: the time from the arrival of a packet to the
+        /// interrupt, "20 us". All that has arrived by then is received together, and consecutive
+        /// segments of a flow as one packet, which is acknowledged as one. On a real host that is
+        /// `ethtool -K eth0 gro on` with `ethtool -C eth0 rx-usecs 20`. By default "off": each packet
+        /// is received when it arrives.
+        pub gro: Option<OrOff<Duration>> [MODERATION] = None,
     }
 }
 

@@ -92,6 +92,8 @@ fn whatever_can_change_a_result_changes_the_id() {
         ("[[flows]]", "[hosts.right1]\ncpu.ack = \"1 us\"\n[[flows]]"),
         ("[[flows]]", "[hosts.left1]\ncpu.ack = \"1 us\"\n[[flows]]"),
         ("[[flows]]", "[hosts.left1]\nqdisc = \"1 BDP\"\n[[flows]]"),
+        ("[[flows]]", "[hosts.right1]\ngro = \"20 us\"\n[[flows]]"),
+        ("[[flows]]", "[hosts.left1]\ngro = \"20 us\"\n[[flows]]"),
         ("[[flows]]", "[record]\nsamples = \"ack\"\n[[flows]]"),
     ];
     let mut ids = vec![plan(SMALL).id];

@@ -51,6 +51,21 @@ fn a_processor_takes_a_second_at_the_most() {
 }
 
 #[test]
+fn receive_offload_waits_for_microseconds_and_is_for_hosts() {
+    assert_eq!(
+        message(&format!("hosts.left1.gro = \"20 ns\"\n{SMALL}")),
+        "line 1: hosts.left1.gro: 20 ns is outside the range from 1 us to 10 ms"
+    );
+    assert!(plans(&format!("hosts.right1.gro = \"20 us\"\n{SMALL}")).is_ok());
+    assert_eq!(
+        message(&format!("hosts.right.gro = \"20 us\"\n{SMALL}")),
+        "line 1: hosts.right.gro: is for hosts at the ends of flows, and flow \"flow1\" passes \
+         through \"right\""
+    );
+    assert!(plans(&format!("hosts.right.gro = \"off\"\n{SMALL}")).is_ok());
+}
+
+#[test]
 fn rates_are_more_than_zero() {
     assert_eq!(
         message(&small_with("10 Mbit/s", "-1 Mbit/s")),

@@ -175,6 +175,19 @@ right1.stack.sack = false
 }
 
 #[test]
+fn receive_offload_of_all_hosts_may_be_off_for_one() {
+    let text = SMALL.replace("delay", "pairs = 3\ndelay").replace(
+        "[[flows]]",
+        "[hosts]\nright2.gro = \"off\"\n\"right*\".gro = \"20500 ps\"\n[[flows]]",
+    );
+    // In whole nanoseconds, as packets arrive.
+    let plan = plan(&text.replace("20500 ps", "20000500 ps"));
+    let found = plan.hosts.iter().map(|host| (&*plan.nodes[host.node], host.gro));
+    let wait = Some(Duration::from_micros(20));
+    assert_eq!(found.collect::<Vec<_>>(), [("right1", wait), ("right3", wait)]);
+}
+
+#[test]
 fn a_host_has_its_own_queue_on_all_links_that_begin_there() {
     let text = SMALL.replace("delay", "pairs = 2\nqueue = \"7 packets\"\ndelay").replace(
         "[[flows]]",

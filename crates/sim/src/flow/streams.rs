@@ -80,6 +80,9 @@ impl World<'_> {
             if let Some(cpus) = &mut self.cpus {
                 cpus.forget(number, &self.connections.left[number as usize].way.routes);
             }
+            if let Some(devices) = &mut self.devices {
+                devices.forget(number);
+            }
         }
         let wanted = Wanted {
             flow: number,

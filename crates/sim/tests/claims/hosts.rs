@@ -223,3 +223,70 @@ fn senders_of_a_host_share_what_its_device_sends() {
         assert_within(0.1, *share, shares.iter().sum::<f64>() / 20.0, "goodput of one");
     }
 }
+
+/// Packets for each ACK of a flow that fills a link of 1 Gbit/s, to a host with these settings.
+fn packets_for_an_ack(profile: &str, host: &str) -> f64 {
+    let tables = run(&format!(
+        r#"
+        duration = "1 s"
+        stack = {{ profile = "{profile}", timestamps = false }}
+        {host}
+        record.links = "500 ms"
+        flows = [{{ from = "a", to = "b" }}]
+        [[network.links]]
+        between = ["a", "b"]
+        rate = "1 Gbit/s"
+        delay = "1 ms"
+        queue = "20 MB"
+        "#
+    ));
+    assert_eq!(flows(&tables, "retransmitted_segments"), [0.0]);
+    let names = tables.links.texts("link").unwrap();
+    let sent = tables.links.integers("sent_packets").unwrap();
+    // In the second half.
+    let late = |link| {
+        let rows: Vec<_> = (0..names.len()).filter(|&row| names[row] == Some(link)).collect();
+        (sent[rows[1]].unwrap() - sent[rows[0]].unwrap()) as f64
+    };
+    late("a>b") / late("b>a")
+}
+
+#[test]
+fn a_receiver_with_receive_offload_acknowledges_at_once_what_came_together() {
+    // A packet of 1500 bytes takes 12 us: 17 arrive in 200 us from the first on, and 5 in 50 us.
+    for (wait, together) in [("200 us", 17.0), ("50 us", 5.0)] {
+        let host = format!("hosts.b.gro = \"{wait}\"");
+        assert_within(2e-3, packets_for_an_ack("linux-6.12", &host), together, wait);
+        // Its window still grows: what waits at the link counts as sent.
+        assert_within(0.07, packets_for_an_ack("rfc", &host), together, wait);
+    }
+    assert_within(2e-3, packets_for_an_ack("linux-6.12", ""), 2.0, "without");
+}
+
+#[test]
+fn a_packet_waits_for_the_interrupt() {
+    // A question and its answer of one packet each: 1 ms on the way and 0.16 us for 200 bytes, and as long as
+    // the device of each host waits.
+    let hosts = "hosts.a.gro = \"100 us\"\nhosts.b.gro = \"30 us\"";
+    let flow = r#"stack.timestamps = false
+        traffic = { kind = "requests", request = "160 B", response = "160 B", requests = 11 }"#;
+    let tables = run(&over_fast_link(hosts, flow));
+    let expected = 2.0 * (1e-3 + 0.16e-6) + 130e-6;
+    for time in &tables.transfers.numbers("completion_s").unwrap()[1..] {
+        assert_within(1e-6, time.unwrap(), expected, "completion");
+    }
+}
+
+#[test]
+fn datagrams_wait_for_the_interrupt_and_stay_apart() {
+    // One of 1250 bytes every 10 us, for which the link takes 1 us. The first of ten waits for 100 us, the last
+    // for 10, and the next one, which arrives with the interrupt, for another 100: 55 us on average.
+    let hosts = "hosts.b.gro = \"100 us\"";
+    let traffic = r#"traffic = { kind = "udp", interval = "10 us", payload = "1222 B" }"#;
+    let tables = run(&over_fast_link(hosts, traffic));
+    let delay = 1.0 + 0.001 + 0.055;
+    assert_within(1e-3, flows(&tables, "delay_mean_ms")[0], delay, "delay");
+    // Those sent in the last 1.011 ms at the least have not been received.
+    let received = flows(&tables, "bytes")[0] / 1222.0;
+    assert!((99_880.0..=99_899.0).contains(&received), "{received}");
+}

@@ -59,7 +59,10 @@ pub(crate) struct Window {
 /// What a segment with data was to the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sized {
+    /// Its own, or that of each of those that became one.
     pub shape: Shape,
+    /// Bytes of all data.
+    pub payload: u64,
     pub in_order: bool,
     /// When the segment left that it answers, by our clock of timestamps.
     pub echoed: Option<u64>,
@@ -71,8 +74,17 @@ pub(crate) struct Sized {
     /// Losses are told of by blocks. Otherwise the window must not grow for what is out of order: its ACK
     /// is to be a duplicate.
     pub has_sack: bool,
-    /// What became of it, if it is out of order.
+}
+
+/// What became of a segment with data.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kept {
+    /// Where it went, if it is out of order.
     pub early: Option<Early>,
+    /// Bytes of memory that came with it.
+    pub memory: u64,
+    /// Those in use when it was counted.
+    pub used: u64,
 }
 
 /// What a segment with data made of the window.
@@ -213,31 +225,31 @@ impl Autotune {
     }
 
     /// A segment arrived.
-    pub fn on_segment(&mut self, now: Time, sized: Sized, used: u64) -> Tuned {
-        let payload = sized.shape.payload;
+    pub fn on_segment(&mut self, now: Time, sized: Sized, kept: Kept) -> Tuned {
+        let payload = sized.payload;
         self.time_by_echo(now, sized.echoed, payload);
-        if payload == 0 && sized.early.is_none() {
+        if payload == 0 && kept.early.is_none() {
             // Of the FIN alone nothing is to be learned, unless something is missing before it
             // (`tcp_data_queue`).
             return Tuned { opened: false, size: Size::Repeated, full: self.full.bytes };
         }
-        if payload > self.full.bytes {
-            self.measure(payload);
+        if sized.shape.payload > self.full.bytes {
+            self.measure(payload, kept.memory);
         }
         let size = self.full.measure(sized.shape);
         if sized.in_order {
             self.time_by_window(now, sized);
         }
-        let is_kept = sized.early != Some(Early::Known);
+        let is_kept = kept.early != Some(Early::Known);
         let is_worth_it = if sized.in_order { payload >= SMALL } else { sized.has_sack && is_kept };
-        let opened = is_worth_it && sized.may_grow && self.earn(sized, used);
+        let opened = is_worth_it && sized.may_grow && self.earn(payload, kept);
         Tuned { opened, size, full: self.full.bytes }
     }
 
     /// A segment of another size shows how much memory data takes. What was kept for the application is so
     /// no longer, unless it is as much as was thought (`tcp_measure_rcv_mss`).
-    fn measure(&mut self, payload: u64) {
-        let ratio = ((payload << RATIO_BITS) / (payload + OVERHEAD)).max(1);
+    fn measure(&mut self, payload: u64, memory: u64) {
+        let ratio = ((payload << RATIO_BITS) / memory.max(1)).max(1);
         if ratio == self.ratio {
             return;
         }
@@ -246,17 +258,18 @@ impl Autotune {
         self.read = self.read.min(self.clamp);
     }
 
-    fn earn(&mut self, sized: Sized, used: u64) -> bool {
-        let room = self.clamp.min(self.free(used)).saturating_sub(self.earned);
+    fn earn(&mut self, payload: u64, kept: Kept) -> bool {
+        let room = self.clamp.min(self.free(kept.used)).saturating_sub(self.earned);
         if room == 0 {
             return false;
         }
-        let payload = sized.shape.payload;
-        let taken = self.window_of(payload + OVERHEAD);
+        // Data in order, and such that becomes one with what is there, may yet give back what its head
+        // takes (`truesize_adjust`).
+        let is_apart = kept.early == Some(Early::Apart);
+        let given_back = if is_apart { 0 } else { OVERHEAD };
+        let taken = self.window_of(kept.memory.saturating_sub(given_back));
         let mut step = 2 * self.mss;
-        // Data in order, and such that becomes one with what is there, may yet give back what it takes
-        // beside itself (`truesize_adjust`).
-        if sized.early == Some(Early::Apart) && taken > payload {
+        if taken > payload {
             step = self.step_of_costly(taken, payload);
         }
         if step == 0 {
@@ -394,7 +407,7 @@ mod tests {
         let clamp_after = |payload| {
             let settings = Settings { app_win: 31, receive_buffer: 1 << 20, ..Settings::default() };
             let mut window = Autotune::new(&settings, 1448, u64::MAX);
-            window.measure(payload);
+            window.measure(payload, payload + 960);
             window.clamp()
         };
         assert_eq!(clamp_after(965), 65_536 - 1448);

@@ -1,7 +1,7 @@
 //! What a receiver keeps beside the stream to be like Linux: the window it earns, the memory that data
 //! takes, and the blocks it tells of.
 
-use super::autotune::{Autotune, Sized, Tuned, Window};
+use super::autotune::{Autotune, Kept, Sized, Tuned, Window};
 use super::blocks::Blocks;
 use super::packets::{Early, Packets};
 use crate::pages::Pages;
@@ -20,6 +20,10 @@ pub(super) struct Linux {
     pub offered: u64,
     /// What became of the last segment, if it was out of order.
     early: Option<Early>,
+    /// What each of the segments carries that became one on arrival.
+    segment: u64,
+    /// The memory of the last segment.
+    taken: u64,
 }
 
 impl Linux {
@@ -33,6 +37,8 @@ impl Linux {
             memory: 0,
             offered: 0,
             early: None,
+            segment: u64::MAX,
+            taken: 0,
         }
     }
 
@@ -46,10 +52,16 @@ impl Linux {
         self.window.begin(since);
     }
 
+    /// What comes next carries so much in each of its segments.
+    #[inline]
+    pub fn expect(&mut self, segment: u64) {
+        self.segment = segment;
+    }
+
     /// Data in order, after which `next` is expected.
     pub fn take(&mut self, range: Range<u64>, next: u64) {
         let end = range.end;
-        self.packets.add(range);
+        self.taken = self.packets.add(range, self.segment);
         self.early = None;
         self.memory = self.packets.memory();
         self.packets.advance(end, next);
@@ -58,24 +70,25 @@ impl Linux {
 
     /// Whether data that something is missing before would become part of another packet.
     pub fn merges(&self, range: &Range<u64>) -> bool {
-        self.packets.merges(range)
+        self.packets.merges(range, self.segment)
     }
 
     /// Data that something is missing before; with a FIN, `end` is behind that. Says what becomes of it.
     pub fn take_early(&mut self, range: Range<u64>, end: u64) -> Early {
         let told = range.start..end;
         let before = self.packets.memory();
-        let early = self.packets.add_early(range, end);
+        let (early, taken) = self.packets.add_early(range, end, self.segment);
         // A packet of its own takes its memory last of all.
         self.memory = if early == Early::Apart { before } else { self.packets.memory() };
-        self.early = Some(early);
+        (self.early, self.taken) = (Some(early), taken);
         self.blocks.add(told);
         early
     }
 
     /// The window may open further for a segment.
     pub fn earn(&mut self, now: Time, sized: Sized) -> Tuned {
-        self.window.on_segment(now, Sized { early: self.early, ..sized }, self.memory)
+        let kept = Kept { early: self.early, memory: self.taken, used: self.memory };
+        self.window.on_segment(now, sized, kept)
     }
 
     /// Bytes of memory in use.

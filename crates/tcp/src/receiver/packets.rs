@@ -25,18 +25,42 @@ struct Packet {
     /// One more than the end of the data where a FIN follows it (`end_seq`).
     end: u64,
     fragments: u64,
+    /// Heads with fragments of their own: several in a list, where one has no room for all.
+    heads: u64,
 }
 
 impl Packet {
-    fn new(range: Range<u64>, end: u64, pages: Pages) -> Self {
-        // A fragment ends with its page.
-        let fragments = pages.count(&range);
-        Self { range, end, fragments }
+    /// Of a segment, or of several of so many bytes each that became one on arrival (`skb_gro_receive`).
+    fn new(range: Range<u64>, end: u64, pages: Pages, segment: u64) -> Self {
+        let (mut fragments, mut heads) = (0, 1);
+        let mut start = range.start;
+        while start < range.end {
+            let part = start..range.end.min(start.saturating_add(segment.max(1)));
+            start = part.end;
+            // A fragment ends with its page.
+            let more = pages.count(&part);
+            if fragments + more > MOST_PAGES && fragments > 0 {
+                (fragments, heads) = (0, heads + 1);
+            }
+            fragments += more;
+        }
+        Self { range, end, fragments, heads }
     }
 
-    /// Whether `next` follows, and there is room for it.
+    /// Bytes of memory beside the data.
+    fn overhead(&self) -> u64 {
+        self.heads * OVERHEAD
+    }
+
+    fn memory(&self) -> u64 {
+        self.range.end - self.range.start + self.overhead()
+    }
+
+    /// Whether `next` follows, and there is room for it. Neither may be a list (`skb_try_coalesce`).
     fn fits(&self, next: &Self) -> bool {
-        self.end == next.range.start && self.fragments + next.fragments <= MOST_PAGES
+        self.end == next.range.start
+            && self.fragments + next.fragments <= MOST_PAGES
+            && (self.heads, next.heads) == (1, 1)
     }
 
     /// Takes what follows into itself, if it has room.
@@ -84,13 +108,17 @@ impl Packets {
         self.memory
     }
 
-    /// A segment in order.
-    pub fn add(&mut self, range: Range<u64>) {
-        if !range.is_empty() {
-            self.memory += range.end - range.start + OVERHEAD;
-            let end = range.end;
-            self.append(Packet::new(range, end, self.pages));
+    /// A segment in order, or several of so many bytes. Says what memory they took.
+    pub fn add(&mut self, range: Range<u64>, segment: u64) -> u64 {
+        if range.is_empty() {
+            return 0;
         }
+        let end = range.end;
+        let packet = Packet::new(range, end, self.pages, segment);
+        let memory = packet.memory();
+        self.memory += memory;
+        self.append(packet);
+        memory
     }
 
     fn append(&mut self, packet: Packet) {
@@ -139,16 +167,17 @@ impl Packets {
     }
 
     /// Whether a segment that something is missing before would become part of another packet.
-    pub fn merges(&self, range: &Range<u64>) -> bool {
-        matches!(self.find(&Packet::new(range.clone(), range.end, self.pages)), Place::Behind(_))
+    pub fn merges(&self, range: &Range<u64>, segment: u64) -> bool {
+        let packet = Packet::new(range.clone(), range.end, self.pages, segment);
+        matches!(self.find(&packet), Place::Behind(_))
     }
 
-    /// A segment that something is missing before. `end` is one more than that of its data if it has a
-    /// FIN.
-    pub fn add_early(&mut self, range: Range<u64>, end: u64) -> Early {
-        let packet = Packet::new(range, end, self.pages);
-        let bytes = packet.range.end - packet.range.start;
-        match self.find(&packet) {
+    /// A segment that something is missing before, or several of so many bytes. `end` is one more than
+    /// that of its data if it has a FIN. Says what became of it, and what memory came with it.
+    pub fn add_early(&mut self, range: Range<u64>, end: u64, segment: u64) -> (Early, u64) {
+        let packet = Packet::new(range, end, self.pages, segment);
+        let (bytes, memory) = (packet.range.end - packet.range.start, packet.memory());
+        let early = match self.find(&packet) {
             Place::Known => Early::Known,
             Place::Behind(number) => {
                 self.memory += bytes;
@@ -158,11 +187,12 @@ impl Packets {
                 Early::Merged
             }
             Place::Below(place) => {
-                self.memory += bytes + OVERHEAD;
+                self.memory += memory;
                 self.early.insert(place, packet);
                 Early::Apart
             }
-        }
+        };
+        (early, memory)
     }
 
     /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those that
@@ -174,7 +204,7 @@ impl Packets {
                 reached = packet.end;
                 self.append(packet);
             } else {
-                self.memory -= packet.range.end - packet.range.start + OVERHEAD;
+                self.memory -= packet.memory();
             }
         }
     }
@@ -185,7 +215,7 @@ impl Packets {
             if first.range.end > consumed {
                 break;
             }
-            self.memory -= first.range.end - first.range.start + OVERHEAD;
+            self.memory -= first.memory();
             self.readable.pop_front();
         }
     }
@@ -200,10 +230,13 @@ impl Packets {
 mod tests {
     use super::*;
 
+    /// What arrived is one segment.
+    const WHOLE: u64 = u64::MAX;
+
     /// Data that something is missing before, without a FIN.
     fn early(packets: &mut Packets, range: Range<u64>) -> Early {
         let end = range.end;
-        packets.add_early(range, end)
+        packets.add_early(range, end, WHOLE).0
     }
 
     /// The n-th segment of 1448 bytes, from 0.
@@ -220,7 +253,7 @@ mod tests {
             early(&mut packets, segment(n));
         }
         assert_eq!(packets.memory(), 17 * 1448 + 2 * OVERHEAD);
-        packets.add(segment(9));
+        packets.add(segment(9), WHOLE);
         packets.advance(1 + 10 * 1448, 1 + 27 * 1448);
         assert_eq!(packets.first_end(), Some(1 + 22 * 1448));
         assert_eq!(packets.memory(), 18 * 1448 + 2 * OVERHEAD);
@@ -237,7 +270,7 @@ mod tests {
             early(&mut packets, segment(n));
         }
         assert_eq!(packets.memory(), 19 * 1448 + 2 * OVERHEAD);
-        packets.add(segment(0));
+        packets.add(segment(0), WHOLE);
         packets.advance(1 + 1448, 1 + 20 * 1448);
         // The first has no room for the 17 that follow, which go on as a packet of their own.
         assert_eq!(packets.first_end(), Some(1 + 1448));
@@ -252,12 +285,12 @@ mod tests {
         for n in [5, 4, 3] {
             assert_eq!(early(&mut packets, segment(n)), Early::Apart);
         }
-        assert!(packets.merges(&segment(5)) && !packets.merges(&segment(4)));
+        assert!(packets.merges(&segment(5), WHOLE) && !packets.merges(&segment(4), WHOLE));
         assert_eq!(early(&mut packets, segment(5)), Early::Merged);
         assert_eq!(early(&mut packets, segment(5)), Early::Known, "4 reaches over it");
         assert_eq!(packets.memory(), 4 * 1448 + 3 * OVERHEAD);
         // tcp_ofo_queue: 3 and both of 4 become one packet with 2, and 5 alone is of no use.
-        packets.add(segment(2));
+        packets.add(segment(2), WHOLE);
         packets.advance(1 + 3 * 1448, 1 + 6 * 1448);
         assert_eq!(packets.memory(), 4 * 1448 + OVERHEAD);
         assert_eq!(packets.first_end(), Some(1 + 6 * 1448));
@@ -284,11 +317,26 @@ mod tests {
         // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The second
         // one is not what follows the first: all its bits are there, which a DSACK tells.
         let mut packets = Packets::new(Pages::OfFile);
-        assert_eq!(packets.add_early(5000..5000, 5001), Early::Apart);
-        assert_eq!(packets.add_early(5000..5000, 5001), Early::Known);
+        let mut add = |range, end| packets.add_early(range, end, WHOLE).0;
+        assert_eq!(add(5000..5000, 5001), Early::Apart);
+        assert_eq!(add(5000..5000, 5001), Early::Known);
         // With data before it, which is dropped with the FIN.
-        assert_eq!(packets.add_early(4000..4900, 4900), Early::Apart);
-        assert_eq!(packets.add_early(4900..5000, 5001), Early::Merged);
-        assert_eq!(packets.add_early(4900..5000, 5001), Early::Known);
+        assert_eq!(add(4000..4900, 4900), Early::Apart);
+        assert_eq!(add(4900..5000, 5001), Early::Merged);
+        assert_eq!(add(4900..5000, 5001), Early::Known);
+    }
+
+    #[test]
+    fn segments_that_became_one_on_arrival_have_one_head_for_seventeen_fragments() {
+        // skb_gro_receive: segments 10 to 21 take 16 fragments, 22 two, which have no room beside them. A
+        // list of two heads is not joined with what follows (skb_try_coalesce).
+        let mut packets = Packets::new(Pages::OfFile);
+        let all = |from: u64, to: u64| 1 + from * 1448..1 + to * 1448;
+        assert_eq!(packets.add(all(10, 22), 1448), 12 * 1448 + OVERHEAD);
+        assert_eq!(packets.add(all(22, 35), 1448), 13 * 1448 + 2 * OVERHEAD);
+        packets.add(segment(35), WHOLE);
+        assert_eq!(packets.memory(), 26 * 1448 + 4 * OVERHEAD);
+        packets.read(1 + 35 * 1448);
+        assert_eq!(packets.memory(), 1448 + OVERHEAD);
     }
 }

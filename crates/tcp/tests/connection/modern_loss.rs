@@ -486,3 +486,21 @@ fn a_packet_that_is_acknowledged_in_part_counts_as_all_of_it() {
     peer.gets(ms(6) + rtt / 2, data(1 + MSS..1 + 2 * MSS));
     peer.sends(ms(7) + rtt / 2, ack(1 + 3 * MSS));
 }
+
+#[test]
+fn without_rack_recovery_begins_when_enough_is_reported_though_nothing_is_lost() {
+    // tcp_time_to_recover: sacked_out + 1 > reordering. With an ACK that advances, tcp_update_scoreboard marks
+    // nothing unless something is reported more than three full segments ahead (tcp_force_fast_retransmit);
+    // here segments have half a segment each.
+    let mut peer = Peer::connected(Settings { rack: false, tlp: false, ..linux() }, RTT);
+    for start in (1..4_501).step_by(500) {
+        peer.writes(0, 500);
+        peer.gets(0, data(start..start + 500));
+    }
+    peer.sends(ms(100), ack(501).sack(1_001..2_501));
+    assert_eq!(peer.ssthresh(), Some(5));
+    peer.silence(ms(101));
+    peer.sends(ms(101), ack(501).sack(1_001..3_001));
+    peer.gets(ms(101), data(501..1_001));
+    peer.ignores(ms(200));
+}

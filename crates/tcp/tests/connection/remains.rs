@@ -5,6 +5,7 @@
 
 use crate::peer::*;
 use tcplab_tcp::{Flags, Settings, State};
+use tcplab_units::Time;
 
 const RTT: u64 = ms(100);
 
@@ -140,4 +141,18 @@ fn an_application_that_waits_keeps_the_whole_connection() {
     assert_eq!(peer.end.state(), State::FinWait2);
     peer.sends(ms(102), data(1..501).acking(2));
     peer.gets(ms(102), ack(501).sack(1..501));
+}
+
+#[test]
+fn timers_of_a_connection_that_is_over_turn_nothing() {
+    // tcp_clear_xmit_timers, sk_stop_timer: the timer of what was acknowledged stays in the wheel until its
+    // tick comes, but not longer than the connection. What is set in that tick goes to another ring if it
+    // does (`__run_timers`).
+    let mut peer = Peer::connected(linux(), RTT);
+    peer.writes(0, MSS);
+    peer.gets(0, data(1..1_001));
+    peer.sends(ms(100), ack(1_001));
+    assert_ne!(peer.end.next_timer(), Time::NEVER);
+    peer.sends(ms(101), ack(1_001).with(Flags::RST));
+    assert_eq!(peer.end.next_timer(), Time::NEVER);
 }

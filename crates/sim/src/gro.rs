@@ -1,0 +1,188 @@
+//! Receive offload of hosts: a device interrupts some time after a packet has arrived, all that has
+//! arrived by then is received in one poll, and consecutive segments of a flow are received as one
+//! (`napi_gro_receive`, `napi_complete_done`).
+
+use crate::connections::left_end;
+use crate::packet::Packet;
+use crate::watcher::Network;
+use std::collections::VecDeque;
+use tcplab_engine::random::mix;
+use tcplab_engine::{EndpointId, Order, TimerId};
+use tcplab_model::Plan;
+use tcplab_tcp::{Merged, Segment};
+use tcplab_units::Duration;
+
+/// Lists of flows whose segments wait for others, by their hash (`GRO_HASH_BUCKETS`).
+const BUCKETS: usize = 8;
+/// Flows in one list (`MAX_GRO_SKBS`).
+const MOST_FLOWS: usize = 8;
+
+/// A packet, and the end of its route.
+type Arrived = (EndpointId, Packet);
+
+/// The device at the end of a lane.
+#[derive(Clone, Debug)]
+struct Device {
+    wait: Duration,
+    interrupt: TimerId,
+    arrived: Vec<Arrived>,
+    /// By the poll that goes on, what is still to be received.
+    polled: VecDeque<Arrived>,
+}
+
+/// The devices of all hosts that have receive offload.
+#[derive(Debug)]
+pub(crate) struct Devices {
+    by_lane: Vec<Option<Box<Device>>>,
+}
+
+impl Devices {
+    /// Those of a plan, if it has any; `add_timer` makes the timer of one at the end of a lane.
+    pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
+        if plan.hosts.iter().all(|host| host.gro.is_none()) {
+            return None;
+        }
+        let devices = plan.lanes.iter().enumerate().map(|(number, lane)| {
+            let wait = plan.gro(lane.to)?;
+            let interrupt = add_timer(number);
+            let (arrived, polled) = (Vec::new(), VecDeque::new());
+            Some(Box::new(Device { wait, interrupt, arrived, polled }))
+        });
+        Some(Self { by_lane: devices.collect() })
+    }
+
+    /// Takes what has come over a lane, if the device there has receive offload. What arrives in the
+    /// nanosecond of an interrupt waits for the next one.
+    pub fn take(&mut self, network: &mut Network, lane: usize, arrived: Arrived) -> bool {
+        let Some(device) = &mut self.by_lane[lane] else { return false };
+        if device.arrived.is_empty() {
+            let at = network.now() + device.wait;
+            network.set_timer(device.interrupt, at, Order::BeforePackets);
+        }
+        device.arrived.push(arrived);
+        true
+    }
+
+    /// The device at the end of a lane interrupts, and what has arrived there is to be received. `key` tells
+    /// flows apart.
+    pub fn begin_poll(&mut self, lane: usize, key: impl Fn(EndpointId) -> u64) {
+        if let Some(device) = &mut self.by_lane[lane] {
+            device.polled = merge(&mut device.arrived, key);
+        }
+    }
+
+    /// What is received next by the poll of this device.
+    pub fn next_polled(&mut self, lane: usize) -> Option<Arrived> {
+        self.by_lane[lane].as_mut()?.polled.pop_front()
+    }
+
+    /// A connection is over: what has arrived for its ends is for what it leaves behind.
+    pub fn redirect(&mut self, pair: usize, left: u32) {
+        for device in self.by_lane.iter_mut().flatten() {
+            for (to, _) in device.arrived.iter_mut().chain(&mut device.polled) {
+                if to.0 as usize / 2 == pair {
+                    *to = left_end(left, to.0 as usize % 2);
+                }
+            }
+        }
+    }
+
+    /// The way of a connection that is over is taken by another: nothing is received any more for what the
+    /// first one left behind.
+    pub fn forget(&mut self, left: u32) {
+        let ends = [0, 1].map(|side| left_end(left, side));
+        for device in self.by_lane.iter_mut().flatten() {
+            device.arrived.retain(|(to, _)| !ends.contains(to));
+            device.polled.retain(|(to, _)| !ends.contains(to));
+        }
+    }
+
+    /// How many packets wait.
+    pub fn packets(&self) -> usize {
+        self.by_lane.iter().flatten().map(|device| device.arrived.len()).sum()
+    }
+}
+
+/// What the packets of one poll become, in the order in which the host gets it (`dev_gro_receive`).
+fn merge(arrived: &mut Vec<Arrived>, key: impl Fn(EndpointId) -> u64) -> VecDeque<Arrived> {
+    let mut lists: [Vec<(EndpointId, Segment)>; BUCKETS] = Default::default();
+    let mut received = VecDeque::new();
+    for (to, packet) in arrived.drain(..) {
+        let Packet::Tcp(segment) = packet else {
+            received.push_back((to, packet));
+            continue;
+        };
+        let list = &mut lists[(mix(key(to)) >> 32) as usize % BUCKETS];
+        let place = list.iter().position(|(waiting, _)| *waiting == to);
+        if let Some(place) = place {
+            let merged = list[place].1.merge(&segment);
+            if merged != Merged::Open {
+                let (_, complete) = list.remove(place);
+                received.push_back((to, Packet::Tcp(complete)));
+            }
+            if merged != Merged::Apart {
+                continue;
+            }
+        }
+        if !segment.may_wait() {
+            received.push_back((to, packet));
+            continue;
+        }
+        if list.len() == MOST_FLOWS {
+            let (oldest, complete) = list.remove(0);
+            received.push_back((oldest, Packet::Tcp(complete)));
+        }
+        list.push((to, segment));
+    }
+    let rest = lists.into_iter().flatten();
+    received.extend(rest.map(|(to, segment)| (to, Packet::Tcp(segment))));
+    received
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tcplab_tcp::{Flags, SeqNumber};
+
+    fn segment(to: u32, seq: u32, payload: u16) -> Arrived {
+        let segment = Segment::new(Flags::ACK, SeqNumber(seq), SeqNumber(1));
+        (EndpointId(to), Packet::Tcp(segment.with_payload(payload)))
+    }
+
+    /// The end, the number and the payload of what one poll makes of these.
+    fn polled(mut arrived: Vec<Arrived>, key: impl Fn(EndpointId) -> u64) -> Vec<(u32, u32, u16)> {
+        let received = merge(&mut arrived, key);
+        let told = received.into_iter().map(|(to, packet)| match packet {
+            Packet::Tcp(segment) => (to.0, segment.seq.0, segment.payload),
+            _ => (to.0, 0, 0),
+        });
+        told.collect()
+    }
+
+    #[test]
+    fn segments_of_a_flow_become_one_and_acks_do_not() {
+        let arrived = vec![
+            segment(1, 1, 1000),
+            segment(2, 1, 1000),
+            segment(1, 1001, 1000),
+            // A gap: the two before are received first.
+            segment(1, 4001, 1000),
+            segment(2, 1001, 400),
+            segment(3, 1, 0),
+            segment(3, 1, 0),
+        ];
+        let expected = [(1, 1, 2000), (2, 1, 1400), (3, 1, 0), (3, 1, 0), (1, 4001, 1000)];
+        assert_eq!(polled(arrived, |to| to.0.into()), expected);
+    }
+
+    #[test]
+    fn a_list_keeps_eight_flows() {
+        // All of one hash: the ninth makes the oldest leave.
+        let arrived: Vec<_> = (1..=9).map(|to| segment(to, 1, 1000)).collect();
+        let order: Vec<u32> = polled(arrived, |_| 0).into_iter().map(|it| it.0).collect();
+        assert_eq!(order, [1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let arrived = (1..=9).map(|to| segment(to, 1, 1000)).chain([segment(1, 1001, 1000)]);
+        let received = polled(arrived.collect(), |_| 0);
+        assert_eq!((received[0], received[1]), ((1, 1, 1000), (2, 1, 1000)), "1 left before");
+    }
+}

@@ -1,0 +1,56 @@
+"""Random experiments with hosts that have receive offload."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from random import Random
+
+from fuzz.draw import (
+    ALGORITHMS,
+    DRAWING,
+    LEAST_QUEUE_PACKETS,
+    Bottleneck,
+    Plain,
+    log_uniform,
+    long_flows,
+    rounded,
+)
+
+RATE_MBIT_S = (20.0, 1000.0)
+RTT_MS = (6.0, 60.0)
+WAIT_US = (5.0, 500.0)
+PACKETS = 60_000
+"""How many full packets the slowest link carries in an experiment, more or less."""
+MOST_BYTES = 16_000_000
+"""Of one flow. The kernel's receivers read 2^24 bytes in a call, and a packet in which a call
+ends keeps all its memory; those of `sim` read whatever there is.
+"""
+
+
+def gro(random: Random) -> Plain:
+    """One to three flows to a host that receives several packets at once, maybe with losses."""
+    rate = rounded(log_uniform(random, *RATE_MBIT_S))
+    rtt = rounded(log_uniform(random, *RTT_MS))
+    most = max(2.5 * rate * rtt / 12, LEAST_QUEUE_PACKETS + 1)
+    queue = round(log_uniform(random, LEAST_QUEUE_PACKETS, most))
+    duration = min(max(PACKETS * 0.012 / rate, 3), 20)
+    path = Bottleneck(rate, rtt, queue, math.ceil(duration))
+    flows = long_flows(random, path, random.randint(1, 3), [*ALGORITHMS, *DRAWING])
+    for flow in flows:
+        flow["from"], flow["to"] = "client", "server"
+        flow["traffic"] = {"kind": "bulk", "size": f"{MOST_BYTES} B"}
+    hops = random.randint(1, 2)
+    settings = path.settings() | {"delay": f"{rtt / 2 / hops:.6g} ms"}
+    if random.random() < 0.4:
+        share = rounded(log_uniform(random, 1e-4, 1e-2))
+        settings["loss"] = {"kind": "independent", "probability": share}
+    experiment = path.experiment({"chain": {"hops": hops, **settings}}, flows)
+    waits = {"server": f"{log_uniform(random, *WAIT_US):.3f} us"}
+    if random.random() < 0.3:
+        waits["client"] = f"{log_uniform(random, *WAIT_US):.3f} us"
+    return experiment | {"hosts": {host: {"gro": wait} for host, wait in waits.items()}}
+
+
+OFFLOAD: dict[str, Callable[[Random], Plain]] = {"gro": gro}
+"""Kinds of what devices do for hosts, numbered for themselves."""
