@@ -226,7 +226,8 @@ def tables_page() -> str:
         "is there and has its checksum, and the tables have the hash; otherwise it is computed",
         "anew, with a warning.\n",
         "Beside the runs stand the experiment as it was written (`experiment.toml` or `.json`)",
-        "and the list of its runs (`runs.json`), which `tcplab show` prints again.\n",
+        "and the list of its runs (`runs.json`), which `tcplab show` prints again. Files of these",
+        "names that somebody else wrote stay as they are.\n",
     ]
     table = ""
     for name, column, meaning in _core.columns():

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tcplab import _core
-from tcplab._checksums import PLAN
+from tcplab._checksums import PLAN, checksum
 from tcplab._experiment import as_written
 from tcplab._put import put
 from tcplab._restored import reason
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 RUNS = "runs.json"
 
-WRITTEN = ("experiment.toml", "experiment.json")
-
 RUN = re.compile(r"[0-9a-f]{16}")
 """How the folder of a run is named: by the run's id."""
 
@@ -37,8 +36,12 @@ RUN = re.compile(r"[0-9a-f]{16}")
 def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
     """Writes both files unless they are there already. A folder that takes neither gets a warning:
     the results are complete without them.
+
+    A file of the same name that somebody else wrote stays as it is.
     """
     text, kind = as_written(experiment)
+    name, content = f"experiment{kind}", text.encode()
+    about = {"file": name, "sha256": checksum(content)}
     runs = [
         {
             "run": plan.id,
@@ -48,27 +51,69 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
         }
         for plan in plans
     ]
-    contents = {
-        f"experiment{kind}": text.encode(),
-        RUNS: (json.dumps(runs, indent=1, ensure_ascii=False) + "\n").encode(),
-    }
-    if _are_there(folder, contents):
+    listed = json.dumps({"experiment": about, "runs": runs}, indent=1, ensure_ascii=False) + "\n"
+    if _has(folder / RUNS, checksum(listed.encode())):
         return
     try:
         with locked(folder):
-            for name, content in contents.items():
+            before = _experiment_of(folder)
+            if before is not None and before.name != name:
+                before.unlink()
+            is_own = before is not None and before.name == name
+            if is_own or not (folder / name).exists():
                 put(content, folder / name)
-            for name in WRITTEN:
-                if name not in contents:
-                    (folder / name).unlink(missing_ok=True)
+            if _listed(folder) is not None or not (folder / RUNS).exists():
+                put(listed.encode(), folder / RUNS)
     except OSError as error:
         path, why = error.filename or folder, (error.strerror or "unknown").lower()
         warn(f"{path}: what the experiment asked for cannot be written: {why}")
 
 
-def _are_there(folder: Path, contents: Mapping[str, bytes]) -> bool:
+@dataclass(frozen=True)
+class Listed:
+    """The list of runs."""
+
+    file: str
+    """The file with the experiment as it was written, beside the list."""
+    sha256: str
+    """Of that file."""
+    runs: list[tuple[str, str, int, list[tuple[str, str]]]]
+    """The id of each, the experiment's name, the repetition, and swept values."""
+
+
+def _listed(folder: Path) -> Listed | None:
+    """The list of the runs in a folder, if there is one."""
+    try:
+        read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
+        runs = [
+            (
+                str(run["run"]),
+                str(run["experiment"]),
+                int(run["repetition"]),
+                [(str(path), str(text)) for path, text in run["swept"]],
+            )
+            for run in read["runs"]
+        ]
+        about = read["experiment"]
+        listed = Listed(str(about["file"]), str(about["sha256"]), runs)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return listed if all(RUN.fullmatch(run) for run, *_ in runs) else None
+
+
+def _experiment_of(folder: Path) -> Path | None:
+    """The file with the experiment as it was written, if nobody has changed it since."""
+    listed = _listed(folder)
+    if listed is None or Path(listed.file).name != listed.file:
+        return None
+    path = folder / listed.file
+    return path if _has(path, listed.sha256) else None
+
+
+def _has(path: Path, digest: str) -> bool:
+    """Whether a file is there with this content."""
     with suppress(OSError):
-        return all((folder / name).read_bytes() == content for name, content in contents.items())
+        return checksum(path.read_bytes()) == digest
     return False
 
 
@@ -115,12 +160,13 @@ def inside(folder: Path) -> list[Path]:
 def _plans(folder: Path) -> list[_core.Plan]:
     """The plans of the runs in a folder, as the experiment calls them, in its order."""
     listed = _listed(folder)
-    if listed is not None:
+    if listed is None and (folder / RUNS).exists():
+        what = "is not the list of runs that tcplab run writes; without it, all runs are shown"
+        raise _core.ConfigError(f"{folder / RUNS}: {what}")
+    if listed is not None and all((folder / run).is_dir() for run, *_ in listed.runs):
         return [
-            _plan(folder / run["run"]).named(
-                run["experiment"], run["repetition"], [(path, text) for path, text in run["swept"]]
-            )
-            for run in listed
+            _plan(folder / run).named(name, repetition, swept)
+            for run, name, repetition, swept in listed.runs
         ]
     if not (found := inside(folder)):
         others = [path.name for path in sorted(folder.iterdir()) if inside(path)]
@@ -129,20 +175,6 @@ def _plans(folder: Path) -> list[_core.Plan]:
     # Results of an experiment that was not finished.
     plans = [_plan(run) for run in found]
     return sorted(plans, key=lambda plan: (plan.experiment, _natural(plan.swept), plan.repetition))
-
-
-def _listed(folder: Path) -> list[dict[str, Any]] | None:
-    """The list of runs, if all of them are there."""
-    with suppress(FileNotFoundError):
-        try:
-            read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
-            names = [run["run"] for run in read]
-            if all(RUN.fullmatch(name) for name in names):
-                return read if all((folder / name).is_dir() for name in names) else None
-        except (ValueError, TypeError, KeyError):
-            pass
-        raise _core.ConfigError(f"{folder / RUNS}: is damaged; running the experiment mends it")
-    return None
 
 
 def _plan(folder: Path) -> _core.Plan:

@@ -48,7 +48,7 @@ DISCIPLINES = {
     "fq": ("flow_limit", "quantum", "initial_quantum"),
     "cake": (
         *("rtt", "rate", "overhead", "mpu", "framing", "isolation", "tins"),
-        *("ack_filter", "ingress"),
+        *("ack_filter", "ingress", "wash"),
     ),
     "dualpi2": (
         *("target", "coupling", "threshold", "ramp", "behind", "scheduler", "protection", "shift"),
@@ -57,6 +57,9 @@ DISCIPLINES = {
     "policer": (),
 }
 """The queue disciplines of `sim`, with those of their settings that may be left out."""
+
+LEAST_SIZES = {"rmem_max": "4608 B", "wmem_max": "4608 B", "window_clamp": "1152 B"}
+"""Less of these is refused."""
 
 QDISCS = ("fq", "fq-codel", "codel", "sfq", "1000 packets", "20 packets", "1 packets")
 """Queues of hosts."""
@@ -482,6 +485,7 @@ class Draw:
             "ack_filter": lambda: self.random.choice(["off", "on", "aggressive"]),
             "ingress": lambda: self.chance(0.5),
             "adaptive": lambda: self.chance(0.5),
+            "wash": lambda: self.chance(0.5),
             "coupling": lambda: self.random.choice([0, 1, 2.0, 255]),
             "threshold": lambda: self.random.choice(["0 ms", "1 ms", self.time()]),
             "ramp": lambda: self.random.choice(["0 ms", "400 us", self.time()]),
@@ -554,8 +558,11 @@ class Draw:
                 # A profile has the other one.
                 if name in stack and other not in stack:
                     stack[other] = stack[name]
-            for name in {"rmem_max", "wmem_max"} & set(stack):
-                stack[name] = max(stack[name], "4608 B", key=bytes_of)
+            stack |= {
+                name: max(stack[name], least, key=bytes_of)
+                for name, least in LEAST_SIZES.items()
+                if stack.get(name, "off") != "off"
+            }
             if stack.get("mem") != "off":
                 # A host has one, so those of two flows differ.
                 stack.pop("mem", None)
@@ -574,6 +581,7 @@ class Draw:
             special = {
                 "Duration": self.time,
                 "Size": self.size,
+                "Rate": lambda: rate(max(self.rate * self.random.choice(FACTORS), 8)),
                 "CongestionControl": self.congestion_control,
                 "Keepalive": self.keepalive,
                 "Memory": self.memory,
@@ -583,7 +591,8 @@ class Draw:
             return self.of(definition(defined), name)
         for choices in ("anyOf", "oneOf"):
             if choices in schema:
-                return self.of(self.random.choice(schema[choices]), name)
+                bounds = {key: schema[key] for key in ("minimum", "maximum") if key in schema}
+                return self.of(bounds | self.random.choice(schema[choices]), name)
         if "const" in schema:
             return schema["const"]
         if "enum" in schema:

@@ -269,7 +269,8 @@ def test_what_cannot_be_shown_is_refused(
     assert done.returncode == 2
     assert "flows.parquet is damaged, or of another run; running it again mends it" in done.stderr
     (tmp_path / "all" / "out" / "runs.json").write_text("[1]")
-    assert "runs.json: is damaged" in tcplab("show", "all/out").stderr
+    said = "runs.json: is not the list of runs that tcplab run writes"
+    assert said in tcplab("show", "all/out").stderr
 
 
 def test_results_hold_the_experiment_as_it_was_written(two: Path, tmp_path: Path) -> None:
@@ -285,6 +286,24 @@ def test_results_hold_the_experiment_as_it_was_written(two: Path, tmp_path: Path
         "experiment.json",
         "runs.json",
     }
+
+
+def test_files_of_others_are_left_alone(two: Path, tmp_path: Path) -> None:
+    own = tmp_path / "out" / "experiment.toml"
+    own.parent.mkdir()
+    own.write_text(TWO)
+    # The file itself is in the folder of its results, and is run with other values.
+    lab.run(lab.load(own).changed({"flows.*.cc": "bbr"}), out=own.parent)
+    assert own.read_text() == TWO
+    assert lab.stored(own.parent).flows["cc"].to_list() == ["bbr", "bbr"]
+    (own.parent / "runs.json").write_text("[]")
+    lab.run(two, out=own.parent)
+    assert (own.parent / "runs.json").read_text() == "[]"
+    # What was written there and changed since is somebody's.
+    lab.run(two, out=tmp_path / "again")
+    (tmp_path / "again" / "experiment.toml").write_text("# notes\n")
+    lab.run(lab.load(two).changed({"seed": 2}), out=tmp_path / "again")
+    assert (tmp_path / "again" / "experiment.toml").read_text() == "# notes\n"
 
 
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from fuzz import transfers
+from fuzz import queues, transfers
 from fuzz.compare import Flow, as_experiment, compare, run
 from fuzz.draw import APPLICATIONS, KINDS, Plain, draw
 from fuzz.page import table, table_of_transfers
+from fuzz.queues import QUEUES
 from fuzz.shrink import shrink
 from fuzz.sockets import SOCKETS
 
@@ -54,6 +55,14 @@ def test_sockets_have_numbers_of_their_own() -> None:
 def test_sockets_are_the_same_on_both_backends(number: int) -> None:
     outcome = compare(draw(SEED, number, SOCKETS).experiment)
     assert outcome.first is None, outcome.first
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("number", range(len(QUEUES)))
+def test_queues_are_the_same_on_both_backends(number: int) -> None:
+    outcome = queues.compare(draw(SEED, number, QUEUES).experiment)
+    assert outcome.identical == outcome.flows
+    assert outcome.sim == outcome.linux
 
 
 def test_a_difference_is_made_small() -> None:

@@ -14,7 +14,7 @@ rows! {
         /// What ran it.
         backend: Label,
         /// The version of what ran it: that of tcplab and, on `linux`, before it the release of the
-        /// kernel and a hash of what the kernel was built from: `6.12.117 ef2546a852d7e642 0.8.0`.
+        /// kernel and a hash of what the kernel was built from: `6.12.117 ef2546a852d7e642 0.9.0`.
         version: Label,
         /// The seed of this repetition.
         seed: u64,

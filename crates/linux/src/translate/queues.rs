@@ -112,12 +112,15 @@ fn fifo(limit: QueueLimit) -> job::Discipline {
     }
 }
 
+/// The packet is dropped.
+const TC_ACT_SHOT: u32 = 2;
+
 /// `prio` with all packets in its first band, because it asks filters what to do with a packet: `matchall`
 /// with the action `police`. The numbers of attributes are those of `linux/pkt_cls.h`.
 fn policed(policer: &PolicerPlan) -> Result<job::Discipline, Problem> {
     // `tc_prio_qopt`: bands, two at the least, and the band of each priority.
     let prio = Attributes::of_struct(&[2, 0, 0, 0, 0]);
-    let rate = policer.rate.bits_per_second() / 8;
+    let rate = (policer.rate.bits_per_second() / 8).max(1);
     let Ok(burst) =
         u32::try_from(PolicerConfig { rate: policer.rate, burst: policer.burst }.ticks())
     else {
@@ -125,11 +128,10 @@ fn policed(policer: &PolicerPlan) -> Result<job::Discipline, Problem> {
             "has a `burst` that takes more than 274 s at its `rate`, which Linux cannot count";
         return Err(Problem::Invalid(reason.into()));
     };
-    // `tc_police`: index, action (TC_ACT_SHOT), limit, burst, mtu; `tc_ratespec` of the rate, whose table
+    // `tc_police`: index, action, limit, burst, mtu; `tc_ratespec` of the rate, whose table
     // is there and not used, and of no peak rate; three numbers of the kernel's own.
-    const SHOT: u32 = 2;
     let short = rate.min(u32::MAX.into()) as u32;
-    let words = [0, SHOT, 0, burst, u32::MAX, 0x0101, 0, short, 0, 0, 0, 0, 0, 0];
+    let words = [0, TC_ACT_SHOT, 0, burst, u32::MAX, 0x0101, 0, short, 0, 0, 0, 0, 0, 0];
     let words: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
     let police = Attributes::default()
         .bytes(1, &words) // TCA_POLICE_TBF
