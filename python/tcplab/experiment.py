@@ -1853,6 +1853,14 @@ class Host(Value):
     of routers, of which senders know nothing.
     """
 
+    gro: str | None = None
+    """Receive offload (GRO) of the host's devices: the time from the arrival of a packet to the
+    interrupt, "20 us". All that has arrived by then is received together, and consecutive segments
+    of a flow as one packet, which is acknowledged as one. On a real host that is `ethtool -K eth0
+    gro on` with `ethtool -C eth0 rx-usecs 20`. By default "off": each packet is received when it
+    arrives.
+    """
+
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SessionClass(Value):
