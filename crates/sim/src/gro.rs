@@ -5,12 +5,12 @@
 use crate::connections::left_end;
 use crate::packet::Packet;
 use crate::watcher::Network;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use tcplab_engine::random::mix;
 use tcplab_engine::{EndpointId, Order, TimerId};
 use tcplab_model::Plan;
 use tcplab_tcp::{Merged, Segment};
-use tcplab_units::Duration;
+use tcplab_units::{Duration, Time};
 
 /// Lists of flows whose segments wait for others, by their hash (`GRO_HASH_BUCKETS`).
 const BUCKETS: usize = 8;
@@ -25,6 +25,8 @@ type Arrived = (EndpointId, Packet);
 struct Device {
     wait: Duration,
     interrupt: TimerId,
+    /// When that is, if one is to come.
+    at: Time,
     arrived: Vec<Arrived>,
     /// By the poll that goes on, what is still to be received.
     polled: VecDeque<Arrived>,
@@ -34,6 +36,8 @@ struct Device {
 #[derive(Debug)]
 pub(crate) struct Devices {
     by_lane: Vec<Option<Box<Device>>>,
+    /// The interrupts to come, with the numbers of the lanes.
+    interrupts: BTreeSet<(Time, usize)>,
 }
 
 impl Devices {
@@ -46,27 +50,35 @@ impl Devices {
             let wait = plan.gro(lane.to)?;
             let interrupt = add_timer(number);
             let (arrived, polled) = (Vec::new(), VecDeque::new());
-            Some(Box::new(Device { wait, interrupt, arrived, polled }))
+            Some(Box::new(Device { wait, interrupt, at: Time::NEVER, arrived, polled }))
         });
-        Some(Self { by_lane: devices.collect() })
+        Some(Self { by_lane: devices.collect(), interrupts: BTreeSet::new() })
     }
 
     /// Takes what has come over a lane, if the device there has receive offload. What arrives in the
     /// nanosecond of an interrupt waits for the next one.
     pub fn take(&mut self, network: &mut Network, lane: usize, arrived: Arrived) -> bool {
         let Some(device) = &mut self.by_lane[lane] else { return false };
-        if device.arrived.is_empty() {
-            let at = network.now() + device.wait;
-            network.set_timer(device.interrupt, at, Order::BeforePackets);
+        if device.at == Time::NEVER {
+            device.at = network.now() + device.wait;
+            network.set_timer(device.interrupt, device.at, Order::BeforePackets);
+            self.interrupts.insert((device.at, lane));
         }
         device.arrived.push(arrived);
         true
+    }
+
+    /// The lane of a device that interrupts now.
+    pub fn next_due(&self, now: Time) -> Option<usize> {
+        self.interrupts.first().filter(|(at, _)| *at <= now).map(|(_, lane)| *lane)
     }
 
     /// The device at the end of a lane interrupts, and what has arrived there is to be received. `key` tells
     /// flows apart.
     pub fn begin_poll(&mut self, lane: usize, key: impl Fn(EndpointId) -> u64) {
         if let Some(device) = &mut self.by_lane[lane] {
+            self.interrupts.remove(&(device.at, lane));
+            device.at = Time::NEVER;
             device.polled = merge(&mut device.arrived, key);
         }
     }

@@ -318,6 +318,18 @@ impl<'a> World<'a> {
         self.is_polling = false;
     }
 
+    /// What has arrived is received before the timers run out that pace or hold back ACKs, and after others
+    /// (`NET_RX_SOFTIRQ`, `HRTIMER_SOFTIRQ`, `TIMER_SOFTIRQ`).
+    #[cold]
+    fn poll_before_timer(&mut self, end: usize) {
+        let now = self.network.now();
+        let is_soft = self.connections.ends[end].endpoint.is_soft_due(now);
+        let due = |devices: &Devices| devices.next_due(now).filter(|_| is_soft);
+        while let Some(lane) = self.devices.as_ref().and_then(due) {
+            self.on_interrupt(lane);
+        }
+    }
+
     /// A packet is received.
     fn receive(&mut self, to: EndpointId, packet: Packet) {
         match packet {
@@ -634,6 +646,9 @@ impl<'a> World<'a> {
     /// The turn of a timer of an end has come.
     fn run_end_timer(&mut self, end: usize) {
         let now = self.network.now();
+        if self.devices.is_some() {
+            self.poll_before_timer(end);
+        }
         self.tell_memory(end);
         self.turn_wheel(end);
         self.turns = self.turns.wrapping_add(1);
