@@ -429,6 +429,6 @@ fn a_first_window_counts_as_used_though_a_lost_syn_ack_made_it_smaller() {
     peer.gets(ms(30_000), data(1..501));
     let rho = peer.end.snapshot().srtt.as_millis() / 25;
     assert!(rho > 10, "{rho}");
-    assert_eq!(peer.cwnd(), (rho + 10) / 2);
+    assert_eq!(peer.cwnd(), u64::midpoint(rho, 10));
     peer.ignores(ms(30_001));
 }
