@@ -396,7 +396,7 @@ mod tests {
             Settings { receive_buffer: 1 << 20, window_clamp: Some(30_000), ..Settings::default() };
         let mut window = Autotune::new(&settings, 1448, 65_535);
         assert_eq!(window.clamp(), 30_000);
-        window.measure(1448);
+        window.measure(1448, 1448 + 960);
         assert_eq!(window.clamp(), (131_072 * 153) >> 8);
     }
 
