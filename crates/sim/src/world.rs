@@ -77,6 +77,8 @@ pub(crate) struct World<'a> {
     is_polling: bool,
     /// Ends that hold ACKs back, in the order in which they began to.
     holding: Vec<usize>,
+    /// By end, once one paces: when its pacing timer runs out.
+    paced: Vec<Time>,
     /// Ends that packets of this nanosecond came to, in that order, whose applications have not acted.
     woken: Vec<usize>,
     /// Senders that packets had to leave for, which have left.
@@ -127,6 +129,7 @@ impl<'a> World<'a> {
             devices,
             is_polling: false,
             holding: Vec::new(),
+            paced: Vec::new(),
             woken: Vec::new(),
             resuming: Vec::new(),
             turned: [Time::NEVER; 2],
@@ -527,8 +530,26 @@ impl<'a> World<'a> {
         let onto = &mut (&mut self.network, &mut self.cpus);
         if answers {
             send_all(now, endpoint, onto, (*host, *route));
+            self.note_pacing(end);
         }
         answers
+    }
+
+    /// Remembers when the pacing timer of an end runs out that has just sent.
+    #[inline]
+    fn note_pacing(&mut self, end: usize) {
+        let until = self.connections.ends[end].endpoint.paced_until();
+        if until != Time::NEVER || !self.paced.is_empty() {
+            self.set_pacing(end, until);
+        }
+    }
+
+    #[cold]
+    fn set_pacing(&mut self, end: usize, until: Time) {
+        if self.paced.len() <= end {
+            self.paced.resize(self.connections.ends.len(), Time::NEVER);
+        }
+        self.paced[end] = until;
     }
 
     /// A router told this end what its other connections to the same host do not know.
@@ -696,12 +717,10 @@ impl<'a> World<'a> {
         let held_from = |end: usize| ends[end].endpoint.held_from();
         let held: Vec<_> =
             holding.into_iter().filter_map(|end| Some((held_from(end)?, end))).collect();
-        let first_paced = if held.iter().any(|&(from, _)| from <= now) {
-            let paced = ends.iter().map(|end| end.endpoint.paced_until());
-            paced.filter(|&until| until > now).min().unwrap_or(Time::NEVER)
-        } else {
-            Time::NEVER
-        };
+        let due = held.iter().filter(|&&(from, _)| from <= now);
+        let latest = due.filter_map(|&(_, end)| ends[end].endpoint.held_until()).max();
+        let sooner = |&until: &Time| until > now && latest.is_some_and(|latest| until < latest);
+        let first_paced = self.paced.iter().copied().filter(sooner).min().unwrap_or(Time::NEVER);
         let is_ready = |&(from, end): &(Time, usize)| {
             let until = ends[end].endpoint.held_until();
             from <= now && until.is_some_and(|until| until <= first_paced)
@@ -783,6 +802,7 @@ impl<'a> World<'a> {
             }
             Program::Ask(_) | Program::Answer(_) => self.converse(end),
         }
+        self.note_pacing(end);
         let End { endpoint, timer, .. } = &mut self.connections.ends[end];
         self.network.set_connection_timer(*timer, endpoint.next_timer());
         if endpoint.held_from().is_some() {
