@@ -230,6 +230,7 @@ impl<'a> World<'a> {
     /// The application of this end acts when all packets of the nanosecond have been received.
     #[cold]
     fn put_off(&mut self, end: usize) {
+        self.note_pacing(end);
         if !self.woken.contains(&end) {
             self.woken.push(end);
         }
@@ -530,7 +531,6 @@ impl<'a> World<'a> {
         let onto = &mut (&mut self.network, &mut self.cpus);
         if answers {
             send_all(now, endpoint, onto, (*host, *route));
-            self.note_pacing(end);
         }
         answers
     }
