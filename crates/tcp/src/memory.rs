@@ -44,7 +44,8 @@ impl Endpoint {
     /// Whether so much memory fits into what the connection has taken already: whole pages, as few as
     /// hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
     pub(crate) fn has_left(&self, bytes: u64) -> bool {
-        self.memory().next_multiple_of(PAGE) - self.memory() >= bytes
+        let memory = self.memory();
+        memory.next_multiple_of(PAGE) - memory >= bytes
     }
 
     /// This is left now.
