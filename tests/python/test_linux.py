@@ -650,49 +650,36 @@ def test_options_of_a_host_reach_the_segments_of_their_flow_alone() -> None:
     assert largest.rows() == [("flow1", 1460), ("flow2", 1448)]
 
 
-def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
-    def offered(**options: object) -> tuple[int, int]:
-        """The window of a SYN-ACK, and the greatest one later."""
-        experiment = lab.Experiment(
-            duration="2 s",
-            network=link(rate="100 Mbit/s"),
-            flows=[flow(stack=lab.Stack(window_scaling=False, **options))],  # type: ignore[arg-type]
-            record=lab.Record(packets=["b>a"]),
-        )
-        kernel, sim = (
-            lab.run(experiment, backend=backend).packets.filter(pl.col("point") == "leave")
-            for backend in ("linux", "sim")
-        )
-        assert kernel["window"].to_list() == sim["window"].to_list()
-        windows = kernel["window"]
-        return int(windows[0]), int(windows.max())  # type: ignore[arg-type]
+def offered(**options: object) -> tuple[int, int]:
+    """The window of a SYN-ACK, and the greatest one later; both backends offer the same."""
+    experiment = lab.Experiment(
+        duration="2 s",
+        network=link(rate="100 Mbit/s"),
+        flows=[flow(stack=lab.Stack(**options))],  # type: ignore[arg-type]
+        record=lab.Record(packets=["b>a"]),
+    )
+    kernel, sim = (
+        lab.run(experiment, backend=backend).packets.filter(pl.col("point") == "leave")
+        for backend in ("linux", "sim")
+    )
+    assert kernel["window"].to_list() == sim["window"].to_list()
+    windows = kernel["window"]
+    return int(windows[0]), int(windows.max())  # type: ignore[arg-type]
 
+
+def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
     # Twice as much memory, of which half is window as long as nothing is known, in whole segments
     # of 1448 bytes: 13 of them. Each takes 2304 bytes of memory or more.
-    first, most = offered(so_rcvbuf="20 kB")
+    first, most = offered(window_scaling=False, so_rcvbuf="20 kB")
     assert first == 13 * 1448
     assert first < most <= 40_000 * 1448 / 2304
     # No more than the host allows.
-    assert offered(so_rcvbuf="20 MB", rmem_max="20 kB") == (first, most)
+    assert offered(
+        window_scaling=False, so_rcvbuf="20 MB", rmem_max="20 kB"
+    ) == (first, most)
 
 
 def test_windows_that_programs_and_routes_limit() -> None:
-    def offered(**options: object) -> tuple[int, int]:
-        """The window of a SYN-ACK, and the greatest one later, in bytes."""
-        experiment = lab.Experiment(
-            duration="2 s",
-            network=link(rate="100 Mbit/s"),
-            flows=[flow(stack=lab.Stack(**options))],  # type: ignore[arg-type]
-            record=lab.Record(packets=["b>a"]),
-        )
-        kernel, sim = (
-            lab.run(experiment, backend=backend).packets.filter(pl.col("point") == "leave")
-            for backend in ("linux", "sim")
-        )
-        assert kernel["window"].to_list() == sim["window"].to_list()
-        windows = kernel["window"]
-        return int(windows[0]), int(windows.max())  # type: ignore[arg-type]
-
     # tcp_select_initial_window: 20 whole segments of 1448 bytes; unscaled windows, of up to 65535.
     first, most = offered(window_clamp="30 kB")
     assert (first, most) == (20 * 1448, 65_535)

@@ -1,11 +1,14 @@
 //! Hosts on a network, and the loop over what happens.
 
+mod hosts;
+mod timers;
+
 use crate::adapt::{lanes, queues};
 use crate::application::{Program, Step};
 use crate::connections::{
     Connections, DATAGRAMS, End, GATES, LEFT, Pair, flow_of, flow_on_lanes, tcp,
 };
-use crate::cpu::{Cpus, Step as CpuStep, Work};
+use crate::cpu::Cpus;
 use crate::flow::Flow;
 use crate::gates::Gates;
 use crate::gro::Devices;
@@ -14,11 +17,8 @@ use crate::packet::Packet;
 use crate::recorder::Recorder;
 use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use tcplab_engine::{
-    ConnectionTimer, Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId,
-};
+use tcplab_engine::{Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId};
 use tcplab_model::memory::{DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
 use tcplab_tables::Tables;
@@ -273,167 +273,6 @@ impl<'a> World<'a> {
         self.held
     }
 
-    /// Whether what has come waits for the poll of a device, or the processor of its host. Timers are looked
-    /// at where they run out.
-    #[cold]
-    fn is_put_off(&mut self, event: &Event<Packet>) -> bool {
-        let Event::Delivered { to, packet } = *event else { return false };
-        self.waits_for_poll(to, packet) || self.waits_for_turn(to, packet)
-    }
-
-    /// Whether a packet waits for the poll of the device that it has come to.
-    fn waits_for_poll(&mut self, to: EndpointId, packet: Packet) -> bool {
-        if self.devices.is_none() {
-            return false;
-        }
-        let (flow, is_sender) = match packet {
-            // At a router.
-            Packet::Tcp(_) if (GATES..DATAGRAMS).contains(&to.0) => return false,
-            Packet::Udp(_) => (flow_of(to), false),
-            Packet::Tcp(_) => self.flow_and_side(to),
-            Packet::Icmp(_) => self.flow_and_side(EndpointId(self.gates.end_of(to) as u32)),
-        };
-        let flow = &self.plan.flows[flow];
-        let way = if is_sender { &flow.back } else { &flow.forward };
-        let (Some(devices), Some(&lane)) = (&mut self.devices, way.last()) else { return false };
-        devices.take(&mut self.network, lane, (to, packet))
-    }
-
-    /// A device interrupts: what it has is received.
-    #[cold]
-    fn on_interrupt(&mut self, lane: usize) {
-        let (plan, connections) = (self.plan, &self.connections);
-        let key = |to: EndpointId| {
-            // What is left of a connection gets no data.
-            let pair = connections.pairs.get(to.0 as usize / 2)?;
-            let sends = !to.0.is_multiple_of(2);
-            Some(flow_on_lanes(plan, pair.flow, pair.number, sends).key)
-        };
-        if let Some(devices) = &mut self.devices {
-            devices.begin_poll(lane, |to| key(to).unwrap_or_default());
-        }
-        // Applications act when all of it has been received.
-        self.is_polling = true;
-        while let Some((to, packet)) = self.devices.as_mut().and_then(|it| it.next_polled(lane)) {
-            if !self.waits_for_turn(to, packet) {
-                self.receive(to, packet);
-            }
-        }
-        self.is_polling = false;
-    }
-
-    /// What has arrived is received before the timers run out that pace or hold back ACKs, and after others
-    /// (`NET_RX_SOFTIRQ`, `HRTIMER_SOFTIRQ`, `TIMER_SOFTIRQ`).
-    #[cold]
-    fn poll_before_timer(&mut self, end: usize) {
-        let now = self.network.now();
-        let is_soft = self.connections.ends[end].endpoint.is_soft_due(now);
-        let due = |devices: &Devices| devices.next_due(now).filter(|_| is_soft);
-        while let Some(lane) = self.devices.as_ref().and_then(due) {
-            self.on_interrupt(lane);
-        }
-    }
-
-    /// A packet is received.
-    fn receive(&mut self, to: EndpointId, packet: Packet) {
-        match packet {
-            Packet::Tcp(segment) if to.0 < GATES => self.deliver(to.0 as usize, &segment),
-            packet => self.deliver_other(to, packet),
-        }
-    }
-
-    /// Whether a packet waits for the processor of its host.
-    fn waits_for_turn(&mut self, to: EndpointId, packet: Packet) -> bool {
-        if self.cpus.is_none() {
-            return false;
-        }
-        let host = match packet {
-            Packet::Tcp(_) if to.0 < GATES || to.0 >= LEFT => self.host_of(to),
-            Packet::Icmp(_) => self.host_of(EndpointId(self.gates.end_of(to) as u32)),
-            Packet::Udp(_) => self.plan.flows[flow_of(to)].to,
-            // Routers take no time.
-            Packet::Tcp(_) => return false,
-        };
-        self.waits_for_cpu(host, Work::Receive(to, packet))
-    }
-
-    /// The node of an end of a connection, or of what is left of it.
-    fn host_of(&self, to: EndpointId) -> usize {
-        if to.0 < GATES {
-            return self.connections.ends[to.0 as usize].host as usize;
-        }
-        let (flow, is_sender) = self.flow_and_side(to);
-        let flow = &self.plan.flows[flow];
-        if is_sender { flow.from } else { flow.to }
-    }
-
-    /// The flow of an end of a connection, or of what is left of it, and whether it sends the data.
-    fn flow_and_side(&self, to: EndpointId) -> (usize, bool) {
-        let flow = if to.0 < GATES {
-            self.connections.pairs[to.0 as usize / 2].flow
-        } else {
-            self.connections.flow_left_at(to)
-        };
-        (flow, to.0.is_multiple_of(2))
-    }
-
-    /// Whether something waits for the processor of a host.
-    #[cold]
-    fn waits_for_cpu(&mut self, host: usize, work: Work) -> bool {
-        self.cpus.as_mut().is_some_and(|cpus| cpus.take(&mut self.network, host, work))
-    }
-
-    /// The processor of a host has something to do.
-    #[cold]
-    fn on_cpu(&mut self, host: usize) {
-        while let Some(cpus) = &mut self.cpus {
-            match cpus.step(&mut self.network, host) {
-                CpuStep::Send(route, packet, at) => {
-                    self.network.send_own(route, packet, Departure { at, goes_on: false });
-                }
-                CpuStep::Do(Work::Receive(to, packet)) => self.receive(to, packet),
-                CpuStep::Do(Work::EndTimer(end)) => {
-                    // What has happened meanwhile may have stopped it.
-                    let endpoint = &self.connections.ends[end].endpoint;
-                    if endpoint.next_timer() <= self.network.now() {
-                        self.run_end_timer(end);
-                    }
-                }
-                CpuStep::Do(Work::Resume(end)) => {
-                    self.connections.ends[end].endpoint.resume();
-                    self.serve(end);
-                }
-                CpuStep::Do(Work::Timer(timer)) => self.run_timer(timer),
-                CpuStep::Wait => return,
-            }
-        }
-    }
-
-    /// A packet has left the device of its sender's host.
-    #[cold]
-    fn on_left(&mut self, to: EndpointId, packet: Packet) {
-        let Packet::Tcp(segment) = packet else { return };
-        // The route ends at the other end, or at a router on the way.
-        let sender = match to.0 {
-            end if end < GATES => end as usize ^ 1,
-            gate if gate < DATAGRAMS => self.gates.end_of(to),
-            _ => return,
-        };
-        if sender >= GATES as usize {
-            return;
-        }
-        let End { endpoint, host, .. } = &mut self.connections.ends[sender];
-        let host = *host as usize;
-        if segment.payload > 0
-            && endpoint.on_left(segment.payload)
-            && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
-        {
-            // A kernel does so in a tasklet, when it has received all packets of the nanosecond.
-            self.resuming.push(sender);
-            self.put_off(sender);
-        }
-    }
-
     /// A packet comes that is not for a connection: to a router that looks at its size, from such a
     /// router, to a flow of datagrams, or to what is left of a connection that is over.
     #[cold]
@@ -585,153 +424,6 @@ impl<'a> World<'a> {
             && let Some(learned) = self.connections.ends[end].endpoint.take_learned()
         {
             known.insert(nodes, learned);
-        }
-    }
-
-    #[inline(never)]
-    fn on_connection_timer(&mut self, timer: ConnectionTimer) {
-        let end = timer.index();
-        match self.network.also_due() {
-            None => self.on_end_timer(end),
-            Some(other) => self.on_end_timers(vec![end, other.index()]),
-        }
-    }
-
-    #[inline(never)]
-    fn on_timer(&mut self, timer: TimerId) {
-        if self.cpus.is_some() {
-            let host = match self.owners[timer.index()] {
-                Owner::Program(end) => Some(self.connections.ends[end].host as usize),
-                Owner::Flow(flow) | Owner::User { flow, .. } => {
-                    let flow = &self.flows[flow];
-                    Some(if flow.asks() { flow.plan.to } else { flow.plan.from })
-                }
-                Owner::Cpu(_) | Owner::Device(_) | Owner::Samples | Owner::Links | Owner::Marks => {
-                    None
-                }
-            };
-            if host.is_some_and(|host| self.waits_for_cpu(host, Work::Timer(timer))) {
-                return;
-            }
-        }
-        self.run_timer(timer);
-    }
-
-    /// The turn of a timer has come.
-    fn run_timer(&mut self, timer: TimerId) {
-        match self.owners[timer.index()] {
-            Owner::Cpu(host) => self.on_cpu(host),
-            Owner::Device(lane) => self.on_interrupt(lane),
-            Owner::Flow(number) => self.on_flow_timer(number),
-            Owner::Program(end) => self.on_alarm(end),
-            Owner::User { flow, user } => self.begin_transfer_of(flow, user),
-            Owner::Samples => {
-                for pair in 0..self.connections.pairs.len() {
-                    let state = self.connections.ends[2 * pair].endpoint.state();
-                    // As on `linux`, what connects has nothing to show yet.
-                    let is_open = !matches!(
-                        state,
-                        State::SynSent
-                            | State::SynReceived
-                            | State::Listen
-                            | State::Closed
-                            | State::TimeWait
-                    );
-                    if is_open && !self.connections.pairs[pair].is_free {
-                        self.sample(pair);
-                    }
-                }
-                self.arm(timer, self.recorder.sample_interval);
-            }
-            Owner::Links => {
-                self.recorder.sample_links(self.network.now(), &mut self.network);
-                self.arm(timer, self.recorder.link_interval);
-            }
-            Owner::Marks => {
-                if let Some(mark) = self.recorder.next_mark() {
-                    self.read_meters(mark);
-                }
-                self.arm_marks(timer);
-            }
-        }
-    }
-
-    /// A timer of an end runs out.
-    fn on_end_timer(&mut self, end: usize) {
-        let host = self.connections.ends[end].host as usize;
-        if self.cpus.is_none() || !self.waits_for_cpu(host, Work::EndTimer(end)) {
-            self.run_end_timer(end);
-        }
-    }
-
-    /// The turn of a timer of an end has come.
-    fn run_end_timer(&mut self, end: usize) {
-        let now = self.network.now();
-        if self.devices.is_some() {
-            self.poll_before_timer(end);
-        }
-        self.tell_memory(end);
-        self.turn_wheel(end);
-        self.turns = self.turns.wrapping_add(1);
-        let End { endpoint, last, .. } = &mut self.connections.ends[end];
-        *last = self.turns;
-        let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
-        let wheel = endpoint.wheel();
-        if endpoint.on_timer(now) {
-            self.turned[wheel as usize] = now;
-        }
-        self.serve(end);
-        if lets_go {
-            self.let_go(now);
-        }
-    }
-
-    /// Timers of several ends run out in the same tick, in the order of the kernel's wheel. What was put
-    /// there in the same nanosecond was put there in the order of `End::last`. The high-resolution timers
-    /// that let ACKs go run out in the order in which they were set.
-    #[cold]
-    fn on_end_timers(&mut self, mut due: Vec<usize>) {
-        while let Some(timer) = self.network.also_due() {
-            due.push(timer.index());
-        }
-        let now = self.network.now();
-        due.sort_by_key(|&end| {
-            let End { endpoint, last, .. } = &self.connections.ends[end];
-            let turn = endpoint.turn_at(now);
-            let held = self.holding.iter().position(|&holds| holds == end);
-            let held = held.filter(|_| turn.is_none()).unwrap_or(usize::MAX);
-            (turn.is_none(), turn, held, Reverse(*last), Reverse(end))
-        });
-        for end in due {
-            self.on_end_timer(end);
-        }
-    }
-
-    /// ACKs that are held back, and have been for long enough, leave. The kernel goes through its timers in
-    /// the order in which they run out at the latest, up to the first whose time has not come, as one that
-    /// paces what its sender has just gone on with (`__hrtimer_run_queues`).
-    #[cold]
-    fn let_go(&mut self, now: Time) {
-        let holding = std::mem::take(&mut self.holding);
-        let ends = &self.connections.ends;
-        let held_from = |end: usize| ends[end].endpoint.held_from();
-        let held: Vec<_> =
-            holding.into_iter().filter_map(|end| Some((held_from(end)?, end))).collect();
-        let due = held.iter().filter(|&&(from, _)| from <= now);
-        let latest = due.filter_map(|&(_, end)| ends[end].endpoint.held_until()).max();
-        let sooner = |&until: &Time| until > now && latest.is_some_and(|latest| until < latest);
-        let first_paced = self.paced.iter().copied().filter(sooner).min().unwrap_or(Time::NEVER);
-        let is_ready = |&(from, end): &(Time, usize)| {
-            let until = ends[end].endpoint.held_until();
-            from <= now && until.is_some_and(|until| until <= first_paced)
-        };
-        let (mut ready, others): (Vec<_>, Vec<_>) = held.into_iter().partition(is_ready);
-        self.holding = others.into_iter().map(|(_, end)| end).collect();
-        // Of equal times, in the order in which the timers were set.
-        ready.sort_by_key(|&(from, _)| from);
-        for (_, end) in ready {
-            self.connections.ends[end].endpoint.let_go();
-            self.serve(end);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::output::Data;
 use crate::pages::Pages;
 use crate::receiver::Receiver;
 use crate::remains::Remains;
-use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, clock};
+use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps};
 use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::timer::{Kind, Turn, Wheel};
@@ -732,8 +732,7 @@ impl Endpoint {
     /// Our clock, and the peer's as last heard.
     #[inline]
     pub(crate) fn timestamps(&self, now: Time) -> Timestamps {
-        // Zero would mean none.
-        Timestamps { value: (clock(now) as u32).wrapping_add(1), echo: self.recent_timestamp.0 }
+        Timestamps::at(now, self.recent_timestamp.0)
     }
 
     /// Bytes of options that every segment has.

@@ -14,7 +14,7 @@ const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// How often segments without data that are not acceptable are answered, and SYNs that come again
 /// (`tcp_invalid_ratelimit`).
-const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
+pub(crate) const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Endpoint {
     /// A segment arrived.

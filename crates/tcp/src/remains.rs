@@ -5,14 +5,12 @@
 //! of SACK and no marks, and repeats the last acknowledgment as often as it is asked for it.
 
 use crate::endpoint::{Ended, Endpoint, State};
+use crate::input::UNACCEPTABLE_INTERVAL;
 use crate::segment::{Flags, Segment, Timestamps, clock};
 use crate::seq::SeqNumber;
 use crate::settings::Settings;
 use std::num::NonZeroU32;
 use tcplab_units::{Duration, Time};
-
-/// How often what has no data is answered, where that is limited (`tcp_invalid_ratelimit`).
-const UNACCEPTABLE_TICKS: u32 = 500;
 
 /// What is left of one end.
 #[derive(Clone, Copy, Debug)]
@@ -136,7 +134,8 @@ impl Remains {
         if self.is_linux && !has_data {
             let tick = clock(now) as u32;
             let since = self.answered.map(|answered| (tick + 1).wrapping_sub(answered.get()));
-            if since.is_some_and(|since| since < UNACCEPTABLE_TICKS) {
+            let is_too_soon = |since| u64::from(since) < UNACCEPTABLE_INTERVAL.as_millis();
+            if since.is_some_and(is_too_soon) {
                 return None;
             }
             self.answered = NonZeroU32::new(tick.wrapping_add(1));
@@ -150,9 +149,7 @@ impl Remains {
         if !self.has_timestamps {
             return ack;
         }
-        // Zero would mean none.
-        let value = (clock(now) as u32).wrapping_add(1);
-        ack.with_timestamps(Timestamps { value, echo: self.heard })
+        ack.with_timestamps(Timestamps::at(now, self.heard))
     }
 }
 

@@ -90,6 +90,15 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
+impl Timestamps {
+    /// Our clock, and the peer's as last heard.
+    #[inline]
+    pub(crate) fn at(now: Time, echo: u32) -> Self {
+        // A value of zero would mean none.
+        Self { value: (clock(now) as u32).wrapping_add(1), echo }
+    }
+}
+
 /// Options that only a SYN carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynOptions {

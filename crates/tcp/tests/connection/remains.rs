@@ -4,20 +4,27 @@
 //! Round trips take 100 ms.
 
 use crate::peer::*;
-use tcplab_tcp::{Flags, Settings, State};
+use tcplab_tcp::{Endpoint, Flags, Settings, State};
 use tcplab_units::Time;
 
 const RTT: u64 = ms(100);
 
-/// One that has closed first, in TIME-WAIT since 102 ms: it got a segment, and the peer's FIN.
-fn waiting(settings: Settings) -> Peer {
+/// An end that got a segment and closed first, by one of two calls; the peer has acknowledged its FIN
+/// at 101 ms.
+fn closed_by(settings: Settings, call: impl FnOnce(&mut Endpoint)) -> Peer {
     let mut peer = Peer::connected(settings, RTT);
     peer.sends(ms(1), data(1..501));
     peer.gets(ms(1), ack(501));
-    peer.end.close();
+    call(&mut peer.end);
     peer.writes(ms(2), 0);
     peer.gets(ms(2), ack(501).with(Flags::FIN));
     peer.sends(ms(101), ack(2));
+    peer
+}
+
+/// An end in TIME-WAIT since 102 ms, when the peer's FIN came.
+fn waiting(settings: Settings) -> Peer {
+    let mut peer = closed_by(settings, Endpoint::close);
     peer.sends(ms(102), ack(2).with(Flags::FIN));
     peer.gets(ms(102), ack(502));
     assert_eq!(peer.end.state(), State::TimeWait);
@@ -85,16 +92,9 @@ fn time_wait_begins_anew_with_what_is_late() {
     assert_eq!(peer.end.state(), State::Closed);
 }
 
-/// One whose application has left it, and that the peer has acknowledged at 101 ms.
+/// An end whose application has left it.
 fn left(settings: Settings) -> Peer {
-    let mut peer = Peer::connected(settings, RTT);
-    peer.sends(ms(1), data(1..501));
-    peer.gets(ms(1), ack(501));
-    peer.end.leave();
-    peer.writes(ms(2), 0);
-    peer.gets(ms(2), ack(501).with(Flags::FIN));
-    peer.sends(ms(101), ack(2));
-    peer
+    closed_by(settings, Endpoint::leave)
 }
 
 #[test]

@@ -1,0 +1,172 @@
+//! Queues in hosts: packets for the poll of a device with receive offload, packets and timers for
+//! the processor, senders for room in the queue of their own device.
+
+use super::World;
+use crate::connections::{DATAGRAMS, End, GATES, LEFT, flow_of, flow_on_lanes};
+use crate::cpu::{Step, Work};
+use crate::gro::Devices;
+use crate::packet::Packet;
+use tcplab_engine::{Departure, EndpointId, Event};
+
+impl World<'_> {
+    /// Whether a packet that has come waits for the poll of a device, or for the processor of its host. Timers
+    /// are looked at where they run out.
+    #[cold]
+    pub(super) fn is_put_off(&mut self, event: &Event<Packet>) -> bool {
+        let Event::Delivered { to, packet } = *event else { return false };
+        self.waits_for_poll(to, packet) || self.waits_for_turn(to, packet)
+    }
+
+    /// Whether a packet waits for the poll of the device that it has come to.
+    fn waits_for_poll(&mut self, to: EndpointId, packet: Packet) -> bool {
+        if self.devices.is_none() {
+            return false;
+        }
+        let (flow, is_sender) = match packet {
+            // At a router.
+            Packet::Tcp(_) if (GATES..DATAGRAMS).contains(&to.0) => return false,
+            Packet::Udp(_) => (flow_of(to), false),
+            Packet::Tcp(_) => self.flow_and_side(to),
+            Packet::Icmp(_) => self.flow_and_side(EndpointId(self.gates.end_of(to) as u32)),
+        };
+        let flow = &self.plan.flows[flow];
+        let way = if is_sender { &flow.back } else { &flow.forward };
+        let (Some(devices), Some(&lane)) = (&mut self.devices, way.last()) else { return false };
+        devices.take(&mut self.network, lane, (to, packet))
+    }
+
+    /// A device interrupts: its packets are received.
+    #[cold]
+    pub(super) fn on_interrupt(&mut self, lane: usize) {
+        let (plan, connections) = (self.plan, &self.connections);
+        let key = |to: EndpointId| {
+            // The remains of a connection get no data.
+            let pair = connections.pairs.get(to.0 as usize / 2)?;
+            let sends = !to.0.is_multiple_of(2);
+            Some(flow_on_lanes(plan, pair.flow, pair.number, sends).key)
+        };
+        if let Some(devices) = &mut self.devices {
+            devices.begin_poll(lane, |to| key(to).unwrap_or_default());
+        }
+        // Applications act when all of it has been received.
+        self.is_polling = true;
+        while let Some((to, packet)) = self.devices.as_mut().and_then(|it| it.next_polled(lane)) {
+            if !self.waits_for_turn(to, packet) {
+                self.receive(to, packet);
+            }
+        }
+        self.is_polling = false;
+    }
+
+    /// Packets that have arrived are received before the timers run out that pace or hold back ACKs, and after others
+    /// (`NET_RX_SOFTIRQ`, `HRTIMER_SOFTIRQ`, `TIMER_SOFTIRQ`).
+    #[cold]
+    pub(super) fn poll_before_timer(&mut self, end: usize) {
+        let now = self.network.now();
+        let is_soft = self.connections.ends[end].endpoint.is_soft_due(now);
+        let due = |devices: &Devices| devices.next_due(now).filter(|_| is_soft);
+        while let Some(lane) = self.devices.as_ref().and_then(due) {
+            self.on_interrupt(lane);
+        }
+    }
+
+    /// A packet is received.
+    fn receive(&mut self, to: EndpointId, packet: Packet) {
+        match packet {
+            Packet::Tcp(segment) if to.0 < GATES => self.deliver(to.0 as usize, &segment),
+            packet => self.deliver_other(to, packet),
+        }
+    }
+
+    /// Whether a packet waits for the processor of its host.
+    fn waits_for_turn(&mut self, to: EndpointId, packet: Packet) -> bool {
+        if self.cpus.is_none() {
+            return false;
+        }
+        let host = match packet {
+            Packet::Tcp(_) if to.0 < GATES || to.0 >= LEFT => self.host_of(to),
+            Packet::Icmp(_) => self.host_of(EndpointId(self.gates.end_of(to) as u32)),
+            Packet::Udp(_) => self.plan.flows[flow_of(to)].to,
+            // Routers take no time.
+            Packet::Tcp(_) => return false,
+        };
+        self.waits_for_cpu(host, Work::Receive(to, packet))
+    }
+
+    /// The node of an end of a connection, or of its remains.
+    pub(super) fn host_of(&self, to: EndpointId) -> usize {
+        if to.0 < GATES {
+            return self.connections.ends[to.0 as usize].host as usize;
+        }
+        let (flow, is_sender) = self.flow_and_side(to);
+        let flow = &self.plan.flows[flow];
+        if is_sender { flow.from } else { flow.to }
+    }
+
+    /// The flow of an end of a connection, or of its remains, and whether that end sends the data.
+    pub(super) fn flow_and_side(&self, to: EndpointId) -> (usize, bool) {
+        let flow = if to.0 < GATES {
+            self.connections.pairs[to.0 as usize / 2].flow
+        } else {
+            self.connections.flow_left_at(to)
+        };
+        (flow, to.0.is_multiple_of(2))
+    }
+
+    /// Whether something waits for the processor of a host.
+    #[cold]
+    pub(super) fn waits_for_cpu(&mut self, host: usize, work: Work) -> bool {
+        self.cpus.as_mut().is_some_and(|cpus| cpus.take(&mut self.network, host, work))
+    }
+
+    /// The processor of a host has something to do.
+    #[cold]
+    pub(super) fn on_cpu(&mut self, host: usize) {
+        while let Some(cpus) = &mut self.cpus {
+            match cpus.step(&mut self.network, host) {
+                Step::Send(route, packet, at) => {
+                    self.network.send_own(route, packet, Departure { at, goes_on: false });
+                }
+                Step::Do(Work::Receive(to, packet)) => self.receive(to, packet),
+                Step::Do(Work::EndTimer(end)) => {
+                    // The timer may have been stopped meanwhile.
+                    let endpoint = &self.connections.ends[end].endpoint;
+                    if endpoint.next_timer() <= self.network.now() {
+                        self.run_end_timer(end);
+                    }
+                }
+                Step::Do(Work::Resume(end)) => {
+                    self.connections.ends[end].endpoint.resume();
+                    self.serve(end);
+                }
+                Step::Do(Work::Timer(timer)) => self.run_timer(timer),
+                Step::Wait => return,
+            }
+        }
+    }
+
+    /// A packet has left the device of its sender's host.
+    #[cold]
+    pub(super) fn on_left(&mut self, to: EndpointId, packet: Packet) {
+        let Packet::Tcp(segment) = packet else { return };
+        // The route ends at the other end, or at a router on the way.
+        let sender = match to.0 {
+            end if end < GATES => end as usize ^ 1,
+            gate if gate < DATAGRAMS => self.gates.end_of(to),
+            _ => return,
+        };
+        if sender >= GATES as usize {
+            return;
+        }
+        let End { endpoint, host, .. } = &mut self.connections.ends[sender];
+        let host = *host as usize;
+        if segment.payload > 0
+            && endpoint.on_left(segment.payload)
+            && (self.cpus.is_none() || !self.waits_for_cpu(host, Work::Resume(sender)))
+        {
+            // A kernel does so in a tasklet, when it has received all packets of the nanosecond.
+            self.resuming.push(sender);
+            self.put_off(sender);
+        }
+    }
+}
