@@ -22,7 +22,7 @@ MOST_BYTES = 64_000_000
 
 
 STREAM = "<stdin>"
-"""What messages call an experiment that comes from no file."""
+"""The name in messages of an experiment that comes from no file."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Runnable(Value):
         read = json.loads(document.to_json())
         experiment = from_plain(Experiment, {"duration": None} | read)
         if not isinstance(experiment, Experiment):
-            # This names the key.
+            # The error of this call names the key.
             document.plans("sim")
             raise _core.ConfigError(f"{', '.join(changes)}: no experiment has such a key")
         if source is not None:

@@ -20,7 +20,7 @@ OTHER = re.compile(r"[^\x00-\x7e]+")
 TYPES = {"text": "string", "integer": "integer", "number": "number"}
 
 VALUES = {"type": ["string", "null"]}
-"""What stands in columns that experiments name: swept values, as text."""
+"""Columns that experiments name: swept values, as text."""
 
 
 def document(results: Results, *, by: str) -> str:

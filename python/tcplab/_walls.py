@@ -92,7 +92,7 @@ def access_for(
     """
     allowed = tuple(named(path) for path in allow_read)
     source = experiment.__dict__.get("_source")
-    # What comes from a stream has no folder.
+    # An experiment from a stream has no folder.
     if source is None or source.name == STREAM:
         return Access(allowed)
     folder = Path(source.name).parent.resolve()

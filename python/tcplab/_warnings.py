@@ -31,7 +31,7 @@ def warn(message: str) -> None:
 
 
 Variant = tuple[tuple[str, str], ...]
-"""What is swept, each with its value."""
+"""Swept keys, each with its value."""
 
 
 def warn_of(plans: Sequence[_core.Plan]) -> None:

@@ -62,7 +62,7 @@ def refusal(tcplab: Command, *words: object) -> str:
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert "Traceback" not in done.stderr
     assert lab.kernels() == []
-    # What takes long is told of before.
+    # Lines of progress come before, if it takes long.
     return re.sub(r"^\d+ s, .*\n", "", done.stderr, flags=re.MULTILINE)
 
 

@@ -69,7 +69,7 @@ def running_kernels(below: Path) -> list[str]:
             is_kernel = b"tcplab.stream=" in (process / "cmdline").read_bytes()
             where = (process / "cwd").readlink()
         except OSError:
-            # It has ended.
+            # The process has ended.
             continue
         if is_kernel and below in where.parents:
             found.append(process.name)
@@ -674,9 +674,7 @@ def test_buffers_that_programs_ask_for_do_not_grow_and_have_a_most() -> None:
     assert first == 13 * 1448
     assert first < most <= 40_000 * 1448 / 2304
     # No more than the host allows.
-    assert offered(
-        window_scaling=False, so_rcvbuf="20 MB", rmem_max="20 kB"
-    ) == (first, most)
+    assert offered(window_scaling=False, so_rcvbuf="20 MB", rmem_max="20 kB") == (first, most)
 
 
 def test_windows_that_programs_and_routes_limit() -> None:

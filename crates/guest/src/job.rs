@@ -135,7 +135,7 @@ pub struct Discipline {
 /// A filter of a queueing discipline.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Filter {
-    /// What the kernel calls it: `matchall`.
+    /// The kernel's name of the filter: `matchall`.
     pub kind: String,
     /// The content of its `TCA_OPTIONS`.
     pub options: Vec<u8>,

@@ -306,7 +306,7 @@ fn unused(base: &Value, used: &BTreeSet<String>) -> Vec<Mistake> {
 struct Cause<'a> {
     chosen: &'a [&'a Choice],
     filled: Option<&'a Filled>,
-    /// What tables say of the variant.
+    /// The variant's label in tables.
     labels: &'a [(String, String)],
 }
 
@@ -346,7 +346,7 @@ impl Found<'_> {
     fn located(&self, mistake: Mistake, cause: &Cause<'_>) -> Mistake {
         let at = &mistake.at;
         let written = cause.filled.map_or_else(|| at.clone(), |filled| filled.written(at));
-        // What was given later stands on no line.
+        // Values that were given later stand on no line.
         if self.given.iter().any(|given| lies_in(&written, given)) {
             return mistake;
         }

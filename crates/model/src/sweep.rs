@@ -271,7 +271,7 @@ fn expand(tree: &Value, steps: Vec<Step>) -> Result<Vec<Vec<Step>>, Problem> {
     Ok(ends.into_iter().map(|(steps, _)| steps).collect())
 }
 
-/// What an entry of a list is called. A flow without a name is `flow1`, `flow2`, ...
+/// The name of an entry of a list. A flow without a name is `flow1`, `flow2`, ...
 fn entry_name(list: &[Step], index: usize, items: &[Value]) -> Option<String> {
     match items[index].get("name") {
         Some(name) => name.as_str().map(Into::into),

@@ -79,7 +79,7 @@ pub(crate) fn columns() -> Vec<(&'static str, &'static str, &'static str)> {
     DECLARED.iter().flat_map(rows).collect()
 }
 
-/// What the columns of the result tables hold: table, column, kind, whether there may be nothing.
+/// Types of the columns of result tables: table, column, kind, whether there may be nothing.
 #[pyfunction]
 pub(crate) fn column_kinds() -> Vec<(&'static str, &'static str, &'static str, bool)> {
     let word = |kind| match kind {

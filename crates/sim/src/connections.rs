@@ -14,7 +14,7 @@ use tcplab_tcp::{Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
 use tcplab_units::{Duration, Time};
 
 /// Ends of routes: from here on gates, flows of datagrams, and what is left of connections that are over.
-/// Those below are ends of connections.
+/// Numbers below are ends of connections.
 pub(crate) const GATES: u32 = 1 << 28;
 pub(crate) const DATAGRAMS: u32 = 2 << 28;
 pub(crate) const LEFT: u32 = 3 << 28;
@@ -66,7 +66,7 @@ pub(crate) struct Pair {
     pub user: usize,
     /// Its place is free.
     pub is_free: bool,
-    /// What the connection before it on its way has left is there, and what it leaves itself will be.
+    /// The index of the remains of the connection before it on its way, and of its own once it is over.
     left: Option<u32>,
 }
 
@@ -86,13 +86,13 @@ pub(crate) struct Wanted {
     pub left: Option<u32>,
 }
 
-/// What a connection that is over leaves behind: its way, which another of its flow takes later, and so much
-/// of its ends as answers what is late.
+/// The remains of a connection that is over: its way, which another of its flow takes later, and so much of
+/// its ends as answers late segments.
 pub(crate) struct Left {
     pub way: Way,
     /// When it was over, or something came for it since.
     pub touched: Time,
-    /// What is left of one end, and which one that is: the one that waits, if one does.
+    /// The remains of one end, and which side that is: the end that waits, if one does.
     end: Remains,
     side: u8,
     flow: u32,
@@ -101,7 +101,7 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// What answers a segment that comes for one side, in whose stack TIME-WAIT lasts so long.
+    /// The answer to a segment that comes for one side, in whose stack TIME-WAIT lasts so long.
     pub fn answer(
         &mut self,
         now: Time,
@@ -267,7 +267,7 @@ impl Connections {
         number
     }
 
-    /// What is left behind at this end of a route, and of which end of the connection.
+    /// The remains at this end of a route, and the side of the connection.
     pub fn left_at(&mut self, to: EndpointId) -> (&mut Left, usize) {
         let number = to.0 - LEFT;
         (&mut self.left[number as usize / 2], number as usize % 2)

@@ -59,7 +59,7 @@ pub(crate) struct Cpus {
 }
 
 impl Cpus {
-    /// Those of a plan, if it has any; `add_timer` makes the timer of a node.
+    /// Devices of a plan, if it has any; `add_timer` makes the timer of a node.
     pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
         if plan.hosts.iter().all(|host| host.cpu.is_none()) {
             return None;

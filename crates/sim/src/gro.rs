@@ -41,7 +41,7 @@ pub(crate) struct Devices {
 }
 
 impl Devices {
-    /// Those of a plan, if it has any; `add_timer` makes the timer of one at the end of a lane.
+    /// Devices of a plan, if it has any; `add_timer` makes the timer of one at the end of a lane.
     pub fn new(plan: &Plan, mut add_timer: impl FnMut(usize) -> TimerId) -> Option<Self> {
         if plan.hosts.iter().all(|host| host.gro.is_none()) {
             return None;
@@ -83,7 +83,7 @@ impl Devices {
         }
     }
 
-    /// What is received next by the poll of this device.
+    /// The packet that the poll of this device receives next.
     pub fn next_polled(&mut self, lane: usize) -> Option<Arrived> {
         self.by_lane[lane].as_mut()?.polled.pop_front()
     }
@@ -115,7 +115,7 @@ impl Devices {
     }
 }
 
-/// What the packets of one poll become, in the order in which the host gets it (`dev_gro_receive`).
+/// Merges the packets of one poll, in the order in which the host gets them (`dev_gro_receive`).
 fn merge(arrived: &mut Vec<Arrived>, key: impl Fn(EndpointId) -> u64) -> VecDeque<Arrived> {
     let mut lists: [Vec<(EndpointId, Segment)>; BUCKETS] = Default::default();
     let mut received = VecDeque::new();

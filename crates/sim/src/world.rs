@@ -174,7 +174,7 @@ impl<'a> World<'a> {
         // By reference: a packet need not be moved to be read.
         while let Some(event) = &self.next(end) {
             if holds && self.is_put_off(event) {
-                // Its host gets it with others, or has time for it later.
+                // The host gets the packet with others, or has time for it later.
             } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
                 && to.0 < GATES
             {
@@ -649,7 +649,7 @@ impl<'a> World<'a> {
         route
     }
 
-    /// This connection is over: gives the number of what it leaves behind.
+    /// A connection is over: gives the number of its remains.
     pub fn leave_behind(&mut self, pair: usize) -> u32 {
         let now = self.network.now();
         let left = self.connections.leave(now, pair, (&mut self.network, &mut self.gates));

@@ -40,14 +40,14 @@ impl Answer<'_> {
     }
 }
 
-/// What a segment says of the peer's window.
+/// News of the peer's window in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WindowNews {
     /// Nothing that counts.
     None,
-    /// That it is the same, in a segment that is newer than the last that said so.
+    /// The same window, in a segment that is newer than the last that said so.
     Same,
-    /// That it is another one.
+    /// Another window.
     Changed,
 }
 
@@ -425,7 +425,7 @@ impl Sender {
         self.largest_window = self.largest_window.max(window);
         match (changed, settings.is_linux()) {
             (true, _) => WindowNews::Changed,
-            // What is newer is no duplicate (`FLAG_WIN_UPDATE`).
+            // A newer segment is no duplicate (`FLAG_WIN_UPDATE`).
             (false, true) => WindowNews::Same,
             (false, false) => WindowNews::None,
         }

@@ -1,5 +1,4 @@
-//! What duplicate ACKs tell without SACK: each stands for a segment that arrived, as if it had been
-//! reported.
+//! Duplicate ACKs without SACK: each stands for a segment that arrived, as if SACK had reported one.
 //!
 //! As many as are outstanding but for the one that is missing (RFC 5681 §3.2, RFC 6582 §3.2); more than
 //! that, and Linux takes it that segments come late, by as many (`tcp_check_reno_reordering`).
@@ -21,8 +20,8 @@ impl Sender {
         let Flight { recovery, board, .. } = &mut *self.flight;
         if progress.acked > 0 {
             recovery.stalled = false;
-            // What duplicate ACKs reported is now acknowledged; the segment that was missing was not
-            // among it.
+            // Segments that duplicate ACKs reported are now acknowledged; the missing one was not among
+            // them.
             let reported = recovery.dup_delivered.min(progress.acked - 1);
             progress.delivered -= reported.min(progress.delivered);
             recovery.dup_delivered -= reported;
@@ -54,7 +53,7 @@ impl Sender {
         let counts = match self.flight.recovery.phase {
             // An episode that is over but in name.
             Phase::Recovery | Phase::Loss if self.una >= end => false,
-            // It can only be of what was sent since (`tcp_process_loss`).
+            // Only segments sent since can cause a duplicate (`tcp_process_loss`).
             Phase::Loss => self.nxt > end,
             _ => true,
         };

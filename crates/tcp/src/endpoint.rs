@@ -118,7 +118,7 @@ pub struct Endpoint {
     pub(crate) time_wait_until: Time,
     /// Its application is gone.
     pub(crate) is_left: bool,
-    /// What is left of it, once something has come for that.
+    /// The remains of the end, once a late segment has come for them.
     pub(crate) remains: Option<Box<Remains>>,
     /// Repetitions since the peer was last heard to make progress.
     pub(crate) attempts: u32,
@@ -436,7 +436,7 @@ impl Endpoint {
         if is_paced {
             self.send.flight.pacing.on_timer(now);
             if self.settings.is_linux() && self.send.flight.recovery.is_repairing() {
-                // What is lost comes first now, be new data a better test of a timeout or not
+                // Lost segments come first now, be new data a better test of a timeout or not
                 // (`tcp_tsq_write`).
                 self.send.flight.recovery.repair_lost();
             }

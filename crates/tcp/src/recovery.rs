@@ -34,7 +34,7 @@ pub(crate) struct Seen {
     pub before: u64,
     /// It acknowledges nothing, carries nothing and changes nothing (RFC 5681 §2).
     pub duplicate: bool,
-    /// It reports segments, and some for the first time.
+    /// The ACK reports segments, and some for the first time.
     pub reports: bool,
     /// When what it answers had left, by the clock of its timestamp.
     pub echoed: Option<u64>,

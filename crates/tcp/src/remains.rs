@@ -1,4 +1,4 @@
-//! What is left of an end of a connection that is over: so much as answers what comes late, in TIME-WAIT
+//! The remains of an end of a connection that is over, which answer late segments: in TIME-WAIT
 //! (RFC 9293 §3.10.7.4), in FIN-WAIT-2 once the application is gone, and in CLOSED (§3.10.7.1).
 //!
 //! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows no blocks
@@ -12,20 +12,20 @@ use crate::settings::Settings;
 use std::num::NonZeroU32;
 use tcplab_units::{Duration, Time};
 
-/// What is left of one end.
+/// The remains of one end.
 #[derive(Clone, Copy, Debug)]
 pub struct Remains {
     /// CLOSED from then on.
     until: Time,
-    /// What it would send next, and what it expects.
+    /// The next number to send, and the next one expected.
     seq: SeqNumber,
     ack: SeqNumber,
     /// Bytes of the window that it offered, and by how much that is scaled.
     window: u32,
     scale: u8,
-    /// What is left is of FIN-WAIT-2: the peer has not finished.
+    /// The remains are of FIN-WAIT-2: the peer has not finished.
     awaits_fin: bool,
-    /// It waits, and limits its answers, as Linux does.
+    /// The end waits, and limits its answers, as Linux does.
     is_linux: bool,
     /// Timestamps are in use, and the last one heard.
     has_timestamps: bool,
@@ -164,7 +164,7 @@ impl Endpoint {
         self.close();
     }
 
-    /// What is left of it, if it is over.
+    /// The remains of the end, if it is over.
     pub fn remains(&self) -> Remains {
         if self.state != State::TimeWait {
             return Remains::CLOSED;
@@ -205,7 +205,7 @@ impl Endpoint {
     }
 }
 
-/// What answers a segment that is for no connection (RFC 9293 §3.10.7.1).
+/// The answer to a segment that is for no connection (RFC 9293 §3.10.7.1).
 pub(crate) fn reset_for(segment: &Segment) -> Option<Segment> {
     if segment.flags.has(Flags::RST) {
         return None;

@@ -151,7 +151,7 @@ pub struct TooLarge {
     pub mtu: u16,
     /// Bytes of the whole message.
     pub wire_bytes: u16,
-    /// It is of the class of network control: Linux sends notices with CS6 (`__icmp_send`).
+    /// The notice is of the class of network control: Linux sends notices with CS6 (`__icmp_send`).
     pub is_control: bool,
 }
 

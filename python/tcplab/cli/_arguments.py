@@ -165,7 +165,7 @@ def add_workers(parser: argparse.ArgumentParser) -> None:
 
 
 def stem(file: Path) -> str:
-    """What results and charts of an experiment without a name are called."""
+    """The name of results and charts of an experiment without one."""
     return "experiment" if file == Path("-") else file.stem
 
 

@@ -81,7 +81,7 @@ pub(crate) struct FlowQueue<P, A> {
 /// All queues of a discipline. Only those that a packet has come to take memory, and time.
 #[derive(Debug)]
 pub(crate) struct Flows<P, A> {
-    /// Those that a packet has come to, in that order. The lists name them by their index.
+    /// Queues that a packet has come to, in that order. The lists name queues by their index.
     queues: Vec<FlowQueue<P, A>>,
     /// By place: the index of the queue, if a packet has come to it.
     known: Vec<Option<u32>>,

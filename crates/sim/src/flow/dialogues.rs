@@ -113,12 +113,12 @@ impl<'a> World<'a> {
         }
     }
 
-    /// This end asks no more, and waits for the other one to finish, too.
+    /// The end asks no more, and waits for the other one to finish, too.
     fn finish(&mut self, end: usize) {
         self.asked_all(end).close();
     }
 
-    /// This end asks no more, and does not wait.
+    /// The end asks no more, and does not wait.
     fn leave(&mut self, end: usize) {
         self.asked_all(end).leave();
     }

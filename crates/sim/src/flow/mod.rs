@@ -37,7 +37,7 @@ pub(crate) struct Flow<'a> {
     pub kind: Kind<'a>,
     /// How many connections it has opened.
     pub opened: u32,
-    /// What its connections left behind, by number: others may use these ways.
+    /// Remains of its connections, by number: others may use these ways.
     pub left: VecDeque<u32>,
     /// For how long these are left alone.
     pub forsaken: Duration,

@@ -76,14 +76,14 @@ pub(crate) struct Sized {
     pub has_sack: bool,
 }
 
-/// What became of a segment with data.
+/// The fate of a segment with data.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kept {
     /// Where it went, if it is out of order.
     pub early: Option<Early>,
     /// Bytes of memory that came with it.
     pub memory: u64,
-    /// Those in use when it was counted.
+    /// Bytes of memory in use when the segment was counted.
     pub used: u64,
 }
 

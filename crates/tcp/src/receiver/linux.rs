@@ -20,7 +20,7 @@ pub(super) struct Linux {
     pub offered: u64,
     /// What became of the last segment, if it was out of order.
     early: Option<Early>,
-    /// What each of the segments carries that became one on arrival.
+    /// Bytes of data in each of the segments that became one on arrival.
     segment: u64,
     /// The memory of the last segment.
     taken: u64,
@@ -52,7 +52,7 @@ impl Linux {
         self.window.begin(since);
     }
 
-    /// What comes next carries so much in each of its segments.
+    /// The next data carries so many bytes in each of its segments.
     #[inline]
     pub fn expect(&mut self, segment: u64) {
         self.segment = segment;

@@ -12,10 +12,10 @@ const TOO_LONG: u32 = 65_536;
 /// Flags that end a packet: the segment that has them is the last of it.
 const ENDING: Flags = Flags::FIN.with(Flags::PUSH);
 
-/// What becomes of a segment that follows one that waits.
+/// The fate of a segment that follows one that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Merged {
-    /// They stay apart: the one that waits is received first.
+    /// The two stay apart: the one that waits is received first.
     Apart,
     /// Both are one now, which waits for more.
     Open,

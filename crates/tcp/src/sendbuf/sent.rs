@@ -26,7 +26,8 @@ impl Sent {
 }
 
 impl SendBuffer {
-    /// What comes before `una` is acknowledged. Returns the end of the packet of which that is a part.
+    /// Data before `una` is acknowledged. Returns the end of the packet that is acknowledged in part, if
+    /// one is.
     pub fn acknowledge(&mut self, una: u64) -> Option<u64> {
         while let Some(&mut Sent { end, ref mut memory, .. }) = self.sent.front_mut() {
             if end > una {
