@@ -23,8 +23,8 @@ table! {
     /// next pause.
     pub struct Light {
         /// What a few packets had, over time: a list of tables, or a file
-        /// `{ file = "light.txt" }` whose lines are a time, a delay, and opportunities after the first packet, all in
-        /// milliseconds. The last one ends the recording, which then begins again.
+        /// `{ file = "light.txt" }` whose lines are a time, a delay, and opportunities after the
+        /// first packet, all in milliseconds. The last one ends the recording, which then begins again.
         pub trains: Trains,
         /// A packet begins a train when nothing has left for longer than this: "0 s".
         pub after: Duration = Duration::ZERO,
