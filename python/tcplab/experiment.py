@@ -711,7 +711,7 @@ class EmpiricalSpread(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HandoverDelayRule(Value):
-    """A new delay is drawn now and then."""
+    """A new delay is drawn at the start, and now and then."""
 
     every: str | None = None
     """From one handover to the next: "15 s". By default "15 s"."""
