@@ -18,6 +18,7 @@ from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import READABLE, InMemory, OnDisk, RunTables, Store
+from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
@@ -80,13 +81,15 @@ def run(
     access = access_for(given, allow_read, out)
     work = _Work(plans, None if out is None else Store(Path(out)), budget, access)
     try:
-        work.take_stored()
-        work.run_others(workers or os.cpu_count() or 1, progress)
+        for chosen in rounds(plans, work.results):
+            work.plans = chosen
+            work.take_stored()
+            work.run_others(workers or os.cpu_count() or 1, progress)
     except KeyboardInterrupt:
         raise KeyboardInterrupt(work.interrupted()) from None
     if out is not None:
-        keep(Path(out), given, plans)
-    return Results(plans, work.tables, computed=frozenset(work.computed))
+        keep(Path(out), given, work.plans)
+    return work.results(work.plans)
 
 
 @dataclass
@@ -102,6 +105,10 @@ class _Work:
     """Stored results that are computed anew: by run, what is wrong with them."""
     computed: list[str] = field(default_factory=list)
 
+    def results(self, plans: Sequence[_core.Plan]) -> Results:
+        """What came out of plans that have run."""
+        return Results(plans, self.tables, computed=frozenset(self.computed))
+
     def take_stored(self) -> None:
         """Takes the tables that are there already, and warns of those that cannot be used."""
         if self.store is None:
@@ -109,20 +116,24 @@ class _Work:
         if writers := self.store.writers():
             folder = self.store.folder
             warn(f"{folder}: {writers}: results there may be another's than this computer computed")
+        unusable = {}
         for run, plan in {plan.id: plan for plan in self.plans}.items():
+            if run in self.tables:
+                continue
             stored = self.store.find(run)
             if stored is None:
                 continue
             if trouble := stored.trouble(plan, self.store.agreed) or self._other_reads(
                 plan, stored
             ):
-                self.unusable[run] = trouble
+                unusable[run] = trouble
             else:
                 self.tables[run] = stored
-        for run, trouble in list(self.unusable.items())[:MOST_TROUBLES]:
+        self.unusable |= unusable
+        for run, trouble in list(unusable.items())[:MOST_TROUBLES]:
             path = self.store.folder / run
             warn(f"{path}: {trouble}; the run is computed anew")
-        if (more := len(self.unusable) - MOST_TROUBLES) > 0:
+        if (more := len(unusable) - MOST_TROUBLES) > 0:
             warn(f"{self.store.folder}: {more} more runs are computed anew for such a reason")
 
     def _other_reads(self, plan: _core.Plan, stored: OnDisk) -> str | None:
@@ -139,7 +150,7 @@ class _Work:
         # Two variants may be the same, written differently; they have one id and run once.
         by_id = {plan.id: plan for plan in self.plans}
         missing = [plan for run, plan in by_id.items() if run not in self.tables]
-        self.computed = [plan.id for plan in missing]
+        self.computed += [plan.id for plan in missing]
         if not missing:
             return
         threads = self.budget.threads(missing, threads)

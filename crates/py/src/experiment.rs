@@ -220,6 +220,13 @@ impl Plan {
         self.plan.swept.clone()
     }
 
+    /// When enough repetitions are run: the share of the mean, the fewest, the most, and the column.
+    #[getter]
+    fn until(&self) -> Option<(f64, u64, u64, &'static str)> {
+        let until = self.plan.until.as_ref()?;
+        Some((until.until.0, until.at_least, until.at_most, until.of.column()))
+    }
+
     #[getter]
     fn backend(&self) -> &str {
         &self.plan.backend
