@@ -233,7 +233,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
                 }
                 continue;
             };
-            self.agenda.set(lane, behind.unwrap_or(Time::NEVER));
+            self.agenda.put_off_first(behind.unwrap_or(Time::NEVER));
             if let Some(event) = self.arrive(arrived) {
                 return Some(event);
             }
