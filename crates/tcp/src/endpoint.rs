@@ -540,9 +540,9 @@ impl Endpoint {
         self.owes_ack_first || self.owes_ack.is_some() || self.owes_reset.is_some()
     }
 
-    /// Nothing is to leave, whatever the state. Most calls find it so.
+    /// Nothing is to leave, whatever the state, as most calls of [`Self::poll_transmit`] find it.
     #[inline]
-    fn is_silent(&self, now: Time) -> bool {
+    pub fn is_silent(&self, now: Time) -> bool {
         self.acks.due() > now
             && self.send.is_at_rest()
             && !(self.owes_syn || self.owes_probe || self.owes_before_data())
