@@ -89,6 +89,12 @@ impl Place {
         self.out
     }
 
+    /// Whether it has come to its place now.
+    #[inline]
+    pub fn was_entered(&self, now: Time) -> bool {
+        self.entered == now
+    }
+
     /// A timer of the kernel, be it another one, has run out in this tick.
     #[inline]
     pub fn turn(&mut self, now: Time) {
