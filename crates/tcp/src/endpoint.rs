@@ -290,6 +290,7 @@ impl Endpoint {
     }
 
     /// The application has no more to write: a FIN follows the data, once the connection stands.
+    #[inline(never)]
     pub fn close(&mut self) {
         match self.state {
             State::Closed | State::Listen => self.end(Ended::Normally),
@@ -747,6 +748,7 @@ impl Endpoint {
         self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }
 
+    #[cold]
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
         self.ended.get_or_insert(how);

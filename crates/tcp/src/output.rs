@@ -70,7 +70,7 @@ impl Sender {
         }
         self.pace(now, data, settings);
         if self.small_queue.is_some() && has_data {
-            self.note_queued(now, data);
+            self.note_queued(now, (data.start, data.payload), data.again);
         }
         if data.again && !data.is_probe {
             self.note_repair(now, data.start, data.end());

@@ -229,7 +229,7 @@ impl Sender {
 
     /// Notes that the application is the limit, if it is: nothing waits to be sent, nothing to be
     /// repaired, and the window has room (`tcp_rate_check_app_limited`).
-    #[inline]
+    #[inline(never)]
     pub(crate) fn check_app_limited(&mut self) {
         let board = &self.flight.board;
         let has_gap = board.rates.is_some()

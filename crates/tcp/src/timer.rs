@@ -180,7 +180,7 @@ impl Timer {
 
 impl Sender {
     /// Waits an RTO from now.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn wait_for_answer(&mut self, now: Time, settings: &Settings) {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
         let rto = (self.rtt.rto(settings) + self.pacing_delay(now, settings)).min(left);
