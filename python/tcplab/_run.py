@@ -80,6 +80,8 @@ def run(
         raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
+    if out is not None and not os.fspath(out):
+        raise ValueError("out: an empty name is no folder; `.` is the current one")
     budget = Budget.of(memory)
     given = loaded(experiment)
     plans = prepared(given, backend, kernel, progress)

@@ -383,7 +383,9 @@ TRIED = {
     ("--queue", "64k"): "`k` is not a unit of queue size",
     ("--loss", "2"): "2 is outside the range from 0 to 1",
     ("--traffic", "pigeons"): 'no kind of traffic is called "pigeons"',
+    ("--traffic", "vioce"): 'no traffic is called "vioce"; did you mean "voice"?',
     ("--save", "no/such.toml"): "no is not a folder",
+    ("--save", "mine.json"): "experiments are saved as TOML",
     ("--rates", "1M"): "unrecognized arguments",
     ("--cc", "b\udcff"): "is not text (UTF-8)",
 }
