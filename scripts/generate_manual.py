@@ -48,6 +48,7 @@ TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
 CHARTS: list[Callable[..., Any]] = [
     plot.overview,
     plot.cwnd,
+    plot.goodput,
     plot.samples,
     plot.queue,
     plot.transfers,

@@ -48,6 +48,7 @@ __all__ = [
     "IndependentLoss",
     "Keepalive",
     "Lan",
+    "Light",
     "Link",
     "LinkSettings",
     "ListedLoss",
@@ -84,6 +85,7 @@ __all__ = [
     "TbfQueue",
     "Trace",
     "Traffic",
+    "Train",
     "UdpTraffic",
     "UniformSpread",
     "Until",
@@ -732,7 +734,7 @@ class EmpiricalSpread(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HandoverDelayRule(Value):
-    """A new delay is drawn now and then."""
+    """A new delay is drawn at the start, and now and then."""
 
     every: str | None = None
     """From one handover to the next: "15 s". By default "15 s"."""
@@ -800,6 +802,42 @@ class RandomWalkRateRule(Value):
     """The highest rate, at which the walk turns round: "20 Mbit/s"."""
 
     KIND: ClassVar[str] = "random-walk"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Train(Value):
+    """What a few packets had that were sent one after the other."""
+
+    at: str
+    """When it was recorded: "500 ms". Trains until the next one use its opportunities, and delays
+    between the two.
+    """
+
+    delay: str
+    """The delay of its packets from here to the other end: "25 ms"."""
+
+    opportunities: Sequence[int] | str
+    """The milliseconds of its opportunities after the first packet, ascending: `[0, 0, 2, 5]`."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Light(Value):
+    """A link that gives a light load another delay and other opportunities than a heavy one. After
+    a pause, packets follow a train: the delay and the opportunities that a few packets had in a
+    recording. When those are used up, packets follow the trace of `rate_changes`, until the next
+    pause.
+    """
+
+    trains: Sequence[Train | Mapping[str, Any]] | Mapping[str, Any] | str
+    """What a few packets had, over time: a list of tables, or a file `{ file = "light.txt" }` whose
+    lines are a time, a delay, and opportunities after the first packet, all in milliseconds. The
+    last one ends the recording, which then begins again.
+    """
+
+    after: str | None = None
+    """A packet begins a train when nothing has left for longer than this: "0 s". By default "0
+    ms".
+    """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -897,6 +935,11 @@ class LinkSettings(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -989,6 +1032,11 @@ class Dumbbell(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1068,6 +1116,11 @@ class ParkingLot(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1137,6 +1190,11 @@ class Chain(Value):
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
@@ -1218,6 +1276,11 @@ class Star(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1297,6 +1360,11 @@ class FatTree(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1371,6 +1439,11 @@ class Link(Value):
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
@@ -1449,6 +1522,11 @@ class Graph(Value):
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None

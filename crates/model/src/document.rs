@@ -93,6 +93,14 @@ impl Document {
         Ok(())
     }
 
+    /// The experiment as JSON, with the content of files that it names in their place; nothing if it names
+    /// none.
+    pub fn contained(&self) -> Option<String> {
+        let mut tree = self.tree.clone();
+        files::expand(&mut tree, &self.folder, Parameters::AreOpen, &mut Vec::new());
+        (tree != self.tree).then(|| tree.to_string())
+    }
+
     /// The experiment's name, or "experiment".
     pub fn name(&self) -> &str {
         self.tree.get("name").and_then(Value::as_str).unwrap_or("experiment")

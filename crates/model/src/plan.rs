@@ -2,8 +2,8 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Loss, OrOff,
-    Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan, Until,
+    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Light, Loss,
+    OrOff, Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan, Until,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -89,6 +89,13 @@ pub struct LanePlan {
     /// How the rate changes.
     #[serde(deserialize_with = "stored::optional")]
     pub rate_changes: Option<RateChanges>,
+    /// What a light load has instead.
+    #[serde(
+        default,
+        deserialize_with = "stored::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub light: Option<Light>,
     /// How the delay changes.
     #[serde(
         default,

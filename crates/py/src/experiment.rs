@@ -55,6 +55,11 @@ impl Document {
         self.written.to_json()
     }
 
+    /// The same with the content of files that it names in their place; nothing if it names none.
+    fn contained(&self) -> Option<String> {
+        self.written.contained()
+    }
+
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
         let found =
