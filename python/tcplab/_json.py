@@ -22,8 +22,8 @@ OTHER = re.compile(r"[^\x00-\x7e]+")
 
 TYPES = {"text": "string", "integer": "integer", "number": "number"}
 
-VALUES = {"type": ["string", "null"]}
-"""Columns that experiments name: swept values, as text."""
+VALUES = {"type": ["string", "number", "boolean", "null"]}
+"""Columns that experiments name: swept values, as text and as numbers."""
 
 
 def document(

@@ -123,6 +123,19 @@ def _convergence(frames: Tables) -> pl.LazyFrame:
     )
 
 
+def _warm_up(frames: Tables) -> pl.LazyFrame:
+    from tcplab import statistics  # noqa: PLC0415 (SciPy takes a while to load)
+
+    found = []
+    whole = _whole(frames).sort(*ID, "start_s").collect()
+    for (run, flow), rows in whole.group_by(ID, maintain_order=True):
+        starts, ends = rows["start_s"].to_list(), rows["end_s"].to_list()
+        cut = statistics.warm_up(rows["goodput_mbit_s"].to_list())
+        found.append((run, flow, None if cut is None else [*starts, ends[-1]][cut] - starts[0]))
+    schema = {"run": pl.String, "flow": pl.String, "warm_up_s": pl.Float64}
+    return pl.LazyFrame(found, schema=schema, orient="row")
+
+
 def _queue(frames: Tables) -> pl.LazyFrame:
     ids = ["run", "link"]
     lasted = pl.col("time_s").diff().over(ids).fill_null(pl.col("time_s"))
@@ -214,6 +227,15 @@ METRICS = {
         "its mean. 0 is a constant rate.",
         "Jin, Wei and Low 2004 (FAST TCP); RFC 5166: minimizing oscillations. Intervals.",
         _stability,
+        needs="every",
+    ),
+    "warm_up_s": Metric(
+        "s",
+        "How much of the beginning to leave out, so that the flow's goodput by interval is steady: "
+        "MSER-5 cuts between batches of five intervals where the rest has the least squared "
+        "standard error of its mean. Nothing if that is in the second half: the run is too short.",
+        "White 1997; Franklin and White 2008. Intervals.",
+        _warm_up,
         needs="every",
     ),
     "power": Metric(

@@ -9,6 +9,7 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._metrics import METRICS, Tables, completions, measured, stalls
+from tcplab._quantities import numbers
 from tcplab._restored import TABLES
 from tcplab._store import RunTables
 from tcplab._summary import COLUMNS, MEASURED, per_run, summary, with_times
@@ -40,11 +41,21 @@ class Results:
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each run. Swept values stand in columns named by their path or parameter, and
-        the variant's name in `variant`.
+        """A row for each run. Swept values stand in columns named by their path or parameter, as
+        they were written, and the variant's name in `variant`.
+
+        Where all values of a column are quantities of one kind, another has them as numbers in one
+        unit, which its name ends with: `_mbit_s` for rates, `_ms` for times, `_bytes`, `_packets`,
+        `_bdp`, `_share` for percentages, `_number` for plain numbers, `_boolean` for true and
+        false. `"10 ms"` of `delay` is 10.0 in `delay_ms`.
         """
         frames = {run: tables.scan("runs").collect() for run, tables in self._tables.items()}
-        return pl.concat([_named(frames[plan.id], plan) for plan in self.plans], how="diagonal")
+        rows = pl.concat([_named(frames[plan.id], plan) for plan in self.plans], how="diagonal")
+        for name in self.swept:
+            found = numbers(rows[name].to_list())
+            if found is not None and (column := f"{name}_{found[0]}") not in rows.columns:
+                rows = rows.with_columns(found[1].alias(column))
+        return rows
 
     @cached_property
     def flows(self) -> pl.DataFrame:

@@ -123,6 +123,17 @@ def test_convergence_is_the_first_long_stretch_at_the_equal_share() -> None:
     assert [row["convergence_s"] for row in rows] == [None, None]
 
 
+def test_a_warm_up_ends_where_goodput_is_steady() -> None:
+    # Ten seconds of growth, then 10 and 9 in turn: the cut is between batches of five seconds.
+    growing = [float(k) for k in range(10)] + [10.0, 9.0] * 20
+    rows = of(
+        flows(end_s=[50.0, 9.0], measured_to_s=[50.0, 50.0]),
+        "warm_up_s",
+        intervals=by_second(a=growing, b=growing[:9]),
+    )
+    assert [row["warm_up_s"] for row in rows] == [10.0, None]
+
+
 def test_the_delay_of_a_queue_is_what_waits_over_what_leaves() -> None:
     # 12.5 kB wait and 125 kB leave in 0.1 s: 10 ms. Then nothing waits for 250 kB, then 50 kB wait
     # while nothing leaves, which has no delay: on average 10 * 125 / 375 ms.
