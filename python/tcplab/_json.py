@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
+from tcplab._metrics import METRICS
 from tcplab._results import Results
 from tcplab._summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
 
@@ -21,17 +22,21 @@ OTHER = re.compile(r"[^\x00-\x7e]+")
 
 TYPES = {"text": "string", "integer": "integer", "number": "number"}
 
-VALUES = {"type": ["string", "null"]}
-"""Columns that experiments name: swept values, as text."""
+VALUES = {"type": ["string", "number", "boolean", "null"]}
+"""Columns that experiments name: swept values, as text and as numbers."""
 
 
 def document(
-    results: Results, *, by: str, statistic: str = "mean", versus: pl.DataFrame | None = None
+    results: Results,
+    summary: pl.DataFrame,
+    *,
+    by: str,
+    statistic: str,
+    versus: pl.DataFrame | None,
 ) -> str:
     """The runs, the flows of all runs, and the summary by flow, class or congestion control: the
     rows of the frames of the same name, with the same numbers. With a comparison, its rows too.
     """
-    summary = results.summary(by=by, statistic=statistic)
     frames = {"runs": results.runs, "flows": results.flows, "summary": summary}
     if versus is not None:
         frames["versus"] = versus
@@ -62,9 +67,13 @@ def schema() -> dict[str, Any]:
         "flows": {"type": "integer", "description": "Of several flows: how many they are."},
         **{name: number | _said(tables["flows"].get(name)) for name in measures},
         **{
+            name: number | {"description": f"{metric.definition} In {metric.unit}."}
+            for name, metric in METRICS.items()
+        },
+        **{
             f"{name}{ending}": number | {"description": meaning}
             for ending, meaning in INTERVALS.items()
-            for name in measures
+            for name in [*measures, *METRICS]
         },
     }
     versus = {
@@ -125,6 +134,7 @@ COMPARED = {
     "relative": "The mean difference as a share of the baseline's mean.",
     "relative_low": "The lower limit of the difference as such a share.",
     "relative_high": "The upper limit of the same.",
+    "harm": "How much worse than the baseline, as a share of the better one (Ware et al. 2019).",
     "effect": "The difference in standard deviations of the differences (Hedges' g).",
     "p": "How probable so great a difference is if there is none (Holm, over all rows).",
     "p_same": "How probable means so close are if they differ by the margin (Holm, over all rows).",

@@ -139,6 +139,14 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         "alone is enough where only one swept key has it; may be given several times",
     )
     parser.add_argument(
+        "--metrics",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="further columns, like power,queue_delay_p95_ms (see tcplab list metrics); with "
+        "--versus, what is compared",
+    )
+    parser.add_argument(
         "--margin",
         type=_share,
         default=0.02,
@@ -157,12 +165,16 @@ def view(args: argparse.Namespace) -> View:
         if len(named) < len(args.versus) and len(args.versus) > 1:
             raise _core.ConfigError("--versus: name the key of each value, like flows[0].cc=cubic")
         versus = dict(named) if named else args.versus[0]
-    return View(args.by, args.format, args.statistic, versus, args.margin)
+    return View(args.by, args.format, args.statistic, versus, args.margin, args.metrics)
 
 
 def _baseline(text: str) -> tuple[str, str] | str:
     found = GIVEN.fullmatch(text)
     return text if found is None else (found[1].strip(), found[2].strip())
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _share(text: str) -> float:

@@ -40,7 +40,7 @@ COMMANDS = {
     ),
     "list": (
         "listing",
-        "list the congestion controls, the profiles, or the columns of result tables",
+        "list the congestion controls, the profiles, the columns of result tables, or metrics",
     ),
     "explain": (
         "explain",
