@@ -9,8 +9,9 @@ use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
 use crate::schema::{
-    CakePlan, Carried, DelayChanges, DelayRule, Discipline, Ecn, Experiment, Framing, Limit, Loss,
-    OutageRule, Outages, Queue, RateChanges, RateRule, TbfPlan, Traffic, TrafficPlan,
+    CakePlan, Carried, DelayChanges, DelayRule, Discipline, Ecn, Experiment, Flavour, Framing,
+    Limit, Loss, OutageRule, Outages, Queue, RateChanges, RateRule, StackPlan, TbfPlan, Traffic,
+    TrafficPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Bytes, Duration, Rate};
@@ -43,6 +44,7 @@ pub(crate) fn all(
     warnings.extend(short_queues(topology, flows));
     warnings.extend(small_buffers(flows));
     warnings.extend(cut_buffers(flows));
+    warnings.extend(narrow_buffers(topology, flows));
     warnings.extend(changing_loads(topology, flows, experiment));
     warnings.extend(overloads(topology, flows));
     warnings.extend(floods(topology, flows));
@@ -497,6 +499,42 @@ fn cut_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
         }
     }
     warnings
+}
+
+/// Flows without an end whose buffers together hold less than the BDP of their bottleneck.
+fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
+    // By bottleneck: what buffers hold, and of the first flow its place, its smaller buffer and the size.
+    let mut rooms: BTreeMap<usize, (u64, &str, &str, Bytes)> = BTreeMap::new();
+    for flow in flows {
+        let Some(TcpPlan { stack, peer_stack }) = flow.tcp() else { continue };
+        // Of a buffer of Linux, about half is for data.
+        let room = |stack: &StackPlan, size: Bytes| match stack.flavour {
+            Flavour::Linux => size.0 / 2,
+            Flavour::Rfc => size.0,
+        };
+        let sent = (room(stack, stack.wmem), "wmem", stack.wmem);
+        let received = (room(peer_stack, peer_stack.rmem), "rmem", peer_stack.rmem);
+        let (least, key, size) = if received.0 <= sent.0 { received } else { sent };
+        let known = rooms.entry(flow.bottleneck).or_insert((0, &flow.place, key, size));
+        let has_no_end = matches!(&*flow.traffic, TrafficPlan::Bulk(bulk) if bulk.size.is_none());
+        // Others come and go: nobody knows what they hold.
+        known.0 = known.0.saturating_add(if has_no_end { least } else { u64::MAX });
+    }
+    let narrow = rooms.into_iter().filter_map(|(lane, (room, place, key, size))| {
+        let lane = &topology.lanes[lane];
+        (room < lane.bdp.0).then(|| {
+            let reason = format!(
+                "buffers of {size} hold about {} of data in all, less than the BDP of {}, {}: they limit \
+                 what is sent, whatever the congestion control; to fill the link, give `wmem` and `rmem` \
+                 more",
+                Bytes(room),
+                lane.name,
+                lane.bdp
+            );
+            Problem::Invalid(reason).at(format!("{place}.stack.{key}"))
+        })
+    });
+    narrow.collect()
 }
 
 /// The bytes of the headers of IPv4 and TCP without options.
