@@ -22,7 +22,7 @@ from tcplab._failed import failures
 from tcplab._groups import PLANS, OnDisk
 from tcplab._put import put
 from tcplab._results import Results
-from tcplab._store import GROUP, Store, locked
+from tcplab._store import GROUP, Store, held, locked
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:
@@ -140,7 +140,8 @@ def stored(folder: str | PathLike[str]) -> Results:
         if listed is None and (place / RUNS).exists():
             what = "is not the list of runs that tcplab run writes; without it, all runs are shown"
             raise _core.ConfigError(f"{place / RUNS}: {what}")
-        tables = _whole(groups_at(place))
+        with held(place.parent if is_group(place) else place):
+            tables = _whole(groups_at(place))
         plans = _plans(place, listed, tables)
     except OSError as error:
         raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
@@ -174,6 +175,7 @@ def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
         try:
             for run in group.ran:
                 tables.setdefault(run, group)
+            group.hold()
         except ValueError as error:
             raise _core.ConfigError(f"{group.folder}: {error}") from None
     return tables

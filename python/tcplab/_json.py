@@ -7,6 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from tcplab import _core
 from tcplab._results import Results
 from tcplab._summary import BY, OF_FLOWS, OF_GROUPS
@@ -28,12 +30,17 @@ def document(results: Results, *, by: str) -> str:
     rows of the frames of the same name, with the same numbers.
     """
     frames = {"runs": results.runs, "flows": results.flows, "summary": results.summary(by=by)}
-    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
-    rows = (f'"{name}": {frame.write_json()}' for name, frame in frames.items())
-    # In JSON, other characters stand in texts alone.
-    rows = (OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text) for text in rows)
+    texts = (f'"{name}": {rows(frame)}' for name, frame in frames.items())
     head = f'"format": {FORMAT}, "tcplab": "{_core.__version__}", "by": "{by}"'
-    return "{" + ",\n".join([head, *rows]) + "}"
+    return "{" + ",\n".join([head, *texts]) + "}"
+
+
+def rows(frame: pl.DataFrame) -> str:
+    """The rows of a table."""
+    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
+    text = frame.write_json()
+    # In JSON, other characters stand in texts alone.
+    return OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def schema() -> dict[str, Any]:

@@ -33,10 +33,15 @@ class Results:
         self.computed = computed
         self._tables: Mapping[str, Group] = {plan.id: tables[plan.id] for plan in plans}
 
-    @property
+    @cached_property
     def swept(self) -> list[str]:
         """The columns of `runs` that hold swept values, and the variant's name."""
-        return list(dict.fromkeys(name for plan in self.plans for name in _swept(plan)))
+        return list(dict.fromkeys(name for one in self._values for name in one))
+
+    @cached_property
+    def _values(self) -> list[dict[str, str]]:
+        """What was swept, and the variant, of each run by the name of its column."""
+        return [_swept(plan) for plan in self.plans]
 
     @cached_property
     def runs(self) -> pl.DataFrame:
@@ -44,7 +49,7 @@ class Results:
         the variant's name in `variant`.
         """
         rows = self._read("runs", None).select(declared("runs"))
-        return _named(rows, self.plans)
+        return _named(rows, self.plans, self._values, self.swept)
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -119,6 +124,21 @@ class Results:
         about = self.runs.select("run", "seed", "repetition", *self.swept)
         return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
 
+    def query(self, sql: str) -> pl.DataFrame:
+        """The rows that a query in SQL asks for, as DuckDB has it: `select cc, avg(goodput_mbit_s)
+        from flows group by cc`.
+
+        Every table is there by its name, and `plans`; `runs` has the columns that it has here. A
+        query reads nothing else of the machine, and changes nothing.
+
+        Raises:
+            ConfigError: It is no query, or asks for what is not there.
+        """
+        from tcplab._query import query  # noqa: PLC0415 (few ask)
+
+        self._tables = located(self._tables)
+        return query(sql, self.runs, self._tables)
+
     def summary(self, *, by: str = "flow") -> pl.DataFrame:
         """What each flow of each variant achieved: the mean over repetitions.
 
@@ -176,13 +196,16 @@ def _swept(plan: _core.Plan) -> dict[str, str]:
     return dict(named)
 
 
-def _named(rows: pl.LazyFrame, plans: Sequence[_core.Plan]) -> pl.DataFrame:
+def _named(
+    rows: pl.LazyFrame,
+    plans: Sequence[_core.Plan],
+    swept: Sequence[Mapping[str, str]],
+    names: Sequence[str],
+) -> pl.DataFrame:
     """The rows of runs as this experiment calls them.
 
     Runs may have been computed for another experiment: the id is about results, not names.
     """
-    swept = [_swept(plan) for plan in plans]
-    names = list(dict.fromkeys(name for one in swept for name in one))
     called = pl.DataFrame(
         {
             "run": [plan.id for plan in plans],

@@ -136,7 +136,10 @@ def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: lab.run(small, out=tmp_path), range(24)))
     assert all(one.digests == results[0].digests for one in results)
-    assert sorted(path.name for path in tmp_path.iterdir()) == kept(small)
+    runs = [pl.read_parquet(path)["run"] for path in tmp_path.glob("group-*/runs.parquet")]
+    assert sorted(pl.concat(runs)) == sorted(plan.id for plan in small.plans())
+    others = [path.name for path in tmp_path.iterdir() if not path.name.startswith("group-")]
+    assert sorted(others) == ["experiment.toml", "runs.json"]
 
 
 def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
