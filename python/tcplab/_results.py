@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
+from tcplab._called import Called, StoredPlans, called
 from tcplab._groups import TABLES, Group, OnDisk, declared, rows_of
 from tcplab._store import located
 from tcplab._summary import COLUMNS, MEASURED, summary
@@ -29,9 +30,10 @@ class Results:
         computed: frozenset[str],
     ) -> None:
         """`tables` are, by run, where its rows are; `computed` are the runs that were not there."""
-        self.plans = list(plans)
+        self.plans: Sequence[_core.Plan] = plans
         self.computed = computed
-        self._tables: Mapping[str, Group] = {plan.id: tables[plan.id] for plan in plans}
+        self._called = plans.called if isinstance(plans, StoredPlans) else called(plans)
+        self._tables: Mapping[str, Group] = {one.run: tables[one.run] for one in self._called}
 
     @cached_property
     def swept(self) -> list[str]:
@@ -41,7 +43,7 @@ class Results:
     @cached_property
     def _values(self) -> list[dict[str, str]]:
         """What was swept, and the variant, of each run by the name of its column."""
-        return [_swept(plan) for plan in self.plans]
+        return [_swept(one.swept) for one in self._called]
 
     @cached_property
     def runs(self) -> pl.DataFrame:
@@ -49,7 +51,7 @@ class Results:
         the variant's name in `variant`.
         """
         rows = self._read("runs", None).select(declared("runs"))
-        return _named(rows, self.plans, self._values, self.swept)
+        return _named(rows, self._called, self._values, self.swept)
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -190,15 +192,15 @@ def _declared() -> frozenset[str]:
     return frozenset({column for _, column, _ in _core.columns()} | COLUMNS | {*_core.backends()})
 
 
-def _swept(plan: _core.Plan) -> dict[str, str]:
+def _swept(swept: Sequence[tuple[str, str]]) -> dict[str, str]:
     """What was swept and the variant, by the name of its column."""
-    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in plan.swept)
+    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in swept)
     return dict(named)
 
 
 def _named(
     rows: pl.LazyFrame,
-    plans: Sequence[_core.Plan],
+    runs: Sequence[Called],
     swept: Sequence[Mapping[str, str]],
     names: Sequence[str],
 ) -> pl.DataFrame:
@@ -208,9 +210,9 @@ def _named(
     """
     called = pl.DataFrame(
         {
-            "run": [plan.id for plan in plans],
-            "experiment": [plan.experiment for plan in plans],
-            "repetition": pl.Series([plan.repetition for plan in plans], dtype=pl.Int64),
+            "run": [one.run for one in runs],
+            "experiment": [one.experiment for one in runs],
+            "repetition": pl.Series([one.repetition for one in runs], dtype=pl.Int64),
             **{
                 name: pl.Series([one.get(name) for one in swept], dtype=pl.String) for name in names
             },
