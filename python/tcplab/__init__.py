@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcplab import cc, plot
+    from tcplab import cc, plot, statistics
     from tcplab._asked import stored
     from tcplab._compare import Comparison, compare
     from tcplab._core import (
@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         Traffic,
         UdpTraffic,
         UniformSpread,
+        Until,
         WebTraffic,
         ZipfSizes,
     )
@@ -190,6 +191,7 @@ __all__ = [
     "Traffic",
     "UdpTraffic",
     "UniformSpread",
+    "Until",
     "Verification",
     "WebTraffic",
     "ZipfSizes",
@@ -208,6 +210,7 @@ __all__ = [
     "remove_kernel",
     "run",
     "schema",
+    "statistics",
     "stored",
     "verify",
 ]
@@ -248,7 +251,7 @@ def __getattr__(name: str) -> Any:
     # those that draw.
     if name not in __all__:
         raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
-    if name in ("cc", "plot"):
+    if name in ("cc", "plot", "statistics"):
         return importlib.import_module(f"tcplab.{name}")
     module = importlib.import_module(f"tcplab.{PLACES.get(name, 'experiment')}")
     value = getattr(module, name)

@@ -61,6 +61,7 @@ def besides(lane: dict[str, Any]) -> str:
     """What else happens on one direction of a link, if anything does."""
     said = [
         _changes("rate", lane["rate_changes"]),
+        "light load" if lane.get("light") else "",
         _changes("delay", lane.get("delay_changes")),
         _outages(lane.get("outages")),
         "contention" if lane.get("contention") else "",

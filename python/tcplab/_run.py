@@ -21,6 +21,7 @@ from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._store import Store, Workplace, held, located
+from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
@@ -78,6 +79,8 @@ def run(
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was finished until then is kept in the folder.
     """
+    if workers is not None and not isinstance(workers, int):
+        raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
     budget = Budget.of(memory)
@@ -87,16 +90,21 @@ def run(
     access = access_for(given, allow_read, out)
     work = _Work(plans, None if out is None else Store(Path(out)), budget, access)
     try:
-        work.take_stored()
-        work.run_others(workers or os.cpu_count() or 1, progress)
+        for chosen in rounds(plans, work.results):
+            work.begin(chosen)
+            work.take_stored()
+            work.run_others(workers or os.cpu_count() or 1, progress)
+            if work.failed:
+                break
     except KeyboardInterrupt:
         raise KeyboardInterrupt(work.interrupted()) from None
     if out is not None:
-        keep(Path(out), given, plans)
-        keep_failed(Path(out), plans, {run: str(error) for run, error in work.failed.items()})
+        keep(Path(out), given, work.plans)
+        failed = {run: str(error) for run, error in work.failed.items()}
+        keep_failed(Path(out), work.plans, failed)
     if work.failed:
         raise work.failure()
-    return Results(plans, work.tables, computed=frozenset(work.computed))
+    return work.results(work.plans)
 
 
 @dataclass
@@ -124,6 +132,15 @@ class _Work:
         once.
         """
         return {plan.id: plan for plan in self.plans}
+
+    def begin(self, plans: list[_core.Plan]) -> None:
+        """Goes on with these plans: those that have run, and others."""
+        self.plans = plans
+        vars(self).pop("by_id", None)
+
+    def results(self, plans: Sequence[_core.Plan]) -> Results:
+        """What came out of plans that have run."""
+        return Results(plans, self.tables, computed=frozenset(self.computed))
 
     def take_stored(self) -> None:
         """Takes the tables that are there already, and warns of those that cannot be used."""
@@ -183,7 +200,7 @@ class _Work:
     def run_others(self, threads: int, progress: bool | None) -> None:
         """Runs what is not there, and stores the tables."""
         missing = [plan for run, plan in self.by_id.items() if run not in self.tables]
-        self.computed = [plan.id for plan in missing]
+        self.computed += [plan.id for plan in missing]
         if not missing:
             self._tidy_after_kill()
             return

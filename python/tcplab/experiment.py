@@ -48,6 +48,7 @@ __all__ = [
     "IndependentLoss",
     "Keepalive",
     "Lan",
+    "Light",
     "Link",
     "LinkSettings",
     "ListedLoss",
@@ -84,8 +85,10 @@ __all__ = [
     "TbfQueue",
     "Trace",
     "Traffic",
+    "Train",
     "UdpTraffic",
     "UniformSpread",
+    "Until",
     "WebTraffic",
     "ZipfSizes",
 ]
@@ -110,9 +113,11 @@ class Experiment(Runnable):
     `1`.
     """
 
-    repeat: int | str | None = None
+    repeat: int | str | Until | Mapping[str, Any] | None = None
     """How often to run each variant: repetition r, from 0, has the seed `seed + r`. All variants of
-    a sweep use the same seeds, so that they can be compared in pairs. By default `1`.
+    a sweep use the same seeds, so that they can be compared in pairs.  `"2 %"`, or `{ until = "2
+    %", at_most = 100 }`, runs so many repetitions that the mean goodput of each class of flows is
+    known to within 2 %. By default `1`.
     """
 
     network: Network | Mapping[str, Any] | str | None = None
@@ -172,6 +177,26 @@ class Experiment(Runnable):
     their place). Each variant runs with everything that is swept; tables and charts have its name
     as `variant`. The first variant comes first.
     """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Until(Value):
+    """Repetitions until means are known well enough: rounds of repetitions are added to all
+    variants, each half as many again, until the 95 % confidence interval of every class of flows of
+    every variant is narrow enough. Where nothing is random, two repetitions are run.
+    """
+
+    until: float | str
+    """How far the limits of the interval may be from the mean, as a share of it: "2 %"."""
+
+    at_most: int | str | None = None
+    """No more repetitions than this are run, even if the interval is wider. By default `100`."""
+
+    at_least: int | str | None = None
+    """No fewer repetitions than this are run. Fewer than 10 allow no interval. By default `10`."""
+
+    of: str | None = None
+    """What the mean is of, over the flows of a class. By default "goodput"."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -709,7 +734,7 @@ class EmpiricalSpread(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HandoverDelayRule(Value):
-    """A new delay is drawn now and then."""
+    """A new delay is drawn at the start, and now and then."""
 
     every: str | None = None
     """From one handover to the next: "15 s". By default "15 s"."""
@@ -777,6 +802,42 @@ class RandomWalkRateRule(Value):
     """The highest rate, at which the walk turns round: "20 Mbit/s"."""
 
     KIND: ClassVar[str] = "random-walk"
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Train(Value):
+    """What a few packets had that were sent one after the other."""
+
+    at: str
+    """When it was recorded: "500 ms". Trains until the next one use its opportunities, and delays
+    between the two.
+    """
+
+    delay: str
+    """The delay of its packets from here to the other end: "25 ms"."""
+
+    opportunities: Sequence[int] | str
+    """The milliseconds of its opportunities after the first packet, ascending: `[0, 0, 2, 5]`."""
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Light(Value):
+    """A link that gives a light load another delay and other opportunities than a heavy one. After
+    a pause, packets follow a train: the delay and the opportunities that a few packets had in a
+    recording. When those are used up, packets follow the trace of `rate_changes`, until the next
+    pause.
+    """
+
+    trains: Sequence[Train | Mapping[str, Any]] | Mapping[str, Any] | str
+    """What a few packets had, over time: a list of tables, or a file `{ file = "light.txt" }` whose
+    lines are a time, a delay, and opportunities after the first packet, all in milliseconds. The
+    last one ends the recording, which then begins again.
+    """
+
+    after: str | None = None
+    """A packet begins a train when nothing has left for longer than this: "0 s". By default "0
+    ms".
+    """
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -874,6 +935,11 @@ class LinkSettings(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -966,6 +1032,11 @@ class Dumbbell(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1045,6 +1116,11 @@ class ParkingLot(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1114,6 +1190,11 @@ class Chain(Value):
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
@@ -1195,6 +1276,11 @@ class Star(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1274,6 +1360,11 @@ class FatTree(Value):
     "lte.txt" }`, or a table with the `kind` of change.
     """
 
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
+    """
+
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
     """Times at which nothing leaves, and packets wait: each with its beginning and its length,
     `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
@@ -1348,6 +1439,11 @@ class Link(Value):
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None
@@ -1426,6 +1522,11 @@ class Graph(Value):
     rate_changes: Sequence[Sequence[str]] | Mapping[str, Any] | Trace | RateRule | str | None = None
     """How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file `{ trace =
     "lte.txt" }`, or a table with the `kind` of change.
+    """
+
+    light: Light | Mapping[str, Any] | str | None = None
+    """The delay and the opportunities of a light load, where `rate_changes` has the trace of a
+    heavy one. By default none.
     """
 
     outages: Sequence[Sequence[str]] | OutageRule | str | None = None

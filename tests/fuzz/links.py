@@ -166,6 +166,20 @@ def trace(random: Random, path: Bottleneck) -> Plain:
     return {"rate_changes": {"opportunities": opportunities}}
 
 
+def light(random: Random, path: Bottleneck) -> Plain:
+    """A trace, and what a light load has instead of it."""
+    at, trains = 0, []
+    for _ in range(random.randint(2, 9)):
+        opportunities = [0]
+        for _ in range(round(log_uniform(random, 1, 60))):
+            opportunities.append(opportunities[-1] + round(random.expovariate(1)))
+        delay = f"{path.rtt_ms / 2 * random.uniform(0.2, 2):.3f} ms"  # whole microseconds
+        trains.append({"at": f"{at} ms", "delay": delay, "opportunities": opportunities})
+        at += random.randint(1, 3000)
+    after = millis(random.choice((0, log_uniform(random, 0.1, 100))))
+    return trace(random, path) | {"light": {"trains": trains, "after": after}}
+
+
 def outages(random: Random, path: Bottleneck) -> Plain:
     """Times without a link, maybe over a trace."""
     lasts = log_uniform(random, 5, 1500)
@@ -269,5 +283,5 @@ def over(does: Callable[[Random, Bottleneck], Plain]) -> Callable[[Random], Plai
     return make
 
 
-LINKS = {kind: over(does) for kind, does in (DOES | {"several": several}).items()}
+LINKS = {kind: over(does) for kind, does in (DOES | {"several": several, "light": light}).items()}
 """Kinds of links, numbered for themselves."""

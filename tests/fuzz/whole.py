@@ -413,6 +413,12 @@ class Draw:
             case {"kind": "random-walk"}:
                 self.shorten(9e6)
             case {"opportunities": [[_, first], [milliseconds, others]]}:
+                # Seeds mean what they meant before there were light loads.
+                if others % 2:
+                    second = {"at": f"{1 + first} ms", "delay": "0 s", "opportunities": [first]}
+                    one = {"at": "0 s", "delay": f"{others} ms", "opportunities": [0, others]}
+                    after = f"{milliseconds} us"
+                    chosen["light"] = {"trains": [one, second], "after": after}
                 self.shorten((first + others) * 1500 * 8 / milliseconds * 1000)
         return chosen
 

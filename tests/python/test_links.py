@@ -81,6 +81,33 @@ def test_each_direction_has_a_trace_of_its_own_and_a_base_delay(tmp_path: Path) 
     assert results.flows["delay_min_ms"][0] == pytest.approx(21, abs=1e-3)
 
 
+def light_load(folder: Path) -> dict[str, Any]:
+    """A link whose trains of four packets have 10 to 30 ms, and a heavy load 12 Mbit/s."""
+    (folder / "heavy.txt").write_text("1\n")
+    (folder / "light.txt").write_text("0 10 0 1 1 4\n5000 30 0 1 1 4\n10000 10 0\n")
+    return {
+        "rate_changes": {"trace": "heavy.txt"},
+        "light": {"trains": {"file": "light.txt"}, "after": "20 ms"},
+    }
+
+
+@pytest.mark.parametrize("backend", ["sim", "linux"])
+def test_a_light_load_has_the_delays_and_opportunities_of_its_trains(
+    backend: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if backend == "linux":
+        request.getfixturevalue("kernel")
+    plain = datagrams({}, "", 5)
+    plain["flows"][0]["traffic"] = {"kind": "udp", "interval": "250 ms"}
+    plain["network"]["links"][0] = {"between": ["a", "b"], **light_load(tmp_path)}
+    (tmp_path / "experiment.json").write_text(json.dumps(plain))
+    flow = lab.run(tmp_path / "experiment.json", progress=False, backend=backend).flows
+    # A datagram each 250 ms is alone on the link: it leaves at once, with the delay of its time,
+    # which is 10 ms at the start and 4 ms more each second.
+    assert flow["delay_min_ms"][0] == pytest.approx(10, abs=1e-3)
+    assert flow["delay_p99_ms"][0] == pytest.approx(10 + 4 * 4.75, abs=1e-3)
+
+
 def normal(value: float) -> float:
     """The share of a normal distribution below a value."""
     return 0.5 * (1 + math.erf((value - 5) / 2**0.5))

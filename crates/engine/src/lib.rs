@@ -34,7 +34,9 @@ mod route;
 pub mod timers;
 
 pub use lane::station::{ArpConfig, StationConfig};
-pub use lane::wire::{Carried, Contention, OPPORTUNITY_BYTES, Spread, Trace, WireConfig};
+pub use lane::wire::{
+    Carried, Contention, Light, OPPORTUNITY_BYTES, Spread, Trace, Train, WireConfig,
+};
 pub use lane::{LaneConfig, LaneCounters, LaneState};
 pub use loss::Loss;
 pub use network::{Event, MOST, Network, Order};

@@ -14,6 +14,7 @@ pub(crate) fn least_time(lane: &LanePlan, bytes: u64) -> Duration {
     }
     let changes = lane.delay_changes.as_ref();
     let delay = changes.map_or(lane.delay, |changes| changes.least(lane.delay));
+    let delay = lane.light.as_ref().map_or(delay, |light| light.trains.least_delay());
     let changes = lane.rate_changes.as_ref();
     match changes.map_or(Some(lane.rate), |changes| changes.highest(lane.rate)) {
         Some(rate) => delay + rate.time_for(bytes),
@@ -32,6 +33,10 @@ pub(crate) enum Capacity {
 
 impl Capacity {
     pub fn of(plan: &Plan, lane: &LanePlan) -> Self {
+        // Packets far enough apart each have an opportunity of their own.
+        if lane.light.is_some() {
+            return Self::Rates(vec![(0.0, ANY_RATE, 0.0)]);
+        }
         if let Some((mut list, period)) = links::opportunities(lane, plan.seed, plan.duration) {
             let mut bytes = 0_u64;
             for (_, count) in &mut list {
@@ -117,3 +122,6 @@ impl<'a> Capacities<'a> {
 
 /// Times in tables are not exact to the last bit.
 const ROUNDING_MS: f64 = 1e-9;
+
+/// More bytes a second than any lane transmits.
+const ANY_RATE: f64 = 1e18;

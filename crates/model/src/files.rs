@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `rate_changes.trace` | the millisecond of a delivery opportunity (Mahimahi) |
 //! | `delay_changes.trace` | a time in seconds and a delay in milliseconds |
+//! | `light.trains.file` | a time, a delay and opportunities, in milliseconds (CellReplay) |
 //! | `jitter.file`, `contention.access.file`, `rtts.file` | a time in milliseconds |
 //!
 //! `graph.file` names a network, see [`graph`](crate::graph).
@@ -26,9 +27,10 @@ type Reader = fn(&str) -> Result<Value, String>;
 
 /// The keys of links whose values may name a file, the key with its name, how it is read, and a right
 /// line.
-const NAMED: [(&str, &str, Reader, &str); 5] = [
+const NAMED: [(&str, &str, Reader, &str); 6] = [
     ("rate_changes", "trace", opportunities, "1000"),
     ("delay_changes", "trace", delays, "0 1"),
+    ("trains", "file", trains, "0 1 0\n1 1 0"),
     ("jitter", "file", times, "1"),
     ("access", "file", times, "1"),
     ("rtts", "file", times, "1"),
@@ -193,6 +195,34 @@ fn delays(text: &str) -> Result<Value, String> {
     Ok(json!(list))
 }
 
+/// Trains: the time of each, its delay, and its opportunities after the first packet.
+fn trains(text: &str) -> Result<Value, String> {
+    let mut list = Vec::new();
+    for (number, line) in lines(text) {
+        let mut parts = line.split_ascii_whitespace();
+        let times = (parts.next(), parts.next());
+        let (Some(at), Some(delay)) = times else {
+            return Err(wrong(
+                number,
+                line,
+                "not a time, a delay and opportunities in milliseconds",
+            ));
+        };
+        if !is_number(at) || !is_number(delay) {
+            return Err(wrong(number, line, "where the time or the delay is not in milliseconds"));
+        }
+        let opportunities: Result<Vec<u64>, _> = parts.map(str::parse).collect();
+        let opportunities = opportunities
+            .map_err(|_| wrong(number, line, "with an opportunity that is no whole number"))?;
+        list.push(json!({
+            "at": format!("{at} ms"),
+            "delay": format!("{delay} ms"),
+            "opportunities": opportunities,
+        }));
+    }
+    Ok(json!(list))
+}
+
 fn times(text: &str) -> Result<Value, String> {
     let mut list = Vec::new();
     for (number, line) in lines(text) {
@@ -215,6 +245,20 @@ mod tests {
         let says = |text| opportunities(text).unwrap_err();
         assert_eq!(says("3\n2\n"), "has \"2\" in line 2, which is earlier than the line before");
         assert!(says("1\n1.5\n").contains("line 2"));
+    }
+
+    #[test]
+    fn a_train_is_a_time_a_delay_and_opportunities() {
+        assert_eq!(
+            trains("0 25 0 0 3\n500 27.5 0\n").unwrap(),
+            json!([
+                { "at": "0 ms", "delay": "25 ms", "opportunities": [0, 0, 3] },
+                { "at": "500 ms", "delay": "27.5 ms", "opportunities": [0] },
+            ])
+        );
+        assert!(trains("500\n").unwrap_err().contains("line 1"));
+        assert!(trains("0 25 0\n1 -2 0\n").unwrap_err().contains("line 2"));
+        assert!(trains("0 25 0 1.5\n").is_err());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
 use crate::schema::{
-    Contention, Cpu, DelayChanges, Jitter, LanPlan, Loss, Outages, Probability, RateChanges,
+    Contention, Cpu, DelayChanges, Jitter, LanPlan, Light, Loss, Outages, Probability, RateChanges,
     Reordering, StackPlan, TrafficPlan,
 };
 use serde::Serialize;
@@ -75,6 +75,8 @@ struct LaneId<'a> {
     lan: &'a Option<Arc<LanPlan>>,
     // What a link need not have counts where it has it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    light: &'a Option<Light>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     delay_changes: &'a Option<DelayChanges>,
     #[serde(skip_serializing_if = "is_false")]
     overtaking: bool,
@@ -104,6 +106,7 @@ impl<'a> LaneId<'a> {
             reordering: &lane.reordering,
             rate_changes: &lane.rate_changes,
             lan: &lane.lan,
+            light: &lane.light,
             delay_changes: &lane.delay_changes,
             overtaking: lane.overtaking,
             corruption: lane.corruption,

@@ -2,8 +2,8 @@
 
 use crate::mistake::Mistake;
 use crate::schema::{
-    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Loss, OrOff,
-    Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
+    CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Light, Loss,
+    OrOff, Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan, Until,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,9 @@ pub struct Plan {
     /// The part of the run that results are of; nothing if that is all of it, without intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasurePlan>,
+    /// When enough repetitions are run, if that is not a number of them. No part of a stored plan.
+    #[serde(skip)]
+    pub until: Option<Until>,
     /// Settings that do nothing, or hardly what was meant. The plan runs in spite of them.
     /// Written as text; a plan that is read back has none.
     #[serde(skip_deserializing)]
@@ -86,6 +89,13 @@ pub struct LanePlan {
     /// How the rate changes.
     #[serde(deserialize_with = "stored::optional")]
     pub rate_changes: Option<RateChanges>,
+    /// What a light load has instead.
+    #[serde(
+        default,
+        deserialize_with = "stored::optional",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub light: Option<Light>,
     /// How the delay changes.
     #[serde(
         default,

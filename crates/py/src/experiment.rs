@@ -56,6 +56,11 @@ impl Document {
         self.written.to_json()
     }
 
+    /// The same with the content of files that it names in their place; nothing if it names none.
+    fn contained(&self) -> Option<String> {
+        self.written.contained()
+    }
+
     #[pyo3(signature = (backend, kernel=None))]
     fn plans(&self, py: Python<'_>, backend: &str, kernel: Option<&str>) -> PyResult<Vec<Plan>> {
         let found =
@@ -214,6 +219,13 @@ impl Plan {
     #[getter]
     fn swept(&self) -> Vec<(String, String)> {
         self.plan.swept.clone()
+    }
+
+    /// When enough repetitions are run: the share of the mean, the fewest, the most, and the column.
+    #[getter]
+    fn until(&self) -> Option<(f64, u64, u64, &'static str)> {
+        let until = self.plan.until.as_ref()?;
+        Some((until.until.0, until.at_least, until.at_most, until.of.column()))
     }
 
     #[getter]

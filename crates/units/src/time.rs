@@ -129,6 +129,11 @@ impl Duration {
         self.0 / 1_000
     }
 
+    /// Whole microseconds.
+    pub const fn as_micros(self) -> u64 {
+        self.0 / 1_000_000
+    }
+
     /// Whole milliseconds.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000_000

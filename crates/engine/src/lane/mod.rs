@@ -273,8 +273,8 @@ impl<P: Packet> Lane<P> {
         let Some(wire) = &mut self.wire else { return Sent::At(begins) };
         // A packet that a shaper held back has waited, but not for the transmitter.
         let has_waited = has_waited && begins <= self.free_at;
-        self.free_at =
-            wire.leaves((begins, has_waited), bytes, &mut self.rate, &mut self.last_size);
+        let lane = (&mut self.rate, &mut self.delay, &mut self.last_size);
+        self.free_at = wire.leaves((begins, has_waited), bytes, lane);
         self.busy += self.free_at.since(begins);
         let reason = match wire.outcome(begins, self.free_at, &mut self.delay, has_payload) {
             Outcome::Arrives(arrives) => return Sent::At(arrives),

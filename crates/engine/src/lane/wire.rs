@@ -18,6 +18,8 @@ pub struct WireConfig {
     pub rates: Vec<(Time, Rate)>,
     /// When packets leave, if that does not follow from a rate.
     pub trace: Option<Trace>,
+    /// What a light load has instead of the trace, and of the delay.
+    pub light: Option<Light>,
     /// The channel for which it contends.
     pub contention: Option<Contention>,
     /// From when on it has which delay, after the one it begins with.
@@ -45,6 +47,27 @@ pub struct Trace {
     pub opportunities: Vec<(u64, u64)>,
     /// After how many milliseconds they begin again.
     pub period_ms: u64,
+}
+
+/// What a link gives to a light load (CellReplay, Sentosa et al. 2025).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Light {
+    /// What a few packets had, by the time after the start; the last one ends the recording, which then
+    /// begins again.
+    pub trains: Vec<Train>,
+    /// A packet begins a train when nothing has left for longer than this.
+    pub after: Duration,
+}
+
+/// What a few packets had that were sent one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Train {
+    /// When it was recorded.
+    pub at: Duration,
+    /// How long its packets travelled.
+    pub delay: Duration,
+    /// The milliseconds of its delivery opportunities after the first packet, in order.
+    pub opportunities: Vec<u64>,
 }
 
 /// A channel that is won before packets are sent.
@@ -105,6 +128,7 @@ impl Spread {
 pub(crate) struct Wire {
     rates: Changes<Rate>,
     opportunities: Option<Opportunities>,
+    light: Option<LightLoad>,
     channel: Option<Channel>,
     delays: Changes<Duration>,
     jitter: Option<(Spread, Random)>,
@@ -150,6 +174,23 @@ struct Opportunities {
     left: u32,
 }
 
+/// The running state of a [`Light`].
+#[derive(Debug)]
+struct LightLoad {
+    light: Light,
+    /// The number of the train that packets follow, and when it began.
+    train: usize,
+    began: Time,
+    /// Its next opportunity; past the last one, packets follow the trace.
+    next: usize,
+    /// Bytes that the opportunity used last can still carry.
+    left: u32,
+    /// Whether the last packet followed the trace.
+    is_heavy: bool,
+    /// When the last packet left, if there was one.
+    last: Option<Time>,
+}
+
 impl Wire {
     /// Nothing, for a lane where nothing of it happens. `random` gives a generator of a name.
     pub fn new(config: WireConfig, random: impl Fn(&str) -> Random) -> Option<Self> {
@@ -164,6 +205,15 @@ impl Wire {
                 next: 0,
                 used: 0,
                 left: 0,
+            }),
+            light: config.light.map(|light| LightLoad {
+                light,
+                train: 0,
+                began: Time::ZERO,
+                next: 0,
+                left: 0,
+                is_heavy: false,
+                last: None,
             }),
             channel: config.contention.map(|contention| Channel {
                 contention,
@@ -198,19 +248,19 @@ impl Wire {
 
     /// Whether packets may arrive in another order than they leave, or more than once.
     pub fn is_disorderly(&self) -> bool {
-        let varies = self.jitter.is_some() || !self.delays.steps.is_empty();
+        let changes = !self.delays.steps.is_empty() || self.light.is_some();
+        let varies = self.jitter.is_some() || changes;
         self.reordering.is_some() || self.duplication.is_some() || (self.may_overtake && varies)
     }
 
     /// When a packet that has the transmitter from `begins` on has left; `has_waited`: it did so for the
-    /// one before. `rate` and `size` are the lane's rate, and the size transmitted last with its time at
-    /// that rate.
+    /// one before. `rate` and `delay` are the lane's, and `size` the one transmitted last with its time
+    /// at that rate.
     pub fn leaves(
         &mut self,
         (begins, has_waited): (Time, bool),
         bytes: u32,
-        rate: &mut Rate,
-        size: &mut (u32, Duration),
+        (rate, delay, size): (&mut Rate, &mut Duration, &mut (u32, Duration)),
     ) -> Time {
         let mut free_at = begins;
         if let Some(channel) = &mut self.channel {
@@ -221,9 +271,10 @@ impl Wire {
             }
             channel.sent += 1;
         }
-        match &mut self.opportunities {
-            Some(opportunities) => opportunities.carry(free_at, bytes, has_waited),
-            None => self.rates.transmit(free_at, bytes, rate, size),
+        match (&mut self.opportunities, &mut self.light) {
+            (Some(heavy), Some(light)) => light.carry((free_at, has_waited), bytes, delay, heavy),
+            (Some(opportunities), None) => opportunities.carry(free_at, bytes, has_waited),
+            (None, _) => self.rates.transmit(free_at, bytes, rate, size),
         }
     }
 
@@ -360,6 +411,76 @@ impl Opportunities {
         }
         self.left -= bytes;
         at
+    }
+}
+
+impl LightLoad {
+    /// When a packet leaves, and in `delay` how long it travels then.
+    fn carry(
+        &mut self,
+        (begins, has_waited): (Time, bool),
+        bytes: u32,
+        delay: &mut Duration,
+        heavy: &mut Opportunities,
+    ) -> Time {
+        if self.last.is_none_or(|last| begins > last + self.light.after) {
+            *delay = self.begin(begins);
+        }
+        let left = self.follow((begins, has_waited), bytes).unwrap_or_else(|| {
+            // The trace has the times at the other end. What left before did so by the train, and no
+            // packet has waited for an opportunity of the trace.
+            let there = begins + *delay;
+            let left = heavy.carry(there, bytes, has_waited && self.is_heavy);
+            self.is_heavy = true;
+            begins + left.since(there)
+        });
+        self.last = Some(left);
+        left
+    }
+
+    /// A train begins: gives the delay of its packets, between those of two recorded ones.
+    fn begin(&mut self, now: Time) -> Duration {
+        let trains = &self.light.trains;
+        let period = trains[trains.len() - 1].at;
+        let into =
+            Duration::from_picos(now.since(Time::ZERO).as_picos() % period.as_picos().max(1));
+        self.train = trains[..trains.len() - 1].partition_point(|train| train.at <= into) - 1;
+        self.began = now;
+        (self.next, self.left, self.is_heavy) = (0, 0, false);
+        let (one, other) = (&trains[self.train], &trains[self.train + 1]);
+        let (whole, part) = ((other.at - one.at).as_micros(), (into - one.at).as_micros());
+        // In whole microseconds, so that products have 64 bits.
+        let sum = one.delay.as_micros() * (whole - part) + other.delay.as_micros() * part;
+        Duration::from_micros(sum / whole.max(1))
+    }
+
+    /// When a packet leaves by an opportunity of the train, if one is left: the first whose time has
+    /// not passed. Small packets share it; what does not fit takes the next one.
+    fn follow(&mut self, (begins, has_waited): (Time, bool), mut bytes: u32) -> Option<Time> {
+        if self.is_heavy {
+            return None;
+        }
+        let opportunities = &self.light.trains[self.train].opportunities;
+        let at = |ms: u64| self.began + Duration::from_millis(ms);
+        let passed = |ms: &&u64| !has_waited && at(**ms) < begins;
+        // The opportunity used last has passed as well.
+        if self.next > 0 && passed(&&opportunities[self.next - 1]) {
+            self.left = 0;
+        }
+        if bytes > self.left {
+            while opportunities.get(self.next).as_ref().is_some_and(passed) {
+                self.next += 1;
+            }
+            self.left = 0;
+        }
+        while bytes > self.left {
+            bytes -= self.left;
+            opportunities.get(self.next)?;
+            self.next += 1;
+            self.left = OPPORTUNITY_BYTES;
+        }
+        self.left -= bytes;
+        Some(at(opportunities[self.next - 1]))
     }
 }
 

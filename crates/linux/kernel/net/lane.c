@@ -85,6 +85,7 @@ struct chance {
 /* What a delivery opportunity of a trace carries: a full packet, as in Mahimahi. */
 #define OPPORTUNITY_BYTES 1500
 #define PS_PER_MS 1000000000ULL
+#define PS_PER_US 1000000ULL
 
 /* TCA_TCPLAB_LANE. All times are in picoseconds. */
 struct lane_config {
@@ -106,6 +107,7 @@ struct lane_config {
 	struct chance corruption, duplication;
 	u64 may_overtake;	/* shorter delays overtake longer ones */
 	u64 trace_period;	/* milliseconds; 0: the rate counts, and no trace */
+	u64 light_after;	/* a train begins when nothing has left for longer */
 	u64 aggregate;		/* packets that share one access to the channel */
 	u64 is_own;		/* OWN_QUEUE or OWN_DROP_TAIL: the sending host's, with a child */
 	u64 largest_own;	/* bytes; a larger super-packet is cut before it enters that */
@@ -129,6 +131,8 @@ enum {
 	TCA_TCPLAB_TRACE,	/* struct opportunities, ascending */
 	TCA_TCPLAB_JITTER,	/* struct cell: the distribution of jitter */
 	TCA_TCPLAB_ACCESS,	/* struct cell: how long the channel is contended for */
+	TCA_TCPLAB_TRAINS,	/* struct train: what a light load has instead of the trace */
+	TCA_TCPLAB_OFFSETS,	/* milliseconds of their opportunities after the first packet */
 	__TCA_TCPLAB_MAX,
 };
 #define TCA_TCPLAB_MAX (__TCA_TCPLAB_MAX - 1)
@@ -142,6 +146,13 @@ struct step {
 struct opportunities {
 	u32 ms;		/* after the trace began */
 	u32 count;
+};
+
+/* What a few packets had that were sent one after the other; times in microseconds. */
+struct train {
+	u64 time;	/* after the recording began */
+	u64 delay;
+	u64 end;	/* of its opportunities, among those of all trains */
 };
 
 /* A part of a distribution; all parts are equally likely, and values within one evenly spread. */
@@ -176,6 +187,12 @@ struct lane {
 	/* Of a trace: the next opportunities, how many of them are used, and what is left of the last. */
 	u64 trace_round;
 	u32 trace_next, trace_used, trace_left;
+	/* Of a light load: the train that packets follow, when it began, its next opportunity, what is left
+	 * of the last, and when the last packet left. */
+	u64 train, train_began, train_next, last_left;
+	u32 train_left;
+	bool is_heavy;			/* the last packet followed the trace */
+	bool has_sent;
 	u64 aggregated;			/* packets since the channel was won */
 	struct pcg loss, jitter, reordering, corruption, duplication, access, states, queue;
 	/* Packets and bytes that waited, times how long, until the time beside them. */
@@ -369,6 +386,93 @@ static u64 carried(struct lane *lane, u64 begins, bool has_waited, u32 bytes)
 	return at;
 }
 
+/* A train begins, with a delay between those of two recorded ones. */
+static void begin_train(struct lane *lane, u64 now)
+{
+	const struct table *table = &lane->tables[TCA_TCPLAB_TRAINS];
+	const struct train *trains = table->entries, *one;
+	u64 period = trains[table->count - 1].time * PS_PER_US;
+	u64 into = (now - tcplab_start * 1000) % period, whole, part;
+	u64 first = 0, after = table->count - 1;
+
+	/* The last one that is not later. */
+	while (after - first > 1) {
+		u64 middle = first + (after - first) / 2;
+
+		if (trains[middle].time * PS_PER_US <= into)
+			first = middle;
+		else
+			after = middle;
+	}
+	one = trains + first;
+	whole = one[1].time - one->time;
+	part = (into - one->time * PS_PER_US) / PS_PER_US;
+	lane->config.delay =
+		(one->delay * (whole - part) + one[1].delay * part) / whole * PS_PER_US;
+	lane->train = first;
+	lane->train_began = now;
+	lane->train_next = first ? one[-1].end : 0;
+	lane->train_left = 0;
+	lane->is_heavy = false;
+}
+
+/*
+ * When so many bytes leave by the opportunities of a train, if some are left: by the first whose time
+ * has not passed. Small packets share one; what does not fit takes the next.
+ */
+static bool follow_train(struct lane *lane, u64 begins, bool has_waited, u32 bytes, u64 *left)
+{
+	const struct train *trains = lane->tables[TCA_TCPLAB_TRAINS].entries;
+	const u64 *offsets = lane->tables[TCA_TCPLAB_OFFSETS].entries;
+	u64 first = lane->train ? trains[lane->train - 1].end : 0, end = trains[lane->train].end;
+	u64 next = lane->train_next;
+#define PASSED(number) (!has_waited && lane->train_began + offsets[number] * PS_PER_MS < begins)
+
+	if (lane->is_heavy)
+		return false;
+	if (next > first && PASSED(next - 1))
+		lane->train_left = 0;
+	if (bytes > lane->train_left) {
+		while (next < end && PASSED(next))
+			next++;
+		lane->train_left = 0;
+	}
+#undef PASSED
+	while (bytes > lane->train_left) {
+		bytes -= lane->train_left;
+		if (next == end)
+			return false;
+		next++;
+		lane->train_left = OPPORTUNITY_BYTES;
+	}
+	lane->train_left -= bytes;
+	lane->train_next = next;
+	*left = lane->train_began + offsets[next - 1] * PS_PER_MS;
+	return true;
+}
+
+/*
+ * The same where a light load has opportunities of its own (CellReplay, Sentosa et al. 2025). After a
+ * pause, packets follow a train; when its opportunities are used up, those of the trace, whose times
+ * are those at the other end.
+ */
+static u64 carried_light(struct lane *lane, u64 begins, bool has_waited, u32 bytes)
+{
+	u64 left;
+
+	if (!lane->has_sent || begins > lane->last_left + lane->config.light_after)
+		begin_train(lane, begins);
+	if (!follow_train(lane, begins, has_waited, bytes, &left)) {
+		u64 delay = lane->config.delay;
+
+		left = carried(lane, begins + delay, has_waited && lane->is_heavy, bytes) - delay;
+		lane->is_heavy = true;
+	}
+	lane->has_sent = true;
+	lane->last_left = left;
+	return left;
+}
+
 /* When so many bytes will have been transmitted at the rates of their time. */
 static u64 at_rates(struct lane *lane, u64 begins, u32 bytes)
 {
@@ -410,7 +514,8 @@ static u64 transmitted(struct lane *lane, u64 begins, bool has_waited, u32 bytes
 		lane->aggregated++;
 	}
 	if (lane->config.trace_period && tcplab_start != NEVER)
-		end = carried(lane, free_at, has_waited, bytes);
+		end = (lane->tables[TCA_TCPLAB_TRAINS].count ? carried_light : carried)
+			(lane, free_at, has_waited, bytes);
 	else
 		end = at_rates(lane, free_at, bytes);
 	lane->state.busy_ps += end - begins;
@@ -1352,6 +1457,8 @@ static const struct nla_policy lane_policy[TCA_TCPLAB_MAX + 1] = {
 	[TCA_TCPLAB_TRACE] = { .type = NLA_BINARY },
 	[TCA_TCPLAB_JITTER] = { .type = NLA_BINARY },
 	[TCA_TCPLAB_ACCESS] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_TRAINS] = { .type = NLA_BINARY },
+	[TCA_TCPLAB_OFFSETS] = { .type = NLA_BINARY },
 };
 
 static const size_t entry_bytes[TCA_TCPLAB_MAX + 1] = {
@@ -1361,6 +1468,8 @@ static const size_t entry_bytes[TCA_TCPLAB_MAX + 1] = {
 	[TCA_TCPLAB_TRACE] = sizeof(struct opportunities),
 	[TCA_TCPLAB_JITTER] = sizeof(struct cell),
 	[TCA_TCPLAB_ACCESS] = sizeof(struct cell),
+	[TCA_TCPLAB_TRAINS] = sizeof(struct train),
+	[TCA_TCPLAB_OFFSETS] = sizeof(u64),
 };
 
 /* Adds what a message has brought to the lists. */

@@ -21,6 +21,8 @@ const DELAYS: u16 = 4;
 const TRACE: u16 = 5;
 const JITTER: u16 = 6;
 const ACCESS: u16 = 7;
+const TRAINS: u16 = 8;
+const OFFSETS: u16 = 9;
 
 /// What `lane.c` tells of the packets of a lane: when their transmission begins, or at all points.
 const WATCHED_LEAVING: u64 = 1;
@@ -30,7 +32,7 @@ const WATCHED_THROUGHOUT: u64 = 2;
 const OWN_QUEUE: u64 = 1;
 const OWN_DROP_TAIL: u64 = 2;
 
-/// How much of a list goes into one attribute: whole entries of 8 or 16 bytes.
+/// How much of a list goes into one attribute: whole entries of 8, 16 or 24 bytes.
 const MOST_BYTES: usize = 48_000;
 
 /// All links, each with the numbers of its two lanes: the first leaves the first end.
@@ -166,6 +168,14 @@ fn lists(plan: &Plan, lane: &LanePlan) -> (Vec<(u16, Vec<u8>)>, u64) {
         Jitter::Spread(it) => cells(it),
     };
     let access = lane.contention.as_ref().map_or_else(Vec::new, |it| cells(&it.access));
+    let trains = lane.light.as_ref().map_or(&[][..], |light| &light.trains.0);
+    let offsets = trains.iter().flat_map(|train| train.opportunities.iter().copied());
+    let ends = trains.iter().scan(0, |end, train| {
+        *end += train.opportunities.len() as u64;
+        Some(*end)
+    });
+    let trains = trains.iter().zip(ends);
+    let trains = trains.flat_map(|(it, end)| [it.at.as_micros(), it.delay.as_micros(), end]);
     let words =
         |cells: Vec<Cell>| cells.into_iter().flat_map(|it| [it.0.as_picos(), it.1.as_picos()]);
     let lists = vec![
@@ -175,6 +185,8 @@ fn lists(plan: &Plan, lane: &LanePlan) -> (Vec<(u16, Vec<u8>)>, u64) {
         (TRACE, bytes(trace)),
         (JITTER, bytes(words(jitter))),
         (ACCESS, bytes(words(access))),
+        (TRAINS, bytes(trains)),
+        (OFFSETS, bytes(offsets)),
     ];
     (lists, period)
 }
@@ -225,6 +237,7 @@ fn config(
     content.extend(bytes(chance(reordering)));
     content.extend(bytes([held, loss.on]));
     content.extend(bytes([lane.corruption, lane.duplication].into_iter().flat_map(chance)));
+    let after = lane.light.as_ref().map_or(0, |light| light.after.as_picos());
     let aggregate = lane.contention.as_ref().map_or(0, |it| it.aggregate);
     let is_drop_tail = matches!(lane.queue.discipline, Discipline::DropTail(_));
     let own = match plan.has_qdisc(lane.from) {
@@ -235,7 +248,7 @@ fn config(
     let largest = queues::largest_burst(lane);
     let wait = plan.gro(lane.to).map_or(0, Duration::as_nanos);
     let overtaking = u64::from(lane.overtaking);
-    content.extend(bytes([overtaking, trace_period, aggregate, own, largest, wait]));
+    content.extend(bytes([overtaking, trace_period, after, aggregate, own, largest, wait]));
     // A router forwards in no time.
     for node in [lane.from, lane.to] {
         let cpu = plan.cpu(node).filter(|_| is_end(plan, node));

@@ -182,6 +182,7 @@ fn plan(
         loss: lane.loss.clone(),
         reordering: lane.reordering.clone(),
         rate_changes: lane.rate_changes.clone(),
+        light: lane.light.clone(),
         lan,
         delay_changes: lane.delay_changes.clone(),
         overtaking: lane.overtaking,

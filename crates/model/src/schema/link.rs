@@ -1,8 +1,8 @@
 //! Links, and what can be said of each of their directions.
 
 use super::{
-    Contention, DelayChanges, Jitter, Loss, MILLION, Outages, Probability, Queue, RateChanges,
-    SOME_TIME,
+    Contention, DelayChanges, Jitter, Light, Loss, MILLION, Outages, Probability, Queue,
+    RateChanges, SOME_TIME,
 };
 use crate::mistake::{Mistake, Problem};
 use crate::read::{Read, table};
@@ -61,6 +61,9 @@ macro_rules! link_table {
                 /// How the rate changes: `[["10 s", "5 Mbit/s"], ["20 s", "10 Mbit/s"]]`, a file
                 /// `{ trace = "lte.txt" }`, or a table with the `kind` of change.
                 pub rate_changes: Option<RateChanges> = None,
+                /// The delay and the opportunities of a light load, where `rate_changes` has the
+                /// trace of a heavy one. By default none.
+                pub light: Option<Light> = None,
                 /// Times at which nothing leaves, and packets wait: each with its beginning and its
                 /// length, `[["10 s", "500 ms"]]`, or a table with the `kind` of outages.
                 pub outages: Option<Outages> = None,
@@ -85,6 +88,7 @@ macro_rules! link_table {
                     mtu: table.mtu,
                     icmp: table.icmp,
                     rate_changes: table.rate_changes.clone(),
+                    light: table.light.clone(),
                     outages: table.outages.clone(),
                     contention: table.contention.clone(),
                 }
@@ -141,6 +145,7 @@ pub(crate) struct Lane {
     pub mtu: u64,
     pub icmp: bool,
     pub rate_changes: Option<RateChanges>,
+    pub light: Option<Light>,
     pub outages: Option<Outages>,
     pub contention: Option<Contention>,
 }
@@ -162,6 +167,7 @@ impl LinkSettings {
             mtu: self.mtu.or(base.mtu),
             icmp: self.icmp.or(base.icmp),
             rate_changes: self.rate_changes.clone().or_else(|| base.rate_changes.clone()),
+            light: self.light.clone().or_else(|| base.light.clone()),
             outages: self.outages.clone().or_else(|| base.outages.clone()),
             contention: self.contention.clone().or_else(|| base.contention.clone()),
         }
@@ -178,7 +184,9 @@ impl LinkSettings {
         if rate.is_none() {
             mistakes.push(Problem::Missing { example: Rate::EXAMPLE }.at(format!("{at}.rate")));
         }
-        if self.delay.is_none() {
+        // Without one, the delay is that of the trains, in the mean.
+        let delay = self.delay.or(self.light.as_ref().map(|light| light.trains.mean_delay()));
+        if delay.is_none() {
             mistakes
                 .push(Problem::Missing { example: Duration::EXAMPLE }.at(format!("{at}.delay")));
         }
@@ -190,7 +198,7 @@ impl LinkSettings {
         Some(Lane {
             place: at.into(),
             rate: rate?,
-            delay: self.delay?,
+            delay: delay?,
             queue: self.queue.clone().unwrap_or_default(),
             loss: self.loss.clone().filter(|loss| !loss.is_none()),
             jitter: self.jitter.clone().unwrap_or_default(),
@@ -202,6 +210,7 @@ impl LinkSettings {
             mtu: self.mtu.unwrap_or(1500),
             icmp: self.icmp.unwrap_or(true),
             rate_changes: self.rate_changes.clone().filter(|it| !it.is_none()),
+            light: self.light.clone(),
             outages: self.outages.clone().filter(|it| !it.is_none()),
             contention: self.contention.clone(),
         })
@@ -218,6 +227,21 @@ impl LinkSettings {
         }
         if let Some(Err((key, problem))) = self.delay_changes.as_ref().map(DelayChanges::check) {
             add(&format!("delay_changes.{key}"), problem);
+        }
+        if self.light.is_some() {
+            let without = match &self.rate_changes {
+                Some(RateChanges::Trace(_)) => None,
+                _ => Some(("light", "needs the trace of a heavy load in `rate_changes`")),
+            };
+            let beside = [
+                ("delay_changes", self.delay_changes.is_some()),
+                ("outages", self.outages.is_some()),
+            ];
+            let beside = beside.into_iter().filter(|(_, is_there)| *is_there);
+            let beside = beside.map(|(key, _)| (key, "cannot be on a link with `light`"));
+            for (key, reason) in without.into_iter().chain(beside) {
+                add(key, Problem::Invalid(reason.into()));
+            }
         }
         if let Some(contention) = &self.contention {
             if let Err(problem) = contention.access.check() {

@@ -6,6 +6,7 @@ mod experiment;
 mod host;
 mod jitter;
 mod lan;
+mod light;
 mod limit;
 mod link;
 mod load;
@@ -14,6 +15,7 @@ mod network;
 mod probability;
 mod queue;
 mod record;
+mod repeat;
 mod rtts;
 mod stack;
 mod traffic;
@@ -29,6 +31,7 @@ pub(crate) use host::default_name;
 pub use host::{Cpu, Flow, Host};
 pub use jitter::{Contention, Exponential, Jitter, Measured, Normal, ParetoTimes, Spread, Uniform};
 pub use lan::{Arp, Lan, LanPlan};
+pub use light::{Light, Train, Trains};
 pub use limit::{Limit, OrOff};
 pub(crate) use link::Lane;
 pub use link::{Link, LinkSettings, Reordering};
@@ -40,6 +43,7 @@ pub use network::{
 pub use probability::Probability;
 pub use queue::*;
 pub use record::{Record, Samples};
+pub use repeat::{Repeat, Target, Until};
 pub use rtts::Rtts;
 pub use stack::{
     AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, Memory, MtuProbing, PathMtu,

@@ -2,8 +2,8 @@
 
 use super::link::{Reordering, link_table};
 use super::{
-    Contention, DelayChanges, Jitter, Lan, Link, LinkSettings, Loss, Outages, Probability, Queue,
-    RateChanges, Rtts,
+    Contention, DelayChanges, Jitter, Lan, Light, Link, LinkSettings, Loss, Outages, Probability,
+    Queue, RateChanges, Rtts,
 };
 use crate::read::table;
 use std::collections::BTreeMap;

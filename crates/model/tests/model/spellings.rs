@@ -151,9 +151,12 @@ fn a_link_with_a_trace_needs_no_rate() {
 fn files_take_the_place_of_their_names() {
     let folder = std::env::temp_dir().join(format!("tcplab-files-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    for (name, text) in
-        [("lte.txt", "1\n1\n4\n"), ("orbit.txt", "0 20\n15 31.5\n"), ("jitter.txt", "1.5\n0.5\n")]
-    {
+    for (name, text) in [
+        ("lte.txt", "1\n1\n4\n"),
+        ("orbit.txt", "0 20\n15 31.5\n"),
+        ("jitter.txt", "1.5\n0.5\n"),
+        ("light.txt", "0 20 0 0 3\n500 22.5 0\n"),
+    ] {
         std::fs::write(folder.join(name), text).unwrap();
     }
     let read = |keys: &str| {
@@ -170,6 +173,16 @@ fn files_take_the_place_of_their_names() {
          jitter = { kind = \"empirical\", times = [\"1.5 ms\", \"0.5 ms\"] }",
     );
     // A plan holds what the files said, so it is the same run.
+    assert_eq!(named.unwrap().id, written.unwrap().id);
+    let named = read(
+        "rate_changes = { trace = \"lte.txt\" }\nlight = { trains = { file = \"light.txt\" }, after = \"5 ms\" }",
+    );
+    let trains = "[{ at = \"0 s\", delay = \"20 ms\", opportunities = [0, 0, 3] }, \
+                  { at = \"500 ms\", delay = \"22.5 ms\", opportunities = [0] }]";
+    let written = read(&format!(
+        "rate_changes = {{ opportunities = [[1, 2], [4, 1]] }}\n\
+         light = {{ trains = {trains}, after = \"5 ms\" }}",
+    ));
     assert_eq!(named.unwrap().id, written.unwrap().id);
     let message = read("rate_changes = { trace = \"none.txt\" }").unwrap_err().to_string();
     assert!(
@@ -213,6 +226,20 @@ fn changes_that_cannot_be_are_refused() {
         (
             "outages = [[\"1 s\", \"2 s\"]]\ncontention = { access = { kind = \"uniform\", most = \"1 ms\" } }",
             "contention: cannot be on a link with outages",
+        ),
+        (
+            "light = { trains = [{ at = \"0 s\", delay = \"1 ms\", opportunities = [0] }] }",
+            "light.trains: has fewer than two trains",
+        ),
+        (
+            "light = { trains = [{ at = \"0 s\", delay = \"1 ms\", opportunities = [1, 0] }, \
+             { at = \"1 s\", delay = \"1 ms\", opportunities = [0] }] }",
+            "light.trains[0]: has opportunities that do not ascend",
+        ),
+        (
+            "light = { trains = [{ at = \"0 s\", delay = \"1 ms\", opportunities = [0] }, \
+             { at = \"1 s\", delay = \"1 ms\", opportunities = [0] }] }",
+            "light: needs the trace of a heavy load in `rate_changes`",
         ),
         (
             "delay_changes = { kind = \"handover\", every = \"1 us\", least = \"1 ms\", most = \"2 ms\" }",

@@ -2,9 +2,10 @@
 
 use super::{losses, queues};
 use tcplab_engine::{
-    ArpConfig, Contention, LaneConfig, LaneId, QueueLimit, Spread, StationConfig, Trace, WireConfig,
+    ArpConfig, Contention, LaneConfig, LaneId, Light, QueueLimit, Spread, StationConfig, Trace,
+    Train, WireConfig,
 };
-use tcplab_model::schema::{Jitter, LanPlan};
+use tcplab_model::schema::{self, Jitter, LanPlan};
 use tcplab_model::{LanePlan, Plan};
 use tcplab_units::{Rate, Time};
 use tcplab_workload::{links, spread};
@@ -72,6 +73,10 @@ fn wire(plan: &Plan, lane: &LanePlan) -> WireConfig {
     WireConfig {
         rates: rates.into_iter().map(|(at, rate)| (Time::ZERO + at, rate)).collect(),
         trace: trace.map(|(opportunities, period_ms)| Trace { opportunities, period_ms }),
+        light: lane.light.as_ref().map(|light| Light {
+            trains: light.trains.0.iter().map(train).collect(),
+            after: light.after,
+        }),
         contention: lane.contention.as_ref().map(|it| Contention {
             access: Spread(spread::cells(&it.access)),
             aggregate: it.aggregate,
@@ -91,4 +96,8 @@ fn wire(plan: &Plan, lane: &LanePlan) -> WireConfig {
         corruption: lane.corruption.0,
         duplication: lane.duplication.0,
     }
+}
+
+fn train(train: &schema::Train) -> Train {
+    Train { at: train.at, delay: train.delay, opportunities: train.opportunities.clone() }
 }

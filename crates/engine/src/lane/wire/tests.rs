@@ -53,7 +53,8 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
     Network::observed([lane], 1, Drops::default())
 }
 
-/// When which packets arrive, in microseconds. All are sent at once, at these times in microseconds.
+/// When which packets arrive, in microseconds. All are sent at once, at these times in
+/// microseconds.
 fn arrivals(wire: WireConfig, sent: &[(u64, u32)]) -> Vec<(u64, u32)> {
     let mut network = network(wire);
     let route = network.add_route(&[LaneId(0)], EndpointId(0));
@@ -122,8 +123,8 @@ fn packets_leave_at_opportunities_that_come_after_them() {
 #[test]
 fn small_packets_share_an_opportunity_and_large_ones_take_several() {
     let sent = [(0, 500), (0, 900), (0, 600), (0, 1500), (0, 3200)];
-    // 1400 of the first; 100 of the third go with it and 500 with the next, which leaves 1000 for the
-    // fourth and 500 in the next; that leaves 1000 for the fifth, whose 2200 take two more.
+    // 1400 of the first; 100 of the third go with it and 500 with the next, which leaves 1000 for
+    // the fourth and 500 in the next; that leaves 1000 for the fifth, whose 2200 take two more.
     let wire = trace(&[(1, 1)], 1);
     assert_eq!(
         arrivals(wire, &sent),
@@ -144,12 +145,70 @@ fn a_trace_delivers_what_it_allows() {
     }
 }
 
+/// A heavy load has an opportunity each 5 ms. A light one has four, and a delay that grows from 10
+/// to 30 ms in a second; packets that come 3 ms after the last has left are one.
+fn light() -> WireConfig {
+    let train = |at, delay, opportunities: &[u64]| Train {
+        at: ms(at),
+        delay: ms(delay),
+        opportunities: opportunities.to_vec(),
+    };
+    let trains = vec![train(0, 10, &[0, 1, 1, 4]), train(1000, 30, &[0])];
+    WireConfig { light: Some(Light { trains, after: ms(3) }), ..trace(&[(5, 1)], 5) }
+}
+
+#[test]
+fn a_light_load_follows_a_train_until_that_is_used_up() {
+    let sent = [vec![(100_000, 1500); 6], vec![(115_000, 1500), (122_000, 1500)]].concat();
+    // The train begins at 100 ms, where the delay is 12 ms. Its opportunities are at 100, 101, 101
+    // and 104 ms, which arrive at 112 to 116 ms. The fifth and the sixth take those of the heavy
+    // load that come then at the other end, at 120 and 125 ms, so the last has left at 113 ms. The
+    // next one comes 2 ms later, too soon for a train, and would be there at 127 ms: it arrives
+    // with the opportunity at 130 ms, and has left at 118 ms. 4 ms later a train begins, of 12.44
+    // ms.
+    assert_eq!(
+        arrivals(light(), &sent),
+        [
+            (112_000, 1),
+            (113_000, 2),
+            (113_000, 3),
+            (116_000, 4),
+            (120_000, 5),
+            (125_000, 6),
+            (130_000, 7),
+            (134_440, 8),
+        ]
+    );
+    // The recording begins again after a second, with the delay of 10 ms.
+    assert_eq!(arrivals(light(), &[(3_000_000, 1500)]), [(3_010_000, 1)]);
+}
+
+#[test]
+fn opportunities_of_a_train_are_shared_and_pass() {
+    let sent = [(0, 500), (0, 900), (0, 600), (2000, 1500), (4000, 1500)];
+    // 1400 of the first opportunity, where 600 have no room: they take that at 1 ms. The other one
+    // at 1 ms has passed at 2 ms, so that the fourth packet takes the last, at 4 ms. The fifth
+    // would be there at 14 ms, and takes the heavy load's opportunity at 15 ms.
+    assert_eq!(
+        arrivals(light(), &sent),
+        [(10_000, 1), (10_000, 2), (11_000, 3), (14_000, 4), (15_000, 5)]
+    );
+}
+
+#[test]
+fn a_train_with_a_shorter_delay_overtakes_no_packet() {
+    let sent = [(999_000, 1500), (1_010_000, 1500)];
+    // 29.98 ms at 999 ms, and 10.2 ms at 1010 ms: the second would be there at 1020.2 ms.
+    assert_eq!(arrivals(light(), &sent), [(1_028_980, 1), (1_028_980, 2)]);
+}
+
 #[test]
 fn the_channel_is_won_for_so_many_packets() {
     let access = Spread(vec![(ms(3), ms(3))]);
     let contention = Some(Contention { access, aggregate: 2 });
     let wire = WireConfig { contention, ..WireConfig::default() };
-    // 3 ms, two packets, 3 ms, two packets. After a pause it is won again, though one only was sent.
+    // 3 ms, two packets, 3 ms, two packets. After a pause it is won again, though one only was
+    // sent.
     let mut sent = full(5);
     sent.push((30_000, 1500));
     assert_eq!(
