@@ -39,6 +39,12 @@ UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.Pani
 SMALL = 4 << 20
 """A group whose tables have fewer bytes in memory is small."""
 
+LONGEST = 1 << 20
+"""A plan with more characters is a file: in a table it would take ten times the memory."""
+
+PLAN = "plan.json"
+"""The name of that file, among the further files of the run."""
+
 OF_PLANS = {
     "run": pl.String,
     "digest": pl.String,
@@ -122,11 +128,9 @@ class InMemory:
         }
         return InMemory(ran, frames, self.plans, self.contents)
 
-    def table_of_plans(self) -> pl.DataFrame:
-        """The table of what belongs to each run."""
-        return table_of_plans(
-            self.ran.values(), {run: self.plans[run].to_json() for run in self.ran}
-        )
+    def plan_texts(self) -> dict[str, str]:
+        """The plan of each run as JSON."""
+        return {run: self.plans[run].to_json() for run in self.ran}
 
 
 def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFrame:
@@ -135,7 +139,7 @@ def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFram
         (
             one.run,
             one.digest,
-            plans[one.run],
+            plans[one.run] if len(plans[one.run]) <= LONGEST else None,
             None if one.readable is None else one.readable.decode(),
             json.dumps(dict(one.further)) if one.further else None,
             *one.rows,
@@ -203,7 +207,13 @@ class OnDisk:
         Raises:
             ValueError: The file that says so cannot be used.
         """
-        return dict(self._plans("run", "plan").iter_rows())
+        texts = dict(self._plans("run", "plan").iter_rows())
+        for run in [run for run, text in texts.items() if text is None]:
+            try:
+                texts[run] = content(self.folder / run / PLAN).decode()
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{run}/{PLAN} {reason(error)}") from None
+        return texts
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table of all runs, to be asked."""
@@ -211,7 +221,7 @@ class OnDisk:
 
     def files(self, run: str) -> dict[str, bytes]:
         """Further files that a run left, by name."""
-        names = sorted(self._further.get(run, ()))
+        names = sorted(name for name in self._further.get(run, ()) if name != PLAN)
         return {name: content(self.folder / run / name) for name in names}
 
     @cached_property

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
-from tcplab._groups import PLANS, TABLES, Group, InMemory, OnDisk
+from tcplab._groups import PLANS, TABLES, Group, InMemory, OnDisk, table_of_plans
 
 CLOSED = (
     # Sums of numbers depend on their order, and so on how threads share them.
@@ -69,7 +69,8 @@ class _Own:
             place.symlink_to(self.real)
         elif isinstance(group, InMemory):
             place.mkdir()
-            for name, frame in {PLANS: group.table_of_plans(), **group.frames}.items():
+            plans = table_of_plans(group.ran.values(), group.plan_texts())
+            for name, frame in {PLANS: plans, **group.frames}.items():
                 frame.write_parquet(place / f"{name}.parquet")
         self.only = None if len(runs) == len(group.ran) else runs
 

@@ -37,7 +37,7 @@ import polars as pl
 from tcplab import _core
 from tcplab._agreed import Agreed
 from tcplab._checksums import LIST, checksum, write_list
-from tcplab._groups import PLANS, Group, InMemory, OnDisk, name_of
+from tcplab._groups import LONGEST, PLAN, PLANS, Group, InMemory, OnDisk, name_of, table_of_plans
 from tcplab._long import LongTable
 from tcplab._restored import check
 from tcplab._tidying import Tidying
@@ -303,7 +303,12 @@ def _group(number: int) -> str | None:
 
 def _files(group: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
     """The content of each file of a group, made when it is its turn."""
-    yield f"{PLANS}.parquet", encoded(group.table_of_plans())
+    texts = group.plan_texts()
+    yield f"{PLANS}.parquet", encoded(table_of_plans(group.ran.values(), texts))
+    for run, text in texts.items():
+        if len(text) > LONGEST:
+            yield f"{run}/{PLAN}", text.encode()
+    del texts
     for run, contents in group.contents.items():
         for name, content in contents.items():
             yield f"{run}/{name}", content

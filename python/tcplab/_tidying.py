@@ -97,7 +97,10 @@ class Tidying:
             (unfinished / f"{name}.parquet").write_bytes(content)
             sums[f"{name}.parquet"] = checksum(content)
         for run, group in runs.items():
-            for name, content in group.files(run).items():
+            further = group.files(run)
+            if len(texts[run]) > _groups.LONGEST:
+                further[_groups.PLAN] = texts[run].encode()
+            for name, content in further.items():
                 (unfinished / run).mkdir(exist_ok=True)
                 (unfinished / run / name).write_bytes(content)
                 sums[f"{run}/{name}"] = checksum(content)

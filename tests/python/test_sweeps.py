@@ -223,3 +223,14 @@ def test_a_group_is_as_it_was_handed_over(tmp_path: Path) -> None:
         for table, rows in zip(TABLES, ran.rows, strict=True):
             own = results.scan(table).filter(pl.col("run") == run).collect()
             assert len(own) == rows
+
+
+def test_long_plans_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tcplab._groups.LONGEST", 10)
+    monkeypatch.setattr("tcplab._store.LONGEST", 10)
+    lab.run(sweep(1), out=tmp_path)
+    results = lab.run(sweep(2), out=tmp_path)
+    assert len(list(tmp_path.glob("group-*/*/plan.json"))) == 4
+    assert results.files(results.plans[0].id) == {}
+    assert lab.stored(tmp_path).plans[3].to_json() == results.plans[3].to_json()
+    assert lab.verify(tmp_path, again=True).findings == []
