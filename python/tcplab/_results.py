@@ -57,8 +57,8 @@ class Results:
         `_bdp`, `_share` for percentages, `_number` for plain numbers, `_boolean` for true and
         false. `"10 ms"` of `delay` is 10.0 in `delay_ms`.
         """
-        rows = self._read("runs", None).select(declared("runs"))
-        rows = _named(rows, self._called, self._values, self.swept)
+        own = self._read("runs", None).select(declared("runs"))
+        rows = _named(own, self._called, self._values, self.swept)
         for name in self.swept:
             found = numbers(rows[name].to_list())
             if found is not None and (column := f"{name}_{found[0]}") not in rows.columns:
