@@ -236,6 +236,7 @@ def tables_page() -> str:
         "not every run has (`further`), and how many rows it has in each table (`samples_rows`).\n",
         "A stored run is used again only if every file of its group is there and has its checksum,",
         "and its tables have the hash; otherwise it is computed anew, with a warning.\n",
+        "A plan of more than a million characters is the file `plan.json` in the run's folder.\n",
         "Beside the groups stand the experiment as it was written (`experiment.toml` or `.json`)",
         "and the list of its runs (`runs.json`), which `tcplab show` prints again. Files of these",
         "names that somebody else wrote stay as they are.\n",

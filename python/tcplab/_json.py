@@ -40,13 +40,18 @@ def document(
     frames = {"runs": results.runs, "flows": results.flows, "summary": summary}
     if versus is not None:
         frames["versus"] = versus
-    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
-    rows = (f'"{name}": {frame.write_json()}' for name, frame in frames.items())
-    # In JSON, other characters stand in texts alone.
-    rows = (OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text) for text in rows)
+    texts = (f'"{name}": {rows(frame)}' for name, frame in frames.items())
     head = f'"format": {FORMAT}, "tcplab": "{_core.__version__}", "by": "{by}"'
     head += f', "statistic": "{statistic}"'
-    return "{" + ",\n".join([head, *rows]) + "}"
+    return "{" + ",\n".join([head, *texts]) + "}"
+
+
+def rows(frame: pl.DataFrame) -> str:
+    """The rows of a table."""
+    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
+    text = frame.write_json()
+    # In JSON, other characters stand in texts alone.
+    return OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def schema() -> dict[str, Any]:

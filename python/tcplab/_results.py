@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
+from tcplab._called import Called, StoredPlans, called
 from tcplab._groups import TABLES, Group, OnDisk, declared, rows_of
 from tcplab._metrics import METRICS, Tables, completions, measured, stalls
 from tcplab._quantities import numbers
@@ -31,14 +32,20 @@ class Results:
         computed: frozenset[str],
     ) -> None:
         """`tables` are, by run, where its rows are; `computed` are the runs that were not there."""
-        self.plans = list(plans)
+        self.plans: Sequence[_core.Plan] = plans
         self.computed = computed
-        self._tables: Mapping[str, Group] = {plan.id: tables[plan.id] for plan in plans}
+        self._called = plans.called if isinstance(plans, StoredPlans) else called(plans)
+        self._tables: Mapping[str, Group] = {one.run: tables[one.run] for one in self._called}
 
-    @property
+    @cached_property
     def swept(self) -> list[str]:
         """The columns of `runs` that hold swept values, and the variant's name."""
-        return list(dict.fromkeys(name for plan in self.plans for name in _swept(plan)))
+        return list(dict.fromkeys(name for one in self._values for name in one))
+
+    @cached_property
+    def _values(self) -> list[dict[str, str]]:
+        """What was swept, and the variant, of each run by the name of its column."""
+        return [_swept(one.swept) for one in self._called]
 
     @cached_property
     def runs(self) -> pl.DataFrame:
@@ -50,7 +57,8 @@ class Results:
         `_bdp`, `_share` for percentages, `_number` for plain numbers, `_boolean` for true and
         false. `"10 ms"` of `delay` is 10.0 in `delay_ms`.
         """
-        rows = _named(self._read("runs", None).select(declared("runs")), self.plans)
+        own = self._read("runs", None).select(declared("runs"))
+        rows = _named(own, self._called, self._values, self.swept)
         for name in self.swept:
             found = numbers(rows[name].to_list())
             if found is not None and (column := f"{name}_{found[0]}") not in rows.columns:
@@ -129,6 +137,21 @@ class Results:
         """A table with what was swept, the seed and the repetition of the run beside each row."""
         about = self.runs.select("run", "seed", "repetition", *self.swept)
         return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
+
+    def query(self, sql: str) -> pl.DataFrame:
+        """The rows that a query in SQL asks for, as DuckDB has it: `select cc, avg(goodput_mbit_s)
+        from flows group by cc`.
+
+        Every table is there by its name, and `plans`; `runs` has the columns that it has here. A
+        query reads nothing else of the machine, and changes nothing.
+
+        Raises:
+            ConfigError: It is no query, or asks for what is not there.
+        """
+        from tcplab._query import query  # noqa: PLC0415 (few ask)
+
+        self._tables = located(self._tables)
+        return query(sql, self.runs, self._tables)
 
     def summary(
         self,
@@ -323,24 +346,27 @@ def _declared() -> frozenset[str]:
     return frozenset({column for _, column, _ in _core.columns()} | COLUMNS | {*_core.backends()})
 
 
-def _swept(plan: _core.Plan) -> dict[str, str]:
+def _swept(swept: Sequence[tuple[str, str]]) -> dict[str, str]:
     """What was swept and the variant, by the name of its column."""
-    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in plan.swept)
+    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in swept)
     return dict(named)
 
 
-def _named(rows: pl.LazyFrame, plans: Sequence[_core.Plan]) -> pl.DataFrame:
+def _named(
+    rows: pl.LazyFrame,
+    runs: Sequence[Called],
+    swept: Sequence[Mapping[str, str]],
+    names: Sequence[str],
+) -> pl.DataFrame:
     """The rows of runs as this experiment calls them.
 
     Runs may have been computed for another experiment: the id is about results, not names.
     """
-    swept = [_swept(plan) for plan in plans]
-    names = list(dict.fromkeys(name for one in swept for name in one))
     called = pl.DataFrame(
         {
-            "run": [plan.id for plan in plans],
-            "experiment": [plan.experiment for plan in plans],
-            "repetition": pl.Series([plan.repetition for plan in plans], dtype=pl.Int64),
+            "run": [one.run for one in runs],
+            "experiment": [one.experiment for one in runs],
+            "repetition": pl.Series([one.repetition for one in runs], dtype=pl.Int64),
             **{
                 name: pl.Series([one.get(name) for one in swept], dtype=pl.String) for name in names
             },

@@ -257,7 +257,7 @@ def _chosen(results: Results, run: str | None) -> str:
     if not isinstance(results, Results):
         what = type(results).__name__
         raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
-    known = [plan.id for plan in results.plans]
+    known = results.runs["run"].to_list()
     if run is not None and run not in known:
         raise ValueError(f"no run of these results has the id {run!r}")
     return run or known[0]
@@ -273,7 +273,7 @@ def _title(results: Results, run: str, note: str) -> alt.TitleParams:
     ]
     subtitle = []
     if len(results.plans) > 1:
-        number = [plan.id for plan in results.plans].index(run) + 1
+        number = results.runs["run"].to_list().index(run) + 1
         seed = f"seed {about['seed']}"
         subtitle.append(", ".join([f"run {number} of {len(results.plans)}", *said, seed]))
     subtitle += [note] if note else []

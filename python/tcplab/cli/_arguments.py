@@ -115,13 +115,21 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="what a row is about: flow, class or cc (default: what makes few rows)",
     )
+    add_format(
+        parser,
+        "how results are printed: table (the default), json (see tcplab schema --results), csv or "
+        "markdown",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser, about: str) -> None:
+    """In which form something is printed."""
     parser.add_argument(
         "--format",
         choices=["table", "json", "csv", "markdown"],
         default="table",
         metavar="FORMAT",
-        help="how results are printed: table (the default), json (see tcplab schema --results), "
-        "csv or markdown",
+        help=about,
     )
     parser.add_argument(
         "--statistic",

@@ -18,7 +18,7 @@ from tcplab._metrics import METRICS
 from tcplab._results import Results
 from tcplab._summary import COLUMNS, MEASURED
 from tcplab.cli import _text
-from tcplab.cli._text import LEFT, Column
+from tcplab.cli._text import LEFT, RIGHT, Column
 
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
 """So many repetitions have confidence intervals whatever the data (`lab.statistics`)."""
@@ -112,6 +112,31 @@ def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
     rules = ["---" if head.align == LEFT else "--:" for head in heads]
     lines = [[text.replace("|", "\\|") for text in line] for line in [names, rules, *cells]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def shown_rows(rows: pl.DataFrame, format_: str) -> str:
+    """Any rows in one of the `FORMATS`."""
+    if format_ == "json":
+        return _json.rows(rows)
+    if format_ == "csv":
+        return rows.write_csv().rstrip("\n")
+    heads = [
+        Column(name, RIGHT if kind.is_numeric() else LEFT) for name, kind in rows.schema.items()
+    ]
+    some = rows if format_ == "markdown" else rows.head(MOST_ROWS)
+    cells = [[_cell(value) for value in row] for row in some.iter_rows()]
+    if format_ == "markdown":
+        return _in_markdown(heads, cells)
+    text = _text.table(heads, cells)
+    if (more := len(rows) - len(some)) > 0:
+        text += f"\n... and {more} more rows; `limit` and `--format csv` choose and show them"
+    return text
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _versus(compared: pl.DataFrame, results: Results, view: View, by: str) -> str:
