@@ -198,7 +198,12 @@ def _plans(
                 number = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
                 warn(f"{folder}: {number} failed: {missing[0]}: {first}")
             return StoredPlans(found, lambda: _read(tables))
-    # Results of an experiment that was not finished.
+        if found:
+            # Results of an experiment that was not finished.
+            number = f"{len(found)} of {len(listed.runs)} runs are there"
+            warn(f"{folder}: {number}; the command that began them runs the others")
+            return StoredPlans(found, lambda: _read(tables))
+    # Without the list, all that there are.
     plans = _read(tables)
     inside = sorted(
         called(plans.values()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -90,7 +90,8 @@ def run(
     plans = prepared(given, backend, kernel, progress)
     warn_of(plans)
     access = access_for(given, allow_read, out)
-    work = _Work(plans, None if out is None else Store(Path(out)), budget, access)
+    store = None if out is None else Store(Path(out))
+    work = _Work(plans, store, budget, access, lambda asked: keep(Path(out or ""), given, asked))
     try:
         for chosen in rounds(plans, work.results):
             work.begin(chosen)
@@ -117,6 +118,8 @@ class _Work:
     store: Store | None
     budget: Budget
     access: Access
+    ask: Callable[[Sequence[_core.Plan]], None]
+    """Writes down what was asked for, in the folder of results."""
     tables: dict[str, Group] = field(default_factory=dict)
     """By run, the group that it is in."""
     unusable: list[OnDisk] = field(default_factory=list)
@@ -210,6 +213,9 @@ class _Work:
         announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
             place = None if self.store is None else stack.enter_context(self.store.open())
+            if place is not None:
+                # Now, so that whoever looks later, or after a kill, sees what is missing.
+                self.ask(self.plans)
             finish: Finish = place.write if place else self._keep
             simulated_s = sum(plan.duration_s for plan in missing)
             shown = stack.enter_context(

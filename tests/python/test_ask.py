@@ -240,9 +240,26 @@ def test_results_are_shown_again(small: lab.Experiment, tcplab: Command, tmp_pat
     assert done.returncode == 0
     assert (tmp_path / "again.pdf").read_bytes().startswith(b"%PDF")
     (tmp_path / "out").chmod(0o755)
-    # The results of an experiment that was not finished have no list.
+    # Without the list, all that are there are shown.
     (tmp_path / "out" / "runs.json").unlink()
     assert tcplab("show", "out").stdout == first.stdout
+
+
+def test_what_is_missing_of_an_interrupted_sweep_is_said(
+    small: lab.Experiment, tmp_path: Path
+) -> None:
+    lab.run(small.replace(sweep={"network.chain.queue": ["10 packets"]}), out=tmp_path)
+    # What asked for more, and was killed before any of it was there.
+    listed = (tmp_path / "runs.json").read_text()
+    others = [
+        json.dumps({**run, "run": f"{place:016x}"})
+        for place, run in enumerate(json.loads(listed)["runs"])
+    ]
+    (tmp_path / "runs.json").write_text(listed.replace("\n]}", f",\n{', '.join(others)}\n]}}"))
+    with pytest.warns(
+        lab.TcplabWarning, match="2 of 4 runs are there; the command that began them"
+    ):
+        assert len(lab.stored(tmp_path).plans) == 2
 
 
 def test_a_run_is_shown_as_the_experiment_calls_it(small: lab.Experiment, tmp_path: Path) -> None:
