@@ -27,6 +27,23 @@ Tick = Callable[[float], None]
 """Is told how much simulated time, in seconds, all runs have reached together."""
 
 
+Left = tuple[list[tuple[str, _core.Frame]], str, list[tuple[str, bytes]]]
+"""What a run leaves: its tables, the digest of them all, and further files."""
+
+
+def together(plans: Sequence[_core.Plan], threads: int) -> list[Sequence[_core.Plan]]:
+    """Plans that are equal until they change run one after the other, as far as no thread idles."""
+    groups: dict[str, list[_core.Plan]] = {}
+    for plan in plans:
+        groups.setdefault(plan.beginning or plan.id, []).append(plan)
+    parts: list[Sequence[_core.Plan]] = list(groups.values())
+    while len(parts) < min(threads, len(plans)):
+        largest = max(range(len(parts)), key=lambda part: len(parts[part]))
+        half = (len(parts[largest]) + 1) // 2
+        parts[largest : largest + 1] = [parts[largest][:half], parts[largest][half:]]
+    return parts
+
+
 @dataclass
 class Workers:
     """Threads that run plans. The Rust side releases the interpreter while it simulates."""
@@ -55,10 +72,10 @@ class Workers:
         If anything happens in between, like Ctrl-C, everything that runs is stopped first. For that
         to hold wherever it happens, whoever calls must close the generator.
         """
-        todo: queue.SimpleQueue[_core.Plan] = queue.SimpleQueue()
-        for plan in self.plans:
-            todo.put(plan)
+        todo: queue.SimpleQueue[Sequence[_core.Plan]] = queue.SimpleQueue()
         number = min(number, len(self.plans))
+        for plans in together(self.plans, number):
+            todo.put(plans)
         threads = [threading.Thread(target=self._work, args=(todo,)) for _ in range(number)]
         finished_s = 0.0
         waiting = len(self.plans)
@@ -99,12 +116,15 @@ class Workers:
                 )
             thread.join(PATIENCE_S)
 
-    def _work(self, todo: queue.SimpleQueue[_core.Plan]) -> None:
+    def _work(self, todo: queue.SimpleQueue[Sequence[_core.Plan]]) -> None:
         while not self._stopping.is_set():
             try:
-                plan = todo.get_nowait()
+                plan, *others = plans = todo.get_nowait()
             except queue.Empty:
                 return
+            if others:
+                self._run_together(plans)
+                continue
             try:
                 self._outcomes.put((plan, self._run(plan)))
             except BaseException as error:
@@ -121,11 +141,56 @@ class Workers:
         try:
             self._threads[plan.id] = threading.get_ident()
             began = time.perf_counter()
-            frames, digest, files = _core.run(plan, watch, self.access.reads, self.access.hidden)
+            left = _core.run(plan, watch, self.access.reads, self.access.hidden)
             wall_s = time.perf_counter() - began
         finally:
             self._threads.pop(plan.id, None)
             del self._running[plan.id]
+        return self._finished(plan, left, wall_s, readable)
+
+    def _run_together(self, plans: Sequence[_core.Plan]) -> None:
+        """Runs plans with a beginning in common, one after the other."""
+        watches = [_core.Watch(self.memory) for _ in plans]
+        waiting = {plan.id: plan for plan in plans}
+        self._running.update(zip(waiting, watches, strict=True))
+        if self._stopping.is_set():
+            for watch in watches:
+                watch.stop()
+        began = time.perf_counter()
+
+        def took(place: int, left: Left | BaseException) -> None:
+            nonlocal began
+            now = time.perf_counter()
+            wall_s, began = now - began, now
+            plan = waiting.pop(plans[place].id)
+            del self._running[plan.id]
+            outcome: RunTables | BaseException
+            try:
+                if isinstance(left, BaseException):
+                    outcome = left
+                else:
+                    outcome = self._finished(plan, left, wall_s)
+            except BaseException as error:
+                outcome = error
+            self._outcomes.put((plan, outcome))
+
+        first = plans[0].id
+        try:
+            self._threads[first] = threading.get_ident()
+            _core.run_together(plans, watches, took)
+        except BaseException as error:
+            for plan in waiting.values():
+                self._outcomes.put((plan, error))
+        finally:
+            self._threads.pop(first, None)
+            for run in waiting:
+                del self._running[run]
+
+    def _finished(
+        self, plan: _core.Plan, left: Left, wall_s: float, readable: bytes = b""
+    ) -> RunTables:
+        """The tables of a run where they are to stay."""
+        frames, digest, files = left
         tables: dict[str, pl.DataFrame | LongTable] = {
             name: pl.DataFrame(frame) if frame.parts == 1 else LongTable(frame)
             for name, frame in frames

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
-use tcplab_backends::{Access, Options, PlanError, Produced, elsewhere, find};
+use tcplab_backends::{Access, Begun, Options, PlanError, Produced, elsewhere, find};
 use tcplab_laws::Laws;
 use tcplab_model::memory::Held;
 use tcplab_model::{Mistakes, TrafficPlan, from_json, from_toml};
@@ -245,6 +245,12 @@ impl Plan {
         if held.total() > memory { Err(errors::too_large(&held, memory)) } else { Ok(()) }
     }
 
+    /// What it has in common with runs that are equal until their change, if it has one.
+    #[getter]
+    fn beginning(&self) -> Option<String> {
+        self.plan.beginning()
+    }
+
     /// The names of the files that the run leaves beside its tables.
     #[getter]
     fn files(&self) -> Vec<String> {
@@ -334,6 +340,62 @@ pub(crate) fn run(
     })
 }
 
+/// Runs plans that are equal until their change: what they have in common once. `took` is called with the
+/// place of each and what `run` would give for it, or the exception; it has a watch of its own.
+#[pyfunction]
+pub(crate) fn run_together(
+    py: Python<'_>,
+    plans: Vec<PyRef<'_, Plan>>,
+    watches: Vec<PyRef<'_, Watch>>,
+    took: Py<PyAny>,
+) -> PyResult<()> {
+    let runs = plans.iter().zip(&watches);
+    let runs: Vec<_> =
+        runs.map(|(plan, watch)| (Arc::clone(&plan.plan), Arc::clone(&watch.0))).collect();
+    py.detach(move || {
+        let mut begun = Beginning::default();
+        for (place, (plan, watch)) in runs.iter().enumerate() {
+            let is_last = place + 1 == runs.len();
+            let ran = run_from(&mut begun, plan, watch, is_last);
+            let ran = ran.map_err(|error| errors::out_of_memory(plan, watch).unwrap_or(error));
+            Python::attach(|py| match ran {
+                Ok(left) => took.call1(py, (place, left)),
+                Err(error) => took.call1(py, (place, error.into_value(py))),
+            })?;
+        }
+        Ok(())
+    })
+}
+
+/// What plans have in common that run one after the other.
+#[derive(Default)]
+struct Beginning<'a>(Option<Box<dyn Begun + 'a>>);
+
+/// Runs a plan from the beginning, which the first one makes and the last one uses up.
+fn run_from<'a>(
+    begun: &mut Beginning<'a>,
+    plan: &'a tcplab_model::Plan,
+    watch: &Arc<tcplab_model::Watch>,
+    is_last: bool,
+) -> PyResult<Left> {
+    if begun.0.is_none() {
+        let backend = tcplab_backends::of(plan);
+        let ran = own::within(watch, || backend.begin(plan, watch))?;
+        begun.0 = ran.map_err(|error| errors::of_backend(&error))?;
+    }
+    let ran = own::within(watch, || match begun.0.take() {
+        None => tcplab_backends::of(plan).run(plan, &Access::default(), watch, &mut |_| {}),
+        Some(one) if is_last => one.finish(plan, watch),
+        Some(one) => {
+            let ran = one.go_on(plan, watch);
+            begun.0 = Some(one);
+            ran
+        }
+    })?;
+    let produced = ran.map_err(|error| errors::of_backend(&error))?;
+    check(Laws::new(&plan.with_steps()), plan, produced, watch)
+}
+
 /// What a run leaves, as Python takes it.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
@@ -343,10 +405,21 @@ fn run_and_check(
     watch: &Arc<tcplab_model::Watch>,
 ) -> PyResult<Left> {
     let backend = tcplab_backends::of(plan);
-    let mut laws = Laws::new(plan);
+    let seen = plan.with_steps();
+    let mut laws = Laws::new(&seen);
     let mut look = |tables: &Tables| laws.look(tables);
     let ran = own::within(watch, || backend.run(plan, access, watch, &mut look))?;
-    let Produced { tables, files } = ran.map_err(|error| errors::of_backend(&error))?;
+    let produced = ran.map_err(|error| errors::of_backend(&error))?;
+    check(laws, plan, produced, watch)
+}
+
+/// Checks what a run has produced by what is left to check, and hands it over.
+fn check(
+    laws: Laws<'_>,
+    plan: &tcplab_model::Plan,
+    Produced { tables, files }: Produced,
+    watch: &tcplab_model::Watch,
+) -> PyResult<Left> {
     // Each of these steps takes seconds where tables are large.
     let going = || watch.reach(watch.reached()).map_err(errors::stopped);
     going()?;

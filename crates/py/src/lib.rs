@@ -22,7 +22,9 @@ mod _core {
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
     };
     #[pymodule_export]
-    use super::experiment::{Document, Plan, Watch, backends, missing_walls, run, value};
+    use super::experiment::{
+        Document, Plan, Watch, backends, missing_walls, run, run_together, value,
+    };
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]

@@ -102,6 +102,14 @@ impl<R: Row> Default for Table<R> {
 }
 
 impl<R: Row> Table<R> {
+    /// Gives a text that has a label another one.
+    pub(crate) fn rename(&mut self, text: &str, new: &str) {
+        if let Some(label) = self.known.remove(text) {
+            new.clone_into(&mut self.labels[label.0 as usize]);
+            self.known.insert(new.into(), label);
+        }
+    }
+
     /// The label for a text.
     pub fn label(&mut self, text: &str) -> Label {
         if let Some(&label) = self.known.get(text) {

@@ -96,6 +96,7 @@ pub struct Identity {
 }
 
 /// One end of one connection.
+#[derive(Clone)]
 pub struct Endpoint {
     pub(crate) settings: Arc<Settings>,
     build_control: BuildControl,
@@ -599,6 +600,20 @@ impl Endpoint {
         self.probes = 0;
         self.owes_probe = false;
         Some(data)
+    }
+
+    /// From now on this builds the congestion control, or if there is one already, another takes its place,
+    /// as with `setsockopt` of `TCP_CONGESTION` (`tcp_reinit_congestion_control`).
+    #[cold]
+    pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
+        self.build_control = build_control;
+        if self.settings.is_linux() && self.send.control.pacing.is_some() {
+            // A socket that was paced once is paced for good (`sk_pacing_status`).
+            self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
+        }
+        let (mss, seed) = (u64::from(self.send.mss), self.seed);
+        let build = |initial_window| (self.build_control)(Start { mss, initial_window, seed });
+        self.send.adopt(now, build, &self.settings);
     }
 
     /// Once there is data to send, there is a congestion control.

@@ -44,7 +44,7 @@ pub struct FqConfig {
 }
 
 /// The queue of a flow.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot<P> {
     packets: VecDeque<Queued<P>>,
     /// Bytes that it may still send in this turn.
@@ -56,7 +56,7 @@ struct Slot<P> {
 }
 
 /// Flows of one priority: those that have come lately, and those before them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Band {
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -76,7 +76,7 @@ impl Band {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fq<P> {
     config: FqConfig,
     limit: QueueLimit,

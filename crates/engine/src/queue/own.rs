@@ -75,8 +75,8 @@ impl<P: Packet> Packet for Burst<P> {
 }
 
 /// A discipline as the queue of a sending host.
-#[derive(Debug)]
-pub(crate) struct Own<P> {
+#[derive(Clone, Debug)]
+pub(crate) struct Own<P: Packet> {
     queue: Box<dyn Queue<Burst<P>>>,
     /// Bursts of more bytes come to the queue packet by packet.
     largest: u32,

@@ -95,7 +95,7 @@ impl World<'_> {
         };
         flow.opened += 1;
         let onto = (&mut self.network, &mut self.gates);
-        let pair = self.connections.add(self.plan, wanted, onto);
+        let pair = self.connections.add(self.present, wanted, onto);
         self.make_room_for(pair);
         pair
     }
