@@ -7,9 +7,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from tcplab import _core
 from tcplab._results import Results
-from tcplab._summary import BY, OF_FLOWS, OF_GROUPS
+from tcplab._summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
 
 FORMAT = 1
 """Raised when what a reader relies on changes. Further keys and columns may come at any time."""
@@ -23,16 +25,22 @@ VALUES = {"type": ["string", "null"]}
 """Columns that experiments name: swept values, as text."""
 
 
-def document(results: Results, *, by: str) -> str:
+def document(
+    results: Results, *, by: str, statistic: str = "mean", versus: pl.DataFrame | None = None
+) -> str:
     """The runs, the flows of all runs, and the summary by flow, class or congestion control: the
-    rows of the frames of the same name, with the same numbers.
+    rows of the frames of the same name, with the same numbers. With a comparison, its rows too.
     """
-    frames = {"runs": results.runs, "flows": results.flows, "summary": results.summary(by=by)}
+    summary = results.summary(by=by, statistic=statistic)
+    frames = {"runs": results.runs, "flows": results.flows, "summary": summary}
+    if versus is not None:
+        frames["versus"] = versus
     # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
     rows = (f'"{name}": {frame.write_json()}' for name, frame in frames.items())
     # In JSON, other characters stand in texts alone.
     rows = (OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text) for text in rows)
     head = f'"format": {FORMAT}, "tcplab": "{_core.__version__}", "by": "{by}"'
+    head += f', "statistic": "{statistic}"'
     return "{" + ",\n".join([head, *rows]) + "}"
 
 
@@ -53,7 +61,18 @@ def schema() -> dict[str, Any]:
         "repetitions": {"type": "integer", "description": "How many runs the row is about."},
         "flows": {"type": "integer", "description": "Of several flows: how many they are."},
         **{name: number | _said(tables["flows"].get(name)) for name in measures},
-        **{f"{name}_ci": number | {"description": INTERVAL} for name in measures},
+        **{
+            f"{name}{ending}": number | {"description": meaning}
+            for ending, meaning in INTERVALS.items()
+            for name in measures
+        },
+    }
+    versus = {
+        **{name: tables["flows"][name] for name in BY["flow"]},
+        **{
+            name: {"type": [KINDS[kind], "null"], "description": COMPARED[name]}
+            for name, kind in VERSUS.items()
+        },
     }
     every = {"experiment", "run", "seed", "repetition", "simulated_s"}
     return {
@@ -65,6 +84,10 @@ def schema() -> dict[str, Any]:
             "format": {"const": FORMAT, "description": "The version of this format."},
             "tcplab": {"type": "string", "description": "The version of tcplab."},
             "by": {"enum": [*BY], "description": "What a row of the summary is about."},
+            "statistic": {
+                "enum": [*STATISTICS],
+                "description": "What the summary has of repetitions.",
+            },
             "runs": _rows("A row for each run.", tables["runs"], every),
             "flows": _rows("A row for each flow of each run.", tables["flows"], {"run", "flow"}),
             "summary": _rows(
@@ -72,13 +95,44 @@ def schema() -> dict[str, Any]:
                 summary,
                 {"repetitions", "goodput_mbit_s"},
             ),
+            "versus": _rows(
+                "With `--versus`: other variants beside a baseline, a row for each metric.",
+                versus,
+                {*VERSUS},
+            ),
         },
     }
 
 
-INTERVAL = (
-    "Half the width of the 95 % confidence interval of the mean; nothing with one repetition."
-)
+INTERVALS = {
+    "_ci": "Half the width of Student's 95 % confidence interval of the mean, which holds for "
+    "normally distributed repetitions; nothing with one.",
+    "_low": "The lower limit of the 95 % confidence interval, whatever the distribution; nothing "
+    "where there are too few repetitions (10 for a mean, 5 for a median).",
+    "_high": "The upper limit of the same.",
+}
+
+KINDS = {pl.String: "string", pl.Int64: "integer", pl.Float64: "number"}
+
+COMPARED = {
+    "metric": "The column of the summary that is compared.",
+    "pairs": "How many pairs of runs with equal seeds have it.",
+    "baseline": "The mean over the pairs of the baseline.",
+    "mean": "The mean over the pairs of this variant.",
+    "difference": "The mean difference of the pairs.",
+    "difference_low": "The lower limit of its 95 % confidence interval.",
+    "difference_high": "The upper limit of the same.",
+    "relative": "The mean difference as a share of the baseline's mean.",
+    "relative_low": "The lower limit of the difference as such a share.",
+    "relative_high": "The upper limit of the same.",
+    "effect": "The difference in standard deviations of the differences (Hedges' g).",
+    "p": "How probable so great a difference is if there is none (Holm, over all rows).",
+    "p_same": "How probable means so close are if they differ by the margin (Holm, over all rows).",
+    "more_runs": "About how many more pairs would tell a difference of the margin.",
+    "verdict": "`higher`, `lower`, `same` (within the margin), `equal` (in each pair), `unknown`.",
+    "said": "The verdict in words.",
+    "assumes": "`normal` where fewer than 10 pairs allow no other interval than Student's.",
+}
 
 
 def _said(column: Mapping[str, Any] | None) -> dict[str, Any]:

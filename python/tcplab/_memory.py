@@ -69,6 +69,8 @@ class Budget:
     @classmethod
     def of(cls, memory: str | None) -> Budget:
         """As much as is asked for, or half of what is free."""
+        if memory is not None and not isinstance(memory, str):
+            raise TypeError(f'memory: text like "4 GB" is needed, not a {type(memory).__name__}')
         return cls(free() // 2 if memory is None else amount(memory))
 
     def threads(self, plans: Sequence[_core.Plan], wanted: int) -> int:

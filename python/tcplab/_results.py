@@ -10,7 +10,7 @@ import polars as pl
 from tcplab import _core
 from tcplab._restored import TABLES
 from tcplab._store import RunTables
-from tcplab._summary import COLUMNS, MEASURED, summary
+from tcplab._summary import COLUMNS, MEASURED, per_run, summary
 
 
 class Results:
@@ -109,11 +109,15 @@ class Results:
         about = self.runs.select("run", "seed", "repetition", *self.swept)
         return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
 
-    def summary(self, *, by: str = "flow") -> pl.DataFrame:
+    def summary(
+        self, *, by: str = "flow", statistic: str = "mean", level: float = 0.95
+    ) -> pl.DataFrame:
         """What each flow of each variant achieved: the mean over repetitions.
 
-        Beside each mean stands, named `..._ci`, half the width of its 95 % confidence interval;
-        nothing if there is one repetition only.
+        Beside each mean stand the limits of its confidence interval, `..._low` and `..._high`:
+        those of `lab.statistics.interval`, which hold for skewed and bimodal data too. Nothing
+        where there are fewer than 10 repetitions. `..._ci` is half the width of Student's interval,
+        which holds from 2 repetitions on if they are normally distributed.
 
         A row about several flows has their mean of each measure, but the sum of
         `retransmitted_segments` and the least `rtt_min_ms`. Further columns of such rows:
@@ -144,10 +148,75 @@ class Results:
         Args:
             by: "flow" for a row per flow, "class" for one per class and congestion control, "cc"
                 for one per congestion control; UDP, which has none, has a row of its own.
+            statistic: "mean", or "median": that of the repetitions, from 5 of them on with limits.
+            level: The probability that an interval holds the truth.
         """
+        return summary(
+            self._measured_flows(),
+            self.scan("transfers"),
+            variant=self.swept,
+            by=by,
+            statistic=statistic,
+            level=level,
+        )
+
+    def versus(
+        self,
+        baseline: Mapping[str, str] | str,
+        *,
+        metrics: Sequence[str] | None = None,
+        by: str = "flow",
+        margin: float = 0.02,
+        level: float = 0.95,
+    ) -> pl.DataFrame:
+        """What other variants achieved, compared with a baseline in pairs of runs with equal seeds.
+
+        A row for each metric of each flow (or class, or congestion control) of each variant but
+        the baseline, where all else that is swept is the same:
+
+        - `baseline`, `mean`: the means over the pairs; `pairs`: how many there are.
+        - `difference`, `difference_low`, `difference_high`: the mean difference of the pairs and
+          its interval (`lab.statistics.difference`).
+        - `relative`, `relative_low`, `relative_high`: the same as shares of the baseline's mean,
+          whose own spread is no part of them (`lab.statistics.ratio` has it).
+        - `effect`: the difference in standard deviations of the differences (Hedges' g).
+        - `p`: how probable so great a difference is if there is none, corrected for the number of
+          rows (Holm). `p_same`: the same for two means so close if they differ by the margin.
+        - `more_runs`: about how many more pairs would tell whether there is a difference of the
+          margin, with 80 % probability.
+        - `verdict`: `higher`, `lower`, `same` (within the margin), `equal` (nothing is random) or
+          `unknown`.
+        - `said`: the verdict in words.
+        - `assumes`: `normal` where fewer than 10 pairs allow no other interval than Student's.
+
+        Args:
+            baseline: The swept keys that tell the baseline from the others, with its values:
+                `{"flows[0].cc": "cubic"}`. The value alone, if only one column of `runs` has it.
+            metrics: Columns of the summary; by default those of the screen.
+            by: What a row is about, as in `summary`.
+            margin: Differences below this share of the baseline do not matter.
+            level: The probability that an interval holds the truth.
+
+        Raises:
+            ValueError: No run is of such a baseline, or none has a partner.
+        """
+        from tcplab._versus import versus  # noqa: PLC0415 (SciPy takes a while to load)
+
+        runs = per_run(self._measured_flows(), self.scan("transfers"), variant=self.swept, by=by)
+        return versus(
+            runs,
+            swept=self.swept,
+            baseline=baseline,
+            metrics=metrics,
+            by=by,
+            margin=margin,
+            level=level,
+        )
+
+    def _measured_flows(self) -> pl.DataFrame:
+        """The flows with what was swept and measured beside them."""
         measured = self.runs.select("run", "simulated_s", *MEASURED).unique("run")
-        flows = self.joined("flows").join(measured, on="run", maintain_order="left")
-        return summary(flows, self.scan("transfers"), variant=self.swept, by=by)
+        return self.joined("flows").join(measured, on="run", maintain_order="left")
 
     def __repr__(self) -> str:
         """How much there is."""

@@ -69,6 +69,8 @@ def run(
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was finished until then is kept in the folder.
     """
+    if workers is not None and not isinstance(workers, int):
+        raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
     budget = Budget.of(memory)

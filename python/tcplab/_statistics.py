@@ -2,44 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
-# Quantiles of Student's t at 97.5 %, for 1, 2, ... 30 degrees of freedom (any statistics textbook).
-_QUANTILES = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)  # fmt: skip
 
-# The same beyond, each from this number of degrees of freedom on; it is right there and wide of the
-# truth by less than 1.1 % up to the next.
-_FURTHER = ((1000, 1.962), (300, 1.968), (120, 1.980), (60, 2.000), (40, 2.021), (30, 2.042))
+def limits(
+    frame: pl.DataFrame, names: Sequence[str], *, statistic: str, level: float
+) -> list[pl.Series]:
+    """Of columns of lists, one for each name: half the width of Student's interval of the mean, and
+    the limits of the mean or median (`statistics.interval`), as columns `..._ci`, `..._low`,
+    `..._high`.
 
-
-def t_quantile(freedom: int) -> float:
-    """The quantile of Student's t at 97.5 %; between the values of the table, the wider one."""
-    if freedom < 1:
-        raise ValueError(f"{freedom} is less than 1 degree of freedom")
-    if freedom <= len(_QUANTILES):
-        return _QUANTILES[freedom - 1]
-    return next(quantile for least, quantile in _FURTHER if freedom >= least)
-
-
-def half_width(column: str) -> pl.Expr:
-    """Half the width of the 95 % confidence interval of a column's mean; nothing below two values.
-
-    Student's interval: t * s / sqrt(n), with n - 1 degrees of freedom.
+    Nothing where there are too few values.
     """
-    values = pl.col(column)
-    count = values.count()
-    known = range(_FURTHER[0][0] + 1)
-    quantile = count.replace_strict(
-        list(known),
-        [t_quantile(number - 1) if number > 1 else None for number in known],
-        default=_FURTHER[0][1],
-        return_dtype=pl.Float64,
-    )
-    return quantile * values.std() / count.cast(pl.Float64).sqrt()
+    found: list[pl.Series] = []
+    for name in names:
+        lists = frame[name]
+        half, low, high = _limits(lists, statistic, level)
+        for ending, values in (("ci", half), ("low", low), ("high", high)):
+            found.append(pl.Series(f"{name}_{ending}", values, dtype=pl.Float64))
+    return found
+
+
+def _limits(
+    lists: pl.Series, statistic: str, level: float
+) -> tuple[list[float | None], list[float | None], list[float | None]]:
+    nothing: list[float | None] = [None] * len(lists)
+    if (lists.list.len() < 2).all():
+        # SciPy takes a third of a second to load.
+        return nothing, nothing, nothing
+    from tcplab import _intervals  # noqa: PLC0415
+
+    groups = [_intervals.array(values) for values in lists.to_list()]
+    half = list(nothing)
+    if statistic == "mean":
+        several = [place for place, values in enumerate(groups) if len(values) > 1]
+        deviations = _intervals.array([float(groups[place].std(ddof=1)) for place in several])
+        counts = [len(groups[place]) for place in several]
+        widths = _intervals.half_widths(deviations, counts, level).tolist()
+        for place, width in zip(several, widths, strict=True):
+            half[place] = width
+    pairs = _intervals.of_groups(groups, None if statistic == "mean" else 0.5, level)
+    return half, [pair and pair[0] for pair in pairs], [pair and pair[1] for pair in pairs]
 
 
 def jain(column: str) -> pl.Expr:

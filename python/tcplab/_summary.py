@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import polars as pl
 
-from tcplab._statistics import covered, half_width, jain, percentile
+from tcplab._statistics import covered, jain, limits, percentile
 
 BY = {
     "flow": ["flow", "class", "transport", "cc"],
@@ -44,6 +47,9 @@ MEASURES = [
 ]
 """What is averaged over repetitions."""
 
+ENDINGS = ("_ci", "_low", "_high")
+"""Beside each mean: half the width of Student's interval, and the limits of the one to trust."""
+
 OF_FLOWS = [*MEASURES, "transfers", "completed_transfers", "completion_mean_s", *PERCENTILES]
 """The same of rows about single flows."""
 
@@ -68,6 +74,27 @@ COLUMNS = frozenset(OF_FLOWS) | frozenset(OF_GROUPS) | {"flows", "repetitions", 
 Others, which nobody sees, have a space in their name: no parameter has.
 """
 
+VERSUS: dict[str, Any] = {
+    "metric": pl.String,
+    "pairs": pl.Int64,
+    "baseline": pl.Float64,
+    "mean": pl.Float64,
+    "difference": pl.Float64,
+    "difference_low": pl.Float64,
+    "difference_high": pl.Float64,
+    "relative": pl.Float64,
+    "relative_low": pl.Float64,
+    "relative_high": pl.Float64,
+    "effect": pl.Float64,
+    "p": pl.Float64,
+    "p_same": pl.Float64,
+    "more_runs": pl.Int64,
+    "verdict": pl.String,
+    "said": pl.String,
+    "assumes": pl.String,
+}
+"""The columns of comparisons, beside those that say what a row is about."""
+
 RATE, OUTCOME = pl.col("goodput_mbit_s"), pl.col("outcome")
 
 IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
@@ -76,14 +103,65 @@ IS_UNFINISHED = pl.col("completion_s").is_null() & ~OUTCOME.is_in(
 """Whether a flow with a size, or one that broke, did not complete."""
 
 
+STATISTICS = ("mean", "median")
+"""What may be taken of repetitions."""
+
+
+@dataclass(frozen=True)
+class PerRun:
+    """The measures of each run: what statistics over repetitions are of."""
+
+    rows: pl.DataFrame
+    kind: list[str]
+    """The columns that tell what a row is about, in every repetition."""
+    measures: list[str]
+
+
 def summary(
-    flows: pl.DataFrame, transfers: pl.LazyFrame, *, variant: list[str], by: str
+    flows: pl.DataFrame,
+    transfers: pl.LazyFrame,
+    *,
+    variant: list[str],
+    by: str,
+    statistic: str = "mean",
+    level: float = 0.95,
 ) -> pl.DataFrame:
-    """Means over repetitions, from flows with what was swept and measured beside them, and their
-    transfers.
+    """Means or medians over repetitions, from flows with what was swept and measured beside them,
+    and their transfers.
 
     See `Results.summary`, which says what the columns are.
     """
+    if statistic not in STATISTICS:
+        raise ValueError(f"statistic: there is no {statistic!r}; there are {', '.join(STATISTICS)}")
+    runs = per_run(flows, transfers, variant=variant, by=by)
+    number = [] if by == "flow" else [pl.col("flows").first()]
+    grouped = runs.rows.group_by(runs.kind, maintain_order=True)
+    summary = grouped.agg(
+        pl.len().alias("repetitions"),
+        *number,
+        *(_statistic(name, statistic) for name in runs.measures),
+    )
+    values = grouped.agg(pl.col(runs.measures).cast(pl.Float64).drop_nulls())
+    about = limits(values, runs.measures, statistic=statistic, level=level)
+    summary = summary.with_columns(about).select(
+        *(name for name in summary.columns if name not in runs.measures),
+        *(f"{name}{ending}" for name in runs.measures for ending in ("", *ENDINGS)),
+    )
+    # Limits of those that are there alone would leave out the others.
+    summary = summary.with_columns(
+        pl.when(pl.col(name).is_not_null()).then(pl.col(f"{name}{ending}"))
+        for name in PERCENTILES
+        for ending in ENDINGS
+    )
+    # A mean without the repetitions that did not get there would be too short.
+    return summary.with_columns(
+        pl.when(pl.col("unfinished") == 0).then(pl.col(f"completion_s{ending}"))
+        for ending in ("", *ENDINGS)
+    )
+
+
+def per_run(flows: pl.DataFrame, transfers: pl.LazyFrame, *, variant: list[str], by: str) -> PerRun:
+    """A row for each flow, or all flows of a kind, of each run."""
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
     kind = [*variant, *BY[by]]
@@ -97,24 +175,10 @@ def summary(
         _ratio(pl.col("lost_packets"), pl.col("sent_segments")).alias("lost_share"),
         IS_UNFINISHED.cast(pl.Float64).alias("unfinished"),
     )
-    measures = OF_FLOWS
-    if by != "flow":
-        measures = OF_GROUPS
-        flows = _grouped(flows, [*kind, "run", "repetition"], [*variant, "run", "repetition"])
-    means = [
-        expression
-        for name in measures
-        for expression in (_mean(name), half_width(name).alias(f"{name}_ci"))
-    ]
-    number = [] if by == "flow" else [pl.col("flows").first()]
-    summary = flows.group_by(kind, maintain_order=True).agg(
-        pl.len().alias("repetitions"), *number, *means
-    )
-    # A mean without the repetitions that did not get there would be too short.
-    return summary.with_columns(
-        pl.when(pl.col("unfinished") == 0).then(pl.col(name)).alias(name)
-        for name in ("completion_s", "completion_s_ci")
-    )
+    if by == "flow":
+        return PerRun(flows, kind, OF_FLOWS)
+    run = ["run", "seed", "repetition"]
+    return PerRun(_grouped(flows, [*kind, *run], [*variant, *run]), kind, OF_GROUPS)
 
 
 def _measured(flows: pl.DataFrame) -> pl.DataFrame:
@@ -159,9 +223,12 @@ def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFram
     return rows.sort("row number", maintain_order=True).drop("row number")
 
 
-def _mean(name: str) -> pl.Expr:
-    """The mean over repetitions; of times of completion, if each has one: else it is too short."""
-    mean = pl.col(name).mean()
+def _statistic(name: str, statistic: str) -> pl.Expr:
+    """The mean or median over repetitions; of times of completion, if each has one: else it is too
+    short.
+    """
+    values = pl.col(name)
+    mean = values.mean() if statistic == "mean" else values.median()
     if name.startswith("completion_p"):
         return pl.when(pl.col(name).null_count() == 0).then(mean).alias(name)
     return mean

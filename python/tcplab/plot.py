@@ -70,9 +70,12 @@ def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
     transfers took, and what became of datagrams.
     """
     run = _chosen(results, run)
-    windows, note = _cwnd(results, run)
-    parts: list[alt.Chart | alt.LayerChart] = [windows]
-    if _has_intervals(results, run):
+    parts: list[alt.Chart | alt.LayerChart] = []
+    note = ""
+    if _has_rows(results, run, "samples"):
+        windows, note = _cwnd(results, run)
+        parts.append(windows)
+    if _has_rows(results, run, "intervals"):
         parts.append(_goodput(results, run)[0])
     parts.append(_queue(results, run))
     if (flows := _flows_with(results, run, pl.col("transfers") > 0)).height > 0:
@@ -87,8 +90,14 @@ def overview(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def cwnd(results: Results, *, run: str | None = None) -> alt.Chart:
-    """The congestion window of each flow over time."""
+    """The congestion window of each flow over time.
+
+    Raises:
+        ValueError: No flow has samples of its window.
+    """
     run = _chosen(results, run)
+    if not _has_rows(results, run, "samples"):
+        raise ValueError("no flow of this run has samples of a window: see `record.samples`")
     chart, note = _cwnd(results, run)
     return _styled(chart.properties(title=_title(results, run, note)))
 
@@ -111,7 +120,7 @@ def goodput(results: Results, *, run: str | None = None) -> alt.Chart:
         ValueError: The experiment has no intervals.
     """
     run = _chosen(results, run)
-    if not _has_intervals(results, run):
+    if not _has_rows(results, run, "intervals"):
         raise ValueError('there are no intervals: say how long they are, like `every = "1 s"`')
     chart, note = _goodput(results, run)
     return _styled(chart.properties(title=_title(results, run, note)))
@@ -127,9 +136,13 @@ def samples(results: Results, *columns: str, run: str | None = None) -> alt.VCon
     run = _chosen(results, run)
     schema = results.scan("samples", run).collect_schema()
     known = [name for name, kind in schema.items() if kind.is_numeric() and name != "time_s"]
-    for column in columns or ("",):
+    if not columns:
+        raise ValueError(f"name one column or more; there are {', '.join(known)}")
+    for column in columns:
         if column not in known:
-            raise ValueError(f"no column of numbers is called {column!r}; there are {known}")
+            raise ValueError(
+                f"no column of numbers is called {column!r}; there are {', '.join(known)}"
+            )
     drawn = [_of_flows(results, run, column, column.replace("_", " ")) for column in columns]
     note = drawn[0][1]
     chart = alt.vconcat(*(chart for chart, _ in drawn), title=_title(results, run, note))
@@ -204,6 +217,8 @@ def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
 
     HTML needs no network to be opened: all scripts are inside.
     """
+    if not isinstance(chart, alt.TopLevelMixin):
+        raise TypeError(f"chart: a chart of tcplab.plot is needed, not a {type(chart).__name__}")
     path = Path(path)
     kind = path.suffix.lower()
     if kind not in FORMATS:
@@ -239,6 +254,9 @@ class _Embedded(json.JSONEncoder):
 
 
 def _chosen(results: Results, run: str | None) -> str:
+    if not isinstance(results, Results):
+        what = type(results).__name__
+        raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
     known = [plan.id for plan in results.plans]
     if run is not None and run not in known:
         raise ValueError(f"no run of these results has the id {run!r}")
@@ -280,8 +298,8 @@ def _of_flows(results: Results, run: str, column: str, title: str) -> tuple[alt.
     return _over_time(lines, results, run, y=column, title=title, height=220), note
 
 
-def _has_intervals(results: Results, run: str) -> bool:
-    return not results.scan("intervals", run).head(1).collect().is_empty()
+def _has_rows(results: Results, run: str, table: str) -> bool:
+    return not results.scan(table, run).head(1).collect().is_empty()
 
 
 def _goodput(results: Results, run: str) -> tuple[alt.Chart, str]:

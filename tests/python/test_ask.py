@@ -349,6 +349,16 @@ def test_try_runs_a_path_from_flags(tcplab: Command, tmp_path: Path) -> None:
     assert done.stderr == "error: mine.toml: was not made by tcplab try; name another file\n"
 
 
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("cc", "nosuch"), ("against", "cubic,nosuch"), ("rtt", "5x"), ("loss", "200%")],
+)
+def test_try_names_the_flag_of_a_mistake(flag: str, value: str, tcplab: Command) -> None:
+    refused = tcplab("try", f"--{flag}", value)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith(f"error: --{flag}: ")
+
+
 def test_try_makes_a_sweep_of_several_values(tcplab: Command) -> None:
     words = ["try", "--rtt", "10ms,40ms", "--queue", '{ kind = "codel", limit = "90 packets" },fq']
     words += ["--traffic", "2MB", "--against", "newreno", "--flows", "2", "--duration", "2s"]
@@ -367,7 +377,7 @@ def test_try_makes_a_sweep_of_several_values(tcplab: Command) -> None:
 
 
 TRIED = {
-    ("--rate", "10Mbps"): "network.dumbbell.rate: `Mbps` is not a unit of rate",
+    ("--rate", "10Mbps"): "--rate: `Mbps` is not a unit of rate",
     ("--cc", "cubic,,bbr"): "'cubic,,bbr' has an empty value",
     ("--cc", "qubic"): 'no congestion control is called "qubic"; did you mean "cubic"?',
     ("--queue", "64k"): "`k` is not a unit of queue size",

@@ -246,7 +246,9 @@ def test_run_prints_intervals_of_repeated_runs(
     lines = done.stdout.splitlines()
     assert all(len(line) <= 100 for line in lines)
     assert len([line for line in lines if " ± " in line]) == 8
-    assert lines[-1] == "Means of 3 repetitions, with 95 % confidence intervals."
+    assert lines[-1] == (
+        "Means of 3 repetitions, with 95 % confidence intervals, if normally distributed."
+    )
 
 
 def test_many_flows_are_put_together(tcplab: Command, tmp_path: Path) -> None:

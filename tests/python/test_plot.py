@@ -80,6 +80,21 @@ def test_internals_of_a_congestion_control_are_drawn(small: lab.Experiment) -> N
             lab.plot.samples(results, column)
 
 
+def test_what_cannot_be_drawn_is_said(small: lab.Experiment) -> None:
+    results = lab.run(
+        small.replace(sweep=None, repeat=1, duration="1 s", record={"samples": "off"})
+    )
+    with pytest.raises(ValueError, match=r"see `record\.samples`"):
+        lab.plot.cwnd(results)
+    with pytest.raises(ValueError, match="name one column or more"):
+        lab.plot.samples(results)
+    wrong: Any = small
+    with pytest.raises(TypeError, match=r"results: those of tcplab\.run are needed"):
+        lab.plot.overview(wrong)
+    with pytest.raises(TypeError, match=r"chart: a chart of tcplab\.plot is needed"):
+        lab.plot.save(wrong, "chart.svg")
+
+
 def drawn(chart: dict[str, Any]) -> list[dict[str, Any]]:
     """The points of a chart that has one set of them."""
     (points,) = chart["datasets"].values()

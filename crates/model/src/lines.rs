@@ -70,9 +70,12 @@ impl Reader {
         match value.get_ref() {
             DeValue::String(text) => Value::String(text.to_string()),
             DeValue::Integer(number) => {
-                let value = i64::from_str_radix(number.as_str(), number.radix());
-                // Numbers too large for TOML stay as they were written: they are refused by place.
-                value.map_or_else(|_| number.as_str().into(), Value::from)
+                // TOML has 64 bits with a sign. Larger numbers are refused by place: as out of range, or
+                // as they were written.
+                let (text, radix) = (number.as_str(), number.radix());
+                let value = i64::from_str_radix(text, radix).map(Value::from);
+                let value = value.or_else(|_| u64::from_str_radix(text, radix).map(Value::from));
+                value.unwrap_or_else(|_| text.into())
             }
             DeValue::Float(number) => {
                 let value = number.as_str().parse().ok().and_then(Number::from_f64);

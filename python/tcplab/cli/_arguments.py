@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import sys
@@ -16,6 +17,7 @@ from tcplab._experiment import load, load_from
 from tcplab._memory import amount
 
 if TYPE_CHECKING:
+    from tcplab.cli._outcome import View
     from tcplab.experiment import Experiment
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
@@ -116,6 +118,59 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         help="how results are printed: table (the default), json (see tcplab schema --results), "
         "csv or markdown",
     )
+    parser.add_argument(
+        "--statistic",
+        choices=["mean", "median"],
+        default="mean",
+        metavar="NAME",
+        help="what is shown of repetitions: mean (the default) or median",
+    )
+    parser.add_argument(
+        "--versus",
+        action="append",
+        type=_baseline,
+        metavar="KEY=VALUE",
+        help="compare other variants with this one, in pairs of runs with equal seeds; its value "
+        "alone is enough where only one swept key has it; may be given several times",
+    )
+    parser.add_argument(
+        "--margin",
+        type=_share,
+        default=0.02,
+        metavar="SHARE",
+        help='with --versus, the least difference that matters: "2%%" (the default)',
+    )
+
+
+def view(args: argparse.Namespace) -> View:
+    """What the arguments say about what is printed."""
+    from tcplab.cli._outcome import View  # noqa: PLC0415 (commands without results load no tables)
+
+    versus: dict[str, str] | str | None = None
+    if args.versus:
+        named = [one for one in args.versus if not isinstance(one, str)]
+        if len(named) < len(args.versus) and len(args.versus) > 1:
+            raise _core.ConfigError("--versus: name the key of each value, like flows[0].cc=cubic")
+        versus = dict(named) if named else args.versus[0]
+    return View(args.by, args.format, args.statistic, versus, args.margin)
+
+
+def _baseline(text: str) -> tuple[str, str] | str:
+    found = GIVEN.fullmatch(text)
+    return text if found is None else (found[1].strip(), found[2].strip())
+
+
+def _share(text: str) -> float:
+    """A share of one, above zero: `2%`, `2 %`, `0.02`."""
+    plain = text.strip()
+    scale = 0.01 if plain.endswith("%") else 1.0
+    try:
+        share = float(plain.removesuffix("%")) * scale
+    except ValueError:
+        share = 0.0
+    if not 0 < share < math.inf:
+        raise argparse.ArgumentTypeError(f'{text} is no share above zero, like "2%"')
+    return share
 
 
 def add_common(parser: argparse.ArgumentParser) -> None:

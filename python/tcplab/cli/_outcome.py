@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -11,12 +12,15 @@ import polars as pl
 from rich.cells import cell_len
 
 from tcplab import _json
-from tcplab._core import printable
+from tcplab._core import ConfigError, printable
 from tcplab._labels import labels
 from tcplab._results import Results
 from tcplab._summary import MEASURED
 from tcplab.cli import _text
 from tcplab.cli._text import LEFT, Column
+
+FEWEST, FEWEST_OF_MEDIAN = 10, 5
+"""So many repetitions have confidence intervals whatever the data (`lab.statistics`)."""
 
 FEW_ROWS = 30
 """Where single flows would make more, a row is about all flows of a class."""
@@ -45,28 +49,98 @@ class Measure:
 FORMATS = ("table", "json", "csv", "markdown")
 
 
-def shown(results: Results, *, by: str | None = None, format_: str = "table") -> str:
-    """The results in one of the `FORMATS`; a row is about what suits them, unless `by` says it."""
-    by = by or _rows_are(results)
-    match format_:
+@dataclass(frozen=True)
+class View:
+    """What of results is printed."""
+
+    by: str | None = None
+    """What a row is about; by default what suits the results."""
+    format_: str = "table"
+    """One of the `FORMATS`."""
+    statistic: str = "mean"
+    versus: Mapping[str, str] | str | None = None
+    """The baseline that other variants are compared with."""
+    margin: float = 0.02
+
+
+def shown(results: Results, view: View) -> str:
+    """The results, and the comparison with a baseline if one is asked for."""
+    by = view.by or _rows_are(results)
+    compared = None
+    if view.versus is not None:
+        try:
+            compared = results.versus(view.versus, by=by, margin=view.margin)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+    match view.format_:
         case "json":
-            return _json.document(results, by=by)
+            return _json.document(results, by=by, statistic=view.statistic, versus=compared)
+        case "csv" if compared is not None:
+            return compared.write_csv().rstrip("\n")
         case "csv":
-            return results.summary(by=by).write_csv().rstrip("\n")
+            return results.summary(by=by, statistic=view.statistic).write_csv().rstrip("\n")
         case "markdown":
-            return _markdown(results, by)
+            text = _markdown(results, by, view.statistic)
+            if compared is not None:
+                text += "\n\n" + _in_markdown(*_of_versus(compared, results, by))
+            return text
         case _:
-            return table(results, by=by)
+            text = table(results, by=by, statistic=view.statistic)
+            return text if compared is None else f"{text}\n\n{_versus(compared, results, view, by)}"
 
 
-def _markdown(results: Results, by: str) -> str:
+def _markdown(results: Results, by: str, statistic: str) -> str:
     """The columns of the screen, all rows."""
-    rows = results.summary(by=by)
-    heads, cells = _layout(_labelled(rows, results), results.swept, by, _measures(rows, by))
+    rows = results.summary(by=by, statistic=statistic)
+    return _in_markdown(*_layout(_labelled(rows, results), results.swept, by, _measures(rows, by)))
+
+
+def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
     names = [_named(head) for head in heads]
     rules = ["---" if head.align == LEFT else "--:" for head in heads]
     lines = [[text.replace("|", "\\|") for text in line] for line in [names, rules, *cells]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _versus(compared: pl.DataFrame, results: Results, view: View, by: str) -> str:
+    """What other variants achieved, beside a baseline."""
+    baseline = view.versus
+    if baseline is not None and not isinstance(baseline, str):
+        baseline = ", ".join(f"{name} = {value}" for name, value in baseline.items())
+    rows = compared.head(MOST_ROWS)
+    text = f"Compared with {printable(str(baseline))}, in pairs of runs with equal seeds:\n\n"
+    text += _text.table(*_of_versus(rows, results, by))
+    if len(compared) > MOST_ROWS:
+        text += f"\n... and {len(compared) - MOST_ROWS} more rows; `--format csv` has them all"
+    notes = []
+    if (compared["assumes"] == "normal").any():
+        notes.append(f"Fewer than {FEWEST} pairs: if their differences are normally distributed.")
+    if (number := compared["p"].count()) > 1:
+        notes.append(f"Corrected for {number} comparisons (Holm).")
+    return "\n\n".join([text, *(["\n".join(notes)] if notes else [])])
+
+
+def _of_versus(
+    compared: pl.DataFrame, results: Results, by: str
+) -> tuple[list[Column], list[list[str]]]:
+    rows, short = _labelled(compared, results), _short_names(results.swept)
+    # Before values have short names, as in the table above.
+    keys = [
+        key
+        for key in KEYS[by]
+        if not any(compared[key].equals(compared[path]) for path in results.swept)
+    ]
+    heads = [Column(short.get(name, name), LEFT) for name in [*results.swept, *keys]]
+    heads += [Column("metric", LEFT), Column("baseline"), Column("mean"), Column("verdict", LEFT)]
+    cells = []
+    for row in rows.iter_rows(named=True):
+        texts = [row[name] or "" for name in [*results.swept, *keys]]
+        numbers = [
+            "-" if row[name] is None else _text.number(row[name], _text.decimals(row[name], 4))
+            for name in ("baseline", "mean")
+        ]
+        cells.append([*texts, row["metric"], *numbers, row["said"]])
+    return heads, cells
 
 
 def _labelled(rows: pl.DataFrame, results: Results) -> pl.DataFrame:
@@ -76,10 +150,10 @@ def _labelled(rows: pl.DataFrame, results: Results) -> pl.DataFrame:
     )
 
 
-def table(results: Results, *, by: str | None = None) -> str:
+def table(results: Results, *, by: str | None = None, statistic: str = "mean") -> str:
     """A row for each flow, or class of flows, of each variant: means over the repetitions."""
     by = by or _rows_are(results)
-    summary = results.summary(by=by)
+    summary = results.summary(by=by, statistic=statistic)
     rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
     measures = _measures(rows, by)
     rows = _labelled(rows, results)
@@ -100,13 +174,24 @@ def table(results: Results, *, by: str | None = None) -> str:
     text += _measured(results.runs)
     repetitions = results.runs["repetition"].n_unique()
     if repetitions > 1:
-        text += f"\n\nMeans of {repetitions} repetitions, with 95 % confidence intervals."
-        widths = summary["goodput_mbit_s_ci"].drop_nulls()
+        text += f"\n\n{_about_intervals(repetitions, statistic)}"
+        widths = (summary["goodput_mbit_s_high"] - summary["goodput_mbit_s_low"]).drop_nulls()
         if len(widths) > 0 and (widths == 0).all():
             text += (
                 "\nAll are equal: nothing here is random; `start_jitter`, `jitter` and `loss` are."
             )
     return text
+
+
+def _about_intervals(repetitions: int, statistic: str) -> str:
+    if statistic == "median":
+        few = ": too few for confidence intervals" if repetitions < FEWEST_OF_MEDIAN else ""
+        with_ = "" if few else ", with 95 % confidence intervals"
+        return f"Medians of {repetitions} repetitions{with_}{few}."
+    said = f"Means of {repetitions} repetitions, with 95 % confidence intervals"
+    if repetitions >= FEWEST:
+        return f"{said}."
+    return f"{said}, if normally distributed."
 
 
 def _named(column: Column) -> str:
@@ -261,15 +346,24 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
 
 
 def _value(row: dict[str, Any], measure: Measure) -> str:
-    mean, width = row[measure.name], row[f"{measure.name}_ci"]
+    mean = row[measure.name]
     if mean is None:
         return "-"
     is_whole = measure.name == "unfinished" and mean == int(mean)
     decimals = 0 if is_whole else _text.decimals(mean * measure.factor, measure.digits)
     text = _text.number(mean * measure.factor, decimals)
-    if width is None or not measure.with_interval:
+    if not measure.with_interval:
         return text
-    return f"{text} ± {_text.number(width * measure.factor, decimals)}"
+    low, high = row[f"{measure.name}_low"], row[f"{measure.name}_high"]
+    if low is None or high is None:
+        width = row[f"{measure.name}_ci"]
+        if width is None:
+            return text
+        return f"{text} ± {_text.number(width * measure.factor, decimals)}"
+    below, above = (
+        _text.number(width * measure.factor, decimals) for width in (mean - low, high - mean)
+    )
+    return f"{text} ± {above}" if below == above else f"{text} +{above} -{below}"
 
 
 def _short_names(paths: list[str]) -> dict[str, str]:

@@ -56,7 +56,7 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path) ->
             allow_read=args.allow_read,
         )
         elapsed_s = time.monotonic() - began
-        say(_outcome.shown(results, by=args.by, format_=args.format), flush=True)
+        say(_outcome.shown(results, _arguments.view(args)), flush=True)
         draw(lambda: tcplab.plot.overview(results))
     if not args.quiet:
         say(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)

@@ -31,7 +31,7 @@ def run(args: argparse.Namespace) -> None:
     if args.chart is not None:
         _arguments.ensure_writable(args.chart)
     results = stored(args.results)
-    say(_outcome.shown(results, by=args.by, format_=args.format), flush=True)
+    say(_outcome.shown(results, _arguments.view(args)), flush=True)
     with _chart.drawing(args.chart) as draw:
         draw(lambda: tcplab.plot.overview(results))
     if args.chart is not None:

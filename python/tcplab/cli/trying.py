@@ -107,7 +107,10 @@ def run(args: argparse.Namespace) -> None:
     experiment = loaded(_experiment({name: found for name, found in values.items() if found}))
     experiment = _arguments.changed(experiment, args)
     # Nothing is written of what cannot be run.
-    experiment.plans(args.on, kernel=args.kernel)
+    try:
+        experiment.plans(args.on, kernel=args.kernel)
+    except _core.ConfigError as error:
+        raise _core.ConfigError(_of_flags(str(error), values)) from None
     if args.save is not None:
         _save(args.save, experiment.to_dict())
     runs.run_and_show(experiment, args, args.out or OUT)
@@ -142,6 +145,21 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
         if len(given) > 1:
             sweep[path] = given
     return plain | ({"sweep": sweep} if sweep else {})
+
+
+def _of_flags(mistakes: str, values: Mapping[str, Any]) -> str:
+    """Mistakes with the flag in the place of the key that it gives its value."""
+    lines = mistakes.splitlines()
+    for name, flag in FLAGS.items():
+        if not values[name]:
+            continue
+        key = flag.path.replace("flows.flow.", "flows[0].").replace("flows.other.", "flows[1].")
+        key = "network.dumbbell.rtts[0]" if flag.path == "rtt" else key
+        lines = [
+            f"--{name}{line.removeprefix(key)}" if line.startswith((f"{key}:", f"{key}.")) else line
+            for line in lines
+        ]
+    return "\n".join(lines)
 
 
 def _put_at(plain: dict[str, Any], keys: list[str], value: Any) -> None:

@@ -9,7 +9,7 @@ use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
 use crate::schema::{
     CakePlan, Carried, DelayChanges, DelayRule, Discipline, Experiment, Framing, Limit, Loss,
-    OutageRule, Outages, Queue, RateChanges, RateRule, TbfPlan, Traffic,
+    OutageRule, Outages, Queue, RateChanges, RateRule, TbfPlan, Traffic, TrafficPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Bytes, Duration, Rate};
@@ -36,6 +36,7 @@ pub(crate) fn all(
     }
     warnings.extend(long_intervals(experiment));
     warnings.extend(late_flows(flows, duration));
+    warnings.extend(late_periods(flows, duration));
     warnings.extend(short_queues(topology, flows));
     warnings.extend(small_buffers(flows));
     warnings.extend(cut_buffers(flows));
@@ -215,6 +216,38 @@ fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
         Problem::Invalid(reason).at(place)
     });
     warnings.collect()
+}
+
+/// Beginnings by chance that may come when the experiment is over, and times to send that do come then.
+fn late_periods(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake> {
+    let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
+    for flow in flows.iter().filter(|flow| flow.start < duration) {
+        let periods = match &*flow.traffic {
+            TrafficPlan::OnOff(it) => &it.periods[..],
+            TrafficPlan::Udp(it) => it.periods.as_deref().unwrap_or_default(),
+            _ => &[],
+        };
+        let (key, reason) = if flow.start + flow.start_jitter >= duration {
+            let reason = format!(
+                "is up to {} after {}, and the experiment ends at {duration}: the flow may never begin",
+                flow.start_jitter, flow.start
+            );
+            ("start_jitter", reason)
+        } else if let Some(late) = periods.iter().find(|period| flow.start + period.0 >= duration) {
+            let reason = format!(
+                "one begins {} after the flow, which begins at {}, and the experiment ends at \
+                 {duration}: it never comes",
+                late.0, flow.start
+            );
+            ("traffic.periods", reason)
+        } else {
+            continue;
+        };
+        if places.insert(&flow.place) {
+            warnings.push(Problem::Invalid(reason).at(format!("{}.{key}", flow.place)));
+        }
+    }
+    warnings
 }
 
 /// Queues that are a multiple of a BDP of next to nothing, or have no room for a full packet.

@@ -108,6 +108,8 @@ fn the_seed_of_every_repetition_fits_into_the_tables() {
     let refused = from_json(&json(1 << 63)).unwrap().plans(&SIM).unwrap_err().to_string();
     let range = "seed: 9223372036854775808 is outside the range from 0 to 9223372036854775807";
     assert!(refused.contains(range), "{refused}");
+    let refused = message(&format!("seed = {}\n{SMALL}", 1_u64 << 63));
+    assert!(refused.contains(range), "{refused}");
     assert_eq!(
         message(&format!("repeat = 2\nseed = {}\n{SMALL}", i64::MAX)),
         "line 2: seed: is 9223372036854775807: the last of 2 repetitions has more than \

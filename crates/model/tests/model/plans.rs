@@ -276,6 +276,27 @@ fn flows_that_would_begin_after_the_end_are_told() {
 }
 
 #[test]
+fn times_to_send_after_the_end_are_told() {
+    let warned = |keys: &str| {
+        let plan = plan(&format!(
+            "duration = \"10 s\"\nflows = [{{ from = \"a\", to = \"b\", start = \"4 s\", {keys} }}]\n\
+             network.links = [{{ between = [\"a\", \"b\"], rate = \"10 Mbit/s\", delay = \"9 ms\" }}]"
+        ));
+        plan.warnings.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    };
+    let periods = |last: &str| {
+        let periods = format!("[[\"0 s\", \"1 s\"], [\"{last}\", \"9 s\"]]");
+        warned(&format!("traffic = {{ kind = \"on-off\", periods = {periods} }}"))
+    };
+    // 6 s after 4 s is the end; 5 s are not.
+    assert!(periods("6 s").contains("flows[0].traffic.periods: one begins 6 s after the flow"));
+    assert_eq!(periods("5 s"), "");
+    let told = "flows[0].start_jitter: is up to 6 s after 4 s, and the experiment ends at 10 s";
+    assert!(warned("start_jitter = \"6 s\"").contains(told));
+    assert_eq!(warned("start_jitter = \"5 s\""), "");
+}
+
+#[test]
 fn loads_of_more_than_the_link_are_told() {
     let warned = |loads: &[&str]| {
         let flow = |load| {
