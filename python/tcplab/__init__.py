@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         Traffic,
         UdpTraffic,
         UniformSpread,
+        Until,
         WebTraffic,
         ZipfSizes,
     )
@@ -190,6 +191,7 @@ __all__ = [
     "Traffic",
     "UdpTraffic",
     "UniformSpread",
+    "Until",
     "Verification",
     "WebTraffic",
     "ZipfSizes",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 
 import polars as pl
 
 from tcplab import _core
-from tcplab._restored import TABLES
-from tcplab._store import RunTables
+from tcplab._groups import TABLES, Group, OnDisk, declared, rows_of
+from tcplab._store import located
 from tcplab._summary import COLUMNS, MEASURED, per_run, summary
 
 
@@ -23,14 +24,14 @@ class Results:
     def __init__(
         self,
         plans: Sequence[_core.Plan],
-        tables: Mapping[str, RunTables],
+        tables: Mapping[str, Group],
         *,
         computed: frozenset[str],
     ) -> None:
-        """`computed` are the ids of the runs that were not there before."""
+        """`tables` are, by run, where its rows are; `computed` are the runs that were not there."""
         self.plans = list(plans)
         self.computed = computed
-        self._tables = {plan.id: tables[plan.id] for plan in plans}
+        self._tables: Mapping[str, Group] = {plan.id: tables[plan.id] for plan in plans}
 
     @property
     def swept(self) -> list[str]:
@@ -42,8 +43,8 @@ class Results:
         """A row for each run. Swept values stand in columns named by their path or parameter, and
         the variant's name in `variant`.
         """
-        frames = {run: tables.scan("runs").collect() for run, tables in self._tables.items()}
-        return pl.concat([_named(frames[plan.id], plan) for plan in self.plans], how="diagonal")
+        rows = self._read("runs", None).select(declared("runs"))
+        return _named(rows, self.plans)
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -77,7 +78,15 @@ class Results:
 
     def files(self, run: str) -> dict[str, bytes]:
         """Further files that a run left, by name: captured packets, the output of programs."""
-        return self._tables[run].files()
+        self._tables = located(self._tables)
+        return self._tables[run].files(run)
+
+    def folder(self, run: str) -> Path | None:
+        """The folder with further files of a run, if it is on disk and there are any."""
+        self._tables = located(self._tables)
+        group = self._tables[run]
+        folder = group.folder / run if isinstance(group, OnDisk) else None
+        return folder if folder is not None and folder.is_dir() else None
 
     @property
     def links(self) -> pl.DataFrame:
@@ -87,7 +96,7 @@ class Results:
     @property
     def digests(self) -> dict[str, str]:
         """A hash over all tables of each run, by its id: equal results have equal ones."""
-        return {run: tables.digest for run, tables in self._tables.items()}
+        return {run: tables.ran[run].digest for run, tables in self._tables.items()}
 
     def scan(self, table: str, run: str | None = None) -> pl.LazyFrame:
         """A table of all runs, or of one, as a lazy frame: only what is asked of it is read."""
@@ -101,8 +110,9 @@ class Results:
         return self._read(table, run)
 
     def _read(self, table: str, run: str | None) -> pl.LazyFrame:
-        chosen = self._tables.values() if run is None else [self._tables[run]]
-        return pl.concat([tables.scan(table) for tables in chosen], how="diagonal")
+        self._tables = located(self._tables)
+        chosen = self._tables if run is None else {run: self._tables[run]}
+        return rows_of(chosen, table)
 
     def joined(self, table: str) -> pl.DataFrame:
         """A table with what was swept, the seed and the repetition of the run beside each row."""
@@ -235,14 +245,27 @@ def _swept(plan: _core.Plan) -> dict[str, str]:
     return dict(named)
 
 
-def _named(run: pl.DataFrame, plan: _core.Plan) -> pl.DataFrame:
-    """The row of a run as this experiment calls it.
+def _named(rows: pl.LazyFrame, plans: Sequence[_core.Plan]) -> pl.DataFrame:
+    """The rows of runs as this experiment calls them.
 
-    The run may have been computed for another experiment: the id is about results, not names.
+    Runs may have been computed for another experiment: the id is about results, not names.
     """
-    declared = [column for table, column, _ in _core.columns() if table == "runs"]
-    return run.select(declared).with_columns(
-        pl.lit(plan.experiment).alias("experiment"),
-        pl.lit(plan.repetition, dtype=pl.Int64).alias("repetition"),
-        *(pl.lit(value).alias(name) for name, value in _swept(plan).items()),
+    swept = [_swept(plan) for plan in plans]
+    names = list(dict.fromkeys(name for one in swept for name in one))
+    called = pl.DataFrame(
+        {
+            "run": [plan.id for plan in plans],
+            "experiment": [plan.experiment for plan in plans],
+            "repetition": pl.Series([plan.repetition for plan in plans], dtype=pl.Int64),
+            **{
+                name: pl.Series([one.get(name) for one in swept], dtype=pl.String) for name in names
+            },
+        }
+    )
+    own = rows.drop("experiment", "repetition")
+    return (
+        called.lazy()
+        .join(own, on="run", maintain_order="left")
+        .select(*declared("runs"), *names)
+        .collect()
     )

@@ -183,7 +183,7 @@ def datagrams(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def queue(results: Results, *, run: str | None = None) -> alt.Chart:
-    """The packets that wait for the busiest links over time."""
+    """The most packets that waited for the busiest links since the sample before, over time."""
     run = _chosen(results, run)
     return _styled(_queue(results, run).properties(title=_title(results, run, "")))
 
@@ -419,7 +419,7 @@ def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
 
 
 def _queue(results: Results, run: str) -> alt.Chart:
-    links = results.scan("links", run).select("link", "time_s", "queue_packets", "utilisation")
+    links = results.scan("links", run).select("link", "time_s", "queue_max_packets", "utilisation")
     use = links.group_by("link", maintain_order=True).agg(pl.col("utilisation").mean()).collect()
     busiest = use["utilisation"].max()
     # A flow fills every link of a row of bottlenecks; access links are far less busy.
@@ -427,11 +427,14 @@ def _queue(results: Results, run: str) -> alt.Chart:
     labels = busy.sort("utilisation", descending=True, maintain_order=True)["link"]
     shown = labels.head(MOST_LINKS).to_list()
     points = links.filter(pl.col("link").is_in(shown)).collect()
-    y, palette = "queue_packets", LINK_COLOURS
+    # A sample of the moment would miss what came and went since the last one.
+    y, palette = "queue_max_packets", LINK_COLOURS
     lines = _lines(points, y=y, by="link", labels=shown, legend="queue at", palette=palette)
     # Vega puts the zero of an axis without anything else in its middle.
     most = 1 if points[y].max() == 0 else None
-    return _over_time(lines, results, run, y=y, title="queue (packets)", height=130, most=most)
+    return _over_time(
+        lines, results, run, y=y, title="longest queue (packets)", height=130, most=most
+    )
 
 
 def _lines(

@@ -16,6 +16,7 @@ from polars.testing import assert_frame_equal
 
 import tcplab as lab
 from tcplab import _core
+from tcplab._groups import name_of
 
 LONG = """
 duration = "100 h"
@@ -97,8 +98,8 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
     for out in ("a", "b"):
         lab.run(small, out=tmp_path / out)
     files = [file.relative_to(tmp_path / "a") for file in tmp_path.glob("a/*/*")]
-    # The plan, the digest, the list of checksums and eight tables.
-    assert len(files) == 4 * 11
+    # The plans, the list of checksums and eight tables, of all runs together.
+    assert len(files) == 10
     for file in files:
         # The elapsed time differs, and with it a checksum.
         if file.name not in ("runs.parquet", "files.sha256"):
@@ -108,6 +109,12 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
 def test_folders_may_have_any_name(small: lab.Experiment, tmp_path: Path) -> None:
     out = tmp_path / "a [1] * ?"
     assert len(lab.run(small, out=out).samples) == len(lab.run(small, out=out).samples) > 0
+
+
+def kept(experiment: lab.Experiment) -> list[str]:
+    """What a folder has after a small experiment: one group of all its runs."""
+    group = name_of(plan.id for plan in experiment.plans())
+    return ["experiment.toml", group, "runs.json"]
 
 
 def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) -> None:
@@ -122,20 +129,14 @@ def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) 
     process.communicate()
     assert len(list(out.iterdir())) == 1
     lab.run(small, out=out)
-    about = ["experiment.toml", "runs.json"]
-    assert sorted(path.name for path in out.iterdir()) == sorted(
-        [*(plan.id for plan in small.plans()), *about]
-    )
+    assert sorted(path.name for path in out.iterdir()) == kept(small)
 
 
 def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: lab.run(small, out=tmp_path), range(24)))
     assert all(one.digests == results[0].digests for one in results)
-    about = ["experiment.toml", "runs.json"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [*(plan.id for plan in small.plans()), *about]
-    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept(small)
 
 
 def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:

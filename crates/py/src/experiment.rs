@@ -1,5 +1,6 @@
 //! Experiments, their plans, and running them.
 
+use crate::batch::Watch;
 use crate::errors;
 use crate::frames::{Frame, frames};
 use crate::own;
@@ -53,6 +54,11 @@ impl Document {
 
     fn to_json(&self) -> String {
         self.written.to_json()
+    }
+
+    /// The same with the content of files that it names in their place; nothing if it names none.
+    fn contained(&self) -> Option<String> {
+        self.written.contained()
     }
 
     #[pyo3(signature = (backend, kernel=None))]
@@ -215,6 +221,13 @@ impl Plan {
         self.plan.swept.clone()
     }
 
+    /// When enough repetitions are run: the share of the mean, the fewest, the most, and the column.
+    #[getter]
+    fn until(&self) -> Option<(f64, u64, u64, &'static str)> {
+        let until = self.plan.until.as_ref()?;
+        Some((until.until.0, until.at_least, until.at_most, until.of.column()))
+    }
+
     #[getter]
     fn backend(&self) -> &str {
         &self.plan.backend
@@ -293,29 +306,6 @@ fn least_memory(plan: &tcplab_model::Plan) -> Held {
     tcplab_backends::of(plan).least_memory(plan)
 }
 
-/// How far a run is; and the means to stop it.
-#[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Watch(Arc<tcplab_model::Watch>);
-
-#[pymethods]
-impl Watch {
-    /// `memory` is how many bytes the run may hold.
-    #[new]
-    #[pyo3(signature = (memory=None))]
-    fn new(memory: Option<u64>) -> Self {
-        Self(Arc::new(tcplab_model::Watch::with_memory(memory)))
-    }
-
-    #[getter]
-    fn reached_s(&self) -> f64 {
-        self.0.reached().as_secs_f64()
-    }
-
-    fn stop(&self) {
-        self.0.stop();
-    }
-}
-
 /// The walls around a kernel's process that this machine lacks.
 #[pyfunction]
 pub(crate) fn missing_walls() -> Vec<&'static str> {
@@ -332,101 +322,72 @@ pub(crate) fn run(
     reads: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
 ) -> PyResult<Left> {
-    let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
+    let plan = Arc::clone(&plan.plan);
     py.detach(move || {
-        let ran = run_and_check(&plan, &Access { reads, hidden }, &watch);
-        // Whatever the run says of it, this is why it stopped.
-        ran.map_err(|error| errors::out_of_memory(&plan, &watch).unwrap_or(error))
+        watch.over(|watch| {
+            let access = Access { reads, hidden };
+            let ran = run_and_check((&plan, None), &mut Shared::default(), &access, watch);
+            let ran = ran.and_then(|produced| {
+                let frames = frames(&produced.tables)?;
+                Ok((frames, produced.tables.digest(), produced.files))
+            });
+            // Whatever the run says of it, this is why it stopped.
+            ran.map_err(|error| errors::out_of_memory(&plan, watch).unwrap_or(error))
+        })
     })
-}
-
-/// Runs plans that are equal until their change: what they have in common once. `took` is called with the
-/// place of each and what `run` would give for it, or the exception; it has a watch of its own.
-#[pyfunction]
-pub(crate) fn run_together(
-    py: Python<'_>,
-    plans: Vec<PyRef<'_, Plan>>,
-    watches: Vec<PyRef<'_, Watch>>,
-    took: Py<PyAny>,
-) -> PyResult<()> {
-    let runs = plans.iter().zip(&watches);
-    let runs: Vec<_> =
-        runs.map(|(plan, watch)| (Arc::clone(&plan.plan), Arc::clone(&watch.0))).collect();
-    py.detach(move || {
-        let mut begun = Beginning::default();
-        for (place, (plan, watch)) in runs.iter().enumerate() {
-            let is_last = place + 1 == runs.len();
-            let ran = run_from(&mut begun, plan, watch, is_last);
-            let ran = ran.map_err(|error| errors::out_of_memory(plan, watch).unwrap_or(error));
-            Python::attach(|py| match ran {
-                Ok(left) => took.call1(py, (place, left)),
-                Err(error) => took.call1(py, (place, error.into_value(py))),
-            })?;
-        }
-        Ok(())
-    })
-}
-
-/// What plans have in common that run one after the other.
-#[derive(Default)]
-struct Beginning<'a>(Option<Box<dyn Begun + 'a>>);
-
-/// Runs a plan from the beginning, which the first one makes and the last one uses up.
-fn run_from<'a>(
-    begun: &mut Beginning<'a>,
-    plan: &'a tcplab_model::Plan,
-    watch: &Arc<tcplab_model::Watch>,
-    is_last: bool,
-) -> PyResult<Left> {
-    if begun.0.is_none() {
-        let backend = tcplab_backends::of(plan);
-        let ran = own::within(watch, || backend.begin(plan, watch))?;
-        begun.0 = ran.map_err(|error| errors::of_backend(&error))?;
-    }
-    let ran = own::within(watch, || match begun.0.take() {
-        None => tcplab_backends::of(plan).run(plan, &Access::default(), watch, &mut |_| {}),
-        Some(one) if is_last => one.finish(plan, watch),
-        Some(one) => {
-            let ran = one.go_on(plan, watch);
-            begun.0 = Some(one);
-            ran
-        }
-    })?;
-    let produced = ran.map_err(|error| errors::of_backend(&error))?;
-    check(Laws::new(&plan.with_steps()), plan, produced, watch)
 }
 
 /// What a run leaves, as Python takes it.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
-fn run_and_check(
-    plan: &tcplab_model::Plan,
+/// What plans have in common that are equal until their change, and run one after the other.
+#[derive(Default)]
+pub(crate) struct Shared<'a>(Option<(String, Box<dyn Begun + 'a>)>);
+
+impl Shared<'_> {
+    /// Whether the next plan goes on from what there is.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Runs a plan, and checks what came out. `next` is the plan that follows: if both are equal until their
+/// change, what they have in common is run once.
+pub(crate) fn run_and_check<'a>(
+    (plan, next): (&'a tcplab_model::Plan, Option<&tcplab_model::Plan>),
+    shared: &mut Shared<'a>,
     access: &Access,
     watch: &Arc<tcplab_model::Watch>,
-) -> PyResult<Left> {
+) -> PyResult<Produced> {
     let backend = tcplab_backends::of(plan);
     let seen = plan.with_steps();
     let mut laws = Laws::new(&seen);
-    let mut look = |tables: &Tables| laws.look(tables);
-    let ran = own::within(watch, || backend.run(plan, access, watch, &mut look))?;
-    let produced = ran.map_err(|error| errors::of_backend(&error))?;
-    check(laws, plan, produced, watch)
-}
-
-/// Checks what a run has produced by what is left to check, and hands it over.
-fn check(
-    laws: Laws<'_>,
-    plan: &tcplab_model::Plan,
-    Produced { tables, files }: Produced,
-    watch: &tcplab_model::Watch,
-) -> PyResult<Left> {
+    let beginning = plan.beginning();
+    let begun = shared.0.take().filter(|(known, _)| Some(known) == beginning.as_ref());
+    let goes_on = beginning.is_some() && next.is_some_and(|next| next.beginning() == beginning);
+    let begun = match (begun, beginning) {
+        (None, Some(beginning)) if goes_on => {
+            let ran = own::within(watch, || backend.begin(plan, watch))?;
+            let ran = ran.map_err(|error| errors::of_backend(&error))?;
+            ran.map(|begun| (beginning, begun))
+        }
+        (begun, _) => begun,
+    };
+    let ran = own::within(watch, || match begun {
+        None => backend.run(plan, access, watch, &mut |tables: &Tables| laws.look(tables)),
+        Some((_, begun)) if !goes_on => begun.finish(plan, watch),
+        Some((beginning, begun)) => {
+            let ran = begun.go_on(plan, watch);
+            shared.0 = Some((beginning, begun));
+            ran
+        }
+    })?;
+    let Produced { tables, files } = ran.map_err(|error| errors::of_backend(&error))?;
     // Each of these steps takes seconds where tables are large.
     let going = || watch.reach(watch.reached()).map_err(errors::stopped);
     going()?;
     let checked = laws.finish(tables);
     let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
-    let tables = checked.tables();
-    let frames = frames(tables, going)?;
     going()?;
-    Ok((frames, tables.digest(), files))
+    Ok(Produced { tables: checked.into_tables(), files })
 }

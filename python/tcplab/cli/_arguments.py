@@ -52,7 +52,12 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
         "flows.*.cc=bbr, or a parameter by its name; may be given several times",
     )
     for key, metavar, about in (
-        ("repeat", "N", "run each variant so often, with other seeds"),
+        (
+            "repeat",
+            "N",
+            "run each variant so often, with other seeds, or until its goodput is known well "
+            'enough: "2%%"',
+        ),
         ("seed", "N", "begin with this seed"),
         ("duration", "TIME", "simulate so long: 10s"),
     ):

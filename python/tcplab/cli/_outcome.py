@@ -263,17 +263,11 @@ def epilogue(results: Results, out: Path, chart: Path | None, elapsed_s: float) 
     done = f"{number} {'run' if number == 1 else 'runs'}, {simulated_s:g} s simulated"
     kept = number - len(results.computed)
     before = f" ({kept} of them before)" if kept else ""
-    places = f"tables  {out}{_more(results)}" + (f"\nchart   {chart}" if chart else "")
+    places = f"tables  {out}" + (f"\nchart   {chart}" if chart else "")
     if any(plan.commands for plan in results.plans):
-        places = f"output  {out}{_more(results, 'NAME-server.txt, NAME-client.txt')}\n{places}"
+        folder = (number == 1 and results.folder(results.plans[0].id)) or f"{out}/*/RUN"
+        places = f"output  {folder} (NAME-server.txt, NAME-client.txt)\n{places}"
     return f"\n{done} in {elapsed_s:.2f} s{before}\n{places}"
-
-
-def _more(results: Results, files: str = "") -> str:
-    ids = list(dict.fromkeys(plan.id for plan in results.plans))
-    if len(ids) > 1:
-        return f" (a folder for each run{files and ': '}{files})"
-    return f"/{ids[0]}{files and f' ({files})'}"
 
 
 def _rows_are(results: Results) -> str:
