@@ -215,6 +215,7 @@ impl Planning<'_, '_> {
             self.found.add([too_many_runs(runs, key)], &cause);
             return ControlFlow::Break(());
         }
+        let before = mistakes.len();
         let changed = match (open, &experiment.change) {
             (Some(open), Some(change)) if mistakes.is_empty() => {
                 self.changed(open, change, &experiment, &mut mistakes)
@@ -222,7 +223,7 @@ impl Planning<'_, '_> {
             _ => None,
         };
         let changed = changed.as_ref();
-        if !mistakes.is_empty() {
+        if mistakes.len() > before {
             return self.is_enough(mistakes, &tree, &cause);
         }
         let first = self.plan((&experiment, changed), &tree, &cause, &mut mistakes);

@@ -1,8 +1,6 @@
 //! The experiment as a whole.
 
-use super::{
-    Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants,
-};
+use super::{Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
 use crate::read::table;
 use std::collections::BTreeMap;
 use tcplab_units::Duration;

@@ -16,11 +16,11 @@ fn a_plan_has_what_differs_and_nothing_else() {
     };
     let cc = change("\"flows[0].cc\" = { name = \"cubic\", beta = 0.8 }");
     let named = serde_json::json!({ "name": "cubic", "params": { "beta": 0.8 } });
-    assert_eq!(cc["cc"], serde_json::json!([{ "cc": named, "ends": [0] }]));
+    // Of both ends: the stack of a flow is that of its hosts.
+    assert_eq!(cc["cc"], serde_json::json!([{ "cc": named, "ends": [0, 1] }]));
     assert!(cc.get("lanes").is_none());
-    // Of all hosts, both ends have it.
-    let cc = change("\"stack.cc\" = \"bbr\"");
-    assert_eq!(cc["cc"][0]["ends"], serde_json::json!([0, 1]));
+    let cc = change("\"hosts.right1.stack.cc\" = \"bbr\"");
+    assert_eq!(cc["cc"][0]["ends"], serde_json::json!([1]));
     // Both directions of the bottleneck. Its access links are ten times as fast, the queues in packets stay.
     let rate = change("\"network.dumbbell.rate\" = \"5 Mbit/s\"");
     let lanes = rate["lanes"].as_array().unwrap();
@@ -40,9 +40,8 @@ fn tables_and_parameters_change_too() {
     let by_table = plan(&changed("[change.network.dumbbell]\ndelay = \"5 ms\""));
     assert_eq!(by_path.id, by_table.id);
     let named = SMALL.replace("\"20 ms\"", "\"$delay\"");
-    let by_name = format!(
-        "{named}\n[let]\ndelay = \"20 ms\"\n[change]\nat = \"30 s\"\ndelay = \"5 ms\"\n"
-    );
+    let by_name =
+        format!("{named}\n[let]\ndelay = \"20 ms\"\n[change]\nat = \"30 s\"\ndelay = \"5 ms\"\n");
     assert_eq!(plan(&by_name).id, by_path.id);
 }
 
@@ -77,7 +76,7 @@ fn after_the_change_the_plan_is_as_if_written_so() {
     };
     assert_eq!(delays(&after), delays(&written));
     assert_eq!(after.flows[0].transport, written.flows[0].transport);
-    assert_eq!(before.flows[0].cc().unwrap().name, "newreno");
+    assert_eq!(before.flows[0].cc().unwrap().name, "cubic");
 }
 
 #[test]
@@ -113,7 +112,9 @@ fn mistakes_in_a_change_are_said_on_its_lines() {
         said("\"flows[0].cc\" = \"bbr\""),
         "line 11: change.at: is missing; write it like \"30 s\""
     );
-    assert!(said("at = \"30 s\"").contains("change: has no settings; what changes is written like"));
+    assert!(
+        said("at = \"30 s\"").contains("change: has no settings; what changes is written like")
+    );
     assert_eq!(
         said("at = \"60 s\"\n\"flows[0].cc\" = \"bbr\""),
         "line 12: change.at: is 60 s: the experiment of 60 s is over then"
@@ -123,6 +124,7 @@ fn mistakes_in_a_change_are_said_on_its_lines() {
     assert!(unit.starts_with("line 13: change.\"network.dumbbell.rate\": 5 has no unit"), "{unit}");
     let unknown = message(&changed("\"flows.other.cc\" = \"bbr\""));
     assert!(unknown.contains("no flow is called \"other\""), "{unknown}");
-    let swept = message(&changed("[sweep]\n\"change.network.dumbbell.rate\" = [\"1 Mbit/s\", \"x\"]"));
+    let swept =
+        message(&changed("[sweep]\n\"change.network.dumbbell.rate\" = [\"1 Mbit/s\", \"x\"]"));
     assert!(swept.starts_with("line 14: "), "{swept}");
 }
