@@ -337,8 +337,11 @@ impl Planning<'_, '_> {
         let at = Duration::from_nanos(changed.at.as_picos() / 1000);
         let mut found = Vec::new();
         let after = resolve(&after, self.backend.profile, &mut found);
-        let change = after.filter(|_| found.is_empty()).map(|after| {
-            ChangePlan::between(before, &after, at).map_err(|what| {
+        let after = after.filter(|_| found.is_empty());
+        mistakes.extend(found.into_iter().map(|mistake| changed.cause(mistake)));
+        match ChangePlan::between(before, &after?, at) {
+            Ok(change) => Some(change),
+            Err(what) => {
                 let reason = format!(
                     "changes {what}; what can change while a run goes on is the congestion control of \
                      flows (`cc`), and the `rate`, the `delay` and the `queue` of links"
@@ -347,14 +350,7 @@ impl Planning<'_, '_> {
                     [(_, key)] => key.clone(),
                     _ => CHANGE.into(),
                 };
-                Problem::Invalid(reason).at(at)
-            })
-        });
-        mistakes.extend(found.into_iter().map(|mistake| changed.cause(mistake)));
-        match change? {
-            Ok(change) => Some(change),
-            Err(mistake) => {
-                mistakes.push(mistake);
+                mistakes.push(Problem::Invalid(reason).at(at));
                 None
             }
         }

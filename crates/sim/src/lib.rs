@@ -65,9 +65,9 @@ pub fn version(plan: &Plan) -> String {
         return VERSION.into();
     }
     let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.tcp()?.stack.cc));
-    let changes = plan.change.iter().flat_map(|change| &change.cc);
-    let changed = changes.filter_map(|change| stack::version(&change.cc));
-    let own: BTreeSet<_> = own.chain(changed).collect();
+    let later = plan.change.iter().flat_map(|change| &change.cc);
+    let later = later.filter_map(|change| stack::version(&change.cc));
+    let own: BTreeSet<_> = own.chain(later).collect();
     own.into_iter().fold(VERSION.into(), |version, own| version + "+" + &own)
 }
 

@@ -43,7 +43,10 @@ pub(crate) struct Recorder<'a> {
 }
 
 /// Who looks at the tables while they grow, if anyone does.
-pub(crate) struct Show<'a>(pub Option<Box<dyn FnMut(&Tables) + 'a>>);
+pub(crate) struct Show<'a>(pub Option<Look<'a>>);
+
+/// Is told of tables that have grown.
+type Look<'a> = Box<dyn FnMut(&Tables) + 'a>;
 
 /// Who looks at tables does not look at copies of them.
 impl Clone for Show<'_> {

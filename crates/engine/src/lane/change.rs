@@ -151,6 +151,8 @@ pub(super) fn purge<P: Packet>(queue: &mut dyn Queue<P>, at: Time) -> Vec<(Queue
             Next::Empty => break,
         }
     }
-    purged.iter_mut().for_each(|(_, reason)| *reason = Reason::Purged);
+    for (_, reason) in &mut purged {
+        *reason = Reason::Purged;
+    }
     purged
 }

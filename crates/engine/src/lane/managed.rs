@@ -509,7 +509,7 @@ mod tests {
     }
 
     /// Lets one packet pass every `period`, however fast the wire is.
-    #[derive(Debug)]
+    #[derive(Clone, Debug)]
     struct TokenBucket {
         fifo: Fifo<Parcel>,
         period: Duration,
@@ -581,7 +581,7 @@ mod tests {
 
     /// Each flow has a queue, and its packets wait for ten milliseconds times the number of the flow. Two
     /// packets have room: for another the one goes that would leave last.
-    #[derive(Debug, Default)]
+    #[derive(Clone, Debug, Default)]
     struct Held(Vec<(Time, Queued<Parcel>)>);
 
     impl Queue<Parcel> for Held {

@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_burst_is_marked_whole_as_far_as_it_can_be() {
         /// Marks all.
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         struct Marks(DropTail<Burst<Parcel>>);
 
         impl Queue<Burst<Parcel>> for Marks {

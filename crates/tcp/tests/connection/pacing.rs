@@ -156,7 +156,7 @@ fn repairs_are_paced() {
 }
 
 /// Twenty segments at 100 kB/s, of which each takes 10 ms.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Steady {
     least_burst: Option<u64>,
     longest_burst: Option<Duration>,
