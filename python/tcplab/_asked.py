@@ -16,13 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
+from tcplab._called import Called, StoredPlans, called
 from tcplab._checksums import checksum
 from tcplab._experiment import as_written
 from tcplab._failed import failures
 from tcplab._groups import PLANS, OnDisk
 from tcplab._put import put
 from tcplab._results import Results
-from tcplab._store import GROUP, Store, locked
+from tcplab._store import GROUP, Store, held, locked
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ class Listed:
     """The file with the experiment as it was written, beside the list."""
     sha256: str
     """Of that file."""
-    runs: list[tuple[str, str, int, list[tuple[str, str]]]]
-    """The id of each, the experiment's name, the repetition, and swept values."""
+    runs: list[Called]
 
 
 def _listed(folder: Path) -> Listed | None:
@@ -91,7 +91,7 @@ def _listed(folder: Path) -> Listed | None:
     try:
         read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
         runs = [
-            (
+            Called(
                 str(run["run"]),
                 str(run["experiment"]),
                 int(run["repetition"]),
@@ -140,7 +140,8 @@ def stored(folder: str | PathLike[str]) -> Results:
         if listed is None and (place / RUNS).exists():
             what = "is not the list of runs that tcplab run writes; without it, all runs are shown"
             raise _core.ConfigError(f"{place / RUNS}: {what}")
-        tables = _whole(groups_at(place))
+        with held(place.parent if is_group(place) else place):
+            tables = _whole(groups_at(place))
         plans = _plans(place, listed, tables)
     except OSError as error:
         raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
@@ -174,33 +175,36 @@ def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
         try:
             for run in group.ran:
                 tables.setdefault(run, group)
+            group.hold()
         except ValueError as error:
             raise _core.ConfigError(f"{group.folder}: {error}") from None
     return tables
 
 
-def _plans(folder: Path, listed: Listed | None, tables: Mapping[str, OnDisk]) -> list[_core.Plan]:
+def _plans(
+    folder: Path, listed: Listed | None, tables: Mapping[str, OnDisk]
+) -> Sequence[_core.Plan]:
     """The plans of the runs in a folder, as the experiment calls them, in its order."""
     if not tables:
         others = [path.name for path in sorted(folder.iterdir()) if _has_groups(path)]
         those = f"; there are some in {', '.join(others)}" if others else ""
         raise _core.ConfigError(f"{folder}: has no results of a run{those}")
-    plans = _read(tables)
     if listed is not None:
         failed = failures(folder)
-        found = [run for run in listed.runs if run[0] in plans]
-        if found and all(run in plans or run in failed for run, *_ in listed.runs):
-            if missing := [run for run, *_ in listed.runs if run not in plans]:
+        found = [one for one in listed.runs if one.run in tables]
+        if found and all(one.run in tables or one.run in failed for one in listed.runs):
+            if missing := [one.run for one in listed.runs if one.run not in tables]:
                 first = failed[missing[0]].splitlines()[0]
                 number = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
                 warn(f"{folder}: {number} failed: {missing[0]}: {first}")
-            return [
-                plans[run].named(name, repetition, swept) for run, name, repetition, swept in found
-            ]
+            return StoredPlans(found, lambda: _read(tables))
     # Results of an experiment that was not finished.
-    return sorted(
-        plans.values(), key=lambda plan: (plan.experiment, _natural(plan.swept), plan.repetition)
+    plans = _read(tables)
+    inside = sorted(
+        called(plans.values()),
+        key=lambda one: (one.experiment, _natural(one.swept), one.repetition),
     )
+    return StoredPlans(inside, lambda: plans)
 
 
 def _has_groups(path: Path) -> bool:

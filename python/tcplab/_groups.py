@@ -6,10 +6,13 @@ table `plans` says how many rows each run has in each of the others.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import io
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import accumulate
@@ -32,6 +35,15 @@ NEEDED = tuple(f"{table}.parquet" for table in (PLANS, *TABLES))
 
 UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
 """What polars raises for files that are no tables."""
+
+SMALL = 4 << 20
+"""A group whose tables have fewer bytes in memory is small."""
+
+LONGEST = 1 << 20
+"""A plan with more characters is a file: in a table it would take ten times the memory."""
+
+PLAN = "plan.json"
+"""The name of that file, among the further files of the run."""
 
 OF_PLANS = {
     "run": pl.String,
@@ -107,11 +119,18 @@ class InMemory:
         """Further files that a run left, by name."""
         return dict(self.contents.get(run, {}))
 
-    def table_of_plans(self) -> pl.DataFrame:
-        """The table of what belongs to each run."""
-        return table_of_plans(
-            self.ran.values(), {run: plan.to_json() for run, plan in self.plans.items()}
-        )
+    def without(self, runs: Container[str]) -> InMemory:
+        """The others; they are several, and so are in memory."""
+        ran = {run: one for run, one in self.ran.items() if run not in runs}
+        is_kept = pl.col("run").is_in(list(ran))
+        frames = {
+            name: frame.lazy().filter(is_kept).collect() for name, frame in self.frames.items()
+        }
+        return InMemory(ran, frames, self.plans, self.contents)
+
+    def plan_texts(self) -> dict[str, str]:
+        """The plan of each run as JSON."""
+        return {run: self.plans[run].to_json() for run in self.ran}
 
 
 def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFrame:
@@ -120,7 +139,7 @@ def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFram
         (
             one.run,
             one.digest,
-            plans[one.run],
+            plans[one.run] if len(plans[one.run]) <= LONGEST else None,
             None if one.readable is None else one.readable.decode(),
             json.dumps(dict(one.further)) if one.further else None,
             *one.rows,
@@ -188,7 +207,13 @@ class OnDisk:
         Raises:
             ValueError: The file that says so cannot be used.
         """
-        return dict(self._plans("run", "plan").iter_rows())
+        texts = dict(self._plans("run", "plan").iter_rows())
+        for run in [run for run, text in texts.items() if text is None]:
+            try:
+                texts[run] = content(self.folder / run / PLAN).decode()
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{run}/{PLAN} {reason(error)}") from None
+        return texts
 
     def scan(self, table: str) -> pl.LazyFrame:
         """A table of all runs, to be asked."""
@@ -196,8 +221,27 @@ class OnDisk:
 
     def files(self, run: str) -> dict[str, bytes]:
         """Further files that a run left, by name."""
-        names = sorted(name for name in listed(self.folder) if name.startswith(f"{run}/"))
-        return {name.partition("/")[2]: content(self.folder / name) for name in names}
+        names = sorted(name for name in self._further.get(run, ()) if name != PLAN)
+        return {name: content(self.folder / run / name) for name in names}
+
+    @cached_property
+    def _further(self) -> Mapping[str, Sequence[str]]:
+        """By run, the names of its further files."""
+        names: dict[str, list[str]] = {}
+        for listed_name in listed(self.folder):
+            run, _, name = listed_name.rpartition("/")
+            if run:
+                names.setdefault(run, []).append(name)
+        return names
+
+    def hold(self) -> None:
+        """Keeps a small group where it is as long as this object lives: no process merges it."""
+        if size(self.ran) < SMALL and "_held" not in vars(self):
+            vars(self)["_held"] = Held(self.folder)
+
+    def release(self) -> None:
+        """Lets it go."""
+        vars(self).pop("_held", None)
 
     @property
     def list_sum(self) -> str:
@@ -211,6 +255,32 @@ class OnDisk:
     def loaded(self) -> Loaded:
         """Its tables, to be read run by run."""
         return Loaded(self)
+
+
+class Held:
+    """A shared lock of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Waits for nobody: who removes a group holds the lock of the store, as who calls."""
+        self._descriptor = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def __del__(self) -> None:
+        """Gives it up."""
+        os.close(self._descriptor)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether anybody holds the group in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 @dataclass
@@ -247,6 +317,14 @@ class Loaded:
             file = content(self.group.folder / f"{table}.parquet")
             self._frames[table] = pl.read_parquet(io.BytesIO(file))
         return self._frames[table]
+
+
+def size(ran: Mapping[str, Ran]) -> int:
+    """About how many bytes the tables of runs have in memory."""
+    rows = zip(*(one.rows for one in ran.values()), strict=True)
+    return sum(
+        8 * sum(numbers) * len(declared(table)) for table, numbers in zip(TABLES, rows, strict=True)
+    )
 
 
 def name_of(runs: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,15 +20,18 @@ from tcplab._groups import Group, InMemory, OnDisk
 from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
-from tcplab._store import Store, Workplace, located, locked
+from tcplab._store import Store, Workplace, held, located
 from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
-from tcplab._workers import Workers
+from tcplab._workers import Finish, Workers
 from tcplab.experiment import Experiment
 
 MOST_TROUBLES = 5
 """So many reasons to compute runs anew are said; more are counted."""
+
+OFTEN = 64
+"""So many groups are written before small ones become larger ones."""
 
 MOST_FAILURES = 10
 """So many runs that failed are named; more are counted."""
@@ -80,6 +83,8 @@ def run(
         raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
+    if out is not None and not os.fspath(out):
+        raise ValueError("out: an empty name is no folder; `.` is the current one")
     budget = Budget.of(memory)
     given = loaded(experiment)
     plans = prepared(given, backend, kernel, progress)
@@ -120,6 +125,8 @@ class _Work:
     """Stored runs that are computed anew, while their groups are good."""
     computed: list[str] = field(default_factory=list)
     failed: dict[str, Exception] = field(default_factory=dict)
+    is_untidy: bool = False
+    """Whether a stored run is in two groups."""
 
     @cached_property
     def by_id(self) -> dict[str, _core.Plan]:
@@ -144,10 +151,7 @@ class _Work:
         if writers := self.store.writers():
             folder = self.store.folder
             warn(f"{folder}: {writers}: results there may be another's than this computer computed")
-        with ExitStack() as stack:
-            # Groups of another process that still writes stay where they are meanwhile.
-            with suppress(OSError):
-                stack.enter_context(locked(self.store.folder))
+        with held(self.store.folder):
             self._take(self.store)
 
     def _take(self, store: Store) -> None:
@@ -155,6 +159,7 @@ class _Work:
         reads: list[str] = []
         for group in store.groups():
             try:
+                self.is_untidy |= not self.tables.keys().isdisjoint(group.ran)
                 runs = [run for run in group.ran if run in self.by_id and run not in self.tables]
                 trouble = runs and store.trouble(group, self.by_id)
             except ValueError as error:
@@ -162,6 +167,8 @@ class _Work:
             if trouble:
                 troubles.append((group, trouble))
                 continue
+            if runs:
+                group.hold()
             for run in runs:
                 if self._reads_the_same(run, group):
                     self.tables[run] = group
@@ -197,29 +204,40 @@ class _Work:
         missing = [plan for run, plan in self.by_id.items() if run not in self.tables]
         self.computed += [plan.id for plan in missing]
         if not missing:
+            self._tidy_after_kill()
             return
         threads = self.budget.threads(missing, threads)
         announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
             place = None if self.store is None else stack.enter_context(self.store.open())
-            finish: Callable[[InMemory], Group] = place.write if place else self.budget.keep
+            finish: Finish = place.write if place else self._keep
             simulated_s = sum(plan.duration_s for plan in missing)
             shown = stack.enter_context(
                 Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
             )
+            written = 0
             while missing:
                 workers = Workers(missing, finish, self.access, self.budget.size // threads)
                 with closing(workers.outcomes(threads, shown.tick)) as outcomes:
                     for outcome in outcomes:
-                        ended = {run: group for group in outcome.groups for run in group.ran}
-                        self.tables |= ended
+                        self.tables |= outcome.finished
                         self.failed |= outcome.failed
-                        shown.done += len(ended) + len(outcome.failed)
+                        shown.done += len(outcome.finished) + len(outcome.failed)
+                        written += 1
+                        if place is not None and written % OFTEN == 0:
+                            self._tidy(place)
                         if self.failed and (self.store is None or len(self.by_id) == 1):
                             raise next(iter(self.failed.values()))
                 # What was too large for its share may have all of it, alone.
                 missing, threads = workers.too_large, 1
             if place is not None:
+                self._tidy(place)
+
+    def _tidy_after_kill(self) -> None:
+        """Removes what a killed process left, where all runs are there."""
+        if self.store is not None and (self.is_untidy or self.unusable or self.store.leftovers()):
+            # Where nothing can be written, nothing need be.
+            with suppress(OSError), self.store.open() as place:
                 self._tidy(place)
 
     def _tidy(self, place: Workplace) -> None:
@@ -246,6 +264,9 @@ class _Work:
             "the same command tries these again"
         )
         return type(first)("\n".join([f"{said}:", *lines]))
+
+    def _keep(self, group: InMemory) -> dict[str, Group]:
+        return dict.fromkeys(group.ran, self.budget.keep(group))
 
     def interrupted(self) -> str:
         """How much is finished."""

@@ -37,7 +37,7 @@ import polars as pl
 from tcplab import _core
 from tcplab._agreed import Agreed
 from tcplab._checksums import LIST, checksum, write_list
-from tcplab._groups import PLANS, Group, InMemory, OnDisk, name_of
+from tcplab._groups import LONGEST, PLAN, PLANS, Group, InMemory, OnDisk, name_of, table_of_plans
 from tcplab._long import LongTable
 from tcplab._restored import check
 from tcplab._tidying import Tidying
@@ -149,19 +149,24 @@ class Store:
                 self._remove_leftovers()
                 working = Path(tempfile.mkdtemp(prefix=WORKING, dir=self.folder))
                 life.enter_context(locked(working))
+                known = {path.name for path in self.folder.iterdir()}
             syncing = _core.Syncing(self.folder)
         except OSError as error:
             reason = error.strerror.lower() if error.strerror else error
             raise OSError(f"the folder {self.folder} cannot be written: {reason}") from None
         with life:
             try:
-                yield Workplace(self, working, syncing)
+                yield Workplace(self, working, syncing, known)
             finally:
                 shutil.rmtree(working, ignore_errors=True)
                 syncing.close()
 
+    def leftovers(self) -> list[Path]:
+        """The working folders, of processes that live and of others."""
+        return list(self.folder.glob(f"{WORKING}*"))
+
     def _remove_leftovers(self) -> None:
-        for leftover in self.folder.glob(f"{WORKING}*"):
+        for leftover in self.leftovers():
             # A lock that cannot be had: its process lives.
             with suppress(OSError), locked(leftover, patient=False):
                 shutil.rmtree(leftover)
@@ -174,16 +179,44 @@ class Workplace:
     store: Store
     working: Path
     syncing: _core.Syncing
+    known: set[str]
+    """The names of what was there at the start, or are of this process."""
 
-    def write(self, group: InMemory) -> OnDisk:
-        """Writes the results of runs; they are there completely or not at all."""
-        written = OnDisk.of(self.store.folder / name_of(group.ran), group.ran)
-        unfinished = self.working / written.folder.name
-        with _naming(written.folder):
+    def write(self, group: InMemory) -> dict[str, OnDisk]:
+        """Writes the results of runs; they are there completely or not at all. Gives where each is:
+        what another process stored meanwhile is not written again.
+        """
+        unfinished, listed_sum = self._make(group)
+        with _naming(self.store.folder), locked(self.store.folder):
+            found = self._stored_meanwhile(group)
+            if found:
+                shutil.rmtree(unfinished)
+                group = group.without(found)
+                if not group.ran:
+                    return found
+                unfinished, listed_sum = self._make(group)
+            written = OnDisk.of(self.store.folder / unfinished.name, group.ran)
+            with _naming(written.folder):
+                if os.path.lexists(written.folder):
+                    # It was there, and cannot be used.
+                    remove(written.folder)
+                unfinished.rename(written.folder)
+                written.hold()
+            self.known.add(written.folder.name)
+        # The digests came with the tables.
+        self.store.agreed.add(listed_sum)
+        self.syncing.written()
+        return found | dict.fromkeys(group.ran, written)
+
+    def _make(self, group: InMemory) -> tuple[Path, str]:
+        """Writes the files of a group to a working folder; gives it and the sum of their list."""
+        unfinished = self.working / name_of(group.ran)
+        final = self.store.folder / unfinished.name
+        with _naming(final):
             unfinished.mkdir()
         sums = {}
         for name, content in _files(group):
-            with _naming(written.folder / name):
+            with _naming(final / name):
                 place = unfinished / name
                 if "/" in name:
                     place.parent.mkdir(exist_ok=True)
@@ -192,26 +225,30 @@ class Workplace:
                     continue
                 place.write_bytes(content)
             sums[name] = checksum(content)
-        with _naming(written.folder / LIST):
-            listed_sum = checksum(write_list(unfinished, sums))
-        with _naming(written.folder), locked(self.store.folder):
-            if os.path.lexists(written.folder):
-                if self._is_good(OnDisk(written.folder), group):
-                    # Another process was faster; equal ids, and programs that could read the same,
-                    # have equal results.
-                    shutil.rmtree(unfinished)
-                    return written
-                remove(written.folder)
-            unfinished.rename(written.folder)
-        # The digests came with the tables.
-        self.store.agreed.add(listed_sum)
-        self.syncing.written()
-        return written
+        with _naming(final / LIST):
+            return unfinished, checksum(write_list(unfinished, sums))
+
+    def _stored_meanwhile(self, group: InMemory) -> dict[str, OnDisk]:
+        """Those of these runs that another process has stored since this one began."""
+        found: dict[str, OnDisk] = {}
+        for other in self.store.groups():
+            if other.folder.name in self.known:
+                continue
+            with suppress(ValueError, OSError):
+                both = [run for run in other.ran if run in group.ran and run not in found]
+                agree = all(other.ran[run].readable == group.ran[run].readable for run in both)
+                if both and agree and self.store.trouble(other, group.plans) is None:
+                    # Equal ids, and programs that could read the same, have equal results.
+                    other.hold()
+                    found |= dict.fromkeys(both, other)
+        return found
 
     def tidy(self, tables: Mapping[str, OnDisk], unusable: Sequence[OnDisk]) -> None:
         """Merges small groups, and removes what is there twice or cannot be used. Of runs that are
-        twice there, those of `tables` stay.
+        twice there, those of `tables` stay, which are then to be located.
         """
+        for group in tables.values():
+            group.release()
         with _naming(self.store.folder), locked(self.store.folder):
             tidying = Tidying(self.store.folder, self.working, self.store.groups())
             tidying.remove_doubles(tables, unusable)
@@ -219,17 +256,14 @@ class Workplace:
             for group in unusable:
                 if group.folder not in tidying.groups and group.folder.exists():
                     remove(group.folder)
+            for group in tables.values():
+                if group.folder in tidying.groups:
+                    group.hold()
+        self.known.update(group.folder.name for group in tidying.groups.values())
         for listed in tidying.written:
             self.store.agreed.add(listed)
         if tidying.written:
             self.syncing.written()
-
-    def _is_good(self, written: OnDisk, group: InMemory) -> bool:
-        try:
-            agree = all(written.ran[run].readable == ran.readable for run, ran in group.ran.items())
-            return agree and self.store.trouble(written, group.plans) is None
-        except (KeyError, ValueError):
-            return False
 
 
 def located(tables: Mapping[str, Group]) -> Mapping[str, Group]:
@@ -240,9 +274,12 @@ def located(tables: Mapping[str, Group]) -> Mapping[str, Group]:
         return tables
     now: dict[str, OnDisk] = {}
     for folder in {group.folder.parent for group in gone.values()}:
-        for group in Store(folder).groups():
-            with suppress(ValueError):
-                now |= {run: group for run in group.ran if run not in now}
+        with held(folder):
+            for group in Store(folder).groups():
+                with suppress(ValueError):
+                    if own := [run for run in group.ran if run in tables and run not in now]:
+                        group.hold()
+                        now |= dict.fromkeys(own, group)
     return {
         run: now.get(run, group) if id(group) in gone else group for run, group in tables.items()
     }
@@ -266,7 +303,12 @@ def _group(number: int) -> str | None:
 
 def _files(group: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
     """The content of each file of a group, made when it is its turn."""
-    yield f"{PLANS}.parquet", encoded(group.table_of_plans())
+    texts = group.plan_texts()
+    yield f"{PLANS}.parquet", encoded(table_of_plans(group.ran.values(), texts))
+    for run, text in texts.items():
+        if len(text) > LONGEST:
+            yield f"{run}/{PLAN}", text.encode()
+    del texts
     for run, contents in group.contents.items():
         for name, content in contents.items():
             yield f"{run}/{name}", content
@@ -297,6 +339,15 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder where that can be had: groups stay where they are meanwhile."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(locked(folder))
+        yield
 
 
 @contextmanager

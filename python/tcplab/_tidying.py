@@ -11,13 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from tcplab import _groups
 from tcplab._checksums import checksum, write_list
-from tcplab._groups import PLANS, TABLES, OnDisk, declared, name_of, rows_of, table_of_plans
+from tcplab._groups import PLANS, TABLES, OnDisk, is_held, name_of, rows_of, size, table_of_plans
 
-SMALL = 16 << 20
-"""A group whose tables have fewer bytes in memory is small."""
-
-MERGED = 32 << 20
+MERGED = 16 << 20
 """Small groups become one of about so many bytes."""
 
 MOST_SMALL = 16
@@ -25,13 +23,14 @@ MOST_SMALL = 16
 
 
 class Tidying:
-    """The groups of a folder whose lock is held by the caller."""
+    """The groups of a folder whose lock is held by the caller. What a process reads stays."""
 
     def __init__(self, folder: Path, working: Path, groups: Sequence[OnDisk]) -> None:
         """New groups are made in the folder `working`. Groups that cannot be read are left out."""
         self._folder = folder
         self._working = working
         self.groups = {group.folder: group for group in groups if _is_readable(group)}
+        self._held = {folder for folder in self.groups if is_held(folder)}
         self.written: list[str] = []
         """The checksums of the lists of groups that were made of good ones."""
 
@@ -47,7 +46,7 @@ class Tidying:
                 owners.setdefault(run, group.folder)
         for folder, group in list(self.groups.items()):
             kept = [run for run in group.ran if owners.get(run, folder) == folder]
-            if len(kept) == len(group.ran):
+            if len(kept) == len(group.ran) or (folder in self._held and folder not in gone):
                 continue
             others = {owners[run] for run in group.ran if owners.get(run, folder) != folder}
             if any(other not in self.groups or self.groups[other].damage() for other in others):
@@ -61,7 +60,8 @@ class Tidying:
         """Makes large groups of the small ones that have these runs, or of all where these are
         many; with the runs in this order.
         """
-        small = [group for group in self.groups.values() if _bytes(group) < SMALL]
+        free = (group for folder, group in self.groups.items() if folder not in self._held)
+        small = [group for group in free if size(group.ran) < _groups.SMALL]
         if len(small) <= MOST_SMALL:
             small = [group for group in small if not order.keys().isdisjoint(group.ran)]
         last = len(order)
@@ -97,7 +97,10 @@ class Tidying:
             (unfinished / f"{name}.parquet").write_bytes(content)
             sums[f"{name}.parquet"] = checksum(content)
         for run, group in runs.items():
-            for name, content in group.files(run).items():
+            further = group.files(run)
+            if len(texts[run]) > _groups.LONGEST:
+                further[_groups.PLAN] = texts[run].encode()
+            for name, content in further.items():
                 (unfinished / run).mkdir(exist_ok=True)
                 (unfinished / run / name).write_bytes(content)
                 sums[f"{run}/{name}"] = checksum(content)
@@ -120,22 +123,14 @@ def _is_readable(group: OnDisk) -> bool:
     return False
 
 
-def _bytes(group: OnDisk) -> int:
-    """About how many bytes its tables have in memory."""
-    rows = zip(*(ran.rows for ran in group.ran.values()), strict=True)
-    return sum(
-        8 * sum(numbers) * len(declared(table)) for table, numbers in zip(TABLES, rows, strict=True)
-    )
-
-
 def _together(groups: Sequence[OnDisk]) -> Iterator[list[OnDisk]]:
     """Groups that follow each other, about as many as make one."""
     now: list[OnDisk] = []
-    size = 0
+    total = 0
     for group in groups:
         now.append(group)
-        size += _bytes(group)
-        if size >= MERGED:
+        total += size(group.ran)
+        if total >= MERGED:
             yield now
-            now, size = [], 0
+            now, total = [], 0
     yield now

@@ -24,7 +24,9 @@ TICK_S = 0.1
 PATIENCE_S = 1.0
 """How long a stopped run may go on before the Python class that it is in is interrupted."""
 
-Finish = Callable[[InMemory], Group]
+Finish = Callable[[InMemory], Mapping[str, Group]]
+"""Puts tables where they are to stay; says by run where that is."""
+
 Tick = Callable[[float], None]
 """Is told how much simulated time, in seconds, all runs have reached together."""
 
@@ -33,8 +35,8 @@ Tick = Callable[[float], None]
 class Outcome:
     """What became of runs."""
 
-    groups: Sequence[Group] = ()
-    """Those that finished."""
+    finished: Mapping[str, Group] = field(default_factory=dict)
+    """Those that finished, each with the group that it is in."""
     failed: Mapping[str, Exception] = field(default_factory=dict)
     """Those that failed, while others can go on."""
     too_large: Sequence[tuple[_core.Plan, _core.TooLargeError]] = ()
@@ -104,9 +106,9 @@ class Workers:
                 if outcome.too_large and number == 1:
                     raise outcome.too_large[0][1]
                 self.too_large += [plan for plan, _ in outcome.too_large]
-                ended = [run for group in outcome.groups for run in group.ran]
-                waiting -= len(ended) + len(outcome.failed) + len(outcome.too_large)
-                finished_s += sum(durations[run] for run in [*ended, *outcome.failed])
+                ended = [*outcome.finished, *outcome.failed]
+                waiting -= len(ended) + len(outcome.too_large)
+                finished_s += sum(durations[run] for run in ended)
                 yield outcome
         finally:
             self._stopping.set()
@@ -157,14 +159,16 @@ class Workers:
         finally:
             del self._running[threading.get_ident()]
         # What was finished before everything stops is kept too.
-        groups = [self.finish(_group(group, plans, readable)) for group in batch.groups]
+        finished: dict[str, Group] = {}
+        for group in batch.groups:
+            finished |= self.finish(_group(group, plans, readable))
         too_large, failed = [], {}
         for place, error in batch.failed:
             if isinstance(error, _core.TooLargeError):
                 too_large.append((plans[place], error))
             else:
                 failed[plans[place].id] = error
-        self._outcomes.put(Outcome(groups, failed, too_large))
+        self._outcomes.put(Outcome(finished, failed, too_large))
         if batch.end is not None:
             raise batch.end
         return batch.tried

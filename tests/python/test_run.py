@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -136,7 +137,10 @@ def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> 
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: lab.run(small, out=tmp_path), range(24)))
     assert all(one.digests == results[0].digests for one in results)
-    assert sorted(path.name for path in tmp_path.iterdir()) == kept(small)
+    runs = [pl.read_parquet(path)["run"] for path in tmp_path.glob("group-*/runs.parquet")]
+    assert sorted(pl.concat(runs)) == sorted(plan.id for plan in small.plans())
+    others = [path.name for path in tmp_path.iterdir() if not path.name.startswith("group-")]
+    assert sorted(others) == ["experiment.toml", "runs.json"]
 
 
 def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -164,9 +168,12 @@ def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
     flows = results.joined("flows").filter(pl.col("network.chain.queue") == "10 packets")
     mean = flows["goodput_mbit_s"].mean()
     assert summary["goodput_mbit_s"][0] == pytest.approx(mean)
-    # Of two values, s / sqrt(2) is half their distance; t is 12.706 with one degree of freedom.
+    # Of two values, s / sqrt(2) is half their distance; t is 12.706 with one degree of freedom,
+    # whose distribution is that of Cauchy: tan(0.475 pi).
     distance = abs(flows["goodput_mbit_s"][0] - flows["goodput_mbit_s"][1])
-    assert summary["goodput_mbit_s_ci"][0] == pytest.approx(12.706 * distance / 2)
+    assert summary["goodput_mbit_s_ci"][0] == pytest.approx(
+        math.tan(0.475 * math.pi) * distance / 2
+    )
 
 
 def test_progress_is_shown_of_long_runs(

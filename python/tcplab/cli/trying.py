@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,11 @@ def _value(name: str, text: str) -> Any:
     """The value that a text stands for."""
     if name == "traffic" and text in TRAFFIC:
         return dict(TRAFFIC[text])
+    close = get_close_matches(text, TRAFFIC, 1, 0.75) if name == "traffic" else []
+    if close:
+        raise argparse.ArgumentTypeError(
+            f'no traffic is called "{text}"; did you mean "{close[0]}"?'
+        )
     value = _arguments.value_of(text)
     if name == "traffic" and isinstance(value, str) and value[:1].isdigit():
         return {"kind": "bulk", "size": value}
@@ -207,7 +213,7 @@ def _several(name: str, text: str) -> list[Any]:
 def _save(path: Path, plain: Mapping[str, Any]) -> None:
     """Writes the experiment, with the command that made it."""
     if path.suffix != ".toml":
-        raise ValueError(f"--save: {path}: experiments are saved as TOML, like mine.toml")
+        raise _core.ConfigError(f"--save: {path}: experiments are saved as TOML, like mine.toml")
     if not path.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
     if path.exists() and not (path.is_file() and path.read_bytes().startswith(MADE.encode())):
