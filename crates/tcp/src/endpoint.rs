@@ -705,6 +705,9 @@ impl Endpoint {
             if self.send.path.is_some() {
                 stamp = self.send.stamp(now, stamp);
             }
+            if self.send.is_paced_by_device() {
+                stamp = self.send.departs(stamp, payload > 0);
+            }
             segment = segment.with_timestamps(self.timestamps(stamp));
         }
         if self.receive.has_report() && self.send.sack {
