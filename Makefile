@@ -25,6 +25,7 @@ bench: $(VENV)/installed
 	@python3 benches/bench.py
 	@echo; echo "== the Linux backend"
 	@$(BIN)/python benches/linux.py
+	@$(BIN)/python benches/sweeps.py
 
 parity: $(VENV)/installed
 	@PYTHONPATH=tests $(BIN)/python -m parity $(ARGS)

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from generate_experiment import experiment_module
-from generate_manual import command_line_page, python_page
+from generate_manual import command_line_page, metrics_page, python_page
 from generate_reference import (
     algorithm_page,
     algorithms_page,
@@ -118,6 +118,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/experiment.md": experiment_page,
     "docs/reference/tables.md": tables_page,
     "docs/reference/python.md": python_page,
+    "docs/reference/metrics.md": metrics_page,
     "docs/reference/command-line.md": command_line_page,
     "docs/reference/congestion-controls.md": algorithms_page,
     "docs/reference/profiles.md": profiles_page,

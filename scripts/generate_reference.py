@@ -160,7 +160,9 @@ ON_SCREEN = """
 ## On the screen
 
 `tcplab run` prints a row for each flow, or where that would be many, for all flows of a class or
-of a congestion control. With repetitions, numbers are means over them.
+of a congestion control. With repetitions, numbers are means over them, and `9.1 ± 0.2` or
+`9.1 +0.3 -0.2` is [a mean with its confidence interval](../how-to/answers.md). `--metrics` adds
+[metrics](metrics.md).
 
 | column | meaning |
 |---|---|
@@ -205,9 +207,12 @@ got no sample. `Results.summary()` gives the same table as a frame.
 | `runs` | The table `runs`, with a key for each swept key or parameter: a list of objects. |
 | `flows` | The table `flows` of all runs. |
 | `summary` | The rows of the screen: means over repetitions under the names of the columns of \
-`flows`, each with half the width of its 95 % confidence interval as `..._ci`. |
+`flows`, each with the limits of its 95 % confidence interval as `..._low` and `..._high` (nothing \
+with fewer than 10 repetitions), and with half the width of Student's as `..._ci`. |
+| `statistic` | What `summary` has of repetitions: `mean`, or `median` with `--statistic median`. |
+| `versus` | With `--versus`: the rows of `Results.versus`. |
 
-The numbers are those of `Results.runs`, `Results.flows` and `Results.summary()`, with all digits; a
+The numbers are those of `Results.runs`, `flows`, `summary` and `versus`, with all digits; a
 number that there is not is `null`. `tcplab schema --results` prints the JSON Schema. Columns may
 be added at any time.
 """.lstrip().split("\n")
@@ -219,13 +224,20 @@ def tables_page() -> str:
         "# Result tables\n",
         NOTICE,
         "Every backend fills the same tables. In Python they are polars frames, on disk Parquet",
-        "files, one folder for each run (`results/NAME/RUN/flows.parquet`).\n",
-        "The folder also has the resolved plan (`experiment.json`), a hash of all values",
-        "(`digest.txt`), captures and the output of programs, and the checksums of all these files",
-        "(`files.sha256`, for `sha256sum --check`). A stored run is used again only if every file",
-        "is there and has its checksum, and the tables have the hash; otherwise it is computed",
-        "anew, with a warning.\n",
-        "Beside the runs stand the experiment as it was written (`experiment.toml` or `.json`)",
+        "files, in a folder for each group of runs (`results/NAME/GROUP/flows.parquet`):",
+        "thousands of short runs are a few files, and a long run is a group of its own. In each",
+        "table the rows of a run follow each other. [Large sweeps](../how-to/sweeps.md) says how",
+        "to read them in place.\n",
+        "The folder of a group also has `plans.parquet`, and the checksums of all its files",
+        "(`files.sha256`, for `sha256sum --check`). Captures and the output of programs are in a",
+        "folder inside it, named by the run's id. `plans.parquet` has a row for each run, in the",
+        "order of its rows elsewhere: `run`, the resolved plan (`plan`, as JSON), a hash of all",
+        "values of the run (`digest`), what its programs could read (`readable`), the columns that",
+        "not every run has (`further`), and how many rows it has in each table (`samples_rows`).\n",
+        "A stored run is used again only if every file of its group is there and has its checksum,",
+        "and its tables have the hash; otherwise it is computed anew, with a warning.\n",
+        "A plan of more than a million characters is the file `plan.json` in the run's folder.\n",
+        "Beside the groups stand the experiment as it was written (`experiment.toml` or `.json`)",
         "and the list of its runs (`runs.json`), which `tcplab show` prints again. Files of these",
         "names that somebody else wrote stay as they are.\n",
     ]
@@ -239,7 +251,9 @@ def tables_page() -> str:
         "",
         "`runs` has a column for each swept key or parameter besides, named as in the sweep (with",
         "`sweep.` before it, where a table has a column of that name), and with `[variants]` the",
-        "column `variant`. Their values are text.",
+        "column `variant`. Their values are text, as written; where all of a column are",
+        "quantities of one kind, another column has them as numbers, with the unit at the end of",
+        "its name: `delay_ms`, `network.dumbbell.rate_mbit_s`.",
         "`samples` has one for each internal quantity of the congestion controls in use, like",
         "`cubic_w_max`: [the page of each](congestion-controls.md) and `tcplab explain NAME` say",
         "what they are.",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from os import PathLike
@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
-from tcplab._checksums import PLAN, checksum
+from tcplab._called import Called, StoredPlans, called
+from tcplab._checksums import checksum
 from tcplab._experiment import as_written
+from tcplab._failed import failures
+from tcplab._groups import PLANS, OnDisk
 from tcplab._put import put
-from tcplab._restored import reason
 from tcplab._results import Results
-from tcplab._store import DIGEST, OnDisk, locked
+from tcplab._store import GROUP, Store, held, locked
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 RUNS = "runs.json"
 
 RUN = re.compile(r"[0-9a-f]{16}")
-"""How the folder of a run is named: by the run's id."""
+"""A run's id."""
 
 
 def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
@@ -42,16 +44,20 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
     text, kind = as_written(experiment)
     name, content = f"experiment{kind}", text.encode()
     about = {"file": name, "sha256": checksum(content)}
-    runs = [
-        {
-            "run": plan.id,
-            "experiment": plan.experiment,
-            "repetition": plan.repetition,
-            "swept": plan.swept,
-        }
+    # A line for each run: with thousands of them, more would take long.
+    runs = ",\n".join(
+        json.dumps(
+            {
+                "run": plan.id,
+                "experiment": plan.experiment,
+                "repetition": plan.repetition,
+                "swept": plan.swept,
+            },
+            ensure_ascii=False,
+        )
         for plan in plans
-    ]
-    listed = json.dumps({"experiment": about, "runs": runs}, indent=1, ensure_ascii=False) + "\n"
+    )
+    listed = f'{{"experiment": {json.dumps(about, ensure_ascii=False)},\n"runs": [\n{runs}\n]}}\n'
     if _has(folder / RUNS, checksum(listed.encode())):
         return
     try:
@@ -77,8 +83,7 @@ class Listed:
     """The file with the experiment as it was written, beside the list."""
     sha256: str
     """Of that file."""
-    runs: list[tuple[str, str, int, list[tuple[str, str]]]]
-    """The id of each, the experiment's name, the repetition, and swept values."""
+    runs: list[Called]
 
 
 def _listed(folder: Path) -> Listed | None:
@@ -86,7 +91,7 @@ def _listed(folder: Path) -> Listed | None:
     try:
         read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
         runs = [
-            (
+            Called(
                 str(run["run"]),
                 str(run["experiment"]),
                 int(run["repetition"]),
@@ -121,7 +126,7 @@ def stored(folder: str | PathLike[str]) -> Results:
     """The results in a folder, as `run` gave them. Nothing is run and nothing is written.
 
     Args:
-        folder: A folder of results of `run`, or that of one run in it.
+        folder: A folder of results of `run`, or that of one group of runs in it.
 
     Raises:
         ConfigError: There are no results, or their files are damaged or of another version.
@@ -131,57 +136,92 @@ def stored(folder: str | PathLike[str]) -> Results:
         what = "is not a folder" if place.exists() else "there is no such folder"
         raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
     try:
-        plans = [_plan(place)] if is_run(place) else _plans(place)
+        listed = _listed(place)
+        if listed is None and (place / RUNS).exists():
+            what = "is not the list of runs that tcplab run writes; without it, all runs are shown"
+            raise _core.ConfigError(f"{place / RUNS}: {what}")
+        with held(place.parent if is_group(place) else place):
+            tables = _whole(groups_at(place))
+        plans = _plans(place, listed, tables)
     except OSError as error:
         raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
-    own = place.parent if is_run(place) else place
-    tables = {}
-    for plan in plans:
-        tables[plan.id] = found = OnDisk(place if is_run(place) else own / plan.id)
-        if trouble := found.damage(plan):
-            raise _core.ConfigError(
-                f"{found.folder}: {' '.join(trouble)}; running it again mends it"
-            )
     return Results(plans, tables, computed=frozenset())
 
 
-def is_run(folder: Path) -> bool:
-    """Whether a folder has the results of one run."""
+def is_group(folder: Path) -> bool:
+    """Whether a folder has the results of a group of runs."""
     if not folder.is_dir():
         return False
-    return bool(RUN.fullmatch(folder.name)) or (folder / DIGEST).exists()
+    return bool(GROUP.fullmatch(folder.name)) or (folder / f"{PLANS}.parquet").exists()
 
 
-def inside(folder: Path) -> list[Path]:
-    """The folders of runs in a folder."""
-    return sorted(filter(is_run, folder.iterdir())) if folder.is_dir() else []
+def groups_at(place: Path) -> list[OnDisk]:
+    """The groups of runs in a folder, or the one whose folder it is."""
+    return [OnDisk(place)] if is_group(place) else Store(place).groups()
 
 
-def _plans(folder: Path) -> list[_core.Plan]:
+def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
+    """By run, the group that it is in.
+
+    Raises:
+        ConfigError: Files are damaged.
+    """
+    tables: dict[str, OnDisk] = {}
+    for group in groups:
+        if trouble := group.damage():
+            raise _core.ConfigError(
+                f"{group.folder}: {' '.join(trouble)}; running it again mends it"
+            )
+        try:
+            for run in group.ran:
+                tables.setdefault(run, group)
+            group.hold()
+        except ValueError as error:
+            raise _core.ConfigError(f"{group.folder}: {error}") from None
+    return tables
+
+
+def _plans(
+    folder: Path, listed: Listed | None, tables: Mapping[str, OnDisk]
+) -> Sequence[_core.Plan]:
     """The plans of the runs in a folder, as the experiment calls them, in its order."""
-    listed = _listed(folder)
-    if listed is None and (folder / RUNS).exists():
-        what = "is not the list of runs that tcplab run writes; without it, all runs are shown"
-        raise _core.ConfigError(f"{folder / RUNS}: {what}")
-    if listed is not None and all((folder / run).is_dir() for run, *_ in listed.runs):
-        return [
-            _plan(folder / run).named(name, repetition, swept)
-            for run, name, repetition, swept in listed.runs
-        ]
-    if not (found := inside(folder)):
-        others = [path.name for path in sorted(folder.iterdir()) if inside(path)]
+    if not tables:
+        others = [path.name for path in sorted(folder.iterdir()) if _has_groups(path)]
         those = f"; there are some in {', '.join(others)}" if others else ""
         raise _core.ConfigError(f"{folder}: has no results of a run{those}")
+    if listed is not None:
+        failed = failures(folder)
+        found = [one for one in listed.runs if one.run in tables]
+        if found and all(one.run in tables or one.run in failed for one in listed.runs):
+            if missing := [one.run for one in listed.runs if one.run not in tables]:
+                first = failed[missing[0]].splitlines()[0]
+                number = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
+                warn(f"{folder}: {number} failed: {missing[0]}: {first}")
+            return StoredPlans(found, lambda: _read(tables))
     # Results of an experiment that was not finished.
-    plans = [_plan(run) for run in found]
-    return sorted(plans, key=lambda plan: (plan.experiment, _natural(plan.swept), plan.repetition))
+    plans = _read(tables)
+    inside = sorted(
+        called(plans.values()),
+        key=lambda one: (one.experiment, _natural(one.swept), one.repetition),
+    )
+    return StoredPlans(inside, lambda: plans)
 
 
-def _plan(folder: Path) -> _core.Plan:
-    try:
-        return _core.Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise _core.ConfigError(f"{folder / PLAN}: {reason(error)}") from None
+def _has_groups(path: Path) -> bool:
+    return path.is_dir() and any(map(is_group, path.iterdir()))
+
+
+def _read(tables: Mapping[str, OnDisk]) -> dict[str, _core.Plan]:
+    """The plans of runs."""
+    plans = {}
+    for group in dict.fromkeys(tables.values()):
+        try:
+            for run, text in group.plan_texts().items():
+                if tables.get(run) is group:
+                    plans[run] = _core.Plan.from_json(text)
+        except ValueError as error:
+            raise _core.ConfigError(f"{group.folder}: {PLANS}.parquet: {error}") from None
+    return plans
 
 
 def _natural(swept: Sequence[tuple[str, str]]) -> list[list[tuple[int, float, str]]]:

@@ -1,6 +1,6 @@
-"""Whether the stored results of a run are whole, and that run's.
+"""Whether the stored files of a group of runs are as they were written.
 
-The folder of a run has a list of its files with their SHA-256, in the format of `sha256sum`: `cd`
+The folder of a group has a list of its files with their SHA-256, in the format of `sha256sum`: `cd`
 into the folder and `sha256sum --check files.sha256` checks the same. The list is written last.
 """
 
@@ -8,22 +8,23 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 LIST = "files.sha256"
 """The name of the list."""
 
-PLAN = "experiment.json"
-"""The file that says which run it is."""
+OF_RUN = re.compile(r"[0-9a-f]{16}/[^/]+")
+"""How the list names a further file of a run: in a folder named by the run's id."""
 
 
 def write_list(folder: Path, sums: Mapping[str, str]) -> bytes:
     """Writes the list, from the checksums by name, and gives its content."""
     lines = (f"{digest}  {name}\n" for name, digest in sums.items())
-    content = "".join(lines).encode()
-    (folder / LIST).write_bytes(content)
-    return content
+    text = "".join(lines).encode()
+    (folder / LIST).write_bytes(text)
+    return text
 
 
 def listed(folder: Path) -> dict[str, str]:
@@ -38,12 +39,12 @@ def listed(folder: Path) -> dict[str, str]:
     return {name: digest for digest, name in pairs}
 
 
-def checksum(content: bytes) -> str:
+def checksum(data: bytes) -> str:
     """The SHA-256 of a file's content."""
-    return hashlib.sha256(content).hexdigest()
+    return hashlib.sha256(data).hexdigest()
 
 
-def _content(path: Path) -> bytes:
+def content(path: Path) -> bytes:
     """The content of a file. A pipe in its place is empty: nobody is waited for."""
     with open(path, "rb", opener=_at_once) as file:
         return file.read() or b""
@@ -54,10 +55,9 @@ def _at_once(path: str, flags: int) -> int:
 
 
 def damage(folder: Path, needed: Iterable[str]) -> tuple[str, str] | None:
-    """The first file of a run that is not as it was written, and what is wrong with it.
+    """The first file of a group that is not as it was written, and what is wrong with it.
 
-    Every listed file must be there with its checksum, those that are `needed` must be listed, and
-    the plan must be that of the run the folder is named after.
+    Every listed file must be there with its checksum, and those that are `needed` must be listed.
     """
     try:
         sums = listed(folder)
@@ -69,17 +69,14 @@ def damage(folder: Path, needed: Iterable[str]) -> tuple[str, str] | None:
         if name not in sums:
             return name, f"is not listed in {LIST}"
     for name, digest in sums.items():
-        if "/" in name:
+        if "/" in name and not (OF_RUN.fullmatch(name) and name[-3:] != "/.."):
             return LIST, "names a file of another folder"
         try:
-            content = _content(folder / name)
+            found = content(folder / name)
         except FileNotFoundError:
             return name, "is missing"
         except OSError as error:
             return name, f"cannot be read: {(error.strerror or 'unknown').lower()}"
-        if checksum(content) != digest:
-            return name, "is damaged, or of another run"
-        # A plan begins with its id.
-        if name == PLAN and not content.startswith(f'{{"id":"{folder.name}"'.encode()):
-            return name, "is of another run"
+        if checksum(found) != digest:
+            return name, "is damaged, or of another group of runs"
     return None

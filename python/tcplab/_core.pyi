@@ -7,18 +7,21 @@ from typing import Any, final
 __all__ = [
     "Ack",
     "Algorithm",
+    "Batch",
     "ConfigError",
     "Congestion",
     "Control",
     "Document",
     "FlowState",
     "Frame",
+    "Group",
     "Init",
     "InternalError",
     "Interrupted",
     "Kernel",
     "KernelError",
     "Plan",
+    "Ran",
     "RunError",
     "StoredTables",
     "Syncing",
@@ -39,6 +42,7 @@ __all__ = [
     "register",
     "remove_kernel",
     "run",
+    "run_batch",
     "schema",
     "schema_of_values",
     "support",
@@ -100,6 +104,7 @@ class Document:
     @property
     def name(self) -> str: ...
     def to_json(self) -> str: ...
+    def contained(self) -> str | None: ...
     def changed(self, path: str, value: str) -> Document: ...
     def plans(self, backend: str, kernel: str | None = None) -> list[Plan]: ...
 
@@ -125,6 +130,8 @@ class Plan:
     @property
     def swept(self) -> list[tuple[str, str]]: ...
     @property
+    def until(self) -> tuple[float, int, int, str] | None: ...
+    @property
     def duration_s(self) -> float: ...
     @property
     def backend(self) -> str: ...
@@ -145,7 +152,7 @@ class Plan:
 
 @final
 class Watch:
-    """How far a run is; and the means to stop it."""
+    """How far runs are that go on one after the other; and the means to stop them."""
 
     def __new__(cls, memory: int | None = None) -> Watch: ...
     @property
@@ -160,6 +167,45 @@ class Frame:
     def parts(self) -> int: ...
     def part(self, number: int) -> Frame: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+@final
+class Batch:
+    """What became of plans that ran one after the other."""
+
+    @property
+    def tried(self) -> int: ...
+    @property
+    def groups(self) -> list[Group]: ...
+    @property
+    def failed(self) -> list[tuple[int, Exception]]: ...
+    @property
+    def end(self) -> BaseException | None: ...
+
+@final
+class Group:
+    """The tables of runs that follow each other in each of them."""
+
+    @property
+    def frames(self) -> list[tuple[str, Frame]]: ...
+    @property
+    def runs(self) -> list[Ran]: ...
+
+@final
+class Ran:
+    """A run that finished."""
+
+    @property
+    def place(self) -> int: ...
+    @property
+    def digest(self) -> str: ...
+    @property
+    def wall_s(self) -> float: ...
+    @property
+    def rows(self) -> list[int]: ...
+    @property
+    def further(self) -> list[tuple[str, list[str]]]: ...
+    @property
+    def files(self) -> list[tuple[str, bytes]]: ...
 
 @final
 class Kernel:
@@ -198,6 +244,13 @@ def missing_walls() -> list[str]: ...
 def run(
     plan: Plan, watch: Watch, reads: Sequence[Path] = ..., hidden: Sequence[Path] = ...
 ) -> tuple[list[tuple[str, Frame]], str, list[tuple[str, bytes]]]: ...
+def run_batch(
+    plans: list[Plan],
+    watch: Watch,
+    seconds: float,
+    reads: Sequence[Path] = ...,
+    hidden: Sequence[Path] = ...,
+) -> Batch: ...
 def algorithms() -> list[Algorithm]: ...
 def profiles() -> list[tuple[str, str]]: ...
 def profile(name: str) -> list[tuple[str, str, str]]: ...

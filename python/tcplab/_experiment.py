@@ -95,6 +95,14 @@ class Runnable(Value):
             object.__setattr__(experiment, "_source", source)
         return experiment
 
+    def contained(self) -> dict[str, Any] | None:
+        """The experiment as plain values, with the content of files that it names in their place;
+        nothing if it names none.
+        """
+        plain = self.to_dict()
+        contained = self._document(plain, json.dumps(plain)).contained()
+        return None if contained is None else json.loads(contained)
+
     def _document(self, plain: dict[str, Any], text: str) -> _core.Document:
         """The file it came from, so that mistakes have lines; else what it is made of."""
         source: Source | None = self.__dict__.get("_source")
@@ -137,10 +145,12 @@ def load_from(stream: BinaryIO) -> Experiment:
 
 def as_written(experiment: Experiment) -> tuple[str, str]:
     """The text of an experiment, and the ending of a file with it: that of its own file, unless it
-    was changed since.
+    was changed since, or names files: their content then stands in the text.
     """
     source: Source | None = experiment.__dict__.get("_source")
     plain = experiment.to_dict()
+    if contained := experiment.contained():
+        return written(contained), ".toml"
     if source is not None and source.read == plain and not source.changes:
         return source.text, ".json" if source.is_json else ".toml"
     return written(plain), ".toml"

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
+from tcplab._metrics import METRICS
 from tcplab._results import Results
 from tcplab._summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
 
@@ -21,27 +22,36 @@ OTHER = re.compile(r"[^\x00-\x7e]+")
 
 TYPES = {"text": "string", "integer": "integer", "number": "number"}
 
-VALUES = {"type": ["string", "null"]}
-"""Columns that experiments name: swept values, as text."""
+VALUES = {"type": ["string", "number", "boolean", "null"]}
+"""Columns that experiments name: swept values, as text and as numbers."""
 
 
 def document(
-    results: Results, *, by: str, statistic: str = "mean", versus: pl.DataFrame | None = None
+    results: Results,
+    summary: pl.DataFrame,
+    *,
+    by: str,
+    statistic: str,
+    versus: pl.DataFrame | None,
 ) -> str:
     """The runs, the flows of all runs, and the summary by flow, class or congestion control: the
     rows of the frames of the same name, with the same numbers. With a comparison, its rows too.
     """
-    summary = results.summary(by=by, statistic=statistic)
     frames = {"runs": results.runs, "flows": results.flows, "summary": summary}
     if versus is not None:
         frames["versus"] = versus
-    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
-    rows = (f'"{name}": {frame.write_json()}' for name, frame in frames.items())
-    # In JSON, other characters stand in texts alone.
-    rows = (OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text) for text in rows)
+    texts = (f'"{name}": {rows(frame)}' for name, frame in frames.items())
     head = f'"format": {FORMAT}, "tcplab": "{_core.__version__}", "by": "{by}"'
     head += f', "statistic": "{statistic}"'
-    return "{" + ",\n".join([head, *rows]) + "}"
+    return "{" + ",\n".join([head, *texts]) + "}"
+
+
+def rows(frame: pl.DataFrame) -> str:
+    """The rows of a table."""
+    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
+    text = frame.write_json()
+    # In JSON, other characters stand in texts alone.
+    return OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def schema() -> dict[str, Any]:
@@ -62,9 +72,13 @@ def schema() -> dict[str, Any]:
         "flows": {"type": "integer", "description": "Of several flows: how many they are."},
         **{name: number | _said(tables["flows"].get(name)) for name in measures},
         **{
+            name: number | {"description": f"{metric.definition} In {metric.unit}."}
+            for name, metric in METRICS.items()
+        },
+        **{
             f"{name}{ending}": number | {"description": meaning}
             for ending, meaning in INTERVALS.items()
-            for name in measures
+            for name in [*measures, *METRICS]
         },
     }
     versus = {
@@ -125,6 +139,7 @@ COMPARED = {
     "relative": "The mean difference as a share of the baseline's mean.",
     "relative_low": "The lower limit of the difference as such a share.",
     "relative_high": "The upper limit of the same.",
+    "harm": "How much worse than the baseline, as a share of the better one (Ware et al. 2019).",
     "effect": "The difference in standard deviations of the differences (Hedges' g).",
     "p": "How probable so great a difference is if there is none (Holm, over all rows).",
     "p_same": "How probable means so close are if they differ by the margin (Holm, over all rows).",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcplab import _core
-from tcplab._store import InMemory
+from tcplab._groups import InMemory
 
 UNITS = {
     **{"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},
@@ -90,7 +90,7 @@ class Budget:
             ConfigError: They are too many.
         """
         self.kept += sum(int(frame.estimated_size()) for frame in tables.frames.values())
-        self.kept += sum(len(content) for content in tables.contents.values())
+        self.kept += sum(len(one) for files in tables.contents.values() for one in files.values())
         if self.kept > self.size:
             raise _core.ConfigError(
                 f"the tables of all runs take more than {written(self.size)} of memory; with a "

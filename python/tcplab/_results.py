@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache, cached_property
+from pathlib import Path
 
 import polars as pl
 
 from tcplab import _core
-from tcplab._restored import TABLES
-from tcplab._store import RunTables
-from tcplab._summary import COLUMNS, MEASURED, per_run, summary
+from tcplab._called import Called, StoredPlans, called
+from tcplab._groups import TABLES, Group, OnDisk, declared, rows_of
+from tcplab._metrics import METRICS, Tables, completions, measured, stalls
+from tcplab._quantities import numbers
+from tcplab._store import located
+from tcplab._summary import COLUMNS, MEASURED, per_run, summary, with_times
 
 
 class Results:
@@ -23,27 +27,43 @@ class Results:
     def __init__(
         self,
         plans: Sequence[_core.Plan],
-        tables: Mapping[str, RunTables],
+        tables: Mapping[str, Group],
         *,
         computed: frozenset[str],
     ) -> None:
-        """`computed` are the ids of the runs that were not there before."""
-        self.plans = list(plans)
+        """`tables` are, by run, where its rows are; `computed` are the runs that were not there."""
+        self.plans: Sequence[_core.Plan] = plans
         self.computed = computed
-        self._tables = {plan.id: tables[plan.id] for plan in plans}
+        self._called = plans.called if isinstance(plans, StoredPlans) else called(plans)
+        self._tables: Mapping[str, Group] = {one.run: tables[one.run] for one in self._called}
 
-    @property
+    @cached_property
     def swept(self) -> list[str]:
         """The columns of `runs` that hold swept values, and the variant's name."""
-        return list(dict.fromkeys(name for plan in self.plans for name in _swept(plan)))
+        return list(dict.fromkeys(name for one in self._values for name in one))
+
+    @cached_property
+    def _values(self) -> list[dict[str, str]]:
+        """What was swept, and the variant, of each run by the name of its column."""
+        return [_swept(one.swept) for one in self._called]
 
     @cached_property
     def runs(self) -> pl.DataFrame:
-        """A row for each run. Swept values stand in columns named by their path or parameter, and
-        the variant's name in `variant`.
+        """A row for each run. Swept values stand in columns named by their path or parameter, as
+        they were written, and the variant's name in `variant`.
+
+        Where all values of a column are quantities of one kind, another has them as numbers in one
+        unit, which its name ends with: `_mbit_s` for rates, `_ms` for times, `_bytes`, `_packets`,
+        `_bdp`, `_share` for percentages, `_number` for plain numbers, `_boolean` for true and
+        false. `"10 ms"` of `delay` is 10.0 in `delay_ms`.
         """
-        frames = {run: tables.scan("runs").collect() for run, tables in self._tables.items()}
-        return pl.concat([_named(frames[plan.id], plan) for plan in self.plans], how="diagonal")
+        own = self._read("runs", None).select(declared("runs"))
+        rows = _named(own, self._called, self._values, self.swept)
+        for name in self.swept:
+            found = numbers(rows[name].to_list())
+            if found is not None and (column := f"{name}_{found[0]}") not in rows.columns:
+                rows = rows.with_columns(found[1].alias(column))
+        return rows
 
     @cached_property
     def flows(self) -> pl.DataFrame:
@@ -77,7 +97,15 @@ class Results:
 
     def files(self, run: str) -> dict[str, bytes]:
         """Further files that a run left, by name: captured packets, the output of programs."""
-        return self._tables[run].files()
+        self._tables = located(self._tables)
+        return self._tables[run].files(run)
+
+    def folder(self, run: str) -> Path | None:
+        """The folder with further files of a run, if it is on disk and there are any."""
+        self._tables = located(self._tables)
+        group = self._tables[run]
+        folder = group.folder / run if isinstance(group, OnDisk) else None
+        return folder if folder is not None and folder.is_dir() else None
 
     @property
     def links(self) -> pl.DataFrame:
@@ -87,7 +115,7 @@ class Results:
     @property
     def digests(self) -> dict[str, str]:
         """A hash over all tables of each run, by its id: equal results have equal ones."""
-        return {run: tables.digest for run, tables in self._tables.items()}
+        return {run: tables.ran[run].digest for run, tables in self._tables.items()}
 
     def scan(self, table: str, run: str | None = None) -> pl.LazyFrame:
         """A table of all runs, or of one, as a lazy frame: only what is asked of it is read."""
@@ -101,16 +129,37 @@ class Results:
         return self._read(table, run)
 
     def _read(self, table: str, run: str | None) -> pl.LazyFrame:
-        chosen = self._tables.values() if run is None else [self._tables[run]]
-        return pl.concat([tables.scan(table) for tables in chosen], how="diagonal")
+        self._tables = located(self._tables)
+        chosen = self._tables if run is None else {run: self._tables[run]}
+        return rows_of(chosen, table)
 
     def joined(self, table: str) -> pl.DataFrame:
         """A table with what was swept, the seed and the repetition of the run beside each row."""
         about = self.runs.select("run", "seed", "repetition", *self.swept)
         return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
 
+    def query(self, sql: str) -> pl.DataFrame:
+        """The rows that a query in SQL asks for, as DuckDB has it: `select cc, avg(goodput_mbit_s)
+        from flows group by cc`.
+
+        Every table is there by its name, and `plans`; `runs` has the columns that it has here. A
+        query reads nothing else of the machine, and changes nothing.
+
+        Raises:
+            ConfigError: It is no query, or asks for what is not there.
+        """
+        from tcplab._query import query  # noqa: PLC0415 (few ask)
+
+        self._tables = located(self._tables)
+        return query(sql, self.runs, self._tables)
+
     def summary(
-        self, *, by: str = "flow", statistic: str = "mean", level: float = 0.95
+        self,
+        *,
+        by: str = "flow",
+        statistic: str = "mean",
+        level: float = 0.95,
+        metrics: Sequence[str] = (),
     ) -> pl.DataFrame:
         """What each flow of each variant achieved: the mean over repetitions.
 
@@ -150,14 +199,16 @@ class Results:
                 for one per congestion control; UDP, which has none, has a row of its own.
             statistic: "mean", or "median": that of the repetitions, from 5 of them on with limits.
             level: The probability that an interval holds the truth.
+            metrics: Further columns: those of `metrics`. Of several flows there is their mean.
         """
         return summary(
-            self._measured_flows(),
+            self._measured_flows(metrics),
             self.scan("transfers"),
             variant=self.swept,
             by=by,
             statistic=statistic,
             level=level,
+            metrics=metrics,
         )
 
     def versus(
@@ -179,6 +230,9 @@ class Results:
           its interval (`lab.statistics.difference`).
         - `relative`, `relative_low`, `relative_high`: the same as shares of the baseline's mean,
           whose own spread is no part of them (`lab.statistics.ratio` has it).
+        - `harm`: how much worse the mean is than that of the baseline, as a share of the better one
+          (Ware et al. 2019): with a variant in which the flow is alone as baseline, the harm that
+          the others do. Negative if it is better; nothing where neither more nor less is better.
         - `effect`: the difference in standard deviations of the differences (Hedges' g).
         - `p`: how probable so great a difference is if there is none, corrected for the number of
           rows (Holm). `p_same`: the same for two means so close if they differ by the margin.
@@ -192,7 +246,7 @@ class Results:
         Args:
             baseline: The swept keys that tell the baseline from the others, with its values:
                 `{"flows[0].cc": "cubic"}`. The value alone, if only one column of `runs` has it.
-            metrics: Columns of the summary; by default those of the screen.
+            metrics: Columns of the summary, or of `metrics`; by default those of the screen.
             by: What a row is about, as in `summary`.
             margin: Differences below this share of the baseline do not matter.
             level: The probability that an interval holds the truth.
@@ -202,7 +256,14 @@ class Results:
         """
         from tcplab._versus import versus  # noqa: PLC0415 (SciPy takes a while to load)
 
-        runs = per_run(self._measured_flows(), self.scan("transfers"), variant=self.swept, by=by)
+        further = [name for name in metrics or () if name in METRICS]
+        runs = per_run(
+            self._measured_flows(further),
+            self.scan("transfers"),
+            variant=self.swept,
+            by=by,
+            metrics=further,
+        )
         return versus(
             runs,
             swept=self.swept,
@@ -213,10 +274,66 @@ class Results:
             level=level,
         )
 
-    def _measured_flows(self) -> pl.DataFrame:
-        """The flows with what was swept and measured beside them."""
-        measured = self.runs.select("run", "simulated_s", *MEASURED).unique("run")
-        return self.joined("flows").join(measured, on="run", maintain_order="left")
+    def metrics(self, *names: str) -> pl.DataFrame:
+        """Further measures of each flow of each run, with what was swept beside them:
+        [their definitions](metrics.md).
+
+        Args:
+            names: Which ones; by default all. Where the experiment does not write down what one
+                needs, it is nothing.
+
+        Raises:
+            ValueError: There is no such metric.
+        """
+        chosen = names or tuple(METRICS)
+        columns = ["run", "seed", "repetition", *self.swept, "flow", "class", "transport", "cc"]
+        return self._measured_flows(chosen).select(*columns, *chosen)
+
+    def completions(self, *edges: int) -> pl.DataFrame:
+        """Completion times of each run by size: a row for each class of sizes that has transfers.
+
+        Transfers are those of flows that consist of them, and other flows with a size; with a
+        measuring window, those that began in it. `slowdown` is the completion time over that of an
+        empty path: half of the flow's least RTT, and the bytes at the rate of its bottleneck.
+        Percentiles are by nearest rank, and those that did not complete count as longest.
+
+        Args:
+            edges: Sizes in bytes at which a class begins: `completions(10_000, 1_000_000)` has
+                three. Those that did not complete count by what arrived of them.
+        """
+        flows = with_times(self._measured_flows())
+        about = ["seed", "repetition", *self.swept]
+        return completions(flows, self.scan("transfers"), edges, about)
+
+    def stalls(self, *, rate_mbit_s: float, start_s: float = 2.0) -> pl.DataFrame:
+        """How a player of each flow of each run would have stalled: `startup_s` from the start of
+        the flow until it plays, the number of `stalls`, and `stalled_s`, their time in all.
+
+        The player begins when `start_s` of its content are there, and plays at its rate; when
+        nothing is left it waits until as much is there again. The bytes of each interval (`every`)
+        arrive evenly over it; without intervals there is nothing.
+
+        Args:
+            rate_mbit_s: The rate of the content.
+            start_s: How much is buffered before it plays.
+        """
+        flows = self._measured_flows()
+        columns = ["run", "seed", "repetition", *self.swept, "flow", "class"]
+        found = stalls(flows, self.scan("intervals"), rate_mbit_s=rate_mbit_s, start_s=start_s)
+        return flows.select(columns).join(found, on=["run", "flow"], maintain_order="left")
+
+    def _measured_flows(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
+        """The flows with what was swept and measured beside them, and further metrics."""
+        about = self.runs.select("run", "simulated_s", *MEASURED).unique("run")
+        flows = self.joined("flows").join(about, on="run", maintain_order="left")
+        if not metrics:
+            return flows
+        # Two variants may share a run: each of its flows counts once.
+        each = with_times(flows).unique(["run", "flow"], maintain_order=True)
+        links = self.scan("links").join(about.lazy(), on="run", maintain_order="left")
+        tables = Tables(each.lazy(), self.scan("intervals"), links)
+        found = measured(tables, metrics)
+        return flows.join(found, on=["run", "flow"], maintain_order="left")
 
     def __repr__(self) -> str:
         """How much there is."""
@@ -229,20 +346,36 @@ def _declared() -> frozenset[str]:
     return frozenset({column for _, column, _ in _core.columns()} | COLUMNS | {*_core.backends()})
 
 
-def _swept(plan: _core.Plan) -> dict[str, str]:
+def _swept(swept: Sequence[tuple[str, str]]) -> dict[str, str]:
     """What was swept and the variant, by the name of its column."""
-    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in plan.swept)
+    named = ((f"sweep.{name}" if name in _declared() else name, text) for name, text in swept)
     return dict(named)
 
 
-def _named(run: pl.DataFrame, plan: _core.Plan) -> pl.DataFrame:
-    """The row of a run as this experiment calls it.
+def _named(
+    rows: pl.LazyFrame,
+    runs: Sequence[Called],
+    swept: Sequence[Mapping[str, str]],
+    names: Sequence[str],
+) -> pl.DataFrame:
+    """The rows of runs as this experiment calls them.
 
-    The run may have been computed for another experiment: the id is about results, not names.
+    Runs may have been computed for another experiment: the id is about results, not names.
     """
-    declared = [column for table, column, _ in _core.columns() if table == "runs"]
-    return run.select(declared).with_columns(
-        pl.lit(plan.experiment).alias("experiment"),
-        pl.lit(plan.repetition, dtype=pl.Int64).alias("repetition"),
-        *(pl.lit(value).alias(name) for name, value in _swept(plan).items()),
+    called = pl.DataFrame(
+        {
+            "run": [one.run for one in runs],
+            "experiment": [one.experiment for one in runs],
+            "repetition": pl.Series([one.repetition for one in runs], dtype=pl.Int64),
+            **{
+                name: pl.Series([one.get(name) for one in swept], dtype=pl.String) for name in names
+            },
+        }
+    )
+    own = rows.drop("experiment", "repetition")
+    return (
+        called.lazy()
+        .join(own, on="run", maintain_order="left")
+        .select(*declared("runs"), *names)
+        .collect()
     )

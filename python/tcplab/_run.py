@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Mapping, Sequence, Set
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,26 @@ from tcplab import _core
 from tcplab._asked import keep
 from tcplab._backends import prepared
 from tcplab._experiment import loaded
+from tcplab._failed import keep_failed
+from tcplab._groups import Group, InMemory, OnDisk
 from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
-from tcplab._store import READABLE, InMemory, OnDisk, RunTables, Store
+from tcplab._store import Store, Workplace, held, located
+from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Finish, Workers
 from tcplab.experiment import Experiment
 
 MOST_TROUBLES = 5
-"""So many runs that are computed anew are named; more are counted."""
+"""So many reasons to compute runs anew are said; more are counted."""
+
+OFTEN = 64
+"""So many groups are written before small ones become larger ones."""
+
+MOST_FAILURES = 10
+"""So many runs that failed are named; more are counted."""
 
 
 def run(
@@ -73,6 +83,8 @@ def run(
         raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
+    if out is not None and not os.fspath(out):
+        raise ValueError("out: an empty name is no folder; `.` is the current one")
     budget = Budget.of(memory)
     given = loaded(experiment)
     plans = prepared(given, backend, kernel, progress)
@@ -80,13 +92,21 @@ def run(
     access = access_for(given, allow_read, out)
     work = _Work(plans, None if out is None else Store(Path(out)), budget, access)
     try:
-        work.take_stored()
-        work.run_others(workers or os.cpu_count() or 1, progress)
+        for chosen in rounds(plans, work.results):
+            work.begin(chosen)
+            work.take_stored()
+            work.run_others(workers or os.cpu_count() or 1, progress)
+            if work.failed:
+                break
     except KeyboardInterrupt:
         raise KeyboardInterrupt(work.interrupted()) from None
     if out is not None:
-        keep(Path(out), given, plans)
-    return Results(plans, work.tables, computed=frozenset(work.computed))
+        keep(Path(out), given, work.plans)
+        failed = {run: str(error) for run, error in work.failed.items()}
+        keep_failed(Path(out), work.plans, failed)
+    if work.failed:
+        raise work.failure()
+    return work.results(work.plans)
 
 
 @dataclass
@@ -97,10 +117,32 @@ class _Work:
     store: Store | None
     budget: Budget
     access: Access
-    tables: dict[str, RunTables] = field(default_factory=dict)
-    unusable: dict[str, str] = field(default_factory=dict)
-    """Stored results that are computed anew: by run, what is wrong with them."""
+    tables: dict[str, Group] = field(default_factory=dict)
+    """By run, the group that it is in."""
+    unusable: list[OnDisk] = field(default_factory=list)
+    """Stored groups whose runs are computed anew."""
+    replaced: set[str] = field(default_factory=set)
+    """Stored runs that are computed anew, while their groups are good."""
     computed: list[str] = field(default_factory=list)
+    failed: dict[str, Exception] = field(default_factory=dict)
+    is_untidy: bool = False
+    """Whether a stored run is in two groups."""
+
+    @cached_property
+    def by_id(self) -> dict[str, _core.Plan]:
+        """The plans. Two variants may be the same, written differently: they have one id and run
+        once.
+        """
+        return {plan.id: plan for plan in self.plans}
+
+    def begin(self, plans: list[_core.Plan]) -> None:
+        """Goes on with these plans: those that have run, and others."""
+        self.plans = plans
+        vars(self).pop("by_id", None)
+
+    def results(self, plans: Sequence[_core.Plan]) -> Results:
+        """What came out of plans that have run."""
+        return Results(plans, self.tables, computed=frozenset(self.computed))
 
     def take_stored(self) -> None:
         """Takes the tables that are there already, and warns of those that cannot be used."""
@@ -109,67 +151,144 @@ class _Work:
         if writers := self.store.writers():
             folder = self.store.folder
             warn(f"{folder}: {writers}: results there may be another's than this computer computed")
-        for run, plan in {plan.id: plan for plan in self.plans}.items():
-            stored = self.store.find(run)
-            if stored is None:
-                continue
-            if trouble := stored.trouble(plan, self.store.agreed) or self._other_reads(
-                plan, stored
-            ):
-                self.unusable[run] = trouble
-            else:
-                self.tables[run] = stored
-        for run, trouble in list(self.unusable.items())[:MOST_TROUBLES]:
-            path = self.store.folder / run
-            warn(f"{path}: {trouble}; the run is computed anew")
-        if (more := len(self.unusable) - MOST_TROUBLES) > 0:
-            warn(f"{self.store.folder}: {more} more runs are computed anew for such a reason")
+        with held(self.store.folder):
+            self._take(self.store)
 
-    def _other_reads(self, plan: _core.Plan, stored: OnDisk) -> str | None:
+    def _take(self, store: Store) -> None:
+        troubles: list[tuple[OnDisk, str]] = []
+        reads: list[str] = []
+        for group in store.groups():
+            try:
+                self.is_untidy |= not self.tables.keys().isdisjoint(group.ran)
+                runs = [run for run in group.ran if run in self.by_id and run not in self.tables]
+                trouble = runs and store.trouble(group, self.by_id)
+            except ValueError as error:
+                trouble = str(error)
+            if trouble:
+                troubles.append((group, trouble))
+                continue
+            if runs:
+                group.hold()
+            for run in runs:
+                if self._reads_the_same(run, group):
+                    self.tables[run] = group
+                else:
+                    reads.append(run)
+        self.unusable = [group for group, _ in troubles]
+        self.replaced = {run for run in reads if run not in self.tables}
+        self._warn(troubles)
+
+    def _reads_the_same(self, run: str, group: OnDisk) -> bool:
         """Programs are no part of a run's id, nor what they read: it must be what it was."""
-        if not plan.commands:
-            return None
+        if not self.by_id[run].commands:
+            return True
         now = self.access.state()
-        if now and stored.files().get(READABLE) == now:
-            return None
-        return "its programs may read other files than they could then, or files that have changed"
+        return bool(now) and group.ran[run].readable == now
+
+    def _warn(self, troubles: Sequence[tuple[OnDisk, str]]) -> None:
+        missing = self.by_id.keys() - self.tables.keys()
+        anew = ((group, trouble, _anew(group, missing)) for group, trouble in troubles)
+        said = [f"{group.folder}: {trouble}; {what}" for group, trouble, what in anew if what]
+        said += [
+            f"{run}: its programs may read other files than they could then, or files that have "
+            "changed; the run is computed anew"
+            for run in sorted(self.replaced)
+        ]
+        for line in said[:MOST_TROUBLES]:
+            warn(line)
+        if self.store is not None and (more := len(said) - MOST_TROUBLES) > 0:
+            warn(f"{self.store.folder}: {more} more of such reasons to compute runs anew")
 
     def run_others(self, threads: int, progress: bool | None) -> None:
         """Runs what is not there, and stores the tables."""
-        # Two variants may be the same, written differently; they have one id and run once.
-        by_id = {plan.id: plan for plan in self.plans}
-        missing = [plan for run, plan in by_id.items() if run not in self.tables]
-        self.computed = [plan.id for plan in missing]
+        missing = [plan for run, plan in self.by_id.items() if run not in self.tables]
+        self.computed += [plan.id for plan in missing]
         if not missing:
+            self._tidy_after_kill()
             return
         threads = self.budget.threads(missing, threads)
         announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
-            finish: Finish = self._keep
-            if self.store is not None:
-                finish = stack.enter_context(self.store.open()).write
+            place = None if self.store is None else stack.enter_context(self.store.open())
+            finish: Finish = place.write if place else self._keep
             simulated_s = sum(plan.duration_s for plan in missing)
             shown = stack.enter_context(
                 Progress(runs=len(missing), simulated_s=simulated_s, show=progress)
             )
+            written = 0
             while missing:
                 workers = Workers(missing, finish, self.access, self.budget.size // threads)
                 with closing(workers.outcomes(threads, shown.tick)) as outcomes:
-                    for run, outcome in outcomes:
-                        self.tables[run] = outcome
-                        shown.done += 1
+                    for outcome in outcomes:
+                        self.tables |= outcome.finished
+                        self.failed |= outcome.failed
+                        shown.done += len(outcome.finished) + len(outcome.failed)
+                        written += 1
+                        if place is not None and written % OFTEN == 0:
+                            self._tidy(place)
+                        if self.failed and (self.store is None or len(self.by_id) == 1):
+                            raise next(iter(self.failed.values()))
                 # What was too large for its share may have all of it, alone.
                 missing, threads = workers.too_large, 1
+            if place is not None:
+                self._tidy(place)
 
-    def _keep(self, _plan: _core.Plan, tables: InMemory) -> RunTables:
-        return self.budget.keep(tables)
+    def _tidy_after_kill(self) -> None:
+        """Removes what a killed process left, where all runs are there."""
+        if self.store is not None and (self.is_untidy or self.unusable or self.store.leftovers()):
+            # Where nothing can be written, nothing need be.
+            with suppress(OSError), self.store.open() as place:
+                self._tidy(place)
+
+    def _tidy(self, place: Workplace) -> None:
+        """Leaves few groups, each run in one of them, in the order in which they were asked for."""
+        own = {run: self.tables[run] for run in self.by_id if run in self.tables}
+        stored = {run: group for run, group in own.items() if isinstance(group, OnDisk)}
+        place.tidy(stored, self.unusable)
+        self.tables.update(located(self.tables))
+
+    def failure(self) -> Exception:
+        """What to raise for the runs that failed."""
+        first = next(iter(self.failed.values()))
+        runs = [self.by_id[run] for run in self.failed]
+        lines = [
+            f"  {plan.id}{''.join(f', {name} = {value}' for name, value in plan.swept)}: "
+            f"{str(self.failed[plan.id]).splitlines()[0]}"
+            for plan in runs[:MOST_FAILURES]
+        ]
+        if (more := len(runs) - MOST_FAILURES) > 0:
+            lines.append(f"  and {more} more")
+        folder = self.store.folder if self.store is not None else None
+        said = (
+            f"{len(runs)} of {len(self.by_id)} runs failed; the others are kept in {folder}, and "
+            "the same command tries these again"
+        )
+        return type(first)("\n".join([f"{said}:", *lines]))
+
+    def _keep(self, group: InMemory) -> dict[str, Group]:
+        return dict.fromkeys(group.ran, self.budget.keep(group))
 
     def interrupted(self) -> str:
         """How much is finished."""
-        runs = {plan.id for plan in self.plans}
         kept, finished = "", set(self.tables)
         if self.store is not None:
             # The last ones may have been stored without having been heard of here.
-            finished |= {run for run in runs - set(self.unusable) if self.store.find(run)}
+            unusable = {group.folder for group in self.unusable}
+            for group in self.store.groups():
+                with suppress(ValueError):
+                    if group.folder not in unusable:
+                        finished |= self.by_id.keys() & group.ran.keys() - self.replaced
             kept = f" and kept in {self.store.folder}"
-        return f"interrupted; {len(finished)} of {len(runs)} runs are finished{kept}"
+        return f"interrupted; {len(finished)} of {len(self.by_id)} runs are finished{kept}"
+
+
+def _anew(group: OnDisk, missing: Set[str]) -> str:
+    """How many runs of a group that cannot be used are computed anew; empty if there are none."""
+    try:
+        number = len(missing & group.ran.keys())
+    except ValueError:
+        return "its runs are computed anew"
+    if not number:
+        return ""
+    runs = "its run is" if number == 1 else f"its {number} runs are"
+    return f"{runs} computed anew"

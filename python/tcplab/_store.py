@@ -1,13 +1,18 @@
-"""Results on disk: one folder for each run, named by its id, that is either complete or not there.
+"""Results on disk: a folder for each group of runs, that is either complete or not there.
 
-Stored results are used again only if every file has its checksum (`_checksums`) and the tables have
-the digest that is stored with them: what was damaged or exchanged later is told from what was
-written.
+Runs are stored in groups, so that thousands of them are a few files. A long run is a group of its
+own. Stored results are used again only if every file of their group has its checksum
+(`_checksums`) and the tables of each run have the digest that is stored with them: what was damaged
+or exchanged later is told from what was written.
 
-A run is written to a working folder beside the others and moved into place when it is complete.
+A group is written to a working folder beside the others and moved into place when it is complete.
 The working folder is locked as long as its process lives: those of killed processes can be told,
 and are removed when the next one begins. Whatever is done to the folder as a whole is done with its
 own lock held, so that processes that share it do not take each other's work for a leftover.
+
+Many small groups become one (`_merging`). It is there before they go: after a kill in between, or
+where two processes ran the same, a run is in two groups. The first one by name counts, and the next
+process that writes removes the other.
 """
 
 from __future__ import annotations
@@ -17,12 +22,13 @@ import grp
 import io
 import os
 import pwd
+import re
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -30,91 +36,20 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._agreed import Agreed
-from tcplab._checksums import LIST, PLAN, checksum, damage, listed, write_list
+from tcplab._checksums import LIST, checksum, write_list
+from tcplab._groups import LONGEST, PLAN, PLANS, Group, InMemory, OnDisk, name_of, table_of_plans
 from tcplab._long import LongTable
-from tcplab._restored import TABLES, check
-
-DIGEST = "digest.txt"
-
-READABLE = "readable.json"
-"""What the programs of a run could read; runs without programs have no such file."""
-
-NEEDED = (PLAN, DIGEST, *(f"{table}.parquet" for table in TABLES))
-"""The files that every run leaves."""
+from tcplab._restored import check
+from tcplab._tidying import Tidying
 
 WORKING = ".unfinished-"
 """How the names of working folders begin."""
 
+GROUP = re.compile(r"group-[0-9a-f]{16}")
+"""How the folder of a group is named: by a hash of its runs."""
 
-@dataclass(frozen=True)
-class InMemory:
-    """The tables of a run that is not on disk."""
-
-    frames: Mapping[str, pl.DataFrame | LongTable]
-    digest: str
-    contents: Mapping[str, bytes] = field(default_factory=dict)
-    """Further files by name: captured packets, the output of programs."""
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """A table, to be asked."""
-        return self.frames[table].lazy()
-
-    def files(self) -> dict[str, bytes]:
-        """Further files that the run left, by name."""
-        return dict(self.contents)
-
-
-@dataclass(frozen=True)
-class OnDisk:
-    """The tables of a run in its folder. They are read when they are asked for."""
-
-    folder: Path
-
-    @property
-    def digest(self) -> str:
-        """A hash over all tables as they were computed."""
-        return (self.folder / DIGEST).read_text(encoding="ascii").strip()
-
-    def scan(self, table: str) -> pl.LazyFrame:
-        """A table, to be asked."""
-        return pl.scan_parquet(self.folder / f"{table}.parquet", glob=False)
-
-    def files(self) -> dict[str, bytes]:
-        """Further files that the run left, by name."""
-        further = sorted(name for name in listed(self.folder) if name not in NEEDED)
-        return {name: (self.folder / name).read_bytes() for name in further}
-
-    def trouble(self, plan: _core.Plan, agreed: Agreed) -> str | None:
-        """Why these results of a plan cannot be used; nothing if they can."""
-        if found := self.damage(plan):
-            return " ".join(found)
-        listed = checksum((self.folder / LIST).read_bytes())
-        if not agreed.has(listed):
-            if trouble := self._disagreement(plan):
-                return trouble
-            agreed.add(listed)
-        return None
-
-    def _disagreement(self, plan: _core.Plan) -> str | None:
-        """Why tables that are whole are not those of the plan and the digest."""
-        found: list[str] = []
-        try:
-            checked = check(plan, self.folder, lambda where, what: found.append(f"{where} {what}"))
-            if checked is None:
-                return found[0]
-            digest, broken = checked
-            if digest != self.digest:
-                return f"its tables do not have the digest of {DIGEST}"
-        except (OSError, TypeError, ValueError) as error:
-            return f"its tables are not what they should be: {' '.join(str(error).split())}"
-        return broken and broken.splitlines()[0]
-
-    def damage(self, plan: _core.Plan) -> tuple[str, str] | None:
-        """The first file that is not as it was written, and what is wrong with it."""
-        return damage(self.folder, (*NEEDED, *plan.files))
-
-
-RunTables = InMemory | OnDisk
+OF_RUN = re.compile(r"[0-9a-f]{16}")
+"""How versions before 0.10 named the folder of each run."""
 
 
 @dataclass(frozen=True)
@@ -125,13 +60,62 @@ class Store:
 
     @cached_property
     def agreed(self) -> Agreed:
-        """Those of its runs whose tables are known to have their digest."""
+        """Those of its groups whose tables are known to have their digest."""
         return Agreed(self.folder)
 
-    def find(self, run: str) -> OnDisk | None:
-        """The results of a run if it was finished, whole or not: see `OnDisk.trouble`."""
-        found = OnDisk(self.folder / run)
-        return found if found.folder.exists() else None
+    def groups(self) -> list[OnDisk]:
+        """Its groups, whole or not: see `trouble`.
+
+        Raises:
+            ConfigError: A version that stored otherwise has written here.
+        """
+        if not self.folder.is_dir():
+            return []
+        found = sorted(self.folder.iterdir())
+        if old := next(filter(is_of_old, found), None):
+            raise _core.ConfigError(
+                f"{old}: tcplab 0.9 or before has stored this run, in a form that this version "
+                "does not read; run into another folder, or remove it with the others beside it"
+            )
+        return [OnDisk(path) for path in found if GROUP.fullmatch(path.name)]
+
+    def trouble(self, group: OnDisk, plans: Mapping[str, _core.Plan]) -> str | None:
+        """Why what a group has of these plans cannot be used; nothing if it can."""
+        own = [plan for run, plan in plans.items() if run in group.ran]
+        if found := group.damage([f"{plan.id}/{name}" for plan in own for name in plan.files]):
+            return " ".join(found)
+        listed = group.list_sum
+        if not self.agreed.has(listed):
+            if trouble := self._disagreement(group, own):
+                return trouble
+            if len(own) == len(group.ran):
+                self.agreed.add(listed)
+        return None
+
+    @staticmethod
+    def _disagreement(group: OnDisk, plans: Sequence[_core.Plan]) -> str | None:
+        """Why tables that are whole are not those of the plans and the digests."""
+        found: list[str] = []
+        tables, texts = group.loaded(), group.plan_texts()
+        for plan in plans:
+            run = plan.id
+            if not texts[run].startswith(f'{{"id":"{run}"'):
+                return f"{PLANS}.parquet has another run's plan for {run}"
+            try:
+                checked = check(
+                    plan, tables, run, lambda where, what: found.append(f"{where} {what}")
+                )
+                if checked is None:
+                    return found[0]
+                digest, broken = checked
+                if digest != group.ran[run].digest:
+                    return f"the tables of {run} do not have the digest of {PLANS}.parquet"
+            except (OSError, TypeError, ValueError) as error:
+                what = " ".join(str(error).split())
+                return f"the tables of {run} are not what they should be: {what}"
+            if broken:
+                return broken.splitlines()[0]
+        return None
 
     def writers(self) -> str | None:
         """Who else can write to the folder, and so change results or put others in their place."""
@@ -165,19 +149,24 @@ class Store:
                 self._remove_leftovers()
                 working = Path(tempfile.mkdtemp(prefix=WORKING, dir=self.folder))
                 life.enter_context(locked(working))
+                known = {path.name for path in self.folder.iterdir()}
             syncing = _core.Syncing(self.folder)
         except OSError as error:
             reason = error.strerror.lower() if error.strerror else error
             raise OSError(f"the folder {self.folder} cannot be written: {reason}") from None
         with life:
             try:
-                yield Workplace(self.folder, working, syncing, self.agreed)
+                yield Workplace(self, working, syncing, known)
             finally:
                 shutil.rmtree(working, ignore_errors=True)
                 syncing.close()
 
+    def leftovers(self) -> list[Path]:
+        """The working folders, of processes that live and of others."""
+        return list(self.folder.glob(f"{WORKING}*"))
+
     def _remove_leftovers(self) -> None:
-        for leftover in self.folder.glob(f"{WORKING}*"):
+        for leftover in self.leftovers():
             # A lock that cannot be had: its process lives.
             with suppress(OSError), locked(leftover, patient=False):
                 shutil.rmtree(leftover)
@@ -187,44 +176,118 @@ class Store:
 class Workplace:
     """Where one process writes results."""
 
-    folder: Path
+    store: Store
     working: Path
     syncing: _core.Syncing
-    agreed: Agreed
+    known: set[str]
+    """The names of what was there at the start, or are of this process."""
 
-    def write(self, plan: _core.Plan, tables: InMemory) -> OnDisk:
-        """Writes the results of a run; they are there completely or not at all."""
-        written = OnDisk(self.folder / plan.id)
-        unfinished = self.working / plan.id
-        with _naming(written.folder):
+    def write(self, group: InMemory) -> dict[str, OnDisk]:
+        """Writes the results of runs; they are there completely or not at all. Gives where each is:
+        what another process stored meanwhile is not written again.
+        """
+        unfinished, listed_sum = self._make(group)
+        with _naming(self.store.folder), locked(self.store.folder):
+            found = self._stored_meanwhile(group)
+            if found:
+                shutil.rmtree(unfinished)
+                group = group.without(found)
+                if not group.ran:
+                    return found
+                unfinished, listed_sum = self._make(group)
+            written = OnDisk.of(self.store.folder / unfinished.name, group.ran)
+            with _naming(written.folder):
+                if os.path.lexists(written.folder):
+                    # It was there, and cannot be used.
+                    remove(written.folder)
+                unfinished.rename(written.folder)
+                written.hold()
+            self.known.add(written.folder.name)
+        # The digests came with the tables.
+        self.store.agreed.add(listed_sum)
+        self.syncing.written()
+        return found | dict.fromkeys(group.ran, written)
+
+    def _make(self, group: InMemory) -> tuple[Path, str]:
+        """Writes the files of a group to a working folder; gives it and the sum of their list."""
+        unfinished = self.working / name_of(group.ran)
+        final = self.store.folder / unfinished.name
+        with _naming(final):
             unfinished.mkdir()
         sums = {}
-        for name, content in _files(plan, tables):
-            with _naming(written.folder / name):
+        for name, content in _files(group):
+            with _naming(final / name):
+                place = unfinished / name
+                if "/" in name:
+                    place.parent.mkdir(exist_ok=True)
                 if isinstance(content, LongTable):
-                    sums[name] = content.write_parquet(unfinished / name)
+                    sums[name] = content.write_parquet(place)
                     continue
-                (unfinished / name).write_bytes(content)
+                place.write_bytes(content)
             sums[name] = checksum(content)
-        with _naming(written.folder / LIST):
-            listed_sum = checksum(write_list(unfinished, sums))
-        with _naming(written.folder), locked(self.folder):
-            if written.folder.exists():
-                readable = tables.contents.get(READABLE)
-                if (
-                    written.trouble(plan, self.agreed) is None
-                    and written.files().get(READABLE) == readable
-                ):
-                    # Another process was faster; equal ids, and programs that could read the same,
-                    # have equal results.
-                    shutil.rmtree(unfinished)
-                    return written
-                _remove(written.folder)
-            unfinished.rename(written.folder)
-        # The digest came with the tables.
-        self.agreed.add(listed_sum)
-        self.syncing.written()
-        return written
+        with _naming(final / LIST):
+            return unfinished, checksum(write_list(unfinished, sums))
+
+    def _stored_meanwhile(self, group: InMemory) -> dict[str, OnDisk]:
+        """Those of these runs that another process has stored since this one began."""
+        found: dict[str, OnDisk] = {}
+        for other in self.store.groups():
+            if other.folder.name in self.known:
+                continue
+            with suppress(ValueError, OSError):
+                both = [run for run in other.ran if run in group.ran and run not in found]
+                agree = all(other.ran[run].readable == group.ran[run].readable for run in both)
+                if both and agree and self.store.trouble(other, group.plans) is None:
+                    # Equal ids, and programs that could read the same, have equal results.
+                    other.hold()
+                    found |= dict.fromkeys(both, other)
+        return found
+
+    def tidy(self, tables: Mapping[str, OnDisk], unusable: Sequence[OnDisk]) -> None:
+        """Merges small groups, and removes what is there twice or cannot be used. Of runs that are
+        twice there, those of `tables` stay, which are then to be located.
+        """
+        for group in tables.values():
+            group.release()
+        with _naming(self.store.folder), locked(self.store.folder):
+            tidying = Tidying(self.store.folder, self.working, self.store.groups())
+            tidying.remove_doubles(tables, unusable)
+            tidying.merge({run: place for place, run in enumerate(tables)})
+            for group in unusable:
+                if group.folder not in tidying.groups and group.folder.exists():
+                    remove(group.folder)
+            for group in tables.values():
+                if group.folder in tidying.groups:
+                    group.hold()
+        self.known.update(group.folder.name for group in tidying.groups.values())
+        for listed in tidying.written:
+            self.store.agreed.add(listed)
+        if tidying.written:
+            self.syncing.written()
+
+
+def located(tables: Mapping[str, Group]) -> Mapping[str, Group]:
+    """Where each run is: groups may have become parts of others since, in another process too."""
+    groups = {id(group): group for group in tables.values() if isinstance(group, OnDisk)}
+    gone = {key: group for key, group in groups.items() if not group.folder.is_dir()}
+    if not gone:
+        return tables
+    now: dict[str, OnDisk] = {}
+    for folder in {group.folder.parent for group in gone.values()}:
+        with held(folder):
+            for group in Store(folder).groups():
+                with suppress(ValueError):
+                    if own := [run for run in group.ran if run in tables and run not in now]:
+                        group.hold()
+                        now |= dict.fromkeys(own, group)
+    return {
+        run: now.get(run, group) if id(group) in gone else group for run, group in tables.items()
+    }
+
+
+def is_of_old(path: Path) -> bool:
+    """Whether a folder has a run as versions before 0.10 stored it."""
+    return bool(OF_RUN.fullmatch(path.name)) and (path / "experiment.json").exists()
 
 
 def _group(number: int) -> str | None:
@@ -238,23 +301,31 @@ def _group(number: int) -> str | None:
     return f"the group {number}"
 
 
-def _files(plan: _core.Plan, tables: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
-    """The content of each file of a run, made when it is its turn."""
-    yield PLAN, (plan.to_json() + "\n").encode()
-    yield DIGEST, (tables.digest + "\n").encode()
-    yield from tables.contents.items()
-    for name, frame in tables.frames.items():
-        if isinstance(frame, LongTable):
-            yield f"{name}.parquet", frame
-            continue
-        # Polars turns the system's errors into panics and its own ones: it writes into memory.
-        buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd")
-        yield f"{name}.parquet", buffer.getvalue()
+def _files(group: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
+    """The content of each file of a group, made when it is its turn."""
+    texts = group.plan_texts()
+    yield f"{PLANS}.parquet", encoded(table_of_plans(group.ran.values(), texts))
+    for run, text in texts.items():
+        if len(text) > LONGEST:
+            yield f"{run}/{PLAN}", text.encode()
+    del texts
+    for run, contents in group.contents.items():
+        for name, content in contents.items():
+            yield f"{run}/{name}", content
+    for name, frame in group.frames.items():
+        yield f"{name}.parquet", frame if isinstance(frame, LongTable) else encoded(frame)
 
 
-def _remove(path: Path) -> None:
-    """Removes whatever is there: nobody else puts anything where a run belongs."""
+def encoded(frame: pl.DataFrame) -> bytes:
+    """The file of a table."""
+    # Polars turns the system's errors into panics and its own ones: it writes into memory.
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", compression_level=1)
+    return buffer.getvalue()
+
+
+def remove(path: Path) -> None:
+    """Removes whatever is there: nobody else puts anything where a group belongs."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:
@@ -268,6 +339,15 @@ def _naming(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Holds the lock of a folder where that can be had: groups stay where they are meanwhile."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(locked(folder))
+        yield
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,6 +86,7 @@ VERSUS: dict[str, Any] = {
     "relative": pl.Float64,
     "relative_low": pl.Float64,
     "relative_high": pl.Float64,
+    "harm": pl.Float64,
     "effect": pl.Float64,
     "p": pl.Float64,
     "p_same": pl.Float64,
@@ -125,6 +127,7 @@ def summary(
     by: str,
     statistic: str = "mean",
     level: float = 0.95,
+    metrics: Sequence[str] = (),
 ) -> pl.DataFrame:
     """Means or medians over repetitions, from flows with what was swept and measured beside them,
     and their transfers.
@@ -133,7 +136,7 @@ def summary(
     """
     if statistic not in STATISTICS:
         raise ValueError(f"statistic: there is no {statistic!r}; there are {', '.join(STATISTICS)}")
-    runs = per_run(flows, transfers, variant=variant, by=by)
+    runs = per_run(flows, transfers, variant=variant, by=by, metrics=metrics)
     number = [] if by == "flow" else [pl.col("flows").first()]
     grouped = runs.rows.group_by(runs.kind, maintain_order=True)
     summary = grouped.agg(
@@ -160,12 +163,21 @@ def summary(
     )
 
 
-def per_run(flows: pl.DataFrame, transfers: pl.LazyFrame, *, variant: list[str], by: str) -> PerRun:
-    """A row for each flow, or all flows of a kind, of each run."""
+def per_run(
+    flows: pl.DataFrame,
+    transfers: pl.LazyFrame,
+    *,
+    variant: list[str],
+    by: str,
+    metrics: Sequence[str] = (),
+) -> PerRun:
+    """A row for each flow, or all flows of a kind, of each run. `metrics` are further columns of
+    the flows; of several flows, there is their mean.
+    """
     if by not in BY:
         raise ValueError(f"by: no rows are made by {by!r}; there are {', '.join(BY)}")
     kind = [*variant, *BY[by]]
-    flows = _measured(flows)
+    flows = with_times(flows)
     if by != "flow":
         flows = _with_transfers(flows, transfers)
     flows = flows.with_columns(
@@ -176,12 +188,13 @@ def per_run(flows: pl.DataFrame, transfers: pl.LazyFrame, *, variant: list[str],
         IS_UNFINISHED.cast(pl.Float64).alias("unfinished"),
     )
     if by == "flow":
-        return PerRun(flows, kind, OF_FLOWS)
+        return PerRun(flows, kind, [*OF_FLOWS, *metrics])
     run = ["run", "seed", "repetition"]
-    return PerRun(_grouped(flows, [*kind, *run], [*variant, *run]), kind, OF_GROUPS)
+    grouped = _grouped(flows, [*kind, *run], [*variant, *run], metrics)
+    return PerRun(grouped, kind, [*OF_GROUPS, *metrics])
 
 
-def _measured(flows: pl.DataFrame) -> pl.DataFrame:
+def with_times(flows: pl.DataFrame) -> pl.DataFrame:
     """The flows, each with the time for which it ran while it was measured."""
     start, end, from_, to = map(pl.col, ["start_s", "end_s", *MEASURED])
     return flows.with_columns(
@@ -239,7 +252,9 @@ def _ratio(part: pl.Expr, whole: pl.Expr) -> pl.Expr:
     return pl.when(whole > 0).then(part / whole)
 
 
-def _grouped(flows: pl.DataFrame, kind: list[str], run: list[str]) -> pl.DataFrame:
+def _grouped(
+    flows: pl.DataFrame, kind: list[str], run: list[str], metrics: Sequence[str]
+) -> pl.DataFrame:
     """A row for all flows of a kind in a run."""
     # A flow that never connected has nothing of the bottleneck; one that never began, or ran at
     # another time than what is measured, has no part in it.
@@ -252,6 +267,7 @@ def _grouped(flows: pl.DataFrame, kind: list[str], run: list[str]) -> pl.DataFra
     return shared.group_by(kind, maintain_order=True).agg(
         pl.len().alias("flows"),
         *(pl.col(measure).mean() for measure in MEASURES if measure not in TOGETHER),
+        pl.col(metrics).mean(),
         pl.col("retransmitted_segments").sum(),
         _ratio(pl.col("retransmitted_segments").sum(), pl.col("sent_segments").sum()).alias(
             "retransmitted_share"

@@ -14,25 +14,28 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
-from tcplab._asked import inside, is_run
-from tcplab._checksums import PLAN
+from tcplab._asked import groups_at, is_group
+from tcplab._groups import PLANS, TABLES, Loaded, OnDisk
 from tcplab._long import ROWS
 from tcplab._memory import Budget
-from tcplab._restored import TABLES, Find, check, parts, reason
-from tcplab._store import DIGEST, READABLE, OnDisk
+from tcplab._restored import Find, check, parts
 from tcplab._walls import Access, named
+
+FILE = f"{PLANS}.parquet"
 
 FAILED = (_core.ConfigError, _core.KernelError, _core.RunError, _core.InternalError)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with the stored results of one run."""
+    """What is wrong with stored results."""
 
     folder: Path
-    """The folder of the run."""
+    """The folder of the group of runs."""
+    run: str | None
+    """The run; nothing if all runs of the group are concerned."""
     where: str
-    """The file in it."""
+    """The file."""
     what: str
     """What is wrong, and in which row."""
     is_unrepeated: bool = False
@@ -41,15 +44,16 @@ class Finding:
     def __str__(self) -> str:
         """In one line."""
         what = " ".join(self.what.split())
-        return f"{self.folder}: {self.where}: {what}"
+        run = "" if self.run is None else f"{self.run}: "
+        return f"{self.folder}: {run}{self.where}: {what}"
 
 
 @dataclass(frozen=True)
 class Verification:
     """What came out of checking stored results."""
 
-    runs: Sequence[Path]
-    """The folders of the runs that were checked."""
+    runs: Sequence[str]
+    """The runs that were checked, as far as it can be told which there are."""
     findings: Sequence[Finding]
     """What is wrong, in the order of the runs. Empty if all is well."""
     unrepeated: Sequence[Finding] = ()
@@ -70,7 +74,8 @@ def verify(
     checksum.
 
     Args:
-        results: A folder of results, of several of these, or of one run; or a list of such folders.
+        results: A folder of results, of several of these, or of one group of runs; or a list of
+            such folders.
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
             elapsed time, is the only value that may differ. Runs of another version of tcplab, of a
             kernel that is not here, and with a congestion control of your own that is not
@@ -86,26 +91,27 @@ def verify(
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
     given = [results] if isinstance(results, (str, PathLike)) else results
-    folders = list(dict.fromkeys(folder for place in given for folder in _runs(Path(place))))
+    groups = {group.folder: group for place in given for group in _groups(Path(place))}
     threads = workers or os.cpu_count() or 1
     reads = tuple(named(path) for path in allow_read)
     checks = _Checks(again, Budget.of(None).size // threads, reads)
-    found = [finding for findings in checks.all(folders, threads) for finding in findings]
+    runs, found = checks.all([*groups.values()], threads)
     wrong = [finding for finding in found if not finding.is_unrepeated]
-    return Verification(folders, wrong, [finding for finding in found if finding.is_unrepeated])
+    return Verification(runs, wrong, [finding for finding in found if finding.is_unrepeated])
 
 
-def _runs(place: Path) -> list[Path]:
-    """The folders of the runs at a place."""
+def _groups(place: Path) -> list[OnDisk]:
+    """The groups of runs at a place."""
     if not place.is_dir():
         what = "is not a folder" if place.exists() else "there is no such folder"
         raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
-    if is_run(place):
-        return [place]
     try:
         # Of one experiment, or of several: `results`, and what `tcplab compare` leaves.
-        found = inside(place) or [
-            run for folder in sorted(place.iterdir()) for run in inside(folder)
+        found = groups_at(place) or [
+            group
+            for folder in sorted(place.iterdir())
+            if folder.is_dir() and not is_group(folder)
+            for group in groups_at(folder)
         ]
     except OSError as error:
         raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
@@ -129,13 +135,25 @@ class _Checks:
     """What its programs may read, if that is what they could."""
     _watches: list[_core.Watch] = field(default_factory=list)
 
-    def all(self, folders: Sequence[Path], workers: int) -> list[list[Finding]]:
-        """What is wrong with each run."""
-        with ThreadPoolExecutor(min(workers, len(folders) or 1)) as pool:
+    def all(self, groups: Sequence[OnDisk], workers: int) -> tuple[list[str], list[Finding]]:
+        """The runs, and what is wrong with them."""
+        with ThreadPoolExecutor(workers) as pool:
             futures: list[Future[list[Finding]]] = []
+            runs: list[str] = []
             try:
-                futures += [pool.submit(self._check, folder) for folder in folders]
-                return [future.result() for future in futures]
+                for group in groups:
+                    damage, known = self._check_group(group)
+                    runs += known
+                    tables, texts = group.loaded(), {} if damage else group.plan_texts()
+                    futures += [
+                        pool.submit(self._check, tables, run, texts[run])
+                        for run in known
+                        if not damage
+                    ]
+                    done: Future[list[Finding]] = Future()
+                    done.set_result(damage)
+                    futures.append(done)
+                return runs, [finding for future in futures for finding in future.result()]
             except BaseException:
                 for future in futures:
                     future.cancel()
@@ -143,50 +161,53 @@ class _Checks:
                     watch.stop()
                 raise
 
-    def _check(self, folder: Path) -> list[Finding]:
+    @staticmethod
+    def _check_group(group: OnDisk) -> tuple[list[Finding], list[str]]:
+        """What is wrong with the files of a group, and the runs that it has."""
+        findings = []
+        if damage := group.damage():
+            findings.append(Finding(group.folder, None, *damage))
+        try:
+            return findings, list(group.ran)
+        except ValueError as error:
+            return findings or [Finding(group.folder, None, FILE, str(error))], []
+
+    def _check(self, tables: Loaded, run: str, text: str) -> list[Finding]:
         findings = []
 
         def find(where: str, what: object) -> None:
-            findings.append(Finding(folder, where, str(what)))
+            findings.append(Finding(tables.group.folder, run, where, str(what)))
 
-        plan = _plan(folder, find)
+        plan = _plan(run, text, find)
         if plan is None:
             return findings
-        digest = self._check_tables(folder, plan, find)
-        if not findings and (damage := OnDisk(folder).damage(plan)):
-            find(*damage)
+        digest = self._check_tables(tables, plan, find)
         if self.again and not findings:
             try:
-                self._run_again(folder, plan, digest, find)
+                self._run_again(tables, plan, digest, find)
             except _UnrepeatableError as error:
-                findings.append(
-                    Finding(folder, PLAN, f"not run again: {error}", is_unrepeated=True)
-                )
+                said = f"not run again: {error}"
+                findings.append(Finding(tables.group.folder, run, FILE, said, is_unrepeated=True))
         return findings
 
     @staticmethod
-    def _check_tables(folder: Path, plan: _core.Plan, find: Find) -> str:
+    def _check_tables(tables: Loaded, plan: _core.Plan, find: Find) -> str:
         """Compares the digest and checks the laws; gives the digest that the tables have."""
         try:
-            checked = check(plan, folder, find)
+            checked = check(plan, tables, plan.id, find)
         except (TypeError, ValueError) as error:
             find("tables", error)
             return ""
         if checked is None:
             return ""
         digest, broken = checked
-        try:
-            stored = (folder / DIGEST).read_text(encoding="ascii").strip()
-        except (OSError, ValueError) as error:
-            find(DIGEST, reason(error))
-        else:
-            if stored != digest:
-                find("tables", f"do not have the digest of {DIGEST}: they were changed, or it was")
+        if digest != tables.group.ran[plan.id].digest:
+            find("tables", f"do not have the digest of {FILE}: they were changed, or it was")
         if broken is not None:
             find("tables", broken)
         return digest
 
-    def _run_again(self, folder: Path, plan: _core.Plan, digest: str, find: Find) -> None:
+    def _run_again(self, tables: Loaded, plan: _core.Plan, digest: str, find: Find) -> None:
         own = plan.version.split("+")[0]
         if plan.backend == "sim" and own != _core.__version__:
             raise _UnrepeatableError(f"tcplab {own} made it, and this is {_core.__version__}")
@@ -196,36 +217,35 @@ class _Checks:
             )
         access = Access()
         if plan.commands:
-            found = self._access(OnDisk(folder))
+            found = self._access(tables.group.ran[plan.id].readable or b"")
             if isinstance(found, str):
-                find(READABLE, f"it cannot be run again: {found}")
+                find(FILE, f"it cannot be run again: {found}")
                 return
             access = found
         watch = _core.Watch(self.memory)
         self._watches.append(watch)
         try:
-            tables, computed, files = _core.run(plan, watch, access.reads, access.hidden)
+            frames, computed, files = _core.run(plan, watch, access.reads, access.hidden)
         except _core.KernelError as error:
             raise _UnrepeatableError(str(error)) from None
         except FAILED as error:
-            find(PLAN, f"it cannot be run again: {error}")
+            find(FILE, f"it cannot be run again: {error}")
             return
         finally:
             self._watches.remove(watch)
         if computed != digest:
-            found = _difference(folder, dict(tables), find)
+            found = _difference(tables, plan.id, dict(frames), find)
             find("tables", f"run again, it has other results: {found}")
-        stored = OnDisk(folder).files()
+        stored = tables.group.files(plan.id)
         for name, content in files:
             if stored.get(name) != content:
                 find(name, "run again, it leaves another file")
 
-    def _access(self, stored: OnDisk) -> Access | str:
+    def _access(self, content: bytes) -> Access | str:
         """What the programs of a run could read, if they may again; or why they cannot.
 
         What was stored may be another's: only what the user names is read.
         """
-        content = stored.files().get(READABLE, b"")
         try:
             said = json.loads(content)
             reads, hidden = ([Path(path) for path in said[kind]] for kind in ("reads", "hidden"))
@@ -239,28 +259,28 @@ class _Checks:
         return access
 
 
-def _plan(folder: Path, find: Find) -> _core.Plan | None:
+def _plan(run: str, text: str, find: Find) -> _core.Plan | None:
     """The plan that was stored with the tables, if it is theirs."""
     try:
-        plan = _core.Plan.from_json((folder / PLAN).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        find(PLAN, reason(error))
+        plan = _core.Plan.from_json(text)
+    except ValueError as error:
+        find(FILE, error)
         return None
-    if plan.id != folder.resolve().name:
-        find(PLAN, f"is of the run {plan.id}")
+    if plan.id != run:
+        find(FILE, f"is of the run {plan.id}")
     elif plan.derived_id != plan.id:
-        find(PLAN, "was changed: another id belongs to what it says")
+        find(FILE, "was changed: another id belongs to what it says")
     else:
         return plan
     return None
 
 
-def _difference(folder: Path, computed: dict[str, _core.Frame], find: Find) -> str:
+def _difference(tables: Loaded, run: str, computed: dict[str, _core.Frame], find: Find) -> str:
     """Where two runs first differ."""
     for name in TABLES:
         frame = computed[name]
         numbers = range(frame.parts)
-        both = zip_longest(parts(folder, name, find), map(frame.part, numbers))
+        both = zip_longest(parts(tables, run, name, find), map(frame.part, numbers))
         lengths = [0, 0]
         difference = None
         for number, (stored, other) in enumerate(both):

@@ -25,6 +25,15 @@ METRICS = {
 }  # fmt: skip
 """What is compared where nothing else is asked for: the columns of the screen."""
 
+MORE = {"goodput_mbit_s", "goodput_all_mbit_s", "bottleneck_share", "power", "equal_shares"}
+LESS = {
+    *("rtt_mean_ms", "rtt_min_ms", "completion_s", "completion_mean_s", "completion_p50_s"),
+    *("completion_p95_s", "completion_p99_s", "retransmitted_share", "lost_share"),
+    *("delay_mean_ms", "delay_p50_ms", "delay_p95_ms", "delay_p99_ms", "jitter_ms", "slowdown"),
+    *("queue_delay_mean_ms", "queue_delay_p50_ms", "queue_delay_p95_ms", "queue_delay_p99_ms"),
+}
+"""Of which more is better, and less."""
+
 PAIR = ["seed", "repetition"]
 
 LEVEL_OF_TESTS = 0.05
@@ -56,7 +65,11 @@ def versus(
     if ours.is_empty():
         raise ValueError("baseline: there is no other variant")
     # What a row is about has the same name in both: the congestion control may be what differs.
-    names = [name for name in BY[by] if set(theirs[name]) == set(ours[name])]
+    names = [
+        name
+        for name in BY[by]
+        if (name == by and by != "cc") or set(theirs[name]) == set(ours[name])
+    ]
     compared = _stepping(rows, swept, list(chosen))
     key = [*(name for name in swept if name not in compared), *names]
     for part in (theirs, ours):
@@ -83,6 +96,7 @@ def versus(
             if not is_asked and values.count() == 0 and others.count() == 0:
                 continue
             row = _row(values.to_list(), others.to_list(), margin, level)
+            row["harm"] = _harm(metric, row["baseline"], row["mean"])
             found.append(dict(zip(kind, about, strict=True)) | {"metric": metric} | row)
     for name in ("p", "p_same"):
         adjusted = statistics.holm([row[name] for row in found])
@@ -178,6 +192,14 @@ def _row(
         needed = statistics.runs_needed(ours, theirs, matters)
         row["more_runs"] = None if needed is None else max(needed - len(pairs), 0)
     return row
+
+
+def _harm(metric: str, alone: float | None, beside: float | None) -> float | None:
+    """How much worse than the baseline, as a share of the better one (Ware et al. 2019)."""
+    if alone is None or beside is None or metric not in MORE | LESS:
+        return None
+    better, worse = (alone, beside) if metric in MORE else (beside, alone)
+    return (better - worse) / better if better > 0 else None
 
 
 def _share(difference: float | None, of: float) -> float | None:

@@ -6,14 +6,15 @@ import ctypes
 import queue
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from tcplab import _core
+from tcplab._groups import Group, InMemory, Ran
 from tcplab._long import LongTable
-from tcplab._store import READABLE, InMemory, RunTables
+from tcplab._pool import LONGEST_S, Pool
 from tcplab._walls import Access
 
 TICK_S = 0.1
@@ -22,18 +23,32 @@ TICK_S = 0.1
 PATIENCE_S = 1.0
 """How long a stopped run may go on before the Python class that it is in is interrupted."""
 
-Finish = Callable[[_core.Plan, InMemory], RunTables]
+Finish = Callable[[InMemory], Mapping[str, Group]]
+"""Puts tables where they are to stay; says by run where that is."""
+
 Tick = Callable[[float], None]
 """Is told how much simulated time, in seconds, all runs have reached together."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of runs."""
+
+    finished: Mapping[str, Group] = field(default_factory=dict)
+    """Those that finished, each with the group that it is in."""
+    failed: Mapping[str, Exception] = field(default_factory=dict)
+    """Those that failed, while others can go on."""
+    too_large: Sequence[tuple[_core.Plan, _core.TooLargeError]] = ()
+    """Those that held more memory than they get."""
 
 
 @dataclass
 class Workers:
     """Threads that run plans. The Rust side releases the interpreter while it simulates."""
 
-    plans: Sequence[_core.Plan]
+    plans: list[_core.Plan]
     finish: Finish
-    """Puts the tables of a run where they are to stay; called by the threads."""
+    """Puts the tables of runs where they are to stay; called by the threads."""
     access: Access
     """What programs may read."""
     memory: int
@@ -42,26 +57,22 @@ class Workers:
     """Runs that held more while others went on beside them."""
 
     _stopping: threading.Event = field(default_factory=threading.Event)
-    _running: dict[str, _core.Watch] = field(default_factory=dict)
-    _threads: dict[str, int] = field(default_factory=dict)
-    """By run that goes on, the thread that is in it."""
-    _outcomes: queue.SimpleQueue[tuple[_core.Plan, RunTables | BaseException]] = field(
-        default_factory=queue.SimpleQueue
-    )
+    _running: dict[int, _core.Watch] = field(default_factory=dict)
+    """By thread, the runs that it is in."""
+    _outcomes: queue.SimpleQueue[Outcome | BaseException] = field(default_factory=queue.SimpleQueue)
 
-    def outcomes(self, number: int, tick: Tick) -> Generator[tuple[str, RunTables]]:
-        """Runs all plans with so many threads; gives id and tables of each as it ends.
+    def outcomes(self, number: int, tick: Tick) -> Generator[Outcome]:
+        """Runs all plans with so many threads; gives what became of them as they end.
 
         If anything happens in between, like Ctrl-C, everything that runs is stopped first. For that
         to hold wherever it happens, whoever calls must close the generator.
         """
-        todo: queue.SimpleQueue[_core.Plan] = queue.SimpleQueue()
-        for plan in self.plans:
-            todo.put(plan)
         number = min(number, len(self.plans))
-        threads = [threading.Thread(target=self._work, args=(todo,)) for _ in range(number)]
+        pool = Pool(len(self.plans), number)
+        threads = [threading.Thread(target=self._work, args=(pool,)) for _ in range(number)]
         finished_s = 0.0
         waiting = len(self.plans)
+        durations = {plan.id: plan.duration_s for plan in self.plans}
         try:
             for thread in threads:
                 thread.start()
@@ -69,19 +80,21 @@ class Workers:
                 reached_s = sum(watch.reached_s for watch in list(self._running.values()))
                 tick(finished_s + reached_s)
                 try:
-                    plan, outcome = self._outcomes.get(timeout=TICK_S)
+                    outcome = self._outcomes.get(timeout=TICK_S)
                 except queue.Empty:
-                    continue
-                waiting -= 1
-                if isinstance(outcome, _core.TooLargeError) and number > 1:
-                    self.too_large.append(plan)
                     continue
                 if isinstance(outcome, BaseException):
                     raise outcome
-                finished_s += plan.duration_s
-                yield plan.id, outcome
+                if outcome.too_large and number == 1:
+                    raise outcome.too_large[0][1]
+                self.too_large += [plan for plan, _ in outcome.too_large]
+                ended = [*outcome.finished, *outcome.failed]
+                waiting -= len(ended) + len(outcome.too_large)
+                finished_s += sum(durations[run] for run in ended)
+                yield outcome
         finally:
             self._stopping.set()
+            pool.close()
             for watch in list(self._running.values()):
                 watch.stop()
             for thread in threads:
@@ -93,49 +106,70 @@ class Workers:
         gets a Ctrl-C of its own."""
         thread.join(PATIENCE_S)
         while thread.is_alive():
-            if ident in self._threads.values():
+            if ident in self._running:
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(ident), ctypes.py_object(KeyboardInterrupt)
                 )
             thread.join(PATIENCE_S)
 
-    def _work(self, todo: queue.SimpleQueue[_core.Plan]) -> None:
-        while not self._stopping.is_set():
-            try:
-                plan = todo.get_nowait()
-            except queue.Empty:
+    def _work(self, pool: Pool) -> None:
+        while numbers := pool.take():
+            if self._stopping.is_set():
                 return
+            plans = self.plans[numbers.start : numbers.stop]
+            if plans[0].commands:
+                plans = plans[:1]
+            began = time.monotonic()
             try:
-                self._outcomes.put((plan, self._run(plan)))
+                tried = self._run(plans)
             except BaseException as error:
                 # The main thread raises it.
-                self._outcomes.put((plan, error))
+                self._outcomes.put(error)
+                return
+            pool.give_back(numbers[tried:], tried, time.monotonic() - began)
 
-    def _run(self, plan: _core.Plan) -> RunTables:
+    def _run(self, plans: list[_core.Plan]) -> int:
+        """Runs some of these, the first ones, and gives how many."""
         watch = _core.Watch(self.memory)
-        self._running[plan.id] = watch
+        self._running[threading.get_ident()] = watch
         if self._stopping.is_set():
             watch.stop()
         # As it is when they begin: what changes while they run is another state.
-        readable = self.access.state() if plan.commands else b""
+        readable = self.access.state() if plans[0].commands else None
         try:
-            self._threads[plan.id] = threading.get_ident()
-            began = time.perf_counter()
-            frames, digest, files = _core.run(plan, watch, self.access.reads, self.access.hidden)
-            wall_s = time.perf_counter() - began
+            batch = _core.run_batch(plans, watch, LONGEST_S, self.access.reads, self.access.hidden)
         finally:
-            self._threads.pop(plan.id, None)
-            del self._running[plan.id]
-        tables: dict[str, pl.DataFrame | LongTable] = {
-            name: pl.DataFrame(frame) if frame.parts == 1 else LongTable(frame)
-            for name, frame in frames
-        }
-        tables["runs"] = (
-            tables["runs"].lazy().with_columns(wall_s=pl.lit(wall_s, dtype=pl.Float64)).collect()
-        )
-        if self._stopping.is_set():
-            raise _core.Interrupted("the run was stopped")
-        further = dict(files)
-        if plan.commands:
-            further[READABLE] = readable
-        return self.finish(plan, InMemory(tables, digest, further))
+            del self._running[threading.get_ident()]
+        # What was finished before everything stops is kept too.
+        finished: dict[str, Group] = {}
+        for group in batch.groups:
+            finished |= self.finish(_group(group, plans, readable))
+        too_large, failed = [], {}
+        for place, error in batch.failed:
+            if isinstance(error, _core.TooLargeError):
+                too_large.append((plans[place], error))
+            else:
+                failed[plans[place].id] = error
+        self._outcomes.put(Outcome(finished, failed, too_large))
+        if batch.end is not None:
+            raise batch.end
+        return batch.tried
+
+
+def _group(group: _core.Group, plans: Sequence[_core.Plan], readable: bytes | None) -> InMemory:
+    """What the Rust side hands over, as it is kept."""
+    frames: dict[str, pl.DataFrame | LongTable] = {
+        name: pl.DataFrame(frame) if frame.parts == 1 else LongTable(frame)
+        for name, frame in group.frames
+    }
+    walls = pl.Series("wall_s", [ran.wall_s for ran in group.runs], dtype=pl.Float64)
+    frames["runs"] = frames["runs"].lazy().collect().with_columns(walls)
+    own = [plans[ran.place] for ran in group.runs]
+    ran = {
+        plan.id: Ran(plan.id, ran.digest, tuple(ran.rows), dict(ran.further), readable)
+        for plan, ran in zip(own, group.runs, strict=True)
+    }
+    contents = {
+        plan.id: dict(ran.files) for plan, ran in zip(own, group.runs, strict=True) if ran.files
+    }
+    return InMemory(ran, frames, {plan.id: plan for plan in own}, contents)

@@ -88,6 +88,7 @@ __all__ = [
     "Train",
     "UdpTraffic",
     "UniformSpread",
+    "Until",
     "WebTraffic",
     "ZipfSizes",
 ]
@@ -112,9 +113,11 @@ class Experiment(Runnable):
     `1`.
     """
 
-    repeat: int | str | None = None
+    repeat: int | str | Until | Mapping[str, Any] | None = None
     """How often to run each variant: repetition r, from 0, has the seed `seed + r`. All variants of
-    a sweep use the same seeds, so that they can be compared in pairs. By default `1`.
+    a sweep use the same seeds, so that they can be compared in pairs.  `"2 %"`, or `{ until = "2
+    %", at_most = 100 }`, runs so many repetitions that the mean goodput of each class of flows is
+    known to within 2 %. By default `1`.
     """
 
     network: Network | Mapping[str, Any] | str | None = None
@@ -174,6 +177,26 @@ class Experiment(Runnable):
     their place). Each variant runs with everything that is swept; tables and charts have its name
     as `variant`. The first variant comes first.
     """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Until(Value):
+    """Repetitions until means are known well enough: rounds of repetitions are added to all
+    variants, each half as many again, until the 95 % confidence interval of every class of flows of
+    every variant is narrow enough. Where nothing is random, two repetitions are run.
+    """
+
+    until: float | str
+    """How far the limits of the interval may be from the mean, as a share of it: "2 %"."""
+
+    at_most: int | str | None = None
+    """No more repetitions than this are run, even if the interval is wider. By default `100`."""
+
+    at_least: int | str | None = None
+    """No fewer repetitions than this are run. Fewer than 10 allow no interval. By default `10`."""
+
+    of: str | None = None
+    """What the mean is of, over the flows of a class. By default "goodput"."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -711,7 +734,7 @@ class EmpiricalSpread(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class HandoverDelayRule(Value):
-    """A new delay is drawn now and then."""
+    """A new delay is drawn at the start, and now and then."""
 
     every: str | None = None
     """From one handover to the next: "15 s". By default "15 s"."""

@@ -183,7 +183,7 @@ def datagrams(results: Results, *, run: str | None = None) -> alt.VConcatChart:
 
 
 def queue(results: Results, *, run: str | None = None) -> alt.Chart:
-    """The packets that wait for the busiest links over time."""
+    """The most packets that waited for the busiest links since the sample before, over time."""
     run = _chosen(results, run)
     return _styled(_queue(results, run).properties(title=_title(results, run, "")))
 
@@ -194,14 +194,14 @@ def compare(comparison: Comparison) -> alt.Chart:
     parts, labels, note = [], [], ""
     for backend, results in comparison.results.items():
         run = _chosen(results, None)
-        flows = _lines_of_flows(results, run)
-        drawn = flows.head(most).with_columns(
+        flows = _sampled(results, run)
+        drawn = _greatest(flows, most).with_columns(
             pl.format("{} ({}), {}", "flow", "cc", pl.lit(backend)).alias("label")
         )
         samples = results.scan("samples", run).select("flow", "time_s", "cwnd_segments")
         parts.append(samples.join(drawn.lazy(), on="flow", maintain_order="left").collect())
         labels += drawn["label"].to_list()
-        note = f"the first {most} of {len(flows)} flows" if len(flows) > most else ""
+        note = _note(flows, most)
     points = pl.concat(parts)
     lines = _lines(
         points, y="cwnd_segments", by="label", labels=labels, legend="flow (cc), backend"
@@ -257,7 +257,7 @@ def _chosen(results: Results, run: str | None) -> str:
     if not isinstance(results, Results):
         what = type(results).__name__
         raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
-    known = [plan.id for plan in results.plans]
+    known = results.runs["run"].to_list()
     if run is not None and run not in known:
         raise ValueError(f"no run of these results has the id {run!r}")
     return run or known[0]
@@ -273,7 +273,7 @@ def _title(results: Results, run: str, note: str) -> alt.TitleParams:
     ]
     subtitle = []
     if len(results.plans) > 1:
-        number = [plan.id for plan in results.plans].index(run) + 1
+        number = results.runs["run"].to_list().index(run) + 1
         seed = f"seed {about['seed']}"
         subtitle.append(", ".join([f"run {number} of {len(results.plans)}", *said, seed]))
     subtitle += [note] if note else []
@@ -286,13 +286,13 @@ def _cwnd(results: Results, run: str) -> tuple[alt.Chart, str]:
 
 def _of_flows(results: Results, run: str, column: str, title: str) -> tuple[alt.Chart, str]:
     """The chart of a column of the samples, and what it leaves out."""
-    flows = _lines_of_flows(results, run)
-    drawn = flows.head(MOST_FLOWS).with_columns(
+    flows = _sampled(results, run)
+    drawn = _greatest(flows, MOST_FLOWS).with_columns(
         pl.format("{} ({})", "flow", "cc").alias("label"),
     )
     samples = results.scan("samples", run).select("flow", "time_s", column).drop_nulls(column)
     points = samples.join(drawn.lazy(), on="flow", maintain_order="left").collect()
-    note = f"the first {MOST_FLOWS} of {len(flows)} flows" if len(flows) > MOST_FLOWS else ""
+    note = _note(flows, MOST_FLOWS)
     labels = drawn["label"].to_list()
     lines = _lines(points, y=column, by="label", labels=labels, legend="flow (cc)")
     return _over_time(lines, results, run, y=column, title=title, height=220), note
@@ -418,8 +418,27 @@ def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
     return lines.select(pl.coalesce("part", "flow").alias("flow"), "cc").collect()
 
 
+def _sampled(results: Results, run: str) -> pl.DataFrame:
+    """Those of them that may have samples, with the bytes that were acknowledged."""
+    acked = results.scan("samples", run).group_by("flow").agg(pl.col("acked_bytes").max())
+    flows = _lines_of_flows(results, run).filter(pl.col("cc") != "udp")
+    joined = flows.join(acked.collect(), on="flow", how="left", maintain_order="left")
+    return joined.with_columns(pl.col("acked_bytes").fill_null(0))
+
+
+def _greatest(flows: pl.DataFrame, most: int) -> pl.DataFrame:
+    """So many that sent most, in their order; of many small ones, those say least."""
+    placed = flows.with_row_index("place")
+    greatest = placed.sort("acked_bytes", descending=True, maintain_order=True).head(most)
+    return greatest.sort("place").drop("place", "acked_bytes")
+
+
+def _note(flows: pl.DataFrame, most: int) -> str:
+    return f"the {most} of {len(flows)} flows that sent most" if len(flows) > most else ""
+
+
 def _queue(results: Results, run: str) -> alt.Chart:
-    links = results.scan("links", run).select("link", "time_s", "queue_packets", "utilisation")
+    links = results.scan("links", run).select("link", "time_s", "queue_max_packets", "utilisation")
     use = links.group_by("link", maintain_order=True).agg(pl.col("utilisation").mean()).collect()
     busiest = use["utilisation"].max()
     # A flow fills every link of a row of bottlenecks; access links are far less busy.
@@ -427,11 +446,14 @@ def _queue(results: Results, run: str) -> alt.Chart:
     labels = busy.sort("utilisation", descending=True, maintain_order=True)["link"]
     shown = labels.head(MOST_LINKS).to_list()
     points = links.filter(pl.col("link").is_in(shown)).collect()
-    y, palette = "queue_packets", LINK_COLOURS
+    # A sample of the moment would miss what came and went since the last one.
+    y, palette = "queue_max_packets", LINK_COLOURS
     lines = _lines(points, y=y, by="link", labels=shown, legend="queue at", palette=palette)
     # Vega puts the zero of an axis without anything else in its middle.
     most = 1 if points[y].max() == 0 else None
-    return _over_time(lines, results, run, y=y, title="queue (packets)", height=130, most=most)
+    return _over_time(
+        lines, results, run, y=y, title="longest queue (packets)", height=130, most=most
+    )
 
 
 def _lines(

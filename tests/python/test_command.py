@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import polars as pl
 import pytest
 from conftest import EXAMPLES, Command
 
@@ -218,21 +219,21 @@ def test_run_prints_a_table_and_says_where_the_rest_is(
     assert "1 run, 60 s simulated in" in done.stderr
     folder = tmp_path / "results" / "two-algorithms-one-bottleneck"
     assert (folder / "chart.svg").is_file()
-    (run,) = (path for path in folder.iterdir() if path.is_dir())
-    assert sorted(path.name for path in run.iterdir()) == [
-        "digest.txt",
+    (group,) = (path for path in folder.iterdir() if path.is_dir())
+    assert sorted(path.name for path in group.iterdir()) == [
         "drops.parquet",
-        "experiment.json",
         "files.sha256",
         "flows.parquet",
         "intervals.parquet",
         "links.parquet",
         "packets.parquet",
+        "plans.parquet",
         "runs.parquet",
         "samples.parquet",
         "transfers.parquet",
     ]
-    assert json.loads((run / "experiment.json").read_text())["id"] == run.name
+    (plan,) = pl.read_parquet(group / "plans.parquet").to_dicts()
+    assert json.loads(plan["plan"])["id"] == plan["run"]
     quiet = tcplab("run", FIRST, "--quiet")
     assert (quiet.stdout, quiet.stderr) == (done.stdout, "")
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 import tcplab as lab
@@ -70,6 +71,12 @@ def until_gone(mark: str) -> list[str]:
     return of_ours(mark)
 
 
+def stored(out: Path) -> dict[str, float]:
+    """The finished runs, each with the time that it took: another if it is computed again."""
+    tables = [pl.read_parquet(path) for path in out.glob("group-*/runs.parquet")]
+    return dict(row for table in tables for row in table.select("run", "wall_s").iter_rows())
+
+
 @pytest.mark.parametrize("backend", ["sim", "linux"])
 def test_kills_at_random_moments_cost_nothing(
     backend: str, tmp_path: Path, place: Path, request: pytest.FixtureRequest
@@ -82,7 +89,7 @@ def test_kills_at_random_moments_cost_nothing(
     words += ["--on", backend, "--quiet"]
     environment = os.environ | {"TMPDIR": str(place)}
     chance = random.Random(SEED)
-    finished: dict[str, int] = {}
+    finished: dict[str, float] = {}
     for _ in range(KILLS):
         number = chance.choice([signal.SIGKILL, signal.SIGTERM])
         process = subprocess.Popen(
@@ -95,11 +102,7 @@ def test_kills_at_random_moments_cost_nothing(
         assert b"Traceback" not in said, said.decode()
         assert until_gone(str(place)) == []
         out = tmp_path / "out"
-        kept = {
-            run.name: run.stat().st_mtime_ns
-            for run in out.glob("[0-9a-f]*")
-            if (run / "files.sha256").exists()
-        }
+        kept = stored(out)
         # What was finished before was neither lost nor computed again.
         assert finished.items() <= kept.items()
         finished = kept
@@ -118,7 +121,7 @@ def test_kills_at_random_moments_cost_nothing(
     assert left == []
     assert list(place.iterdir()) == []
     runs = {plan.id for plan in last.plans(backend)}
-    assert runs <= {path.name for path in (tmp_path / "out").iterdir()}
+    assert runs <= stored(tmp_path / "out").keys()
 
 
 def test_a_signal_ends_a_chart_that_is_drawn(tmp_path: Path) -> None:

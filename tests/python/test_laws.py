@@ -56,12 +56,12 @@ def test_nothing_is_kept_of_a_run_that_breaks_a_law(
     (tmp_path / "sitecustomize.py").write_text(
         "import json\n"
         "from tcplab import _core, _workers\n"
-        "run = _core.run\n"
-        "def broken(plan, *others):\n"
-        "    changed = json.loads(plan.to_json())\n"
+        "run = _core.run_batch\n"
+        "def broken(plans, *others):\n"
+        "    changed = json.loads(plans[0].to_json())\n"
         "    changed['flows'][0]['base_rtt'] = '2 s'\n"
-        "    return run(_core.Plan.from_json(json.dumps(changed)), *others)\n"
-        "_core.run = broken\n"
+        "    return run([_core.Plan.from_json(json.dumps(changed))], *others)\n"
+        "_core.run_batch = broken\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     done = tcplab("run", "small.toml", "--out", "out")

@@ -14,9 +14,11 @@ import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
+import polars as pl
 import pytest
 from conftest import Command
 
+from tcplab._checksums import checksum, listed, write_list
 from tcplab.cli import main
 
 # Allowed in a name, each with how it is shown.
@@ -235,13 +237,12 @@ def test_stored_results_are_quoted(attack: str, tcplab: Command, tmp_path: Path)
     place = text.replace("/", "|")
     (tmp_path / "x.json").write_text(experiment("x", sweep={}))
     assert tcplab("run", "x.json", "--out", place, "--quiet").returncode == 0
-    (run,) = [folder for folder in (tmp_path / place).iterdir() if folder.is_dir()]
-    plan = run / "experiment.json"
-    assert plan.exists(), list(run.iterdir())
-    stored = json.loads(plan.read_text())
-    stored["experiment"] = text
-    stored["id"] = text
-    plan.write_text(json.dumps(stored))
+    (group,) = [folder for folder in (tmp_path / place).iterdir() if folder.is_dir()]
+    plans = group / "plans.parquet"
+    table = pl.read_parquet(plans)
+    stored = json.loads(table["plan"][0]) | {"experiment": text, "id": text}
+    table.with_columns(plan=pl.lit(json.dumps(stored))).write_parquet(plans)
+    write_list(group, {name: checksum((group / name).read_bytes()) for name in listed(group)})
     done = tcplab("verify", place)
     assert done.returncode == 1
     is_clean(done.stdout, done.stderr)

@@ -49,7 +49,7 @@ def test_of_many_flows_the_first_are_drawn(small: lab.Experiment) -> None:
     many = lab.Flow(from_="client", to="server", count=40)
     chart = lab.plot.cwnd(lab.run(small.replace(flows=[many], sweep=None, repeat=1)))
     description = chart.to_dict()
-    assert description["title"]["subtitle"] == ["the first 10 of 40 flows"]
+    assert description["title"]["subtitle"] == ["the 10 of 40 flows that sent most"]
     assert len(description["encoding"]["color"]["scale"]["domain"]) == 10
 
 

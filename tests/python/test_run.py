@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
@@ -16,6 +17,7 @@ from polars.testing import assert_frame_equal
 
 import tcplab as lab
 from tcplab import _core
+from tcplab._groups import name_of
 
 LONG = """
 duration = "100 h"
@@ -97,8 +99,8 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
     for out in ("a", "b"):
         lab.run(small, out=tmp_path / out)
     files = [file.relative_to(tmp_path / "a") for file in tmp_path.glob("a/*/*")]
-    # The plan, the digest, the list of checksums and eight tables.
-    assert len(files) == 4 * 11
+    # The plans, the list of checksums and eight tables, of all runs together.
+    assert len(files) == 10
     for file in files:
         # The elapsed time differs, and with it a checksum.
         if file.name not in ("runs.parquet", "files.sha256"):
@@ -108,6 +110,12 @@ def test_equal_tables_are_equal_files(small: lab.Experiment, tmp_path: Path) -> 
 def test_folders_may_have_any_name(small: lab.Experiment, tmp_path: Path) -> None:
     out = tmp_path / "a [1] * ?"
     assert len(lab.run(small, out=out).samples) == len(lab.run(small, out=out).samples) > 0
+
+
+def kept(experiment: lab.Experiment) -> list[str]:
+    """What a folder has after a small experiment: one group of all its runs."""
+    group = name_of(plan.id for plan in experiment.plans())
+    return ["experiment.toml", group, "runs.json"]
 
 
 def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) -> None:
@@ -122,20 +130,17 @@ def test_nothing_is_left_of_a_killed_run(small: lab.Experiment, tmp_path: Path) 
     process.communicate()
     assert len(list(out.iterdir())) == 1
     lab.run(small, out=out)
-    about = ["experiment.toml", "runs.json"]
-    assert sorted(path.name for path in out.iterdir()) == sorted(
-        [*(plan.id for plan in small.plans()), *about]
-    )
+    assert sorted(path.name for path in out.iterdir()) == kept(small)
 
 
 def test_processes_may_share_a_folder(small: lab.Experiment, tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         results = list(pool.map(lambda _: lab.run(small, out=tmp_path), range(24)))
     assert all(one.digests == results[0].digests for one in results)
-    about = ["experiment.toml", "runs.json"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(
-        [*(plan.id for plan in small.plans()), *about]
-    )
+    runs = [pl.read_parquet(path)["run"] for path in tmp_path.glob("group-*/runs.parquet")]
+    assert sorted(pl.concat(runs)) == sorted(plan.id for plan in small.plans())
+    others = [path.name for path in tmp_path.iterdir() if not path.name.startswith("group-")]
+    assert sorted(others) == ["experiment.toml", "runs.json"]
 
 
 def test_ctrl_c_stops_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
@@ -163,9 +168,12 @@ def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
     flows = results.joined("flows").filter(pl.col("network.chain.queue") == "10 packets")
     mean = flows["goodput_mbit_s"].mean()
     assert summary["goodput_mbit_s"][0] == pytest.approx(mean)
-    # Of two values, s / sqrt(2) is half their distance; t is 12.706 with one degree of freedom.
+    # Of two values, s / sqrt(2) is half their distance; t is 12.706 with one degree of freedom,
+    # whose distribution is that of Cauchy: tan(0.475 pi).
     distance = abs(flows["goodput_mbit_s"][0] - flows["goodput_mbit_s"][1])
-    assert summary["goodput_mbit_s_ci"][0] == pytest.approx(12.706 * distance / 2)
+    assert summary["goodput_mbit_s_ci"][0] == pytest.approx(
+        math.tan(0.475 * math.pi) * distance / 2
+    )
 
 
 def test_progress_is_shown_of_long_runs(

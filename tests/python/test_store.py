@@ -21,7 +21,7 @@ import tcplab as lab
 from tcplab import _core, _restored
 from tcplab._agreed import Agreed
 from tcplab._checksums import checksum, listed, write_list
-from tcplab._restored import TABLES
+from tcplab._groups import TABLES, Loaded, OnDisk
 
 Damage = Callable[[Path, Path], object]
 
@@ -32,9 +32,9 @@ def turn(file: Path) -> None:
     file.write_bytes(content)
 
 
-def swap(run: Path, other: Path) -> None:
-    shutil.rmtree(run)
-    shutil.copytree(other, run)
+def swap(group: Path, other: Path) -> None:
+    shutil.rmtree(group)
+    shutil.copytree(other, group)
 
 
 def put_file(folder: Path) -> None:
@@ -54,83 +54,125 @@ def put_pipe(file: Path) -> None:
 
 DAMAGES: dict[str, tuple[Damage, str]] = {
     "a table cut short": (
-        lambda run, _: (run / "samples.parquet").write_bytes(b"PAR1"),
-        "samples.parquet is damaged, or of another run",
+        lambda group, _: (group / "samples.parquet").write_bytes(b"PAR1"),
+        "samples.parquet is damaged, or of another group of runs",
     ),
-    "a bit turned over": (lambda run, _: turn(run / "links.parquet"), "links.parquet is damaged"),
-    "the table of another run": (
-        lambda run, other: shutil.copy(other / "flows.parquet", run / "flows.parquet"),
-        "flows.parquet is damaged, or of another run",
+    "a bit turned over": (
+        lambda group, _: turn(group / "links.parquet"),
+        "links.parquet is damaged",
     ),
-    "no table": (lambda run, _: (run / "drops.parquet").unlink(), "drops.parquet is missing"),
-    "no plan": (lambda run, _: (run / "experiment.json").unlink(), "experiment.json is missing"),
-    "no list": (lambda run, _: (run / "files.sha256").unlink(), "files.sha256 cannot be read"),
+    "the table of another group": (
+        lambda group, other: shutil.copy(other / "flows.parquet", group / "flows.parquet"),
+        "flows.parquet is damaged, or of another group of runs",
+    ),
+    "no table": (lambda group, _: (group / "drops.parquet").unlink(), "drops.parquet is missing"),
+    "no plans": (lambda group, _: (group / "plans.parquet").unlink(), "plans.parquet is missing"),
+    "no list": (lambda group, _: (group / "files.sha256").unlink(), "files.sha256 cannot be read"),
     "a list that is none": (
-        lambda run, _: (run / "files.sha256").write_bytes(b"\xff\xfe\n"),
+        lambda group, _: (group / "files.sha256").write_bytes(b"\xff\xfe\n"),
         "files.sha256 is damaged",
     ),
     "an empty list": (
-        lambda run, _: (run / "files.sha256").write_text(""),
-        "experiment.json is not listed in files.sha256",
+        lambda group, _: (group / "files.sha256").write_text(""),
+        "plans.parquet is not listed in files.sha256",
     ),
-    "all of another run": (
-        swap,
-        "experiment.json is of another run",
+    "all of another group": (swap, "plans.parquet is of another group of runs"),
+    "a file in the place of the folder": (
+        lambda group, _: put_file(group),
+        "plans.parquet cannot be read: not a directory",
     ),
-    "a file in the place of the folder": (lambda run, _: put_file(run), "files.sha256 cannot be"),
     "a pipe in the place of a table": (
-        lambda run, _: put_pipe(run / "flows.parquet"),
-        "flows.parquet is damaged, or of another run",
+        lambda group, _: put_pipe(group / "flows.parquet"),
+        "flows.parquet is damaged, or of another group of runs",
     ),
     "a folder in the place of a table": (
-        lambda run, _: put_folder(run / "runs.parquet"),
+        lambda group, _: put_folder(group / "runs.parquet"),
         "runs.parquet cannot be read: is a directory",
     ),
 }
 
 
+def one(small: lab.Experiment, seed: int) -> lab.Experiment:
+    """One run."""
+    return small.replace(seed=seed, repeat=1, sweep={})
+
+
+@pytest.fixture
+def both(small: lab.Experiment, tmp_path: Path) -> lab.Experiment:
+    """Two runs, stored in the folder `out`, each in a group of its own."""
+    for seed in (1, 2):
+        lab.run(one(small, seed), out=tmp_path / "out")
+    return small.replace(repeat=1, sweep={"seed": [1, 2]})
+
+
+def groups(folder: Path) -> dict[str, Path]:
+    """By run, the folder that it is in."""
+    found = sorted(folder.glob("group-*/plans.parquet"))
+    return {run: path.parent for path in found for run in pl.read_parquet(path)["run"]}
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_results_that_do_not_agree_are_computed_anew(
-    damage: str, small: lab.Experiment, tmp_path: Path
+    damage: str, both: lab.Experiment, tmp_path: Path
 ) -> None:
-    before = lab.run(small, out=tmp_path)
-    run, other = (plan.id for plan in small.plans()[1:3])
+    out = tmp_path / "out"
+    before = lab.run(both, out=out)
+    assert not before.computed
+    run, other = (plan.id for plan in both.plans())
+    kept = groups(out)
     change, trouble = DAMAGES[damage]
-    change(tmp_path / run, tmp_path / other)
-    with pytest.warns(lab.TcplabWarning, match=f"{run}: {trouble}.*; the run is computed anew"):
-        after = lab.run(small, out=tmp_path)
+    change(kept[run], kept[other])
+    said = f"{kept[run]}: {trouble}.*; its runs? (is|are) computed anew"
+    with pytest.warns(lab.TcplabWarning, match=said):
+        after = lab.run(both, out=out)
     assert after.computed == {run}
     assert after.digests == before.digests
-    assert after.flows.equals(before.flows)
+    assert after.flows.equals(lab.run(both).flows)
+    assert groups(out).keys() == kept.keys()
     with warnings.catch_warnings(action="error"):
-        assert not lab.run(small, out=tmp_path).computed
+        assert not lab.run(both, out=out).computed
 
 
-def test_files_of_others_are_no_results(small: lab.Experiment, tmp_path: Path) -> None:
-    lab.run(small, out=tmp_path)
-    run = small.plans()[0].id
-    (tmp_path / "notes.txt").write_text("mine")
-    (tmp_path / run / "notes.txt").write_text("mine")
-    (tmp_path / run / "pictures").mkdir()
-    again = lab.run(small, out=tmp_path)
+def test_damage_costs_the_runs_of_a_group_and_no_others(
+    small: lab.Experiment, tmp_path: Path
+) -> None:
+    first = lab.run(small, out=tmp_path, workers=1)
+    more = small.replace(repeat=4)
+    lab.run(more, out=tmp_path, workers=1)
+    run = first.plans[0].id
+    group = groups(tmp_path)[run]
+    lost = {one for one, folder in groups(tmp_path).items() if folder == group}
+    turn(group / "links.parquet")
+    its = "its run is" if len(lost) == 1 else f"its {len(lost)} runs are"
+    with pytest.warns(lab.TcplabWarning, match=f"links.parquet is damaged.*; {its} computed anew"):
+        after = lab.run(more, out=tmp_path, workers=1)
+    assert after.computed == lost
+    assert after.flows.equals(lab.run(more).flows)
+    assert lab.verify(tmp_path).findings == []
+
+
+def test_files_of_others_are_no_results(both: lab.Experiment, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run = both.plans()[0].id
+    (out / "notes.txt").write_text("mine")
+    (groups(out)[run] / "notes.txt").write_text("mine")
+    (groups(out)[run] / "pictures").mkdir()
+    again = lab.run(both, out=out)
     assert not again.computed
     assert again.files(run) == {}
 
 
 def test_the_command_says_what_is_computed_anew(tcplab: Command, tmp_path: Path) -> None:
     first = tcplab("run", EXAMPLES / "sweep.toml", "--out", "out", "--quiet")
-    runs = sorted(path for path in (tmp_path / "out").iterdir() if path.is_dir())
-    for run in runs:
-        (run / "samples.parquet").unlink()
+    found = groups(tmp_path / "out")
+    for table in (tmp_path / "out").glob("*/samples.parquet"):
+        table.unlink()
     again = tcplab("run", EXAMPLES / "sweep.toml", "--out", "out", "--quiet")
     assert (again.returncode, again.stdout) == (0, first.stdout)
-    *named, counted = again.stderr.splitlines()
-    assert len(named) == 5
-    for line in named:
-        assert line.startswith("warning: out/")
-        assert line.endswith(": samples.parquet is missing; the run is computed anew")
-    more = len(runs) - 5
-    assert counted == f"warning: out: {more} more runs are computed anew for such a reason"
+    what = r"samples\.parquet is missing; its (\d* ?)runs? (is|are) computed anew"
+    said = rf"warning: out/group-\w+: {what}"
+    counts = [re.fullmatch(said, line) for line in again.stderr.splitlines()]
+    assert sum(int(one[1] or 1) for one in counts if one) == len(found)
 
 
 def test_a_folder_that_others_write_to_is_said_to_be_one(
@@ -154,15 +196,16 @@ def test_a_folder_that_others_write_to_is_said_to_be_one(
 
 def test_the_list_reaches_no_other_folder(small: lab.Experiment, tmp_path: Path) -> None:
     lab.run(small, out=tmp_path / "out")
-    run = tmp_path / "out" / small.plans()[0].id
+    run = small.plans()[0].id
+    group = groups(tmp_path / "out")[run]
     secret = tmp_path / "secret"
     secret.write_text("mine")
     line = f"{lab._checksums.checksum(b'mine')}  ../../secret\n"
-    with (run / "files.sha256").open("a") as sums:
+    with (group / "files.sha256").open("a") as sums:
         sums.write(line)
     with pytest.warns(lab.TcplabWarning, match=r"files\.sha256 names a file of another folder"):
         again = lab.run(small, out=tmp_path / "out")
-    assert again.files(run.name) == {}
+    assert again.files(run) == {}
 
 
 @pytest.mark.usefixtures("kernel")
@@ -181,8 +224,9 @@ def test_a_missing_output_of_a_program_is_noticed(tmp_path: Path) -> None:
     )
     before = lab.run(experiment, out=tmp_path, backend="linux")
     run = before.plans[0].id
-    assert set(before.files(run)) == {"said-server.txt", "said-client.txt", "readable.json"}
-    output, sums = tmp_path / run / "said-client.txt", tmp_path / run / "files.sha256"
+    assert set(before.files(run)) == {"said-server.txt", "said-client.txt"}
+    group = groups(tmp_path)[run]
+    output, sums = group / run / "said-client.txt", group / "files.sha256"
     output.unlink()
     with pytest.warns(lab.TcplabWarning, match=r"said-client\.txt is missing"):
         assert lab.run(experiment, out=tmp_path, backend="linux").computed
@@ -226,10 +270,10 @@ def test_a_disk_that_fills_up_keeps_what_is_finished(
     (line,) = done.stderr.splitlines()
     assert line.startswith("error: disk/out/")
     assert line.endswith(": no space left on device")
-    runs = list((small_disk / "out").iterdir())
-    assert len(runs) >= 1
-    for run in runs:
-        assert lab._checksums.damage(run, lab._store.NEEDED) is None
+    found = set(groups(small_disk / "out").values())
+    assert len(found) >= 1
+    for group in found:
+        assert OnDisk(group).damage() is None
 
 
 def test_a_full_disk_is_refused(tcplab: Command, small_disk: Path) -> None:
@@ -272,7 +316,7 @@ def test_a_folder_that_disappears_is_an_error(small: lab.Experiment, tmp_path: P
 
     def remove() -> None:
         while not gone.is_set():
-            if len(list(out.glob("*"))) > 1:
+            if list(out.glob("group-*")):
                 # A run may move in while others are removed.
                 while out.exists():
                     shutil.rmtree(out, ignore_errors=True)
@@ -326,48 +370,50 @@ def test_a_table_longer_than_the_memory_is_stored_part_by_part(
     assert again.digests == results.digests
 
 
-def sum_up(run: Path) -> None:
+def sum_up(group: Path) -> None:
     """Writes the list of checksums anew, as someone would who changed files."""
-    sums = {name: checksum((run / name).read_bytes()) for name in listed(run)}
-    write_list(run, sums)
+    sums = {name: checksum((group / name).read_bytes()) for name in listed(group)}
+    write_list(group, sums)
 
 
-def take_tables(run: Path, other: Path) -> None:
+def take_tables(group: Path, other: Path) -> None:
     for table in TABLES:
-        shutil.copy(other / f"{table}.parquet", run / f"{table}.parquet")
+        shutil.copy(other / f"{table}.parquet", group / f"{table}.parquet")
 
 
-def take_tables_and_digest(run: Path, other: Path) -> None:
-    take_tables(run, other)
-    shutil.copy(other / "digest.txt", run / "digest.txt")
+def take_tables_and_digest(group: Path, other: Path) -> None:
+    take_tables(group, other)
+    plans = group / "plans.parquet"
+    theirs = pl.read_parquet(other / "plans.parquet")["digest"]
+    pl.read_parquet(plans).with_columns(theirs).write_parquet(plans)
 
 
-def change_a_number(run: Path, _: Path) -> None:
-    flows = pl.read_parquet(run / "flows.parquet")
-    flows.with_columns(timeouts=pl.col("timeouts") + 1).write_parquet(run / "flows.parquet")
+def change_a_number(group: Path, _: Path) -> None:
+    flows = pl.read_parquet(group / "flows.parquet")
+    flows.with_columns(timeouts=pl.col("timeouts") + 1).write_parquet(group / "flows.parquet")
 
 
-def put_other_table(run: Path, _: Path) -> None:
-    pl.DataFrame({"a": [1]}).write_parquet(run / "links.parquet")
+def put_other_table(group: Path, _: Path) -> None:
+    pl.DataFrame({"a": [1]}).write_parquet(group / "links.parquet")
 
 
-def put_text(run: Path, _: Path) -> None:
-    (run / "links.parquet").write_text("links")
+def put_text(group: Path, _: Path) -> None:
+    (group / "links.parquet").write_text("links")
 
 
 FORGERIES: dict[str, tuple[Damage, str]] = {
     "the tables of another run": (
         take_tables,
-        "its tables do not have the digest of digest.txt",
+        "the tables of .* do not have the digest of plans.parquet",
     ),
     "the tables and the digest of another run": (
         take_tables_and_digest,
         "the law `value` is broken .*: it is of another run",
     ),
-    "a number": (change_a_number, "its tables do not have the digest of digest.txt"),
+    "a number": (change_a_number, "the tables of .* do not have the digest of plans.parquet"),
     "no table of ours": (
         put_other_table,
-        "its tables are not what they should be: the table `links` has no column `run`",
+        "the tables of .* are not what they should be: the table `links` has no column `run`",
     ),
     "no table at all": (
         put_text,
@@ -378,19 +424,21 @@ FORGERIES: dict[str, tuple[Damage, str]] = {
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_tables_that_have_not_their_digest_are_computed_anew(
-    forgery: str, small: lab.Experiment, tmp_path: Path
+    forgery: str, both: lab.Experiment, tmp_path: Path
 ) -> None:
-    before = lab.run(small, out=tmp_path)
-    run, other = (plan.id for plan in small.plans()[1:3])
+    out = tmp_path / "out"
+    run, other = (plan.id for plan in both.plans())
+    kept = groups(out)
     change, trouble = FORGERIES[forgery]
-    change(tmp_path / run, tmp_path / other)
-    sum_up(tmp_path / run)
-    with pytest.warns(lab.TcplabWarning, match=f"{run}: {trouble}.*; the run is computed anew"):
-        after = lab.run(small, out=tmp_path)
+    change(kept[run], kept[other])
+    sum_up(kept[run])
+    said = f"{kept[run]}: {trouble}.*; its run is computed anew"
+    with pytest.warns(lab.TcplabWarning, match=said):
+        after = lab.run(both, out=out)
     assert after.computed == {run}
-    assert after.flows.equals(before.flows)
+    assert after.flows.equals(lab.run(both).flows)
     with warnings.catch_warnings(action="error"):
-        assert not lab.run(small, out=tmp_path).computed
+        assert not lab.run(both, out=out).computed
 
 
 def test_what_is_remembered_at_the_same_time_is_not_lost(
@@ -423,10 +471,10 @@ def test_tables_are_read_for_their_digest_once(
     read = []
 
     def check(
-        plan: _core.Plan, folder: Path, find: _restored.Find
+        plan: _core.Plan, tables: Loaded, run: str, find: _restored.Find
     ) -> tuple[str, str | None] | None:
         read.append(plan.id)
-        return _restored.check(plan, folder, find)
+        return _restored.check(plan, tables, run, find)
 
     monkeypatch.setattr("tcplab._store.check", check)
     assert not lab.run(small, out=tmp_path / "ours").computed
@@ -448,3 +496,56 @@ def test_what_agrees_is_forgotten_with_its_folder(
         if name == "first":
             shutil.rmtree(tmp_path / name)
     assert len(list((tmp_path / "cache" / "agreed").iterdir())) == 2
+
+
+def test_results_of_versions_that_stored_otherwise_are_refused(
+    tcplab: Command, tmp_path: Path
+) -> None:
+    # As tcplab 0.3.0 to 0.9.0 stored a run.
+    old = tmp_path / "out" / "0123456789abcdef"
+    old.mkdir(parents=True)
+    (old / "experiment.json").write_text("{}\n")
+    (old / "digest.txt").write_text("0\n")
+    said = (
+        "error: out/0123456789abcdef: tcplab 0.9 or before has stored this run, in a form that "
+        "this version does not read; run into another folder, or remove it with the others beside "
+        "it\n"
+    )
+    for words in (["run", EXAMPLES / "first.toml", "--out"], ["show"], ["verify"]):
+        done = tcplab(*words, "out")
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", said)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [old.name]
+
+
+def test_a_run_that_fails_stops_no_other(
+    small: lab.Experiment, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, bad = tmp_path / "out", small.plans()[1]
+    run_batch = _core.run_batch
+
+    def fail(plans: list[_core.Plan], *rest: object) -> object:
+        # The run breaks a law: its path takes longer than its RTTs say.
+        changed = [
+            _core.Plan.from_json(plan.to_json().replace('"base_rtt":"', '"base_rtt":"9'))
+            if plan.id == bad.id
+            else plan
+            for plan in plans
+        ]
+        return run_batch(changed, *rest)
+
+    monkeypatch.setattr("tcplab._core.run_batch", fail)
+    with pytest.raises(lab.InternalError) as raised:
+        lab.run(small, out=out)
+    first, run = str(raised.value).splitlines()
+    assert first == (
+        f"1 of 4 runs failed; the others are kept in {out}, and the same command tries these again:"
+    )
+    assert run.startswith(f"  {bad.id}, network.chain.queue = 10 packets: the law `")
+    with pytest.warns(lab.TcplabWarning, match=f"{out}: 1 run failed: {bad.id}: the law"):
+        shown = lab.stored(out)
+    assert len(shown.plans) == 3
+    monkeypatch.undo()
+    again = lab.run(small, out=out)
+    assert again.computed == {bad.id}
+    assert again.flows.equals(lab.run(small).flows)
+    assert not (out / "failed.json").exists()

@@ -15,16 +15,28 @@ import tcplab as lab
 
 @pytest.fixture
 def stored(small: lab.Experiment, tmp_path: Path) -> Path:
-    """Four runs in a folder, with a chart beside them."""
+    """Four runs in a folder, the first in a group of its own, with a chart beside them."""
     folder = tmp_path / "stored"
-    lab.run(small, out=folder)
+    lab.run(small.replace(repeat=1, sweep={}), out=folder)
+    lab.run(small.replace(seed=7, repeat=3, sweep={}), out=folder)
     (folder / "chart.svg").write_text("<svg/>")
     return folder
 
 
 def first(stored: Path) -> Path:
-    """The folder of one run."""
-    return min(path for path in stored.iterdir() if path.is_dir())
+    """The folder of the group of one run."""
+    lengths = {path.parent: len(pl.read_parquet(path)) for path in groups(stored)}
+    return next(folder for folder, runs in sorted(lengths.items()) if runs == 1)
+
+
+def groups(stored: Path) -> list[Path]:
+    return sorted(stored.glob("group-*/plans.parquet"))
+
+
+def run_of(group: Path) -> str:
+    """The one run of a group."""
+    [run] = pl.read_parquet(group / "plans.parquet")["run"]
+    return str(run)
 
 
 def only(verification: lab.Verification) -> lab.Finding:
@@ -38,19 +50,7 @@ def test_results_as_they_were_stored_are_well(stored: Path, again: bool) -> None
     checked = lab.verify(stored, again=again)
     assert (len(checked.runs), checked.findings) == (4, [])
     assert len(lab.verify([first(stored), stored]).runs) == 4
-    assert lab.verify(first(stored)).runs == [first(stored)]
-
-
-def edit(path: Path, **columns: pl.Expr) -> None:
-    """Changes a stored table."""
-    pl.read_parquet(path).with_columns(**columns).write_parquet(path)
-
-
-def test_a_number_that_was_edited_is_found(stored: Path) -> None:
-    edit(first(stored) / "flows.parquet", timeouts=pl.col("timeouts") + 1)
-    finding = only(lab.verify(stored))
-    assert (finding.folder, finding.where) == (first(stored), "tables")
-    assert "do not have the digest of digest.txt" in finding.what
+    assert lab.verify(first(stored)).runs == [run_of(first(stored))]
 
 
 def sum_up(folder: Path) -> None:
@@ -60,16 +60,34 @@ def sum_up(folder: Path) -> None:
     lab._checksums.write_list(folder, sums)
 
 
+def edit(path: Path, **columns: pl.Expr) -> None:
+    """Changes a stored table, and the list of checksums with it."""
+    pl.read_parquet(path).with_columns(**columns).write_parquet(path)
+    sum_up(path.parent)
+
+
+def test_a_number_that_was_edited_is_found(stored: Path) -> None:
+    edit(first(stored) / "flows.parquet", timeouts=pl.col("timeouts") + 1)
+    finding = only(lab.verify(stored))
+    assert (finding.folder, finding.where) == (first(stored), "tables")
+    assert finding.run == run_of(first(stored))
+    assert "do not have the digest of plans.parquet" in finding.what
+
+
 def test_the_only_value_that_may_differ_is_the_elapsed_time(stored: Path) -> None:
     edit(first(stored) / "runs.parquet", wall_s=pl.lit(1.5))
-    sum_up(first(stored))
     assert lab.verify(stored, again=True).findings == []
 
 
 def test_a_file_that_the_digest_does_not_cover_has_its_checksum(stored: Path) -> None:
-    edit(first(stored) / "runs.parquet", wall_s=pl.lit(1.5))
+    runs = first(stored) / "runs.parquet"
+    pl.read_parquet(runs).with_columns(wall_s=pl.lit(1.5)).write_parquet(runs)
     finding = only(lab.verify(stored))
-    assert (finding.where, finding.what) == ("runs.parquet", "is damaged, or of another run")
+    assert (finding.run, finding.where, finding.what) == (
+        None,
+        "runs.parquet",
+        "is damaged, or of another group of runs",
+    )
     sum_up(first(stored))
     (first(stored) / lab._checksums.LIST).unlink()
     finding = only(lab.verify(stored))
@@ -94,6 +112,9 @@ def test_a_damaged_table_is_found(stored: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     finding = only(lab.verify(stored))
     assert (finding.folder, finding.where) == (first(stored), "samples.parquet")
+    assert finding.what == "is damaged, or of another group of runs"
+    sum_up(first(stored))
+    finding = only(lab.verify(stored))
     assert finding.what.startswith("cannot be read: ")
 
 
@@ -106,9 +127,10 @@ def test_bytes_turned_over_are_found(stored: Path) -> None:
         assert lab.verify(stored).findings
 
 
-def test_a_table_of_another_run_is_found(stored: Path) -> None:
-    runs = sorted(path for path in stored.iterdir() if path.is_dir())
-    shutil.copy(runs[1] / "flows.parquet", runs[0] / "flows.parquet")
+def test_a_table_of_another_run_is_found(stored: Path, small: lab.Experiment) -> None:
+    lab.run(small.replace(seed=5, repeat=1, sweep={}), out=stored / "more")
+    shutil.copy(first(stored / "more") / "flows.parquet", first(stored) / "flows.parquet")
+    sum_up(first(stored))
     changed, broken = lab.verify(stored).findings
     assert "digest" in changed.what
     assert "it is of another run" in broken.what
@@ -116,11 +138,12 @@ def test_a_table_of_another_run_is_found(stored: Path) -> None:
 
 def test_a_table_of_another_program_is_found(stored: Path) -> None:
     pl.DataFrame({"a": [1, 2]}).write_parquet(first(stored) / "links.parquet")
+    sum_up(first(stored))
     finding = only(lab.verify(stored))
     assert finding.what == "the table `links` has no column `run`"
 
 
-@pytest.mark.parametrize("name", ["flows.parquet", "experiment.json", "digest.txt"])
+@pytest.mark.parametrize("name", ["flows.parquet", "plans.parquet"])
 def test_a_missing_file_is_found(stored: Path, name: str) -> None:
     (first(stored) / name).unlink()
     finding = only(lab.verify(stored))
@@ -128,30 +151,34 @@ def test_a_missing_file_is_found(stored: Path, name: str) -> None:
 
 
 def test_a_plan_that_was_changed_is_found(stored: Path) -> None:
-    path = first(stored) / "experiment.json"
-    plan = json.loads(path.read_text())
+    path = first(stored) / "plans.parquet"
+    table = pl.read_parquet(path)
+    plan = json.loads(table["plan"][0])
     for change, said in [
         ({"duration": "3 s"}, "was changed: another id belongs to what it says"),
         ({"id": "0123456789abcdef"}, "is of the run 0123456789abcdef"),
         ({"lanes": []}, "it names a link that it has not"),
         ({"seed": "many"}, "is no plan of this version"),
     ]:
-        path.write_text(json.dumps(plan | change))
+        table.with_columns(plan=pl.lit(json.dumps(plan | change))).write_parquet(path)
+        sum_up(path.parent)
         finding = only(lab.verify(stored))
-        assert finding.where == "experiment.json"
+        assert finding.where == "plans.parquet"
         assert said in finding.what
 
 
 def test_other_results_than_again_are_found(stored: Path, small: lab.Experiment) -> None:
     # Tables with a digest of their own, as another machine might have computed them.
-    other = lab.run(small.replace(seed=7), out=stored.parent / "other")
-    mine, theirs = first(stored), stored.parent / "other" / other.plans[0].id
+    lab.run(small.replace(seed=5, repeat=1, sweep={}), out=stored.parent / "other")
+    mine, theirs = first(stored), first(stored.parent / "other")
+    run = run_of(mine)
     for path in theirs.glob("*.parquet"):
-        edit(path, run=pl.lit(mine.name))
+        if path.name == "plans.parquet":
+            continue
+        edit(path, run=pl.lit(run))
         shutil.copy(path, mine)
-    shutil.copy(theirs / "digest.txt", mine)
-    sum_up(mine)
-    assert {finding.folder for finding in lab.verify(stored, again=True).findings} == {mine}
+    edit(mine / "plans.parquet", digest=pl.read_parquet(theirs / "plans.parquet")["digest"])
+    assert {finding.run for finding in lab.verify(stored, again=True).findings} == {run}
 
 
 def test_the_command_prints_a_line_for_each_run(tcplab: Command, stored: Path) -> None:
@@ -161,7 +188,8 @@ def test_the_command_prints_a_line_for_each_run(tcplab: Command, stored: Path) -
     done = tcplab("verify", "stored")
     assert done.returncode == 1
     line, totals = done.stdout.splitlines()
-    assert line.startswith(f"stored/{first(stored).name}: tables: do not have the digest")
+    place = f"stored/{first(stored).name}: {run_of(first(stored))}"
+    assert line.startswith(f"{place}: tables: do not have the digest")
     assert "; tables: the law `rtt` is broken" in line
     assert totals == "4 runs checked, 1 wrong"
     assert done.stderr == ""

@@ -202,7 +202,7 @@ def test_the_experiments_folder_is_read_but_no_results(tcplab: Command, tmp_path
     assert f"client on b: cat {tmp_path}/mine/data" in done.stderr
     assert "server on a: true" in done.stderr
     assert f"they may read the machine's programs and libraries and {tmp_path}/mine" in done.stderr
-    (said,) = tmp_path.glob("out/*/flow1-client.txt")
+    (said,) = tmp_path.glob("out/*/*/flow1-client.txt")
     assert said.read_text().split() == [
         *("for", "programs"),
         *(f"{tmp_path}:", "mine"),
@@ -220,7 +220,7 @@ def test_more_is_read_if_the_user_says_so(tcplab: Command, tmp_path: Path) -> No
     done = tcplab("run", "mine/walls.toml", "--on", "linux", "--allow-read", "yours")
     assert done.returncode == 0, done.stderr
     assert f"/mine and {tmp_path}/yours" in done.stderr
-    (said,) = tmp_path.glob("results/*/*/flow1-client.txt")
+    (said,) = tmp_path.glob("results/*/*/*/flow1-client.txt")
     where = f"output  {said.parent.relative_to(tmp_path)} (NAME-server.txt, NAME-client.txt)"
     assert where in done.stderr.splitlines()
     assert said.read_text() == "lent\n"
@@ -236,7 +236,7 @@ def test_runs_of_programs_are_as_good_as_what_these_read(tcplab: Command, tmp_pa
             data.write_text(text)
         done = tcplab("run", "mine/walls.toml", "--on", "linux", "--out", "out", *allowed)
         assert done.returncode == 0, done.stderr
-        (said,) = tmp_path.glob("out/*/flow1-client.txt")
+        (said,) = tmp_path.glob("out/*/*/flow1-client.txt")
         return said.read_text(), done.stderr
 
     assert printed("one\n")[0] == "one\n"
@@ -282,7 +282,7 @@ def test_a_home_is_no_experiments_folder(
     done = tcplab("run", "mine/walls.toml", "--on", "linux", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert f"not {tmp_path}/mine, where the experiment lies" in done.stderr
-    (said,) = tmp_path.glob("out/*/flow1-client.txt")
+    (said,) = tmp_path.glob("out/*/*/flow1-client.txt")
     assert said.read_text().endswith("closed\n")
 
 
@@ -341,7 +341,7 @@ def run_as_nobody(kernel: lab.Kernel, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (said,) = tmp_path.glob("mine/results/*/*/flow1-client.txt")
+    (said,) = tmp_path.glob("mine/results/*/*/*/flow1-client.txt")
     assert said.read_text() == f"{NOBODY}\ntried\n"
 
 

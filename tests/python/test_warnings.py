@@ -181,8 +181,8 @@ NAMED = {
     "a load of a rate that changes": (
         CHANGING_LOAD,
         [
-            "line 9: flows[0].traffic.load: is a share of 10 Mbit/s, with which client>server "
-            "begins: as many transfers begin when its rate changes; to choose their number "
+            "line 9: flows[0].traffic.load: is a share of 10 Mbit/s, the `rate` of client>server: "
+            "as many transfers begin when its rate changes; to choose their number "
             "yourself, give `per_second`",
         ],
     ),
@@ -201,7 +201,7 @@ NAMED = {
         LATE,
         [
             "line 9: network.links[0].forward.delay_changes.every: is 15 s, and the experiment "
-            "lasts 10 s: nothing changes",
+            "lasts 10 s: the delay that is drawn at the start stays",
             "line 7: network.links[0].outages[1]: is at 20 s, and the experiment ends at 10 s: it "
             "and 1 after it never come",
             "line 8: network.links[0].back.rate_changes[0]: is at 10 s, and the experiment ends at "

@@ -37,9 +37,22 @@ impl Due {
     }
 }
 
-#[derive(Clone, Debug)]
+/// Four places: when each is due, and who is.
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
-struct Group([Due; 4]);
+struct Group {
+    at: [u64; 4],
+    subject: [u32; 4],
+}
+
+impl Group {
+    const EMPTY: Self = Self { at: [NOBODY.at; 4], subject: [NOBODY.subject; 4] };
+
+    #[inline]
+    fn get(&self, place: usize) -> Due {
+        Due { at: self.at[place], subject: self.subject[place] }
+    }
+}
 
 /// When each of a number of subjects is due.
 #[derive(Clone, Debug)]
@@ -54,7 +67,7 @@ pub struct Agenda {
 
 impl Default for Agenda {
     fn default() -> Self {
-        Self { groups: vec![Group([NOBODY; 4])], lowest: 0, subjects: 0, first: NOBODY }
+        Self { groups: vec![Group::EMPTY], lowest: 0, subjects: 0, first: NOBODY }
     }
 }
 
@@ -65,8 +78,9 @@ impl Agenda {
         if subject as usize == 4 * (self.groups.len() - self.lowest) {
             let known = self.groups.split_off(self.lowest);
             self.lowest = 4 * self.lowest + 1;
-            self.groups = vec![Group([NOBODY; 4]); 4 * self.lowest + 1];
-            for Due { at, subject } in known.into_iter().flat_map(|group| group.0) {
+            self.groups = vec![Group::EMPTY; 4 * self.lowest + 1];
+            let known = known.iter().flat_map(|group| [0, 1, 2, 3].map(|place| group.get(place)));
+            for Due { at, subject } in known {
                 self.set(subject, Time::from_picos(at));
             }
         }
@@ -82,22 +96,37 @@ impl Agenda {
     }
 
     /// A subject is due at this time, and not when it was due before.
-    #[inline]
+    #[inline(never)]
     pub fn set(&mut self, subject: u32, at: Time) {
+        self.play(subject, at, false);
+    }
+
+    /// The subject that is due first is due at this time instead.
+    #[expect(clippy::inline_always, reason = "every packet passes here, and for each lane")]
+    #[inline(always)]
+    pub fn put_off_first(&mut self, at: Time) {
+        self.play(self.first.subject, at, true);
+    }
+
+    /// A subject whose time has changed plays its way up; one that was first does so up to the
+    /// uppermost group in any case.
+    #[expect(clippy::inline_always, reason = "each caller knows what `was_first` is")]
+    #[inline(always)]
+    fn play(&mut self, subject: u32, at: Time, was_first: bool) {
         let mut place = subject as usize;
         let mut group = self.lowest + place / 4;
         let mut first = Due { at: at.as_picos().min(NEVER), subject };
         loop {
             place %= 4;
-            let Group(known) = &mut self.groups[group];
-            if known[place] == first {
+            let known = &mut self.groups[group];
+            if !was_first && known.get(place) == first {
                 return;
             }
-            known[place] = first;
+            (known.at[place], known.subject[place]) = (first.at, first.subject);
             // The neighbour, and the first of the other two.
-            let neighbour = known[place ^ 1];
+            let neighbour = known.get(place ^ 1);
             let others = place & 2 ^ 2;
-            let others = known[others].first(known[others + 1], 0);
+            let others = known.get(others).first(known.get(others + 1), 0);
             first = first.first(neighbour, place as u64 & 1).first(others, place as u64 >> 1);
             if group == 0 {
                 self.first = first;

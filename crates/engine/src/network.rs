@@ -167,7 +167,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
     /// Puts a packet on the first lane of its route.
     #[inline]
     pub fn send(&mut self, route: RouteId, packet: P) {
-        self.forward(route.0, packet);
+        self.forward(route.0, &packet);
     }
 
     /// The same, of a packet that a queue of the sending host may hold.
@@ -177,7 +177,7 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         if self.lanes[lane as usize].enters_managed() {
             self.enter_managed(lane, route.0, packet, departure);
         } else {
-            self.forward(route.0, packet);
+            self.send(route, packet);
         }
     }
 
@@ -233,8 +233,8 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
                 }
                 continue;
             };
-            self.agenda.set(lane, behind.unwrap_or(Time::NEVER));
-            if let Some(event) = self.arrive(arrived) {
+            self.agenda.put_off_first(behind.unwrap_or(Time::NEVER));
+            if let Some(event) = self.arrive(&arrived) {
                 return Some(event);
             }
         }
@@ -267,29 +267,32 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
         None
     }
 
-    #[inline]
-    fn forward(&mut self, place: u32, packet: P) {
+    /// A packet comes to a lane. Not inlined: all that runs for a packet hardly fits the cache of
+    /// instructions.
+    #[inline(never)]
+    fn forward(&mut self, place: u32, packet: &P) {
         let (now, lane) = (self.now, self.routes.lane(place));
         let fate = self.lanes[lane as usize].offer(
             now,
             packet.wire_bytes(),
             || packet.has_payload(),
-            |arrives| Transit { arrives, place, packet },
+            |arrives| Transit { arrives, place, packet: *packet },
         );
         match fate {
             Fate::Heads(arrives) => self.agenda.set(lane, arrives),
             Fate::Follows => {}
             Fate::Dropped => self.drop(now, place, Reason::Full, packet),
             Fate::Lost(begins, reason) => self.drop(begins, place, reason, packet),
-            Fate::Open => self.enter_managed(lane, place, packet, Departure::default()),
+            Fate::Open => self.enter_managed(lane, place, *packet, Departure::default()),
         }
     }
 
     /// A packet is at the end of a lane: it leaves the network, or goes on.
-    #[inline]
-    fn arrive(&mut self, Transit { place, packet, .. }: Transit<P>) -> Option<Event<P>> {
-        if let Some(to) = self.routes.ends_behind(place) {
-            return Some(Event::Delivered { to, packet });
+    #[expect(clippy::inline_always, reason = "every packet passes here, and for each lane")]
+    #[inline(always)]
+    fn arrive(&mut self, Transit { place, packet, .. }: &Transit<P>) -> Option<Event<P>> {
+        if let Some(to) = self.routes.ends_behind(*place) {
+            return Some(Event::Delivered { to, packet: *packet });
         }
         self.forward(place + 1, packet);
         None
@@ -326,14 +329,14 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             }
         }
         match seen? {
-            Seen::Arrived(arrived) => self.arrive(arrived),
+            Seen::Arrived(arrived) => self.arrive(&arrived),
             Seen::Left(place, packet) => Some(Event::Left { to: self.routes.end(place), packet }),
         }
     }
 
     #[cold]
-    fn drop(&mut self, at: Time, place: u32, reason: Reason, packet: P) {
-        self.observer.drop(Point { at, place, routes: &self.routes }, &packet, reason);
+    fn drop(&mut self, at: Time, place: u32, reason: Reason, packet: &P) {
+        self.observer.drop(Point { at, place, routes: &self.routes }, packet, reason);
     }
 
     /// Tells the observer all that has happened until now.

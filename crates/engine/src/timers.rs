@@ -81,7 +81,7 @@ impl Timers {
             timer.deadline = Time::NEVER;
         }
         timer.entered = timer.deadline;
-        self.agenda.set(index, timer.deadline);
+        self.agenda.put_off_first(timer.deadline);
         fires.then_some(index)
     }
 }

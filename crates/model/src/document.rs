@@ -10,7 +10,7 @@ use crate::parameters::{self, Filled, VARIANT};
 use crate::plan::Plan;
 use crate::read::{Place, Read, wrong_type};
 use crate::resolve::resolve;
-use crate::schema::Experiment;
+use crate::schema::{Experiment, Repeat};
 use crate::sweep::{self, Choice, MOST_RUNS};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
@@ -93,6 +93,14 @@ impl Document {
         Ok(())
     }
 
+    /// The experiment as JSON, with the content of files that it names in their place; nothing if it names
+    /// none.
+    pub fn contained(&self) -> Option<String> {
+        let mut tree = self.tree.clone();
+        files::expand(&mut tree, &self.folder, Parameters::AreOpen, &mut Vec::new());
+        (tree != self.tree).then(|| tree.to_string())
+    }
+
     /// The experiment's name, or "experiment".
     pub fn name(&self) -> &str {
         self.tree.get("name").and_then(Value::as_str).unwrap_or("experiment")
@@ -120,7 +128,7 @@ impl Document {
         let axes = sweep::axes(&mut base, &mut mistakes);
         found.add(mistakes, &Cause::default());
         let variants = sweep::combinations(&axes);
-        let repeat = base.get("repeat").and_then(Value::as_u64).unwrap_or(1);
+        let repeat = Repeat::most_of(base.get("repeat"));
         let runs = variants.saturating_mul(u128::from(repeat));
         let key = axes.last().map_or("repeat", |axis| axis.key);
         if runs > u128::from(MOST_RUNS) {
@@ -197,9 +205,9 @@ impl Planning<'_, '_> {
             // The time that stands in for it is no reason to complain of others.
             experiment.duration = experiment.least_duration();
         }
-        let runs = self.plans.len() as u128 + u128::from(experiment.repeat);
+        let runs = self.plans.len() as u128 + u128::from(experiment.repeat.most());
         if runs > u128::from(MOST_RUNS) {
-            let key = if experiment.repeat > MOST_RUNS { "repeat" } else { self.key };
+            let key = if experiment.repeat.most() > MOST_RUNS { "repeat" } else { self.key };
             self.found.add([too_many_runs(runs, key)], &cause);
             return ControlFlow::Break(());
         }
@@ -211,10 +219,11 @@ impl Planning<'_, '_> {
         // A network that is drawn differs from seed to seed.
         let is_drawn = experiment.network.is_drawn();
         let (seed, mut plan, mut content) = (first.seed, first.clone(), id::content(&first));
-        for repetition in 0..experiment.repeat {
+        for repetition in 0..experiment.repeat.most() {
             let seed = seed + repetition;
             if is_drawn && repetition > 0 {
-                let experiment = Experiment { seed, repeat: 1, ..experiment.clone() };
+                let experiment =
+                    Experiment { seed, repeat: Repeat::Times(1), ..experiment.clone() };
                 let drawn = self.plan(&experiment, &tree, &cause, &mut mistakes);
                 let Some(drawn) = drawn.filter(|_| mistakes.is_empty()) else {
                     return self.is_enough(mistakes, &tree, &cause);
@@ -223,7 +232,11 @@ impl Planning<'_, '_> {
                 (content, plan) = (id::content(&drawn), drawn);
             }
             let id = id::id(&plan.backend, &plan.version, seed, &content);
-            self.plans.push(Plan { id, seed, repetition, ..plan.clone() });
+            let until = match &experiment.repeat {
+                Repeat::Times(_) => None,
+                Repeat::Until(until) => Some(until.clone()),
+            };
+            self.plans.push(Plan { id, seed, repetition, until, ..plan.clone() });
         }
         ControlFlow::Continue(())
     }

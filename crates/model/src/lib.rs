@@ -76,6 +76,6 @@ pub use profile::Setting;
 pub use schema::{
     AckCounting, CongestionControl, CutBase, Discipline, Ecn, Experiment, Flavour, Keepalive, Loss,
     Memory, MtuProbing, OrOff, PathMtu, Probability, Profile, RateChanges, Recovery, Reduction,
-    Reordering, Samples, StackPlan, TrafficPlan, schema, schema_of_values,
+    Reordering, Repeat, Samples, StackPlan, Target, TrafficPlan, Until, schema, schema_of_values,
 };
 pub use suggest::suggest;

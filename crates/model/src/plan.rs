@@ -3,7 +3,7 @@
 use crate::mistake::Mistake;
 use crate::schema::{
     CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Light, Loss,
-    OrOff, Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan,
+    OrOff, Outages, Probability, RateChanges, Reordering, Samples, StackPlan, TrafficPlan, Until,
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
@@ -46,6 +46,9 @@ pub struct Plan {
     /// The part of the run that results are of; nothing if that is all of it, without intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasurePlan>,
+    /// When enough repetitions are run, if that is not a number of them. No part of a stored plan.
+    #[serde(skip)]
+    pub until: Option<Until>,
     /// Settings that do nothing, or hardly what was meant. The plan runs in spite of them.
     /// Written as text; a plan that is read back has none.
     #[serde(skip_deserializing)]

@@ -426,7 +426,8 @@ fn varied(path: &str) -> Result<Vec<Step>, Problem> {
 /// quotation marks.
 fn steps(path: &str) -> Result<Vec<Step>, Problem> {
     let invalid = || {
-        let example = "a path is written like `network.dumbbell.queue` or `flows[0].cc`";
+        let example = "a path is written like `network.dumbbell.queue` or `flows[0].cc`, and names with \
+                       spaces or other signs in quotation marks: `flows.\"short way\".cc`";
         Problem::Invalid(format!("\"{path}\" is not a path; {example}"))
     };
     let mut steps = Vec::new();

@@ -1,5 +1,6 @@
 //! Experiments, their plans, and running them.
 
+use crate::batch::Watch;
 use crate::errors;
 use crate::frames::{Frame, frames};
 use crate::own;
@@ -53,6 +54,11 @@ impl Document {
 
     fn to_json(&self) -> String {
         self.written.to_json()
+    }
+
+    /// The same with the content of files that it names in their place; nothing if it names none.
+    fn contained(&self) -> Option<String> {
+        self.written.contained()
     }
 
     #[pyo3(signature = (backend, kernel=None))]
@@ -215,6 +221,13 @@ impl Plan {
         self.plan.swept.clone()
     }
 
+    /// When enough repetitions are run: the share of the mean, the fewest, the most, and the column.
+    #[getter]
+    fn until(&self) -> Option<(f64, u64, u64, &'static str)> {
+        let until = self.plan.until.as_ref()?;
+        Some((until.until.0, until.at_least, until.at_most, until.of.column()))
+    }
+
     #[getter]
     fn backend(&self) -> &str {
         &self.plan.backend
@@ -287,29 +300,6 @@ fn least_memory(plan: &tcplab_model::Plan) -> Held {
     tcplab_backends::of(plan).least_memory(plan)
 }
 
-/// How far a run is; and the means to stop it.
-#[pyclass(frozen, module = "tcplab._core")]
-pub(crate) struct Watch(Arc<tcplab_model::Watch>);
-
-#[pymethods]
-impl Watch {
-    /// `memory` is how many bytes the run may hold.
-    #[new]
-    #[pyo3(signature = (memory=None))]
-    fn new(memory: Option<u64>) -> Self {
-        Self(Arc::new(tcplab_model::Watch::with_memory(memory)))
-    }
-
-    #[getter]
-    fn reached_s(&self) -> f64 {
-        self.0.reached().as_secs_f64()
-    }
-
-    fn stop(&self) {
-        self.0.stop();
-    }
-}
-
 /// The walls around a kernel's process that this machine lacks.
 #[pyfunction]
 pub(crate) fn missing_walls() -> Vec<&'static str> {
@@ -326,22 +316,28 @@ pub(crate) fn run(
     reads: Vec<PathBuf>,
     hidden: Vec<PathBuf>,
 ) -> PyResult<Left> {
-    let (plan, watch) = (Arc::clone(&plan.plan), Arc::clone(&watch.0));
+    let plan = Arc::clone(&plan.plan);
     py.detach(move || {
-        let ran = run_and_check(&plan, &Access { reads, hidden }, &watch);
-        // Whatever the run says of it, this is why it stopped.
-        ran.map_err(|error| errors::out_of_memory(&plan, &watch).unwrap_or(error))
+        watch.over(|watch| {
+            let ran = run_and_check(&plan, &Access { reads, hidden }, watch).and_then(|produced| {
+                let frames = frames(&produced.tables)?;
+                Ok((frames, produced.tables.digest(), produced.files))
+            });
+            // Whatever the run says of it, this is why it stopped.
+            ran.map_err(|error| errors::out_of_memory(&plan, watch).unwrap_or(error))
+        })
     })
 }
 
 /// What a run leaves, as Python takes it.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
-fn run_and_check(
+/// Runs a plan, and checks what came out.
+pub(crate) fn run_and_check(
     plan: &tcplab_model::Plan,
     access: &Access,
     watch: &Arc<tcplab_model::Watch>,
-) -> PyResult<Left> {
+) -> PyResult<Produced> {
     let backend = tcplab_backends::of(plan);
     let mut laws = Laws::new(plan);
     let mut look = |tables: &Tables| laws.look(tables);
@@ -352,8 +348,6 @@ fn run_and_check(
     going()?;
     let checked = laws.finish(tables);
     let checked = checked.map_err(|broken| errors::internal(plan, &broken))?;
-    let tables = checked.tables();
-    let frames = frames(tables, going)?;
     going()?;
-    Ok((frames, tables.digest(), files))
+    Ok(Produced { tables: checked.into_tables(), files })
 }

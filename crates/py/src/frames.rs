@@ -60,20 +60,17 @@ impl Frame {
     }
 }
 
-/// The Arrow form of all tables, by name; `going` is asked between them whether to go on.
-pub(crate) fn frames(
-    tables: &Tables,
-    going: impl Fn() -> PyResult<()>,
-) -> PyResult<Vec<(&'static str, Frame)>> {
-    struct All<G>(Vec<(&'static str, Frame)>, G);
-    impl<G: Fn() -> PyResult<()>> Look for All<G> {
+/// The Arrow form of all tables, by name.
+pub(crate) fn frames(tables: &Tables) -> PyResult<Vec<(&'static str, Frame)>> {
+    struct All(Vec<(&'static str, Frame)>);
+    impl Look for All {
         type Error = PyErr;
         fn at<R: Row>(&mut self, table: &Table<R>) -> PyResult<()> {
             self.0.push((R::TABLE, frame(table)?));
-            self.1()
+            Ok(())
         }
     }
-    let mut all = All(Vec::new(), going);
+    let mut all = All(Vec::new());
     tables.each(&mut all)?;
     Ok(all.0)
 }

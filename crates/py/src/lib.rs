@@ -4,6 +4,7 @@
 //! `frames`; the interpreter is released while a run goes on, so that runs share the cores and
 //! Ctrl-C is heard.
 
+mod batch;
 mod errors;
 mod experiment;
 mod frames;
@@ -18,11 +19,13 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
+    use super::batch::{Batch, Group, Ran, Watch, run_batch};
+    #[pymodule_export]
     use super::errors::{
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,
     };
     #[pymodule_export]
-    use super::experiment::{Document, Plan, Watch, backends, missing_walls, run, value};
+    use super::experiment::{Document, Plan, backends, missing_walls, run, value};
     #[pymodule_export]
     use super::frames::Frame;
     #[pymodule_export]

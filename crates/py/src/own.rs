@@ -485,10 +485,13 @@ impl Control {
         };
         let pacing = pacing_mbit_s
             .map(|rate| {
-                if rate > 0.0 && rate < 1e9 {
-                    return Ok(Rate::from_bits_per_second(((rate * 1e6) as u64).max(1)));
+                // Senders pace in whole bytes a second.
+                if (8e-6..1e9).contains(&rate) {
+                    return Ok(Rate::from_bits_per_second((rate * 1e6) as u64));
                 }
-                let reason = format!("pacing_mbit_s: expected a rate above 0, not {rate}");
+                let reason = format!(
+                    "pacing_mbit_s: expected a rate from 8 bit/s (8e-6) to 1e9, not {rate}"
+                );
                 Err(PyValueError::new_err(reason))
             })
             .transpose()?;

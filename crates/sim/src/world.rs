@@ -316,15 +316,17 @@ impl<'a> World<'a> {
     #[inline(always)]
     fn deliver(&mut self, end: usize, segment: &Segment) {
         self.tell_memory(end);
-        self.turn_wheel(end);
+        let now = self.network.now();
         let endpoint = &mut self.connections.ends[end].endpoint;
+        turn_wheel(now, self.turned, endpoint);
         // What answers the handshake says nothing of data, and what comes when both sides have closed
         // (a FIN again) finds no connection.
         let is_sampled = self.samples_every_ack
             && end.is_multiple_of(2)
             && endpoint.counters().sent_segments > 0
             && !matches!(endpoint.state(), State::TimeWait | State::Closed);
-        endpoint.on_segment(self.network.now(), segment);
+        endpoint.on_segment(now, segment);
+        let answers_first = endpoint.answers_first();
         if self.known.is_some() {
             self.learn(end);
         }
@@ -335,7 +337,6 @@ impl<'a> World<'a> {
             self.sample(end / 2);
         }
         // A kernel receives all packets of a nanosecond before any application runs.
-        let answers_first = self.connections.ends[end].endpoint.answers_first();
         let may_have_more =
             || self.is_polling || !self.woken.is_empty() || self.network.may_have_more_now();
         if answers_first && may_have_more() {
@@ -346,17 +347,6 @@ impl<'a> World<'a> {
         self.serve(end);
         if is_sampled && !is_answered {
             self.sample(end / 2);
-        }
-    }
-
-    /// Tells an end if a timer of the kernel, which all hosts share, has run out in this tick.
-    #[inline]
-    fn turn_wheel(&mut self, end: usize) {
-        let now = self.network.now();
-        let endpoint = &mut self.connections.ends[end].endpoint;
-        let turned = self.turned[endpoint.wheel() as usize];
-        if turned <= now && now.since(turned) < TICK {
-            endpoint.turn_wheel(turned);
         }
     }
 
@@ -674,9 +664,33 @@ fn has_fast_open(plan: &Plan) -> bool {
 /// What packets leave by: the network, and processors of hosts that take time.
 pub(crate) type Onto<'a> = (&'a mut Network, &'a mut Option<Cpus>);
 
-/// Sends what may leave now from an end, whose host and route these are.
+/// Tells an end if a timer of the kernel, which all hosts share, has run out in this tick. One of
+/// each wheel did so last at these times.
 #[inline]
+fn turn_wheel(now: Time, turned: [Time; 2], endpoint: &mut Endpoint) {
+    let turned = turned[endpoint.wheel() as usize];
+    if turned <= now && now.since(turned) < TICK {
+        endpoint.turn_wheel(turned);
+    }
+}
+
+/// Sends what may leave now from an end, whose host and route these are.
+#[expect(clippy::inline_always, reason = "of most calls it is a look at a few fields")]
+#[inline(always)]
 fn send_all(now: Time, endpoint: &mut Endpoint, onto: &mut Onto<'_>, from: (u32, RouteId)) {
+    if !endpoint.is_silent(now) || endpoint.keeps_queue_small() {
+        send_what_may_leave(now, endpoint, onto, from);
+    }
+}
+
+/// The same where something may leave.
+#[inline(never)]
+fn send_what_may_leave(
+    now: Time,
+    endpoint: &mut Endpoint,
+    onto: &mut Onto<'_>,
+    from: (u32, RouteId),
+) {
     let from = (from.0 as usize, from.1);
     while let Some(segment) = endpoint.poll_transmit(now) {
         if endpoint.keeps_queue_small() {

@@ -9,6 +9,9 @@ use tcplab_units::{Duration, Time};
 /// The most datagrams after the last one that arrived whose times are kept. Older ones are lost.
 const MOST_OUTSTANDING: usize = 1 << 20;
 
+/// So many datagrams before the highest that arrived have their delays kept, for those that come late.
+const MOST_RECENT: usize = 128;
+
 /// Follows the datagrams of one flow, numbered from 0 in the order in which they are sent. Memory does
 /// not grow with their number.
 #[derive(Clone, Debug, Default)]
@@ -27,8 +30,11 @@ pub struct Datagrams {
     delays: Quantiles,
     least: Option<Duration>,
     greatest: Duration,
-    /// The datagram that arrived last: its number and its delay.
-    last: Option<(u64, Duration)>,
+    /// The delay of the datagram that arrived last.
+    last: Option<Duration>,
+    /// Delays of the last ones before `next`, in the order of their numbers; nothing of those that have not
+    /// arrived.
+    recent: VecDeque<Option<Duration>>,
     /// RFC 3550 §6.4.1, in picoseconds.
     jitter: f64,
     /// The sum of the differences that make it, in picoseconds, and their number.
@@ -72,7 +78,7 @@ pub struct Delays {
     pub jitter: Duration,
     /// The mean of the differences that make it; nothing without two that arrived.
     pub mean_jitter: Option<Duration>,
-    /// The mean absolute variation of RFC 3393; nothing without two in a row.
+    /// The mean absolute variation of RFC 3393; nothing without two that were sent in a row.
     pub ipdv: Option<Duration>,
 }
 
@@ -93,6 +99,7 @@ impl Datagrams {
         self.arrived += 1;
         self.bytes += bytes;
         self.last_arrival = Some(arrived_at);
+        let delay = arrived_at.since(sent_at);
         if number < self.next {
             self.reordered += 1;
         } else {
@@ -103,21 +110,41 @@ impl Datagrams {
             for _ in forgotten..passed {
                 self.outstanding.pop_front();
             }
+            let kept = passed.min(MOST_RECENT as u64);
+            self.recent.extend((0..kept).map(|_| None));
         }
-        let delay = arrived_at.since(sent_at);
+        self.pair(number, delay);
         self.delays.add(delay.as_picos());
         self.least = Some(self.least.map_or(delay, |least| least.min(delay)));
         self.greatest = self.greatest.max(delay);
-        if let Some((before, earlier)) = self.last.replace((number, delay)) {
+        if let Some(earlier) = self.last.replace(delay) {
             let difference = delay.as_picos().abs_diff(earlier.as_picos());
             self.jitter += (difference as f64 - self.jitter) / 16.0;
             self.differences.0 += u128::from(difference);
             self.differences.1 += 1;
-            if number == before + 1 {
-                self.pairs += 1;
-                self.variation += u128::from(difference);
-            }
         }
+    }
+
+    /// Makes the pairs of RFC 3393 that a datagram completes: with the one sent before and the one sent
+    /// after, whichever arrived first.
+    fn pair(&mut self, number: u64, delay: Duration) {
+        let behind = (self.next - number) as usize;
+        // Too late: its neighbours are not known any more.
+        let Some(place) = self.recent.len().checked_sub(behind) else { return };
+        if self.recent[place].is_some() {
+            return;
+        }
+        self.recent[place] = Some(delay);
+        let before = place.checked_sub(1).and_then(|before| self.recent[before]);
+        let after = self.recent.get(place + 1).copied().flatten();
+        for other in before.into_iter().chain(after) {
+            self.pairs += 1;
+            self.variation += u128::from(delay.as_picos().abs_diff(other.as_picos()));
+        }
+        // Of those that are complete, the last one is needed.
+        let complete = self.recent.iter().take_while(|one| one.is_some()).count();
+        let rest = self.recent.len().saturating_sub(MOST_RECENT);
+        self.recent.drain(..complete.saturating_sub(1).max(rest));
     }
 
     /// Datagrams sent so far.
@@ -289,11 +316,35 @@ mod tests {
         // Number 1 arrives at 45, after numbers 2 at 40 and before 3 at 50.
         let facts = stream(&[Some(20), Some(35), Some(20), Some(20)]).facts(at(1000));
         assert_eq!((facts.lost, facts.reordered), (Some(0), Some(1)));
-        // None follows its predecessor but 3 its 2nd, after number 1: no pair arrived in a row.
+        // 20 and 35 ms of numbers 0 and 1, 35 and 20 ms of 1 and 2, 20 ms of 2 and 3: (15 + 15 + 0) / 3.
         let delays = facts.delays.unwrap();
-        assert_eq!(delays.ipdv, None);
+        assert_eq!(delays.ipdv, Some(ms(10)));
         // They arrive with delays of 20, 20, 35 and 20 ms: 0, 15 and 15 ms from one to the next.
         assert_eq!(delays.mean_jitter, Some(ms(10)));
+    }
+
+    #[test]
+    fn variation_is_of_pairs_in_the_order_in_which_they_were_sent() {
+        // Number 1 is lost, so that 2 and 3 are a pair, which differs by 2 ms. 302 and 301 are another one,
+        // of 5 ms, whose second arrival of 301 is a copy. 100 is too late for its neighbours to be known.
+        let mut datagrams = Datagrams::default();
+        for number in 0..400 {
+            datagrams.on_sent(at(10 * number));
+        }
+        for (number, delay) in [(0, 20), (2, 20), (3, 22), (302, 20), (301, 25), (301, 40)] {
+            datagrams.on_arrival(number, at(10 * number), at(10 * number + delay), 100);
+        }
+        assert_eq!(
+            datagrams.facts(at(9000)).delays.unwrap().ipdv,
+            Some(Duration::from_micros(3500))
+        );
+        datagrams.on_arrival(399, at(3990), at(4010), 100);
+        datagrams.on_arrival(100, at(1000), at(4020), 100);
+        let ipdv = datagrams.facts(at(9000)).delays.unwrap().ipdv;
+        assert_eq!(
+            (ipdv, datagrams.recent.len()),
+            (Some(Duration::from_micros(3500)), MOST_RECENT)
+        );
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod datagrams;
 mod derived;
 mod digest;
 mod facts;
+mod gathered;
 mod measure;
 mod order;
 mod packet;
@@ -22,6 +23,7 @@ mod transfers;
 
 pub use datagrams::{DatagramFacts, Datagrams, Delays, MeasuredDatagrams};
 pub use facts::{Counters, FlowFacts, FlowIdentity, Outcome, RoundTrips, TransferFacts, Transport};
+pub use gathered::Gathered;
 pub use measure::{Activity, Meters, Window, Work};
 pub use packet::{ecn, tcp_flags};
 pub use part::Part;
@@ -82,6 +84,11 @@ macro_rules! tables {
                 $(change.to(&mut self.$name)?;)+
                 Ok(())
             }
+
+            /// Hands each table to `pair`, in order, with the other one of its name.
+            pub(crate) fn each_with<P: Pair>(&mut self, other: &Self, pair: &mut P) {
+                $(pair.both(&mut self.$name, &other.$name);)+
+            }
         }
     };
 }
@@ -125,6 +132,12 @@ pub trait Change {
     /// # Errors
     /// It cannot be done.
     fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), Self::Error>;
+}
+
+/// What is done with two tables of one name, whatever their rows.
+pub(crate) trait Pair {
+    /// Does it with one pair.
+    fn both<R: Row>(&mut self, table: &mut Table<R>, other: &Table<R>);
 }
 
 /// A run, as its row in the table of runs says.

@@ -114,14 +114,14 @@ rows! {
         /// UDP: one-way delay in milliseconds that 99 % of the datagrams do not exceed.
         delay_p99_ms: Option<f64>,
         /// UDP: interarrival jitter of RFC 3550 §6.4.1 in milliseconds: what the estimator, a moving
-        /// average over about 16 datagrams, has come to at the last arrival. `ipdv_ms` is of all of them.
+        /// average over about 16 datagrams, has come to at the last arrival. `ipdv_ms` is of the whole flow.
         jitter_ms: Option<f64>,
         /// UDP: mean of the absolute differences between the delays of datagrams that arrived one after the
         /// other, whatever was lost between them, in milliseconds: the differences D that `jitter_ms`
         /// smooths, and the mean jitter of ns-3's `FlowMonitor`.
         jitter_mean_ms: Option<f64>,
         /// UDP: mean of the absolute delay variations between datagrams that were sent one after the
-        /// other and arrived so (RFC 3393), in milliseconds.
+        /// other, if both arrived, in whatever order (RFC 3393), in milliseconds.
         ipdv_ms: Option<f64>,
         /// Where it has transfers: how many began.
         transfers: Option<u64>,

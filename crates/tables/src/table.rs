@@ -82,6 +82,8 @@ pub struct Table<R> {
     known: BTreeMap<String, Label>,
     /// Those in memory.
     rows: usize,
+    /// So many are in memory at most.
+    most: usize,
     spilled: Spilled,
     row: PhantomData<fn(R)>,
 }
@@ -95,6 +97,7 @@ impl<R: Row> Default for Table<R> {
             labels: Vec::new(),
             known: BTreeMap::new(),
             rows: 0,
+            most: PART,
             spilled: Spilled::default(),
             row: PhantomData,
         }
@@ -102,6 +105,11 @@ impl<R: Row> Default for Table<R> {
 }
 
 impl<R: Row> Table<R> {
+    /// Keeps all rows in memory, however many there are.
+    pub(crate) fn keep_in_memory(&mut self) {
+        self.most = usize::MAX;
+    }
+
     /// The label for a text.
     pub fn label(&mut self, text: &str) -> Label {
         if let Some(&label) = self.known.get(text) {
@@ -122,7 +130,7 @@ impl<R: Row> Table<R> {
 
     /// Adds a row.
     pub fn push(&mut self, row: R) {
-        if self.rows == PART {
+        if self.rows == self.most {
             self.spill();
         }
         row.push_to(&mut self.columns);
@@ -254,11 +262,11 @@ impl<R: Row> Table<R> {
     /// Adds rows of columns: of each of the own ones, as far as it is filled.
     pub(crate) fn append_columns(&mut self, columns: &[Option<&Values>], mut rows: Range<usize>) {
         while !rows.is_empty() {
-            if self.rows == PART {
+            if self.rows == self.most {
                 self.spill();
             }
             // Rows that did not find room in a file stay in memory, whatever comes.
-            let room = if self.rows < PART { PART - self.rows } else { usize::MAX };
+            let room = if self.rows < self.most { self.most - self.rows } else { usize::MAX };
             let now = rows.start..rows.end.min(rows.start.saturating_add(room));
             for (own, values) in self.columns.iter_mut().zip(columns) {
                 if let Some(values) = values {
@@ -267,6 +275,28 @@ impl<R: Row> Table<R> {
             }
             self.rows += now.len();
             rows.start = now.end;
+        }
+    }
+
+    /// The columns that only this run has: their names, and what they hold.
+    pub fn further(&self) -> impl Iterator<Item = (&str, Kind)> {
+        let kinds = self.columns[R::COLUMNS.len()..].iter().map(Values::kind);
+        self.extra.iter().map(String::as_str).zip(kinds)
+    }
+
+    /// Adds the rows of another table. Both know a column that only some runs have by the same kind.
+    pub(crate) fn gather(&mut self, other: &Self) {
+        let labels: Vec<u32> = other.labels.iter().map(|text| self.label(text).0).collect();
+        let further = other.further().map(|(name, kind)| R::COLUMNS.len() + self.extra(name, kind));
+        let places: Vec<usize> = (0..R::COLUMNS.len()).chain(further).collect();
+        for part in other.parts() {
+            let columns: Vec<Cow<'_, Values>> =
+                part.columns.iter().map(|values| values.relabelled(&labels)).collect();
+            let mut all = vec![None; self.columns.len()];
+            for (place, values) in places.iter().zip(&columns) {
+                all[*place] = Some(&**values);
+            }
+            self.append_columns(&all, 0..part.len());
         }
     }
 
@@ -400,6 +430,13 @@ impl Values {
             (Self::Number(own), Self::Number(others)) => own.extend_from_slice(&others[rows]),
             _ => unreachable!("columns of one name are of one kind"),
         }
+    }
+
+    /// The same values where texts have other numbers.
+    fn relabelled(&self, labels: &[u32]) -> Cow<'_, Self> {
+        let Self::Text(values) = self else { return Cow::Borrowed(self) };
+        let new = |label: &u32| labels.get(*label as usize).copied().unwrap_or(u32::MAX);
+        Cow::Owned(Self::Text(values.iter().map(new).collect()))
     }
 
     /// The first row that has something.

@@ -19,7 +19,11 @@ pub(crate) struct Alive {
 impl Alive {
     pub fn new(now: Time, settings: &Settings) -> Option<Box<Self>> {
         let Keepalive { idle, .. } = settings.keepalive?;
-        Some(Box::new(Self { due: settings.runs_out(now, idle, false).0, heard: now, probes: 0 }))
+        Some(Box::new(Self {
+            due: Settings::waits_until(now, idle, settings.is_linux()),
+            heard: now,
+            probes: 0,
+        }))
     }
 
     #[inline]
@@ -55,7 +59,7 @@ impl Endpoint {
             self.owes_probe = true;
             interval
         };
-        alive.due = self.settings.runs_out(now, wait, false).0;
+        alive.due = Settings::waits_until(now, wait, self.settings.is_linux());
     }
 
     /// The timer ran out for the first time since there was an answer: from when on does the user timeout

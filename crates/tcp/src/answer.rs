@@ -129,10 +129,11 @@ impl Sender {
         let timestamps = echoed.and(segment.timestamps()).map(said);
         let is_predicted =
             !has_blocks && window != WindowNews::Changed && !marked && is_predicted_data;
+        let ce = |delivered| counted.unwrap_or(if marked { delivered } else { 0 });
         let in_words = |progress: &Progress, rtt| Ack {
             acked: progress.acked,
             delivered: progress.delivered,
-            ce: counted.unwrap_or(if marked { progress.delivered } else { 0 }),
+            ce: ce(progress.delivered),
             rtt,
             one_way_delay: timestamps.map(Timestamps::one_way_delay),
             timestamps,
@@ -146,7 +147,7 @@ impl Sender {
         if !is_news && self.is_calm() {
             // Of other data Linux takes nothing but the data, unless they acknowledge some.
             if !(has_data && is_predicted) {
-                self.announce(now, || in_words(&progress, None));
+                self.announce(now, &mut in_words(&progress, None));
             }
             self.pass_on_nothing(now, in_flight_before, settings);
             return false;
@@ -169,7 +170,8 @@ impl Sender {
         if self.sack {
             self.follow_order(now, &progress, dsack.delivered, settings);
         }
-        self.announce(now, || in_words(&progress, rtt));
+        let mut brought = in_words(&progress, rtt);
+        self.announce(now, &mut brought);
         let times_set = self.timer.sets;
         let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
         if self.flight.tail.end.is_some() {
@@ -184,16 +186,14 @@ impl Sender {
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
         }
-        if settings.is_linux() {
-            progress.delivered += dsack.delivered;
-        }
+        progress.delivered += if settings.is_linux() { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
         if self.flight.reduction.is_some() && self.flight.recovery.is_reducing() {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
-        let mut brought = in_words(&progress, rtt);
+        (brought.delivered, brought.ce) = (progress.delivered, ce(progress.delivered));
         brought.lost = lost;
         // Of most ACKs there is neither, and nothing of them to be moved.
         if let Some(rate) = self.sample_rate(now, delivery, settings) {
@@ -287,9 +287,9 @@ impl Sender {
 
     /// Tells the controller of an ACK before losses are looked for, if it listens.
     #[inline]
-    fn announce(&mut self, now: Time, brought: impl FnOnce() -> Ack) {
+    fn announce(&mut self, now: Time, brought: &mut Ack) {
         if self.steering.as_ref().is_some_and(|steering| steering.hears_arrivals) {
-            self.tell_arrival(now, &brought());
+            self.tell_arrival(now, brought);
         }
     }
 
@@ -299,16 +299,16 @@ impl Sender {
     #[cold]
     pub(crate) fn tell_of_request(&mut self, now: Time) {
         for _ in 0..std::mem::take(&mut self.unheard) {
-            self.announce(now, || Ack { is_idle: true, ..Ack::default() });
+            self.announce(now, &mut Ack { is_idle: true, ..Ack::default() });
         }
     }
 
     #[inline(never)]
-    fn tell_arrival(&mut self, now: Time, brought: &Ack) {
+    fn tell_arrival(&mut self, now: Time, brought: &mut Ack) {
         let rates = self.flight.board.rates.as_ref();
-        let delivered_at_send = rates.and_then(|rates| rates.delivered_at_send());
-        let brought = Ack { delivered_at_send, ..*brought };
-        self.consult(now, |cc, flow| cc.on_arrival(flow, &brought));
+        brought.delivered_at_send = rates.and_then(|rates| rates.delivered_at_send());
+        self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
+        brought.delivered_at_send = None;
     }
 
     /// Ends the round trip in progress, if this ACK does.

@@ -293,6 +293,7 @@ impl Endpoint {
     }
 
     /// The application has no more to write: a FIN follows the data, once the connection stands.
+    #[inline(never)]
     pub fn close(&mut self) {
         match self.state {
             State::Closed | State::Listen => self.end(Ended::Normally),
@@ -543,9 +544,9 @@ impl Endpoint {
         self.owes_ack_first || self.owes_ack.is_some() || self.owes_reset.is_some()
     }
 
-    /// Nothing is to leave, whatever the state. Most calls find it so.
+    /// Nothing is to leave, whatever the state, as most calls of [`Self::poll_transmit`] find it.
     #[inline]
-    fn is_silent(&self, now: Time) -> bool {
+    pub fn is_silent(&self, now: Time) -> bool {
         self.acks.due() > now
             && self.send.is_at_rest()
             && !(self.owes_syn || self.owes_probe || self.owes_before_data())
@@ -758,6 +759,7 @@ impl Endpoint {
         self.settings.mss.min(offered).min(65_495).saturating_sub(options).max(1)
     }
 
+    #[cold]
     pub(crate) fn end(&mut self, how: Ended) {
         self.state = State::Closed;
         self.ended.get_or_insert(how);

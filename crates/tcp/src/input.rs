@@ -84,13 +84,14 @@ impl Endpoint {
         if !self.settings.is_linux() {
             return self.send.has_outstanding();
         }
-        self.state == State::Established
+        // Where all data is read at once, there is hardly ever memory left.
+        self.has_left(u64::from(segment.payload) + OVERHEAD)
+            && self.state == State::Established
             && start == self.receive.next
             && !self.receive.has_gap()
             && segment.sack().is_empty()
             && ![Flags::FIN, Flags::ECE, Flags::CWR].iter().any(|&flag| segment.flags.has(flag))
             && self.send.is_window(segment.window)
-            && self.has_left(u64::from(segment.payload) + OVERHEAD)
     }
 
     /// The time of what comes before the last ACK is the one to be echoed, if it is no older than the one

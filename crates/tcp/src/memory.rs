@@ -35,6 +35,7 @@ pub(crate) struct Memory {
 impl Endpoint {
     /// Bytes of memory that the connection holds: what was written and not acknowledged, and what
     /// arrived and was not read.
+    #[inline]
     pub fn memory(&self) -> u64 {
         let sent = self.send.written.saturating_sub(self.send.una.max(1));
         let sent = self.send.buffer.as_ref().map_or(sent, |buffer| buffer.used());
@@ -43,6 +44,7 @@ impl Endpoint {
 
     /// Whether so much memory fits into what the connection has taken already: whole pages, as few as
     /// hold all that it has (`sk_forward_alloc`, `sk_mem_reclaim`).
+    #[inline]
     pub(crate) fn has_left(&self, bytes: u64) -> bool {
         let memory = self.memory();
         memory.next_multiple_of(PAGE) - memory >= bytes

@@ -70,7 +70,7 @@ impl Sender {
         }
         self.pace(now, data, settings);
         if self.small_queue.is_some() && has_data {
-            self.note_queued(now, data);
+            self.note_queued(now, (data.start, data.payload), data.again);
         }
         if data.again && !data.is_probe {
             self.note_repair(now, data.start, data.end());
@@ -154,6 +154,9 @@ impl Sender {
         if !had_outstanding {
             self.wait_for_answer(now, settings);
         } else if settings.is_linux() && self.timer.is_for_probe() {
+            if !is_probe && self.is_timed_for_burst(now, settings) {
+                return;
+            }
             // Whether or not another probe is wanted (`tcp_event_new_data_sent`).
             self.rearm(now, settings);
         }
@@ -162,6 +165,17 @@ impl Sender {
         } else {
             self.schedule_probe(now, false, settings);
         }
+    }
+
+    /// Whether the timer waits for a probe as if it were set for the segment that has just left: it
+    /// was set now, for the one before in the same burst, when at least two were under way.
+    #[inline]
+    fn is_timed_for_burst(&self, now: Time, settings: &Settings) -> bool {
+        let Flight { board, bursts, .. } = &*self.flight;
+        bursts.is_going_on()
+            && board.outstanding() > 2
+            && self.timer.place.was_entered(now)
+            && !self.is_paced(settings)
     }
 
     /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are paced

@@ -52,6 +52,12 @@ impl Pacing {
         if self.holds { self.next } else { Time::NEVER }
     }
 
+    /// How long until the next burst may leave, in whole ticks.
+    #[inline(never)]
+    fn delay(&self, now: Time) -> Duration {
+        Duration::from_millis(self.next.max(now).since(now).as_millis())
+    }
+
     /// Time has passed.
     #[inline]
     pub fn on_timer(&mut self, now: Time) {
@@ -69,11 +75,11 @@ impl Sender {
     /// whole ticks (`tcp_pacing_delay`).
     #[inline]
     pub(crate) fn pacing_delay(&self, now: Time, settings: &Settings) -> Duration {
-        if !settings.is_linux() || !self.is_paced(settings) {
-            return Duration::ZERO;
+        if settings.is_linux() && self.is_paced(settings) {
+            self.flight.pacing.delay(now)
+        } else {
+            Duration::ZERO
         }
-        let delay = self.flight.pacing.next.max(now).since(now);
-        Duration::from_millis(delay.as_millis())
     }
 
     /// Whether it is too early for another burst.
@@ -91,7 +97,7 @@ impl Sender {
     #[inline]
     pub(crate) fn pace(&mut self, now: Time, data: Data, settings: &Settings) {
         if self.is_paced(settings) {
-            self.put_off_next(now, data);
+            self.put_off_next(now, data.payload, data.again.then_some(data.start));
         }
     }
 
@@ -116,15 +122,16 @@ impl Sender {
         now.max(if has_data { began } else { next })
     }
 
-    /// Whether data that leaves is of the same burst as what left before.
-    pub(crate) fn goes_on(&self, now: Time, data: Data) -> bool {
+    /// Whether data that leaves, or the repair that begins there, is of the same burst as what left
+    /// before.
+    pub(crate) fn goes_on(&self, now: Time, repair: Option<u64>) -> bool {
         let bursts = &self.flight.bursts;
-        if data.again { bursts.repairs_on(now, data.start) } else { bursts.is_going_on() }
+        repair.map_or(bursts.is_going_on(), |start| bursts.repairs_on(now, start))
     }
 
     #[inline(never)]
-    fn put_off_next(&mut self, now: Time, data: Data) {
-        let goes_on = self.goes_on(now, data);
+    fn put_off_next(&mut self, now: Time, payload: u16, repair: Option<u64>) {
+        let goes_on = self.goes_on(now, repair);
         let by_device = self.is_paced_by_device();
         let Flight { pacing, bursts, .. } = &mut *self.flight;
         pacing.is_on = true;
@@ -133,7 +140,7 @@ impl Sender {
             pacing.credit = pacing.began.since(pacing.next);
             pacing.bytes = 0;
         }
-        pacing.bytes += u64::from(data.payload);
+        pacing.bytes += u64::from(payload);
         pacing.next = pacing.began;
         let rate = bursts.rate();
         if rate > 0 && self.counters.sent_segments >= FREE {

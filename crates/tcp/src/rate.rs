@@ -94,10 +94,12 @@ impl Rates {
         self.newest.map(|newest| newest.departure.delivered)
     }
 
-    /// The oldest segment is acknowledged and goes.
+    /// So many of the oldest segments are acknowledged and go.
     #[inline]
-    pub fn forget_oldest(&mut self) {
-        self.departures.pop_front();
+    pub fn forget_oldest(&mut self, segments: u64) {
+        for _ in 0..segments {
+            self.departures.pop_front();
+        }
     }
 
     /// Segments have become others, that begin in those at these places.
@@ -171,7 +173,8 @@ impl Sender {
         }
     }
 
-    /// Makes the sample of an ACK, once `delivered` and `lost` count what it did.
+    /// Makes the sample of an ACK, once `delivered` and `lost` count what it did. Only a controller
+    /// that asked for samples gets it.
     #[inline]
     pub(crate) fn sample_rate(
         &mut self,
@@ -203,7 +206,16 @@ impl Sender {
             return None;
         }
         let count = delivered - departure.delivered;
-        let sample = RateSample {
+        let is_as_fast = || {
+            rates.last.is_none_or(|(last, its)| {
+                u128::from(count) * u128::from(its.as_picos())
+                    >= u128::from(last) * u128::from(interval.as_picos())
+            })
+        };
+        if !departure.app_limited || is_as_fast() {
+            rates.last = Some((count, interval));
+        }
+        rates.has_listener().then(|| RateSample {
             rate: rate(count * mss, interval),
             delivered: count,
             interval,
@@ -212,20 +224,12 @@ impl Sender {
             app_limited: departure.app_limited,
             in_flight_at_send: departure.in_flight.into(),
             lost: lost - departure.lost,
-        };
-        let is_as_fast = rates.last.is_none_or(|(last, its)| {
-            u128::from(count) * u128::from(its.as_picos())
-                >= u128::from(last) * u128::from(interval.as_picos())
-        });
-        if !sample.app_limited || is_as_fast {
-            rates.last = Some((count, interval));
-        }
-        Some(sample)
+        })
     }
 
     /// Notes that the application is the limit, if it is: nothing waits to be sent, nothing to be
     /// repaired, and the window has room (`tcp_rate_check_app_limited`).
-    #[inline]
+    #[inline(never)]
     pub(crate) fn check_app_limited(&mut self) {
         let board = &self.flight.board;
         let has_gap = board.rates.is_some()

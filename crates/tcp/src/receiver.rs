@@ -173,9 +173,10 @@ impl Receiver {
     }
 
     /// Bytes of memory that waits for the application, or for what is missing before it.
+    #[inline]
     pub fn memory(&self) -> u64 {
-        let early = self.out_of_order.bytes();
-        self.linux.as_ref().map_or(self.readable() + early, |linux| linux.memory())
+        let bytes = || self.readable() + self.out_of_order.bytes();
+        self.linux.as_ref().map_or_else(bytes, |linux| linux.memory())
     }
 
     /// Memory is short: where more than half of the buffer is in use, the window becomes small.

@@ -206,6 +206,7 @@ impl Endpoint {
 }
 
 /// The answer to a segment that is for no connection (RFC 9293 §3.10.7.1).
+#[cold]
 pub(crate) fn reset_for(segment: &Segment) -> Option<Segment> {
     if segment.flags.has(Flags::RST) {
         return None;

@@ -155,6 +155,7 @@ impl Rtt {
     }
 
     /// The timeout after so many of one kind, doubled with each.
+    #[cold]
     pub fn backed_off(&self, times: u32, settings: &Settings) -> Duration {
         self.base.saturating_mul(1 << times.min(32)).min(settings.max_rto)
     }

@@ -198,10 +198,6 @@ impl Scoreboard {
             && segment.end() <= una
             && segment.is_untouched()
         {
-            if let Some(rates) = &mut self.rates {
-                rates.deliver(0, progress.arrival.departure(segment.left_at), segment.end());
-                rates.forget_oldest();
-            }
             if run.count == 0 {
                 (run.start, run.first_end) = (segment.start, segment.end());
                 run.first_left = segment.left_at;
@@ -211,6 +207,12 @@ impl Scoreboard {
             self.segments.pop_front();
         }
         if run.count > 0 {
+            if let Some(rates) = &mut self.rates {
+                // The last of them left last.
+                let last = run.count as usize - 1;
+                rates.deliver(last, progress.arrival.departure(run.last_left), run.end);
+                rates.forget_oldest(run.count);
+            }
             progress.deliver_run(&run);
         }
     }
@@ -243,7 +245,7 @@ impl Scoreboard {
             }
             self.segments.pop_front();
             if let Some(rates) = &mut self.rates {
-                rates.forget_oldest();
+                rates.forget_oldest(1);
             }
         }
     }

@@ -364,6 +364,7 @@ impl SendBuffer {
     /// could send more. Says whether the buffer was fitted to the window.
     ///
     /// `unsent`: bytes that have not left.
+    #[inline(never)]
     pub fn tell_room(&mut self, cwnd: u64, has_window: bool, unsent: u64) -> bool {
         if !self.owes_room {
             return false;

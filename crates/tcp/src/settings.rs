@@ -1,5 +1,6 @@
 //! What an endpoint is told: options, limits and timers. The defaults are those of the RFCs.
 
+pub(crate) use jiffies::Expiry;
 use tcplab_cc::Flavour;
 use tcplab_units::{Duration, Rate, Time};
 
@@ -325,22 +326,15 @@ impl Settings {
         Time::from_picos((ticks * 1_000_000).saturating_sub(1))
     }
 
-    /// The tick for which Linux sets a timer.
+    /// When a timer that is set now runs out by the wheel of Linux.
     #[inline]
-    pub(crate) fn tick(&self, now: Time, delay: Duration) -> Option<u64> {
-        self.is_linux().then(|| jiffies::tick(now, delay))
+    pub(crate) fn expiry(&self, now: Time, delay: Duration) -> Option<Expiry> {
+        self.is_linux().then(|| Expiry::new(now, delay))
     }
 
     /// When a wait of this length ends that begins now.
     pub(crate) fn waits_until(now: Time, wait: Duration, is_linux: bool) -> Time {
-        if is_linux { jiffies::runs_out(now, wait, false).0 } else { now + wait }
-    }
-
-    /// When a timer that is set now for `delay` runs out, and how coarse the ring of the wheel is in which
-    /// it waits; `has_turned`: another one has run out in this tick.
-    #[inline]
-    pub(crate) fn runs_out(&self, now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
-        if self.is_linux() { jiffies::runs_out(now, delay, has_turned) } else { (now + delay, 0) }
+        if is_linux { Expiry::new(now, wait).runs_out(false).0 } else { now + wait }
     }
 }
 
@@ -360,28 +354,44 @@ mod jiffies {
     /// from five minutes before boot (`INITIAL_JIFFIES`), and experiments begin two seconds after.
     const AT_BEGINNING: u64 = (1 << 24) - 298_000;
 
-    #[inline]
-    pub(super) fn tick(now: Time, delay: Duration) -> u64 {
-        AT_BEGINNING + now.as_picos() / TICK.as_picos() + delay.as_picos().div_ceil(TICK.as_picos())
+    /// When a timer is to run out.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Expiry {
+        /// Ticks from now on.
+        ticks: u64,
+        /// The tick for which it is set.
+        pub tick: u64,
     }
 
-    /// The wheel has turned to the next tick already when a timer has run out in this one
-    /// (`__run_timers`).
-    #[inline]
-    pub(super) fn runs_out(now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
-        let ticks = delay.as_picos().div_ceil(TICK.as_picos()).saturating_sub(has_turned.into());
-        let expires = tick(now, delay);
-        let mut shift = 0;
-        while ticks >= PLACES << shift && shift < 8 * COARSER {
-            shift += COARSER;
+    impl Expiry {
+        #[inline]
+        pub fn new(now: Time, delay: Duration) -> Self {
+            let ticks = delay.as_picos().div_ceil(TICK.as_picos());
+            Self { ticks, tick: AT_BEGINNING + now.as_picos() / TICK.as_picos() + ticks }
         }
-        let rings = ((expires >> shift) + 1) << shift;
-        (Time::ZERO + TICK.saturating_mul(rings - AT_BEGINNING), shift)
+
+        /// When the timer does run out, and how coarse the ring of the wheel is in which it waits.
+        /// If another one has run out in this tick, the wheel has turned to the next already
+        /// (`__run_timers`).
+        #[inline]
+        pub fn runs_out(self, has_turned: bool) -> (Time, u32) {
+            let ticks = self.ticks.saturating_sub(has_turned.into());
+            let mut shift = 0;
+            while ticks >= PLACES << shift && shift < 8 * COARSER {
+                shift += COARSER;
+            }
+            let rings = ((self.tick >> shift) + 1) << shift;
+            (Time::ZERO + TICK.saturating_mul(rings - AT_BEGINNING), shift)
+        }
     }
 
     #[cfg(test)]
     mod tests {
         use super::*;
+
+        fn runs_out(now: Time, delay: Duration, has_turned: bool) -> (Time, u32) {
+            Expiry::new(now, delay).runs_out(has_turned)
+        }
 
         #[test]
         fn a_timer_runs_out_at_the_tick_behind_and_never_early() {

@@ -6,7 +6,6 @@
 //! has left, as a device that cuts bursts tells of it. Packets without data do not count.
 
 use crate::endpoint::Endpoint;
-use crate::output::Data;
 use crate::segment::Segment;
 use crate::sendbuf::OVERHEAD;
 use crate::sender::Sender;
@@ -176,14 +175,14 @@ impl Sender {
 
     /// Data leaves for the device.
     #[cold]
-    pub(crate) fn note_queued(&mut self, now: Time, data: Data) {
-        let goes_on = self.goes_on(now, data);
+    pub(crate) fn note_queued(&mut self, now: Time, (start, payload): (u64, u16), again: bool) {
+        let goes_on = self.goes_on(now, again.then_some(start));
         let leaves_at = self.data_leaves_at(now);
         let Some(queue) = &mut self.small_queue else { return };
-        queue.add(goes_on, data.payload.into());
+        queue.add(goes_on, payload.into());
         queue.departing = Some((goes_on, leaves_at));
-        if !goes_on && !data.again {
-            queue.newest = data.start;
+        if !goes_on && !again {
+            queue.newest = start;
         }
     }
 }

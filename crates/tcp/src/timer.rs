@@ -1,7 +1,7 @@
 //! The one timer of the sending half: what it waits for, and until when.
 
 use crate::sender::Sender;
-use crate::settings::Settings;
+use crate::settings::{Expiry, Settings};
 use std::cmp::Reverse;
 use tcplab_units::{Duration, Time};
 
@@ -77,16 +77,31 @@ impl Place {
     /// however coarse that was when the tick was further away (`__mod_timer`).
     #[inline]
     pub fn set(&mut self, now: Time, delay: Duration, settings: &Settings) -> Time {
-        let tick = settings.tick(now, delay);
-        if tick.is_none() || self.tick != tick || !self.is_ahead(now) {
-            let has_turned = self.turned <= now && now.since(self.turned) < TICK;
-            let (out, coarse) = settings.runs_out(now, delay, has_turned);
-            if !(self.is_pending && (out, coarse) == (self.out, self.coarse)) {
-                self.entered = now;
-            }
-            *self = Self { tick, out, coarse, is_pending: tick.is_some(), ..*self };
+        let Some(expiry) = settings.expiry(now, delay) else {
+            self.out = now + delay;
+            return self.out;
+        };
+        if self.tick != Some(expiry.tick) || !self.is_ahead(now) {
+            self.put(now, expiry);
         }
         self.out
+    }
+
+    /// Puts a timer where it belongs in the wheel.
+    #[inline(never)]
+    fn put(&mut self, now: Time, expiry: Expiry) {
+        let has_turned = self.turned <= now && now.since(self.turned) < TICK;
+        let (out, coarse) = expiry.runs_out(has_turned);
+        if !(self.is_pending && (out, coarse) == (self.out, self.coarse)) {
+            self.entered = now;
+        }
+        *self = Self { tick: Some(expiry.tick), out, coarse, is_pending: true, ..*self };
+    }
+
+    /// Whether it has come to its place now.
+    #[inline]
+    pub fn was_entered(&self, now: Time) -> bool {
+        self.entered == now
     }
 
     /// A timer of the kernel, be it another one, has run out in this tick.
@@ -165,7 +180,7 @@ impl Timer {
 
 impl Sender {
     /// Waits an RTO from now.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn wait_for_answer(&mut self, now: Time, settings: &Settings) {
         let delay = self.pacing_delay(now, settings);
         self.wait_for_rto(now, delay, settings);

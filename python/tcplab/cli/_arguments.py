@@ -52,7 +52,12 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
         "flows.*.cc=bbr, or a parameter by its name; may be given several times",
     )
     for key, metavar, about in (
-        ("repeat", "N", "run each variant so often, with other seeds"),
+        (
+            "repeat",
+            "N",
+            "run each variant so often, with other seeds, or until its goodput is known well "
+            'enough: "2%%"',
+        ),
         ("seed", "N", "begin with this seed"),
         ("duration", "TIME", "simulate so long: 10s"),
     ):
@@ -110,13 +115,21 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         metavar="WHAT",
         help="what a row is about: flow, class or cc (default: what makes few rows)",
     )
+    add_format(
+        parser,
+        "how results are printed: table (the default), json (see tcplab schema --results), csv or "
+        "markdown",
+    )
+
+
+def add_format(parser: argparse.ArgumentParser, about: str) -> None:
+    """In which form something is printed."""
     parser.add_argument(
         "--format",
         choices=["table", "json", "csv", "markdown"],
         default="table",
         metavar="FORMAT",
-        help="how results are printed: table (the default), json (see tcplab schema --results), "
-        "csv or markdown",
+        help=about,
     )
     parser.add_argument(
         "--statistic",
@@ -132,6 +145,14 @@ def add_view(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="compare other variants with this one, in pairs of runs with equal seeds; its value "
         "alone is enough where only one swept key has it; may be given several times",
+    )
+    parser.add_argument(
+        "--metrics",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="further columns, like power,queue_delay_p95_ms (see tcplab list metrics); with "
+        "--versus, what is compared",
     )
     parser.add_argument(
         "--margin",
@@ -152,12 +173,16 @@ def view(args: argparse.Namespace) -> View:
         if len(named) < len(args.versus) and len(args.versus) > 1:
             raise _core.ConfigError("--versus: name the key of each value, like flows[0].cc=cubic")
         versus = dict(named) if named else args.versus[0]
-    return View(args.by, args.format, args.statistic, versus, args.margin)
+    return View(args.by, args.format, args.statistic, versus, args.margin, args.metrics)
 
 
 def _baseline(text: str) -> tuple[str, str] | str:
     found = GIVEN.fullmatch(text)
     return text if found is None else (found[1].strip(), found[2].strip())
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 def _share(text: str) -> float:

@@ -27,6 +27,7 @@ COMMANDS = {
     "try": ("trying", "run a path and its flows from flags, without a file"),
     "run": ("run", "run an experiment file: print a table, save all tables and a chart"),
     "show": ("show", "print stored results again"),
+    "query": ("query", "ask the tables of stored results in SQL"),
     "compare": (
         "compare",
         "run an experiment file on several backends: print both numbers and the difference",
@@ -40,7 +41,7 @@ COMMANDS = {
     ),
     "list": (
         "listing",
-        "list the congestion controls, the profiles, or the columns of result tables",
+        "list the congestion controls, the profiles, the columns of result tables, or metrics",
     ),
     "explain": (
         "explain",

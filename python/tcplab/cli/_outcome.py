@@ -14,10 +14,11 @@ from rich.cells import cell_len
 from tcplab import _json
 from tcplab._core import ConfigError, printable
 from tcplab._labels import labels
+from tcplab._metrics import METRICS
 from tcplab._results import Results
-from tcplab._summary import MEASURED
+from tcplab._summary import COLUMNS, MEASURED
 from tcplab.cli import _text
-from tcplab.cli._text import LEFT, Column
+from tcplab.cli._text import LEFT, RIGHT, Column
 
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
 """So many repetitions have confidence intervals whatever the data (`lab.statistics`)."""
@@ -61,6 +62,8 @@ class View:
     versus: Mapping[str, str] | str | None = None
     """The baseline that other variants are compared with."""
     margin: float = 0.02
+    metrics: tuple[str, ...] = ()
+    """Further columns (`Results.metrics`), and what is compared."""
 
 
 def shown(results: Results, view: View) -> str:
@@ -69,30 +72,39 @@ def shown(results: Results, view: View) -> str:
     compared = None
     if view.versus is not None:
         try:
-            compared = results.versus(view.versus, by=by, margin=view.margin)
+            compared = results.versus(
+                view.versus, metrics=view.metrics or None, by=by, margin=view.margin
+            )
         except ValueError as error:
             raise ConfigError(str(error)) from None
+    further = [name for name in view.metrics if name not in COLUMNS]
+    for name in further:
+        if name not in METRICS:
+            raise ConfigError(f"metrics: there is no {name!r}; there are {', '.join(METRICS)}")
+    summary = results.summary(by=by, statistic=view.statistic, metrics=further)
     match view.format_:
         case "json":
-            return _json.document(results, by=by, statistic=view.statistic, versus=compared)
+            return _json.document(
+                results, summary, by=by, statistic=view.statistic, versus=compared
+            )
         case "csv" if compared is not None:
             return compared.write_csv().rstrip("\n")
         case "csv":
-            return results.summary(by=by, statistic=view.statistic).write_csv().rstrip("\n")
+            return summary.write_csv().rstrip("\n")
         case "markdown":
-            text = _markdown(results, by, view.statistic)
+            text = _markdown(results, by, summary)
             if compared is not None:
                 text += "\n\n" + _in_markdown(*_of_versus(compared, results, by))
             return text
         case _:
-            text = table(results, by=by, statistic=view.statistic)
+            text = _table(results, by, view.statistic, summary)
             return text if compared is None else f"{text}\n\n{_versus(compared, results, view, by)}"
 
 
-def _markdown(results: Results, by: str, statistic: str) -> str:
+def _markdown(results: Results, by: str, summary: pl.DataFrame) -> str:
     """The columns of the screen, all rows."""
-    rows = results.summary(by=by, statistic=statistic)
-    return _in_markdown(*_layout(_labelled(rows, results), results.swept, by, _measures(rows, by)))
+    rows = _labelled(summary, results)
+    return _in_markdown(*_layout(rows, results.swept, by, _measures(summary, by)))
 
 
 def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
@@ -100,6 +112,31 @@ def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
     rules = ["---" if head.align == LEFT else "--:" for head in heads]
     lines = [[text.replace("|", "\\|") for text in line] for line in [names, rules, *cells]]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def shown_rows(rows: pl.DataFrame, format_: str) -> str:
+    """Any rows in one of the `FORMATS`."""
+    if format_ == "json":
+        return _json.rows(rows)
+    if format_ == "csv":
+        return rows.write_csv().rstrip("\n")
+    heads = [
+        Column(name, RIGHT if kind.is_numeric() else LEFT) for name, kind in rows.schema.items()
+    ]
+    some = rows if format_ == "markdown" else rows.head(MOST_ROWS)
+    cells = [[_cell(value) for value in row] for row in some.iter_rows()]
+    if format_ == "markdown":
+        return _in_markdown(heads, cells)
+    text = _text.table(heads, cells)
+    if (more := len(rows) - len(some)) > 0:
+        text += f"\n... and {more} more rows; `limit` and `--format csv` choose and show them"
+    return text
+
+
+def _cell(value: object) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _versus(compared: pl.DataFrame, results: Results, view: View, by: str) -> str:
@@ -150,10 +187,13 @@ def _labelled(rows: pl.DataFrame, results: Results) -> pl.DataFrame:
     )
 
 
-def table(results: Results, *, by: str | None = None, statistic: str = "mean") -> str:
+def table(results: Results, *, by: str | None = None) -> str:
     """A row for each flow, or class of flows, of each variant: means over the repetitions."""
     by = by or _rows_are(results)
-    summary = results.summary(by=by, statistic=statistic)
+    return _table(results, by, "mean", results.summary(by=by))
+
+
+def _table(results: Results, by: str, statistic: str, summary: pl.DataFrame) -> str:
     rows, left_out = summary.head(MOST_ROWS), max(len(summary) - MOST_ROWS, 0)
     measures = _measures(rows, by)
     rows = _labelled(rows, results)
@@ -263,17 +303,11 @@ def epilogue(results: Results, out: Path, chart: Path | None, elapsed_s: float) 
     done = f"{number} {'run' if number == 1 else 'runs'}, {simulated_s:g} s simulated"
     kept = number - len(results.computed)
     before = f" ({kept} of them before)" if kept else ""
-    places = f"tables  {out}{_more(results)}" + (f"\nchart   {chart}" if chart else "")
+    places = f"tables  {out}" + (f"\nchart   {chart}" if chart else "")
     if any(plan.commands for plan in results.plans):
-        places = f"output  {out}{_more(results, 'NAME-server.txt, NAME-client.txt')}\n{places}"
+        folder = (number == 1 and results.folder(results.plans[0].id)) or f"{out}/*/RUN"
+        places = f"output  {folder} (NAME-server.txt, NAME-client.txt)\n{places}"
     return f"\n{done} in {elapsed_s:.2f} s{before}\n{places}"
-
-
-def _more(results: Results, files: str = "") -> str:
-    ids = list(dict.fromkeys(plan.id for plan in results.plans))
-    if len(ids) > 1:
-        return f" (a folder for each run{files and ': '}{files})"
-    return f"/{ids[0]}{files and f' ({files})'}"
 
 
 def _rows_are(results: Results) -> str:
@@ -342,6 +376,11 @@ def _measures(summary: pl.DataFrame, by: str) -> list[Measure]:
             )
             for share, rank in ((50, 1), (95, 2), (99, 1))
         ]
+    measures += [
+        Measure(Column(name.replace("_", " "), unit=METRICS[name].unit), name, with_interval=True)
+        for name in METRICS
+        if name in summary.columns
+    ]
     return measures
 
 

@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> None:
     repetitions = sum(plan.swept == plans[0].swept for plan in plans)
     variants = len(plans) // repetitions
     name = printable(first["experiment"])
-    say(f"{name}: {_number(variants, repetitions)}, {first['duration']} each")
+    most = "" if plans[0].until is None else "up to "
+    say(f"{name}: {most}{_number(variants, repetitions)}, {first['duration']} each")
     say(f"runs on {' and '.join(runs_on)}")
     for refusal in refusals:
         say(f"\n{refusal}")

@@ -8,6 +8,7 @@ import json
 import polars as pl
 
 import tcplab
+from tcplab._metrics import METRICS
 from tcplab.cli._say import say
 from tcplab.cli._text import LEFT, RIGHT, Column, table
 
@@ -16,9 +17,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to list."""
     parser.add_argument(
         "what",
-        choices=["cc", "profiles", "columns"],
+        choices=["cc", "profiles", "columns", "metrics"],
         metavar="WHAT",
-        help="cc, profiles or columns",
+        help="cc, profiles, columns or metrics",
     )
     parser.add_argument(
         "--explain",
@@ -34,6 +35,9 @@ def run(args: argparse.Namespace) -> None:
     match args.what:
         case "columns":
             say(_plain(tcplab.columns()))
+        case "metrics":
+            heads = [Column("name", LEFT), Column("unit", LEFT), Column("meaning", LEFT)]
+            say(table(heads, [[name, one.unit, one.definition] for name, one in METRICS.items()]))
         case "profiles" if args.explain is not None:
             say(_plain(tcplab.profile(args.explain)))
         case "profiles":

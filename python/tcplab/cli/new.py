@@ -43,6 +43,8 @@ def run(args: argparse.Namespace) -> None:
         raise FileExistsError(
             f"{path}: is there already; name another file: tcplab new {args.name} FILE"
         )
+    if path.suffix != ".toml":
+        raise ConfigError(f"{path}: experiments to start from are TOML, like mine.toml")
     if not path.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
     put(known[args.name].replace("FILE.toml", path.name).encode(), path)

@@ -7,6 +7,7 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -112,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
     except _core.ConfigError as error:
         raise _core.ConfigError(_of_flags(str(error), values)) from None
     if args.save is not None:
-        _save(args.save, experiment.to_dict())
+        _save(args.save, experiment.contained() or experiment.to_dict())
     runs.run_and_show(experiment, args, args.out or OUT)
     if args.save is not None and not args.quiet:
         say(f"file    {args.save}", file=sys.stderr)
@@ -125,6 +126,10 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     flows = [flow]
     if "against" in values:
         flows.append({"name": "other", "from": "left1", "to": "right1"})
+    calls = (TRAFFIC["voice"], TRAFFIC["video"])
+    if "flows" in values and any(value in calls for value in values.get("traffic", [])):
+        # Calls that begin in the same instant would send all their packets at once.
+        flow["start_jitter"] = "20 ms"
     dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": ["40 ms"], "queue": "1 BDP"}
     plain: dict[str, Any] = {
         "name": "try",
@@ -177,6 +182,11 @@ def _value(name: str, text: str) -> Any:
     """The value that a text stands for."""
     if name == "traffic" and text in TRAFFIC:
         return dict(TRAFFIC[text])
+    close = get_close_matches(text, TRAFFIC, 1, 0.75) if name == "traffic" else []
+    if close:
+        raise argparse.ArgumentTypeError(
+            f'no traffic is called "{text}"; did you mean "{close[0]}"?'
+        )
     value = _arguments.value_of(text)
     if name == "traffic" and isinstance(value, str) and value[:1].isdigit():
         return {"kind": "bulk", "size": value}
@@ -202,6 +212,8 @@ def _several(name: str, text: str) -> list[Any]:
 
 def _save(path: Path, plain: Mapping[str, Any]) -> None:
     """Writes the experiment, with the command that made it."""
+    if path.suffix != ".toml":
+        raise _core.ConfigError(f"--save: {path}: experiments are saved as TOML, like mine.toml")
     if not path.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
     if path.exists() and not (path.is_file() and path.read_bytes().startswith(MADE.encode())):

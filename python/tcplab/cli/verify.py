@@ -40,10 +40,11 @@ def run(args: argparse.Namespace) -> int:
         args.results, again=args.again, workers=args.workers, allow_read=args.allow_read
     )
     wrong = 0
-    for folder, findings in groupby(checked.findings, key=lambda finding: finding.folder):
+    for (folder, run), findings in groupby(checked.findings, key=lambda it: (it.folder, it.run)):
         wrong += 1
-        said = (str(finding).removeprefix(f"{folder}: ") for finding in findings)
-        say(f"{printable(str(folder))}: {'; '.join(said)}")
+        place = f"{folder}: " if run is None else f"{folder}: {run}: "
+        said = (str(finding).removeprefix(place) for finding in findings)
+        say(printable(place) + "; ".join(said))
     number = len(checked.runs)
     runs = "1 run" if number == 1 else f"{number} runs"
     totals = f"{runs} checked, {wrong} wrong"

@@ -289,7 +289,8 @@ impl<P: Packet> Lane<P> {
     /// The packet that arrives next leaves the lane; also tells when the one behind it arrives.
     #[inline]
     pub(crate) fn take(&mut self) -> Option<(Transit<P>, Option<Time>)> {
-        let arrived = self.in_transit.pop_front()?;
+        let arrived = *self.in_transit.front()?;
+        self.in_transit.pop_front();
         self.counters.arrived_packets += 1;
         let next = self.in_transit.front().map(|next| next.arrives);
         if next.is_none() {

@@ -5,7 +5,7 @@ use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, HostPlan};
 use crate::read::Place;
-use crate::schema::{Experiment, Host, Queue};
+use crate::schema::{Experiment, Host, Queue, Stack};
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::Duration;
 
@@ -58,6 +58,42 @@ pub(crate) fn resolve(experiment: &Experiment, topology: &mut Topology) -> Vec<H
     }
     let has_any = |host: &HostPlan| host.cpu.is_some() || host.has_qdisc || host.gro.is_some();
     hosts.into_values().filter(has_any).collect()
+}
+
+/// What is said of nodes where no flow begins or ends, and does nothing there or something else than at a
+/// host.
+pub(crate) fn odd(
+    experiment: &Experiment,
+    topology: &Topology,
+    flows: &[FlowPlan],
+) -> Vec<Mistake> {
+    let ends = |is_meant: fn(&FlowPlan) -> bool| -> BTreeSet<usize> {
+        let meant = flows.iter().filter(|flow| is_meant(flow));
+        meant.flat_map(|flow| [flow.from, flow.to]).collect()
+    };
+    let (all, tcp) = (ends(|_| true), ends(|flow| flow.tcp().is_some()));
+    let mut warnings = Vec::new();
+    for (place, host, nodes) in entries(experiment, topology) {
+        let has = |ends: &BTreeSet<usize>| nodes.iter().any(|node| ends.contains(node));
+        let mut warn = |key: &str, reason: &str| {
+            warnings.push(Problem::Invalid(reason.into()).at(format!("{place}.{key}")));
+        };
+        if host.stack != Stack::default() && !has(&tcp) {
+            warn("stack", "does nothing: no flow of TCP begins or ends here");
+        }
+        if host.cpu.is_some() && !has(&all) {
+            warn(
+                "cpu",
+                "does nothing: no flow begins or ends here, and routers forward in no time",
+            );
+        }
+        if host.qdisc.is_some() && !has(&all) {
+            let reason = "no flow begins here: it takes the place of the `queue` of all links from here; \
+                          to give one link another queue, write that there";
+            warn("qdisc", reason);
+        }
+    }
+    warnings
 }
 
 /// Refuses receive offload at nodes that forward packets: a router would cut again what it has merged.

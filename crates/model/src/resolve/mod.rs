@@ -25,8 +25,8 @@ pub(crate) fn resolve(
         let reason = "there are none; an experiment needs one [[flows]] at least";
         mistakes.push(Problem::Invalid(reason.into()).at("flows"));
     }
-    if experiment.seed > MOST_SEED - experiment.repeat.saturating_sub(1) {
-        let (seed, repeat) = (experiment.seed, experiment.repeat);
+    if experiment.seed > MOST_SEED - experiment.repeat.most().saturating_sub(1) {
+        let (seed, repeat) = (experiment.seed, experiment.repeat.most());
         let reason =
             format!("is {seed}: the last of {repeat} repetitions has more than {MOST_SEED}");
         mistakes.push(Problem::Invalid(reason).at("seed"));
@@ -63,6 +63,7 @@ pub(crate) fn resolve(
         hosts: hosts.into(),
         record,
         measure,
+        until: None,
         warnings: warnings.into(),
     })
 }

@@ -3,12 +3,13 @@
 //! A setting that cannot be meant is a mistake. What stands here has a meaning that somebody may want,
 //! so the experiment runs.
 
+use super::hosts;
 use super::queues::draining_rate;
 use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
 use crate::schema::{
-    CakePlan, Carried, DelayChanges, DelayRule, Discipline, Experiment, Framing, Limit, Loss,
+    CakePlan, Carried, DelayChanges, DelayRule, Discipline, Ecn, Experiment, Framing, Limit, Loss,
     OutageRule, Outages, Queue, RateChanges, RateRule, TbfPlan, Traffic, TrafficPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,12 +29,14 @@ pub(crate) fn all(
     let mut warnings = parallel_links(topology);
     for lane in &topology.lanes {
         let found = idle_shaper(lane).into_iter().chain(late_changes(lane, duration));
+        let found = found.chain(replaced_rate(lane)).chain(replaced_delay(lane));
         warnings.extend(
             found
                 .chain(odd_loss(lane))
                 .map(|(key, reason)| Problem::Invalid(reason).at(format!("{}.{key}", lane.place))),
         );
     }
+    warnings.extend(hosts::odd(experiment, topology, flows));
     warnings.extend(long_intervals(experiment));
     warnings.extend(late_flows(flows, duration));
     warnings.extend(late_periods(flows, duration));
@@ -43,6 +46,8 @@ pub(crate) fn all(
     warnings.extend(changing_loads(topology, flows, experiment));
     warnings.extend(overloads(topology, flows));
     warnings.extend(floods(topology, flows));
+    warnings.extend(unmarked(topology, flows));
+    warnings.extend(torn(topology, flows));
     warnings
 }
 
@@ -121,6 +126,43 @@ fn idle_bucket(tbf: &TbfPlan, lane: &LanePlan, highest: Option<Rate>) -> Option<
     Some(("queue.rate".into(), reason))
 }
 
+/// A rate that packets never have, and shares, loads and sizes go by.
+fn replaced_rate(lane: &LanePlan) -> Option<Odd> {
+    let rate = lane.rate;
+    let reason = match lane.rate_changes.as_ref()? {
+        // Without a rate, the mean stands for it.
+        RateChanges::Trace(trace) if trace.mean_rate() != rate => format!(
+            "is {rate}, and the trace carries {} in the mean: packets leave by the trace, while shares, \
+             loads and BDPs go by `rate`; without `rate` they go by the trace",
+            trace.mean_rate()
+        ),
+        RateChanges::Steps(steps)
+            if steps.first().is_some_and(|it| it.0.is_zero() && it.1 != rate) =>
+        {
+            format!(
+                "is {rate}, and `rate_changes` begins with another at {}: shares, loads and BDPs go by \
+                 `rate`",
+                steps[0].0
+            )
+        }
+        _ => return None,
+    };
+    Some(("rate".into(), reason))
+}
+
+/// A delay that packets never have, and BDPs go by.
+fn replaced_delay(lane: &LanePlan) -> Option<Odd> {
+    let mean = lane.light.as_ref()?.trains.mean_delay();
+    (mean != lane.delay).then(|| {
+        let reason = format!(
+            "is {}, and the trains of `light` have {mean} in the mean: packets travel as these say, \
+             while BDPs go by `delay`; without `delay` they go by the trains",
+            lane.delay
+        );
+        ("delay".into(), reason)
+    })
+}
+
 /// Changes that are to come when the experiment is over.
 fn late_changes(lane: &LanePlan, duration: Duration) -> impl Iterator<Item = Odd> {
     let rule = |key: &str, every: Duration| {
@@ -135,7 +177,13 @@ fn late_changes(lane: &LanePlan, duration: Duration) -> impl Iterator<Item = Odd
     });
     let delay = lane.delay_changes.as_ref().and_then(|changes| match changes {
         DelayChanges::Steps(steps) => late("delay_changes", steps, duration),
-        DelayChanges::Rule(DelayRule::Handover(it)) => rule("delay_changes", it.every),
+        DelayChanges::Rule(DelayRule::Handover(it)) => (it.every >= duration).then(|| {
+            let reason = format!(
+                "is {}, and the experiment lasts {duration}: the delay that is drawn at the start stays",
+                it.every
+            );
+            ("delay_changes.every".into(), reason)
+        }),
     });
     let outages = lane.outages.as_ref().and_then(|outages| match outages {
         Outages::Listed(listed) => late("outages", listed, duration),
@@ -347,10 +395,56 @@ fn floods(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
         if places.insert(&flow.place) {
             let lane = &topology.lanes[flow.bottleneck];
             let reason = format!(
-                "sends at {offered:.0} times the rate of {}, {}: most of its datagrams are dropped",
-                lane.name, lane.rate
+                "sends at {offered:.0} times the rate of {}, {}: most of what its queue has no room for is \
+                 dropped",
+                lane.name,
+                lane.lasting_rate()
             );
             warnings.push(Problem::Invalid(reason).at(format!("{}.traffic", flow.place)));
+        }
+    }
+    warnings
+}
+
+/// Datagrams in more fragments than the first queue on their way has room for: they come at once, and the
+/// loss of one is that of all.
+fn torn(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
+    let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
+    for flow in flows {
+        let (TrafficPlan::Udp(udp), Some(&first)) = (&*flow.traffic, flow.forward.first()) else {
+            continue;
+        };
+        // Behind the header of IPv4, fragments carry multiples of eight bytes, and one of them that of UDP.
+        let each = (flow.mtu.saturating_sub(20) / 8 * 8).max(8);
+        let fragments = (udp.payload.0 + 8).div_ceil(each);
+        let lane = &topology.lanes[first];
+        let room = match lane.queue.limit {
+            QueueLimit::Packets(packets) => packets,
+            QueueLimit::Bytes(bytes) => bytes / flow.mtu,
+        };
+        // One is in transmission.
+        if fragments > room.saturating_add(1) && places.insert(&flow.place) {
+            let reason = format!(
+                "each datagram comes in {fragments} fragments at once, and the queue of {} has room for \
+                 {room} packets: none gets through whole; to let them pass, give it {fragments} packets or more",
+                lane.name
+            );
+            warnings.push(Problem::Invalid(reason).at(format!("{}.traffic.payload", flow.place)));
+        }
+    }
+    warnings
+}
+
+/// Flows that ask for marks, on a way where nothing marks.
+fn unmarked(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
+    let (mut places, mut warnings) = (BTreeSet::new(), Vec::new());
+    for flow in flows {
+        let asks = flow.tcp().is_some_and(|tcp| tcp.stack.ecn != Ecn::Off);
+        let marks = |lane: &usize| topology.lanes[*lane].queue.discipline.marks();
+        if asks && !flow.forward.iter().any(marks) && places.insert(&flow.place) {
+            let reason = "asks for marks, and no queue on the way has any: \"fq-codel\" marks, and others \
+                          do with `ecn = true`, like { kind = \"codel\", ecn = true }";
+            warnings.push(Problem::Invalid(reason.into()).at(format!("{}.stack.ecn", flow.place)));
         }
     }
     warnings
@@ -372,8 +466,8 @@ fn changing_loads(
         let is_held = lane.lasting_rate() < lane.rate;
         if lane.rate_changes.is_some() && !is_held && places.insert(&flow.place) {
             let reason = format!(
-                "is a share of {}, with which {} begins: as many transfers begin when its rate changes; \
-                 to choose their number yourself, give `per_second`",
+                "is a share of {}, the `rate` of {}: as many transfers begin when its rate changes; to \
+                 choose their number yourself, give `per_second`",
                 lane.rate, lane.name
             );
             warnings.push(Problem::Invalid(reason).at(format!("{}.traffic.load", flow.place)));

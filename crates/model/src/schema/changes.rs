@@ -89,7 +89,7 @@ choice! {
 }
 
 table! {
-    /// A new delay is drawn now and then.
+    /// A new delay is drawn at the start, and now and then.
     pub struct Handover {
         /// From one handover to the next: "15 s".
         pub every: Duration [SOME_TIME] = Duration::from_secs(15),

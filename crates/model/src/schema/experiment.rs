@@ -1,6 +1,6 @@
 //! The experiment as a whole.
 
-use super::{Flow, Host, Let, MILLION, Network, Record, SOME_TIME, Stack, Sweep, Variants};
+use super::{Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
 use crate::read::table;
 use std::collections::BTreeMap;
 use tcplab_units::Duration;
@@ -19,7 +19,10 @@ table! {
         pub seed: u64 [0..=MOST_SEED] = 1,
         /// How often to run each variant: repetition r, from 0, has the seed `seed + r`. All
         /// variants of a sweep use the same seeds, so that they can be compared in pairs.
-        pub repeat: u64 [1..=MILLION] = 1,
+        ///
+        /// `"2 %"`, or `{ until = "2 %", at_most = 100 }`, runs so many repetitions that the mean
+        /// goodput of each class of flows is known to within 2 %.
+        pub repeat: Repeat = Repeat::Times(1),
         /// The nodes and the links between them.
         pub network: Network = Network::default(),
         /// Settings of single hosts, by name: `[hosts.server]`. A `*` in the name stands for

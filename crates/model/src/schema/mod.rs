@@ -15,6 +15,7 @@ mod network;
 mod probability;
 mod queue;
 mod record;
+mod repeat;
 mod rtts;
 mod stack;
 mod traffic;
@@ -42,6 +43,7 @@ pub use network::{
 pub use probability::Probability;
 pub use queue::*;
 pub use record::{Record, Samples};
+pub use repeat::{Repeat, Target, Until};
 pub use rtts::Rtts;
 pub use stack::{
     AckCounting, CongestionControl, CutBase, Ecn, Flavour, Keepalive, Memory, MtuProbing, PathMtu,

@@ -464,7 +464,7 @@ fn datagrams_at_many_times_the_rate_are_named() {
     assert!(with("100 Mbit/s").warnings.is_empty());
     assert_eq!(
         with("1 Gbit/s").warnings[0].to_string(),
-        "flows[0].traffic: sends at 100 times the rate of left>right, 10 Mbit/s: most of its datagrams \
-         are dropped"
+        "flows[0].traffic: sends at 100 times the rate of left>right, 10 Mbit/s: most of what its queue \
+         has no room for is dropped"
     );
 }

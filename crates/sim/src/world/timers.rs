@@ -1,7 +1,7 @@
 //! Timers that run out: those of connections, in the order of the kernel's wheel, and all others by
 //! their owners.
 
-use super::{Owner, World};
+use super::{Owner, World, turn_wheel};
 use crate::connections::End;
 use crate::cpu::Work;
 use std::cmp::Reverse;
@@ -93,9 +93,9 @@ impl World<'_> {
             self.poll_before_timer(end);
         }
         self.tell_memory(end);
-        self.turn_wheel(end);
         self.turns = self.turns.wrapping_add(1);
         let End { endpoint, last, .. } = &mut self.connections.ends[end];
+        turn_wheel(now, self.turned, endpoint);
         *last = self.turns;
         let lets_go = !self.holding.is_empty() && endpoint.is_soft_due(now);
         let wheel = endpoint.wheel();

@@ -102,6 +102,7 @@ impl Linux {
     }
 
     /// The window to offer now.
+    #[inline(never)]
     pub fn window(&self, scale: u8) -> Window {
         self.window.window(self.packets.memory(), scale, self.offered)
     }

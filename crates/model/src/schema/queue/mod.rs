@@ -135,6 +135,19 @@ impl Discipline {
             _ => None,
         }
     }
+
+    /// Whether it marks packets of flows with ECN.
+    pub fn marks(&self) -> bool {
+        match self {
+            Self::Red(red) => red.ecn,
+            Self::CoDel(codel) => codel.ecn,
+            Self::FqCoDel(codel) => codel.ecn,
+            Self::Pie(pie) => pie.ecn,
+            Self::FqPie(pie) => pie.ecn,
+            Self::Cake(_) | Self::DualPi2(_) => true,
+            _ => false,
+        }
+    }
 }
 
 impl Default for Queue {

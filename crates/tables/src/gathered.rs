@@ -1,0 +1,179 @@
+//! The tables of several runs, one run after the other.
+
+use crate::table::{Kind, Row, Table};
+use crate::{Change, Look, Pair, Tables};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+/// The tables of several runs in memory: in each, the rows of a run follow those of the one before.
+#[derive(Clone, Debug)]
+pub struct Gathered {
+    tables: Tables,
+    /// The kinds of columns that only some runs have, by table and name.
+    kinds: BTreeMap<(&'static str, String), Kind>,
+}
+
+impl Default for Gathered {
+    fn default() -> Self {
+        let mut tables = Tables::default();
+        let Ok(()) = tables.each_mut(&mut Kept);
+        Self { tables, kinds: BTreeMap::new() }
+    }
+}
+
+impl Gathered {
+    /// Whether the tables of a run can be added: none of its columns is of another kind here, and none of
+    /// its tables waits in a file.
+    pub fn takes(&self, tables: &Tables) -> bool {
+        struct Fits<'a>(&'a Gathered, bool);
+        impl Look for Fits<'_> {
+            type Error = Infallible;
+            fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
+                let known = |name: &str| self.0.kinds.get(&(R::TABLE, name.into())).copied();
+                let agree = |(name, kind)| known(name).is_none_or(|known| known == kind);
+                self.1 &= table.in_memory() == table.len() && table.further().all(agree);
+                Ok(())
+            }
+        }
+        let mut fits = Fits(self, true);
+        let Ok(()) = tables.each(&mut fits);
+        fits.1
+    }
+
+    /// Adds the tables of a run that can be added.
+    pub fn add(&mut self, tables: &Tables) {
+        let Ok(()) = tables.each(&mut Kinds(&mut self.kinds));
+        self.tables.each_with(tables, &mut Gather);
+    }
+
+    /// All rows.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    /// About how many bytes they take.
+    pub fn bytes(&self) -> usize {
+        struct Bytes(usize);
+        impl Look for Bytes {
+            type Error = Infallible;
+            fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
+                self.0 += 8 * table.len() * (R::COLUMNS.len() + table.further().count());
+                Ok(())
+            }
+        }
+        let mut bytes = Bytes(0);
+        let Ok(()) = self.tables.each(&mut bytes);
+        bytes.0
+    }
+}
+
+struct Kept;
+
+impl Change for Kept {
+    type Error = Infallible;
+    fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
+        table.keep_in_memory();
+        Ok(())
+    }
+}
+
+struct Kinds<'a>(&'a mut BTreeMap<(&'static str, String), Kind>);
+
+impl Look for Kinds<'_> {
+    type Error = Infallible;
+    fn at<R: Row>(&mut self, table: &Table<R>) -> Result<(), Infallible> {
+        for (name, kind) in table.further() {
+            self.0.entry((R::TABLE, name.into())).or_insert(kind);
+        }
+        Ok(())
+    }
+}
+
+struct Gather;
+
+impl Pair for Gather {
+    fn both<R: Row>(&mut self, table: &mut Table<R>, other: &Table<R>) {
+        table.gather(other);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{PART, SampleRow};
+
+    /// Tables of a run with this many samples, and a further column that the last one fills.
+    fn tables(run: &str, samples: u64, column: &str, kind: Kind) -> Tables {
+        let mut tables = Tables::default();
+        let table = &mut tables.samples;
+        for number in 0..samples {
+            let row = SampleRow {
+                run: table.label(run),
+                flow: table.label(["b", "a"][(number % 2) as usize]),
+                time_s: number as f64,
+                cwnd_segments: number,
+                ssthresh_segments: None,
+                srtt_ms: None,
+                rto_ms: 200.0,
+                in_flight_segments: 1,
+                acked_bytes: 0,
+                pacing_mbit_s: None,
+                delivery_rate_mbit_s: None,
+            };
+            table.push(row);
+        }
+        let place = table.extra(column, kind);
+        match kind {
+            Kind::Text => table.set_text(place, "x"),
+            _ => table.set_number(place, 4.5),
+        }
+        tables
+    }
+
+    #[test]
+    fn rows_of_runs_follow_each_other() {
+        let mut gathered = Gathered::default();
+        gathered.add(&tables("one", 2, "k", Kind::Number));
+        gathered.add(&tables("two", 1, "w", Kind::Number));
+        gathered.add(&tables("three", 2, "k", Kind::Number));
+        let samples = &gathered.tables().samples;
+        let some = |texts: &[&'static str]| texts.iter().copied().map(Some).collect::<Vec<_>>();
+        assert_eq!(samples.texts("run"), Some(some(&["one", "one", "two", "three", "three"])));
+        assert_eq!(samples.texts("flow"), Some(some(&["b", "a", "b", "b", "a"])));
+        let further: Vec<_> = samples.further().collect();
+        assert_eq!(further, [("k", Kind::Number), ("w", Kind::Number)]);
+        let part = samples.part(0);
+        let set: Vec<Vec<bool>> = part
+            .columns()
+            .skip(SampleRow::COLUMNS.len())
+            .map(|(_, values)| match &*values {
+                crate::Values::Number(values) => {
+                    values.iter().map(|value| crate::number(value).is_some()).collect()
+                }
+                _ => unreachable!("numbers"),
+            })
+            .collect();
+        assert_eq!(set[0], [false, true, false, false, true]);
+        assert_eq!(set[1], [false, false, true, false, false]);
+    }
+
+    #[test]
+    fn more_rows_than_a_part_has_stay_in_memory() {
+        let mut gathered = Gathered::default();
+        let half = tables("one", PART as u64 / 2 + 1, "k", Kind::Number);
+        gathered.add(&half);
+        gathered.add(&half);
+        let samples = &gathered.tables().samples;
+        assert_eq!((samples.number_of_parts(), samples.in_memory()), (1, PART + 2));
+    }
+
+    #[test]
+    fn other_kinds_and_long_tables_stay_alone() {
+        let mut gathered = Gathered::default();
+        assert!(gathered.takes(&tables("one", 1, "k", Kind::Number)));
+        gathered.add(&tables("one", 1, "k", Kind::Number));
+        assert!(!gathered.takes(&tables("two", 1, "k", Kind::Text)));
+        assert!(!gathered.takes(&tables("two", PART as u64 + 1, "k", Kind::Number)));
+        assert!(gathered.takes(&tables("two", PART as u64, "k", Kind::Number)));
+    }
+}

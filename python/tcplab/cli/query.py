@@ -1,0 +1,31 @@
+"""tcplab query RESULTS SQL: asks the tables of stored results."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from tcplab._asked import stored
+from tcplab.cli import _arguments, _outcome
+from tcplab.cli._say import say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, and what is asked."""
+    parser.add_argument(
+        "results", type=Path, metavar="RESULTS", help="a folder of results (DIR of tcplab run)"
+    )
+    parser.add_argument(
+        "sql",
+        metavar="SQL",
+        help="a query in SQL, as DuckDB has it; tables are called as in `tcplab list columns`",
+    )
+    _arguments.add_format(
+        parser, "how rows are printed: table (the default), json, csv or markdown"
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Prints the rows."""
+    rows = stored(args.results).query(args.sql)
+    say(_outcome.shown_rows(rows, args.format), flush=True)
