@@ -12,7 +12,7 @@ from tcplab import _core
 
 WIDTH = 100
 
-VARYING = ("let", "sweep", "zip", "variants")
+VARYING = ("let", "sweep", "zip", "variants", "change")
 """The keys whose values no parameter can be."""
 
 HEADER = '''\

@@ -7,6 +7,7 @@ the experiment's order.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 LONGEST_S = 0.7
@@ -23,6 +24,9 @@ class Pool:
     number: int
     """How many plans there are."""
     threads: int
+    ends: Sequence[int] = ()
+    """By number, where those end that one thread takes together, if any are: plans that are equal
+    until they change."""
 
     _rest: list[range] = field(default_factory=list)
     """The first ones stand last."""
@@ -45,6 +49,8 @@ class Pool:
                 return range(0)
             first = self._rest.pop()
             number = min(self._most(len(first)), len(first))
+            if self.ends:
+                number = self.ends[first[number - 1]] - first.start
             self._put(first[number:])
             self._taken += 1
             return first[:number]

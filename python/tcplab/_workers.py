@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 import polars as pl
 
@@ -42,6 +43,19 @@ class Outcome:
     """Those that held more memory than they get."""
 
 
+def together(plans: Sequence[_core.Plan], threads: int) -> list[list[_core.Plan]]:
+    """Plans that are equal until they change follow each other, as far as no thread idles."""
+    groups: dict[str, list[_core.Plan]] = {}
+    for plan in plans:
+        groups.setdefault(plan.beginning or plan.id, []).append(plan)
+    parts = list(groups.values())
+    while len(parts) < min(threads, len(plans)):
+        longest = max(range(len(parts)), key=lambda part: len(parts[part]))
+        half = (len(parts[longest]) + 1) // 2
+        parts[longest : longest + 1] = [parts[longest][:half], parts[longest][half:]]
+    return parts
+
+
 @dataclass
 class Workers:
     """Threads that run plans. The Rust side releases the interpreter while it simulates."""
@@ -68,7 +82,11 @@ class Workers:
         to hold wherever it happens, whoever calls must close the generator.
         """
         number = min(number, len(self.plans))
-        pool = Pool(len(self.plans), number)
+        parts = together(self.plans, number)
+        self.plans = [plan for part in parts for plan in part]
+        last = accumulate(map(len, parts))
+        ends = [end for part, end in zip(parts, last, strict=True) for _ in part]
+        pool = Pool(len(self.plans), number, ends)
         threads = [threading.Thread(target=self._work, args=(pool,)) for _ in range(number)]
         finished_s = 0.0
         waiting = len(self.plans)

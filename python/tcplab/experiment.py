@@ -150,6 +150,13 @@ class Experiment(Runnable):
     may be shorter. By default there are none.
     """
 
+    change: Mapping[str, Any] | None = None
+    """Settings that change while the run goes on: `at = "30 s"`, and from then on `"flows[0].cc" =
+    "bbr"`. Keys stand by their path as in `sweep`, parameters by their name. What can change is the
+    congestion control of flows, and the rate, the delay and the queue of links. Swept as
+    `"change.flows[0].cc" = ["cubic", "bbr"]`, all runs go on from one state.
+    """
+
     record: Record | Mapping[str, Any] | str | None = None
     """What to write down."""
 

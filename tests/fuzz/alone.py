@@ -100,6 +100,11 @@ def check(experiment: Plain, meant: Plain | None = None) -> tuple[str, str]:
         return FOUND, f"stored and read back, the plan {plan.id} is {stored.derived_id}"
     if again != digest:
         return FOUND, f"the second run has the digest {again}, not {digest}"
+    if plan.beginning is not None:
+        batch = _core.run_batch([plan, stored], _core.Watch(), 1e9)
+        shared = [ran.digest for group in batch.groups for ran in group.runs]
+        if shared != [digest] * 2:
+            return FOUND, f"from one state the runs have the digests {shared}, not {digest}"
     return RAN, ""
 
 

@@ -64,6 +64,9 @@ LEAST_SIZES = {"rmem_max": "4608 B", "wmem_max": "4608 B", "window_clamp": "1152
 QDISCS = ("fq", "fq-codel", "codel", "sfq", "1000 packets", "20 packets", "1 packets")
 """Queues of hosts."""
 
+CHANGED = ("bbr", "bbr3", "cubic", "newreno", "vegas", "hybla", "copa", "compound", "illinois")
+"""Congestion controls that take over."""
+
 MOST_PIE_S = 1e4
 
 TOO_LONG = "99999999999999999999 s"
@@ -130,9 +133,27 @@ class Draw:
         apart = Random(f"gro {self.seed}/{self.number}")
         if apart.random() < 0.1:
             self.add_gro(experiment, nodes, apart)
+        self.add_change(experiment, Random(f"change {self.seed}/{self.number}"))
         if self.chance(0.03):
             self.spoil(experiment)
         return experiment
+
+    def add_change(self, experiment: Plain, apart: Random) -> None:
+        """Sometimes one or two of the settings that can change while a run goes on."""
+        if apart.random() > 0.1:
+            return
+        flows = [number for number, flow in enumerate(experiment["flows"]) if "cc" in flow]
+        settings: Plain = {f"flows[{number}].cc": apart.choice(CHANGED) for number in flows[:2]}
+        for link in ("links[0]", "dumbbell", "chain", "star", "parking_lot"):
+            if link.removesuffix("[0]") in experiment["network"]:
+                rate, delay = self.rate * apart.choice([0.3, 1, 2]), self.seconds * apart.random()
+                settings[f"network.{link}.rate"] = f"{max(int(rate), 1)} bit/s"
+                settings[f"network.{link}.delay"] = time(delay / 10)
+                settings[f"network.{link}.queue"] = apart.choice(QDISCS)
+        if settings:
+            keys = apart.sample(sorted(settings), min(len(settings), apart.choice([1, 1, 2])))
+            changed = {key: settings[key] for key in keys}
+            experiment["change"] = {"at": time(self.seconds * apart.random()), **changed}
 
     def add_cpus(self, experiment: Plain, nodes: list[str], apart: Random) -> None:
         """Hosts that take about as long for a packet as a link does."""

@@ -239,7 +239,7 @@ def test_stored_results_are_quoted(attack: str, tcplab: Command, tmp_path: Path)
     assert tcplab("run", "x.json", "--out", place, "--quiet").returncode == 0
     (group,) = [folder for folder in (tmp_path / place).iterdir() if folder.is_dir()]
     plans = group / "plans.parquet"
-    table = pl.read_parquet(plans)
+    table = pl.read_parquet(plans.read_bytes())
     stored = json.loads(table["plan"][0]) | {"experiment": text, "id": text}
     table.with_columns(plan=pl.lit(json.dumps(stored))).write_parquet(plans)
     write_list(group, {name: checksum((group / name).read_bytes()) for name in listed(group)})

@@ -49,6 +49,34 @@ pub trait Backend: Sync {
         watch: &Watch,
         show: &mut dyn FnMut(&Tables),
     ) -> Result<Produced, Error>;
+
+    /// Runs what a plan has in common with others that are equal until their change
+    /// ([`Plan::beginning`]), if this backend can run plans from one state.
+    ///
+    /// # Errors
+    /// The run was stopped.
+    fn begin<'a>(
+        &self,
+        _plan: &'a Plan,
+        _watch: &Watch,
+    ) -> Result<Option<Box<dyn Begun + 'a>>, Error> {
+        Ok(None)
+    }
+}
+
+/// A state from which plans go on that are equal until then.
+pub trait Begun {
+    /// Runs the rest of one of them.
+    ///
+    /// # Errors
+    /// The run was stopped.
+    fn go_on(&self, plan: &Plan, watch: &Watch) -> Result<Produced, Error>;
+
+    /// Runs the rest of the last one.
+    ///
+    /// # Errors
+    /// The run was stopped.
+    fn finish(self: Box<Self>, plan: &Plan, watch: &Watch) -> Result<Produced, Error>;
 }
 
 /// What is chosen for a backend beside the experiment.

@@ -1,8 +1,9 @@
 //! The simulator.
 
-use crate::{Access, Backend, Error, Options, PlanError, Produced};
+use crate::{Access, Backend, Begun, Error, Options, PlanError, Produced};
 use tcplab_model::memory::Held;
-use tcplab_model::{Document, Plan, Problem, Watch};
+use tcplab_model::{Document, Plan, Problem, Stopped, Watch};
+use tcplab_sim::Beginning;
 use tcplab_tables::Tables;
 
 pub(crate) struct Sim;
@@ -33,13 +34,46 @@ impl Backend for Sim {
         watch: &Watch,
         show: &mut dyn FnMut(&Tables),
     ) -> Result<Produced, Error> {
-        if tcplab_sim::version(plan) != plan.version {
-            let reason = "a congestion control was registered anew since this run was planned; plan it \
-                          again";
-            return Err(Error::Failed(reason.into()));
-        }
-        let ran = tcplab_sim::run_shown(plan, watch, show);
-        let tables = ran.map_err(|_| Error::Stopped("the run was stopped".into()))?;
-        Ok(Produced { tables, files: Vec::new() })
+        check_version(plan)?;
+        produced(tcplab_sim::run_shown(plan, watch, show))
     }
+
+    fn begin<'a>(
+        &self,
+        plan: &'a Plan,
+        watch: &Watch,
+    ) -> Result<Option<Box<dyn Begun + 'a>>, Error> {
+        check_version(plan)?;
+        let begun = Beginning::of(plan, watch).map_err(|_| stopped())?;
+        Ok(Some(Box::new(begun)))
+    }
+}
+
+impl Begun for Beginning<'_> {
+    fn go_on(&self, plan: &Plan, watch: &Watch) -> Result<Produced, Error> {
+        check_version(plan)?;
+        produced(Self::go_on(self, plan, watch))
+    }
+
+    fn finish(self: Box<Self>, plan: &Plan, watch: &Watch) -> Result<Produced, Error> {
+        check_version(plan)?;
+        produced(Self::finish(*self, plan, watch))
+    }
+}
+
+fn check_version(plan: &Plan) -> Result<(), Error> {
+    if tcplab_sim::version(plan) == plan.version {
+        return Ok(());
+    }
+    let reason =
+        "a congestion control was registered anew since this run was planned; plan it again";
+    Err(Error::Failed(reason.into()))
+}
+
+fn produced(ran: Result<Tables, Stopped>) -> Result<Produced, Error> {
+    Ok(Produced { tables: ran.map_err(|_| stopped())?, files: Vec::new() })
+}
+
+fn stopped() -> Error {
+    Error::Stopped("the run was stopped".into())
 }

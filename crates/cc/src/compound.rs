@@ -27,8 +27,8 @@
 //! - Andrew's module for Linux (2008), which is not in the kernel: `low_window` and `lambda`.
 
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
-    Preset, Round, Window, above_zero, defaults, share,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Left,
+    Marks, Preset, Round, Window, above_zero, defaults, share,
 };
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
@@ -202,6 +202,10 @@ impl CongestionControl for Compound {
         if let Some(round) = ack.round.filter(|_| !is_starting) {
             self.adjust(&round);
         }
+    }
+
+    fn on_adopted(&mut self, _flow: &FlowState, left: &Left) {
+        self.window.take_over(left);
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {

@@ -30,8 +30,8 @@
 //! - Arun, Balakrishnan: Copa: practical delay-based congestion control for the Internet, NSDI 2018.
 
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
-    Window, above_zero, defaults,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Left,
+    Marks, Window, above_zero, defaults,
 };
 use delays::Delays;
 use serde::{Deserialize, Serialize};
@@ -183,6 +183,10 @@ impl CongestionControl for Copa {
             self.steer(flow, ack);
             self.pace(flow);
         }
+    }
+
+    fn on_adopted(&mut self, _flow: &FlowState, left: &Left) {
+        self.window.take_over(left);
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {

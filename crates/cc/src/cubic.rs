@@ -12,7 +12,7 @@
 use crate::slow_start::{HyStart, SlowStart};
 use crate::{
     Ack, Algorithm, Cause, Congestion, CongestionControl, Control, Flavour, FlowState, Init, Kind,
-    Marks, Preset, Window, above_zero, defaults, share,
+    Left, Marks, Preset, Window, above_zero, defaults, share,
 };
 use kernel::KernelCubic;
 use serde::{Deserialize, Serialize};
@@ -252,6 +252,10 @@ impl CongestionControl for Cubic {
         } else if let Some(stage) = &mut self.curve.stage {
             stage.pause();
         }
+    }
+
+    fn on_adopted(&mut self, _flow: &FlowState, left: &Left) {
+        self.window.take_over(left);
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {

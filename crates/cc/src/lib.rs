@@ -58,8 +58,8 @@ pub use params::{
 };
 pub use registered::{Factory, Origin, register, registered_names};
 pub use seam::{
-    Ack, Cause, Congestion, CongestionControl, Control, CutBase, Flavour, FlowState, Init, Lost,
-    Phase, RateSample, Round, Timestamps,
+    Ack, Cause, Congestion, CongestionControl, Control, Copied, CutBase, Flavour, FlowState, Init,
+    Left, Lost, Phase, RateSample, Round, Timestamps,
 };
 pub use table::{Algorithm, Build, Kind, Marks, Parameter, Preset, Probe};
 pub use window::Window;

@@ -14,7 +14,7 @@ use tcplab_units::{Duration, Rate, Time};
 ///
 /// Three methods are required. The rest do nothing unless overridden, or what is usual to the
 /// [window](CongestionControl::window) of those that have one.
-pub trait CongestionControl: Debug + Send {
+pub trait CongestionControl: Debug + Send + Copied {
     /// An ACK changed the scoreboard: data was delivered or marked lost. Once per ACK, after loss
     /// detection.
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack);
@@ -22,6 +22,16 @@ pub trait CongestionControl: Debug + Send {
     /// Data is about to leave for the first time. Before anything else; the handshake has timed the
     /// path, unless a SYN was repeated.
     fn on_begin(&mut self, _flow: &FlowState) {}
+
+    /// The flow goes on under this algorithm, which begins anew in the place of another one
+    /// (`setsockopt` with `TCP_CONGESTION`): the window is as that one has left it, and `Init` had it as the
+    /// initial one.
+    fn on_adopted(&mut self, flow: &FlowState, left: &Left) {
+        if let Some(window) = self.window() {
+            window.take_over(left);
+        }
+        self.on_begin(flow);
+    }
 
     /// An ACK arrived, and losses have not been looked for yet: `ack.lost` is zero, there is no
     /// `ack.round`, and `flow.delivered` does not count what it delivers. Told to those alone that
@@ -140,6 +150,25 @@ pub trait CongestionControl: Debug + Send {
     /// Internal state worth plotting, by name. The comment above each call of `record` says what it is,
     /// with its unit (`Algorithm::probes`).
     fn probe(&self, _record: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// What [`CongestionControl`] asks of an algorithm so that a run can go on from one state in several ways:
+/// that it derives `Clone`.
+pub trait Copied {
+    /// The same with all that it knows.
+    fn copied(&self) -> Box<dyn CongestionControl>;
+}
+
+impl<C: CongestionControl + Clone + 'static> Copied for C {
+    fn copied(&self) -> Box<dyn CongestionControl> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn CongestionControl> {
+    fn clone(&self) -> Self {
+        (**self).copied()
+    }
 }
 
 /// A controller's decision.
@@ -387,6 +416,19 @@ pub struct Round {
     pub lost: u64,
     /// Segments reported as CE-marked.
     pub ce: u64,
+}
+
+/// What an algorithm leaves to another one that takes its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Left {
+    /// Segments that may be in flight.
+    pub cwnd: u64,
+    /// Slow-start threshold in segments, once it is known.
+    pub ssthresh: Option<u64>,
+    /// What has been earned towards the next segment of congestion avoidance (`snd_cwnd_cnt`).
+    pub credit: f64,
+    /// Segments of the first window of the connection.
+    pub initial: u64,
 }
 
 /// The start of a congestion episode.

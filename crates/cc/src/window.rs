@@ -6,7 +6,7 @@
 //!
 //! How much an ACK is worth (`Ack::credit`) is the stack's setting; algorithms decide what to buy.
 
-use crate::{Cause, Congestion, Control, CutBase, Flavour, FlowState, Init};
+use crate::{Cause, Congestion, Control, CutBase, Flavour, FlowState, Init, Left};
 use tcplab_units::Duration;
 
 /// What `ssthresh` is until something sets it (RFC 5681 §3.1: arbitrarily high).
@@ -251,6 +251,17 @@ impl Window {
         if self.flavour == Flavour::Rfc {
             self.credit = 0.0;
         }
+    }
+
+    /// Goes on from where another algorithm has led the window, with a threshold that is the algorithm's
+    /// own. The last decrease cannot be taken back any more: `tcp_init_congestion_control` forgets
+    /// `prior_ssthresh`.
+    pub fn take_over(&mut self, left: &Left) {
+        self.cwnd = left.cwnd.max(1);
+        if self.ssthresh == UNKNOWN {
+            self.ssthresh = left.ssthresh.unwrap_or(UNKNOWN);
+        }
+        (self.credit, self.initial, self.before) = (left.credit, left.initial, None);
     }
 
     /// Goes on from `cwnd`, unless the window is smaller.

@@ -33,6 +33,7 @@ pub mod random;
 mod route;
 pub mod timers;
 
+pub use lane::change::LaneChange;
 pub use lane::station::{ArpConfig, StationConfig};
 pub use lane::wire::{
     Carried, Contention, Light, OPPORTUNITY_BYTES, Spread, Trace, Train, WireConfig,

@@ -1,11 +1,13 @@
 //! Lanes, routes, timers, and the order in which things happen.
 
 use crate::agenda::Agenda;
+use crate::lane::change::LaneChange;
 use crate::lane::managed::{Seen, Teller};
 use crate::lane::station::Medium;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::{Departure, Packet};
+use crate::random::Random;
 use crate::route::{EndpointId, Flow, LaneId, RouteId, Routes};
 use crate::timers::{ConnectionTimer, TimerId, Timers};
 use std::collections::BTreeMap;
@@ -63,8 +65,8 @@ impl Order {
 pub const MOST: usize = 1 << 30;
 
 /// A network of lanes with packets on them, and who looks at these.
-#[derive(Debug)]
-pub struct Network<P, O = ()> {
+#[derive(Clone, Debug)]
+pub struct Network<P: Packet, O = ()> {
     now: Time,
     lanes: Vec<Lane<P>>,
     /// Those with a queue behind the seam.
@@ -192,6 +194,36 @@ impl<P: Packet, O: Observer<P>> Network<P, O> {
             self.now = until;
         }
         event
+    }
+
+    /// Moves packets until one arrives or a timer runs out before the whole nanosecond `until` begins, at
+    /// which the clock stands without an event.
+    #[cold]
+    pub fn next_before(&mut self, until: Time) -> Option<Event<P>> {
+        let event = self.next_by(Order::First.at(until));
+        if event.is_none() {
+            self.now = until;
+        }
+        event
+    }
+
+    /// A lane becomes another one, before anything else happens in this nanosecond. `random` gives a
+    /// generator of a name.
+    ///
+    /// # Panics
+    /// It has a wire, and was not said to change ([`LaneConfig::may_change`]).
+    pub fn change(&mut self, lane: LaneId, change: &LaneChange, random: impl Fn(&str) -> Random) {
+        let mut teller =
+            Teller { observer: &mut self.observer, routes: &self.routes, media: &mut self.media };
+        let state = &mut self.lanes[lane.0 as usize];
+        if !state.is_managed() {
+            self.managed.push(lane);
+        }
+        state.change(self.now, change, random, &mut teller);
+        if let Some(managed) = &mut state.managed {
+            managed.forget_look();
+        }
+        self.agenda.set(lane.0, state.next_look().unwrap_or(Time::NEVER));
     }
 
     /// The next event of this nanosecond, timers of applications excepted.

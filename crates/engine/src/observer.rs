@@ -22,6 +22,8 @@ pub enum Reason {
     Full,
     /// The discipline of the queue dropped it.
     Discipline,
+    /// Another queue took the place of the one in which it waited.
+    Purged,
     /// The address of the next station was not known, and enough packets waited for it.
     Unresolved,
     /// The wire lost it.

@@ -30,7 +30,7 @@ struct Hop(u32);
 const TOP: u32 = 1 << 31;
 
 /// All routes, one behind the other. A packet carries its place in here.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Routes {
     hops: Vec<Hop>,
     /// Flows that were told, and for each hop the number of its route's; `UNTOLD`, or no entry, without one.

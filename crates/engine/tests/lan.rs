@@ -51,6 +51,7 @@ fn lan(stations: u32, arp: Option<&ArpConfig>) -> Vec<LaneConfig> {
         station,
         observed: true,
         tells_sender: false,
+        may_change: false,
     };
     let both = |number: u32| {
         let station = StationConfig {

@@ -33,6 +33,7 @@ fn lane(name: &str, rate: &str, delay: &str, queue: QueueLimit) -> LaneConfig {
         station: None,
         observed: false,
         tells_sender: false,
+        may_change: false,
     }
 }
 

@@ -71,6 +71,7 @@ fn lane(name: &str, discipline: Option<Discipline>, loss: Option<Loss>) -> LaneC
         station: None,
         observed: true,
         tells_sender: false,
+        may_change: false,
     }
 }
 

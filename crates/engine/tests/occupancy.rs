@@ -43,6 +43,7 @@ fn observed(
         station: None,
         observed,
         tells_sender: false,
+        may_change: false,
     };
     let mut network = Network::new([lane], 1);
     let route = network.add_route(&[LANE], EndpointId(0));

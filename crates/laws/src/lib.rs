@@ -102,7 +102,7 @@ impl Check<RunRow> for Runs<'_> {
 }
 
 impl<'a> Laws<'a> {
-    /// The laws of a plan.
+    /// The laws of a plan whose changes of links are steps ([`Plan::with_steps`]).
     pub fn new(plan: &'a Plan) -> Self {
         let slack = Slack::of(plan);
         Self {
@@ -172,7 +172,7 @@ impl<'a> Laws<'a> {
 /// # Errors
 /// The tables break a law.
 pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
-    Laws::new(plan).finish(tables)
+    Laws::new(&plan.with_steps()).finish(tables)
 }
 
 /// Checks tables by themselves, as far as they tell.
@@ -180,5 +180,5 @@ pub fn check(plan: &Plan, tables: Tables) -> Result<Checked, Box<Broken>> {
 /// # Errors
 /// The tables break a law.
 pub fn check_stored(plan: &Plan, tables: &Tables) -> Result<(), Box<Broken>> {
-    Laws::new(plan).check(tables)
+    Laws::new(&plan.with_steps()).check(tables)
 }

@@ -7,7 +7,7 @@ use crate::path::{Names, hint};
 use crate::values;
 use crate::view::{Check, Known, Rows};
 use std::collections::BTreeMap;
-use tcplab_model::{Discipline, LanePlan, Plan, QueueLimit};
+use tcplab_model::{Discipline, LanePlan, Plan, QueueLimit, QueuePlan};
 use tcplab_tables::{LinkColumns, LinkRow, Tables};
 
 /// What is counted from the start of the experiment.
@@ -38,6 +38,9 @@ pub(crate) struct Lane {
     limit: QueueLimit,
     /// What is accepted counts as sent, although it waits.
     waits_after_sent: bool,
+    /// When a queue of which that is so makes room for another: what waited then counted as sent, and has
+    /// not left.
+    replaced_s: f64,
     mtu: f64,
     /// Bytes by which the rounding of a packet's time, and a late look, may put it ahead.
     rounding: f64,
@@ -53,21 +56,24 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    fn new(plan: &Plan, lane: &LanePlan, slack: Slack) -> Self {
-        let in_bytes = matches!(
-            lane.queue.discipline,
-            Discipline::Red(_) | Discipline::Cake(_) | Discipline::Tbf(_)
-        );
-        let limit = match lane.queue.limit {
-            QueueLimit::Packets(packets) if in_bytes => {
-                QueueLimit::Bytes(packets.saturating_mul(lane.mtu))
+    fn new(plan: &Plan, (number, lane): (usize, &LanePlan), slack: Slack) -> Self {
+        let change = plan.change.as_ref();
+        let queue = plan.change_of(number).and_then(|change| change.queue.as_ref());
+        let limit = match (limit(&lane.queue, lane.mtu), queue.map(|queue| limit(queue, lane.mtu)))
+        {
+            (before, None) => before,
+            (QueueLimit::Packets(before), Some(QueueLimit::Packets(after))) => {
+                QueueLimit::Packets(before.max(after))
             }
-            // Linux limits each of three bands, and control packets not at all (`fq_enqueue`).
-            _ if matches!(lane.queue.discipline, Discipline::Fq(_)) => {
-                QueueLimit::Packets(u64::MAX)
+            (QueueLimit::Bytes(before), Some(QueueLimit::Bytes(after))) => {
+                QueueLimit::Bytes(before.max(after))
             }
-            limit => limit,
+            _ => QueueLimit::Packets(u64::MAX),
         };
+        let counts_waiting =
+            |queue: &QueuePlan| matches!(queue.discipline, Discipline::DropTail(_));
+        let stays = queue.is_none_or(counts_waiting);
+        let replaced = change.filter(|_| counts_waiting(&lane.queue) && !stays);
         let limit = match limit {
             limit if !plan.has_qdisc(lane.from) => limit,
             // A host's own queue counts bursts, of any number of packets.
@@ -81,7 +87,8 @@ impl Lane {
             late: capacity.most_in(slack.late_s),
             capacity,
             limit,
-            waits_after_sent: matches!(lane.queue.discipline, Discipline::DropTail(_)),
+            waits_after_sent: counts_waiting(&lane.queue),
+            replaced_s: replaced.map_or(f64::INFINITY, |change| change.at.as_secs_f64()),
             mtu: lane.mtu as f64,
             least: 0.0,
             last: None,
@@ -90,6 +97,18 @@ impl Lane {
             queue: [0; 2],
             counted: [0; COUNTS.len()],
         }
+    }
+}
+
+/// How much a queue holds, in what it counts.
+fn limit(queue: &QueuePlan, mtu: u64) -> QueueLimit {
+    let in_bytes =
+        matches!(queue.discipline, Discipline::Red(_) | Discipline::Cake(_) | Discipline::Tbf(_));
+    match queue.limit {
+        QueueLimit::Packets(packets) if in_bytes => QueueLimit::Bytes(packets.saturating_mul(mtu)),
+        // Linux limits each of three bands, and control packets not at all (`fq_enqueue`).
+        _ if matches!(queue.discipline, Discipline::Fq(_)) => QueueLimit::Packets(u64::MAX),
+        limit => limit,
     }
 }
 
@@ -140,7 +159,7 @@ impl<'a> Links<'a> {
             late_s: slack.late_s,
             end_s: plan.duration.as_secs_f64(),
             known: Known::new(),
-            lanes: plan.lanes.iter().map(|lane| Lane::new(plan, lane, slack)).collect(),
+            lanes: plan.lanes.iter().enumerate().map(|lane| Lane::new(plan, lane, slack)).collect(),
             is_in_turn: true,
             active: Active::default(),
         }
@@ -314,6 +333,10 @@ impl Lane {
         }
 
         let [.., sent_packets, sent_bytes] = counted;
+        if time_s >= self.replaced_s {
+            (self.waits_after_sent, self.replaced_s) = (false, f64::INFINITY);
+            (self.left, self.least) = (sent_bytes as f64, self.ahead(sent_bytes as f64, time_s));
+        }
         let waiting = if self.waits_after_sent { queue[1] } else { 0 };
         let left = sent_bytes.saturating_sub(waiting) as f64;
         let rounding = sent_packets as f64 * self.rounding;

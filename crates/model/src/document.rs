@@ -1,6 +1,7 @@
 //! An experiment as it was written, and the way from there to plans.
 
 use crate::backend::Backend;
+use crate::change::ChangePlan;
 use crate::files::{self, Parameters};
 use crate::id;
 use crate::lines::{self, Lines};
@@ -9,14 +10,15 @@ use crate::origin;
 use crate::parameters::{self, Filled, VARIANT};
 use crate::plan::Plan;
 use crate::read::{Place, Read, wrong_type};
-use crate::resolve::resolve;
-use crate::schema::{Experiment, Repeat};
-use crate::sweep::{self, Choice, MOST_RUNS};
+use crate::resolve::{Resolved, resolve};
+use crate::schema::{Change, Experiment, Repeat};
+use crate::sweep::{self, CHANGE, Choice, MOST_RUNS};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tcplab_units::Duration;
 
 /// After so many mistakes, more would not help.
 const ENOUGH: usize = 100;
@@ -182,6 +184,8 @@ impl Planning<'_, '_> {
             }
         }
         let labels = labels(chosen, &tree);
+        // What changes are settings of the experiment before parameters have their values.
+        let open = tree.get(CHANGE).filter(|change| !change.is_null()).map(|_| tree.clone());
         let filled = parameters::fill(&mut tree, &mut mistakes);
         self.used.extend(filled.used.iter().cloned());
         // What has no value cannot be read.
@@ -211,7 +215,18 @@ impl Planning<'_, '_> {
             self.found.add([too_many_runs(runs, key)], &cause);
             return ControlFlow::Break(());
         }
-        let first = self.plan(&experiment, &tree, &cause, &mut mistakes);
+        let before = mistakes.len();
+        let changed = match (open, &experiment.change) {
+            (Some(open), Some(change)) if mistakes.is_empty() => {
+                self.changed(open, change, &experiment, &mut mistakes)
+            }
+            _ => None,
+        };
+        let changed = changed.as_ref();
+        if mistakes.len() > before {
+            return self.is_enough(mistakes, &tree, &cause);
+        }
+        let first = self.plan((&experiment, changed), &tree, &cause, &mut mistakes);
         let Some(first) = first.filter(|_| mistakes.is_empty()) else {
             return self.is_enough(mistakes, &tree, &cause);
         };
@@ -224,7 +239,7 @@ impl Planning<'_, '_> {
             if is_drawn && repetition > 0 {
                 let experiment =
                     Experiment { seed, repeat: Repeat::Times(1), ..experiment.clone() };
-                let drawn = self.plan(&experiment, &tree, &cause, &mut mistakes);
+                let drawn = self.plan((&experiment, changed), &tree, &cause, &mut mistakes);
                 let Some(drawn) = drawn.filter(|_| mistakes.is_empty()) else {
                     return self.is_enough(mistakes, &tree, &cause);
                 };
@@ -244,12 +259,17 @@ impl Planning<'_, '_> {
     /// The plan of one variant with one seed, without an id.
     fn plan(
         &self,
-        experiment: &Experiment,
+        (experiment, changed): (&Experiment, Option<&Changed>),
         tree: &Value,
         cause: &Cause<'_>,
         mistakes: &mut Vec<Mistake>,
     ) -> Option<Plan> {
-        let plan = resolve(experiment, self.backend.profile, mistakes)?;
+        let resolved = resolve(experiment, self.backend.profile, mistakes)?;
+        let change = match changed.filter(|_| mistakes.is_empty()) {
+            Some(changed) => Some(self.change(experiment, &resolved, changed, mistakes)?),
+            None => None,
+        };
+        let plan = Plan { change: change.map(Arc::new), ..resolved.plan };
         let version = (self.backend.version)(&plan);
         let warnings = plan.warnings.iter().cloned();
         let warnings =
@@ -259,7 +279,81 @@ impl Planning<'_, '_> {
         let plan = Plan { backend, version, swept, warnings, ..plan };
         let refused = (self.backend.refuse)(&plan).into_iter();
         mistakes.extend(refused.map(|mistake| origin::trace(mistake, tree)));
+        if let (Some(changed), Some(after)) = (changed, plan.after_change())
+            && mistakes.is_empty()
+        {
+            let refused = (self.backend.refuse)(&after).into_iter();
+            let refused = refused.map(|mistake| origin::trace(mistake, &changed.tree));
+            mistakes.extend(refused.map(|mistake| changed.cause(mistake)));
+        }
         Some(plan)
+    }
+
+    /// The experiment as it is after its change.
+    fn changed(
+        &self,
+        mut tree: Value,
+        change: &Change,
+        before: &Experiment,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Option<Changed> {
+        if change.at >= before.duration {
+            let reason =
+                format!("is {}: the experiment of {} is over then", change.at, before.duration);
+            mistakes.push(Problem::Invalid(reason).at(Place::Root.key(CHANGE).key(Change::AT)));
+            return None;
+        }
+        let table = tree.as_object_mut()?.shift_remove(CHANGE)?;
+        let mut settings = table.as_object()?.clone();
+        settings.shift_remove(Change::AT);
+        let settings = sweep::change(&mut tree, &settings, mistakes);
+        if !mistakes.is_empty() {
+            return None;
+        }
+        let mut found = Vec::new();
+        parameters::fill(&mut tree, &mut found);
+        files::expand(&mut tree, self.folder, Parameters::AreFilled, &mut found);
+        let read = Experiment::read(&tree, &Place::Root, &mut found);
+        let settings = settings.into_iter().map(|setting| (setting.path, setting.key)).collect();
+        let (seed, at) = (before.seed, change.at);
+        let changed = Changed { experiment: read?, seed, at, tree, settings };
+        mistakes.extend(found.into_iter().map(|mistake| changed.cause(mistake)));
+        Some(changed)
+    }
+
+    /// What of an experiment changes.
+    fn change(
+        &self,
+        experiment: &Experiment,
+        before: &Resolved,
+        changed: &Changed,
+        mistakes: &mut Vec<Mistake>,
+    ) -> Option<ChangePlan> {
+        let after = Experiment {
+            seed: changed.seed_of(experiment),
+            repeat: Repeat::Times(1),
+            ..changed.experiment.clone()
+        };
+        let at = Duration::from_nanos(changed.at.as_picos() / 1000);
+        let mut found = Vec::new();
+        let after = resolve(&after, self.backend.profile, &mut found);
+        let after = after.filter(|_| found.is_empty());
+        mistakes.extend(found.into_iter().map(|mistake| changed.cause(mistake)));
+        match ChangePlan::between(before, &after?, at) {
+            Ok(change) => Some(change),
+            Err(what) => {
+                let reason = format!(
+                    "changes {what}; what can change while a run goes on is the congestion control of \
+                     flows (`cc`), and the `rate`, the `delay` and the `queue` of links"
+                );
+                let at = match &changed.settings[..] {
+                    [(_, key)] => key.clone(),
+                    _ => CHANGE.into(),
+                };
+                mistakes.push(Problem::Invalid(reason).at(at));
+                None
+            }
+        }
     }
 
     /// Adds mistakes of a variant; whether they are enough.
@@ -301,6 +395,37 @@ impl Planning<'_, '_> {
         } else {
             Err(Mistakes(self.found.mistakes))
         }
+    }
+}
+
+/// An experiment as it is after its change.
+struct Changed {
+    experiment: Experiment,
+    /// The seed of the experiment before it.
+    seed: u64,
+    at: Duration,
+    tree: Value,
+    /// The paths of the settings, and the keys that they were written under.
+    settings: Vec<(String, String)>,
+}
+
+impl Changed {
+    /// The same mistake at the setting that makes it.
+    fn cause(&self, mistake: Mistake) -> Mistake {
+        let is_meant = |(path, _): &&(String, String)| {
+            lies_in(&mistake.at, path) || lies_in(path, &mistake.at)
+        };
+        let key = self.settings.iter().find(is_meant).map(|(_, key)| key.clone());
+        let key = key.or_else(|| match &self.settings[..] {
+            [(_, key)] => Some(key.clone()),
+            _ => None,
+        });
+        Mistake { at: key.unwrap_or_else(|| CHANGE.into()), ..mistake }
+    }
+
+    /// The seed of this repetition, unless the change has one.
+    fn seed_of(&self, repetition: &Experiment) -> u64 {
+        if self.seed == self.experiment.seed { repetition.seed } else { self.experiment.seed }
     }
 }
 

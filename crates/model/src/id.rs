@@ -4,6 +4,7 @@
 //! a way of writing (units, defaults written out, shapes or single links) is gone from a plan, so it
 //! does not count; nor do the experiment's name and where in the file something stands.
 
+use crate::change::ChangePlan;
 use crate::plan::{FlowPlan, LanePlan, MeasurePlan, Plan, RecordPlan, is_false, is_never};
 use crate::schema::{
     Contention, Cpu, DelayChanges, Jitter, LanPlan, Light, Loss, Outages, Probability, RateChanges,
@@ -30,8 +31,16 @@ pub(crate) fn content(plan: &Plan) -> String {
         shared,
         record: &plan.record,
         measure: plan.measure,
+        change: &plan.change,
     };
     hash(&content)
+}
+
+/// What runs share that are equal until a change, with its time; nothing for a run without one.
+pub(crate) fn beginning(plan: &Plan) -> Option<String> {
+    let at = plan.change.as_ref()?.at;
+    let content = content(&Plan { change: None, ..plan.clone() });
+    Some(hash(&(&plan.backend, plan.seed, at, content)))
 }
 
 /// The id of one run: 16 hexadecimal digits.
@@ -55,6 +64,8 @@ struct Content<'a> {
     record: &'a RecordPlan,
     #[serde(skip_serializing_if = "Option::is_none")]
     measure: Option<MeasurePlan>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    change: &'a Option<Arc<ChangePlan>>,
 }
 
 /// A lane without the place where it was described and without what follows from the rest.

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | text to a tree of values, with lines | [`document`](from_toml), `lines` |
 //! | all variants: of a sweep, and named ones | `sweep` |
+//! | settings that change while a run goes on | `change` |
 //! | values in the place of parameters | `parameters` |
 //! | tree to typed settings, with all mistakes | `read` (how), `schema` (what) |
 //! | files of networks to links | `files`, `graph` |
@@ -40,6 +41,7 @@
 //! ```
 
 mod backend;
+mod change;
 mod document;
 mod fat_tree;
 mod files;
@@ -65,6 +67,7 @@ pub mod support;
 mod sweep;
 
 pub use backend::{Backend, Stopped, Watch};
+pub use change::{CcChange, ChangePlan, LaneChange};
 pub use document::{Document, from_json, from_toml, value};
 pub use mistake::{Mistake, Mistakes, Problem};
 pub use plan::{

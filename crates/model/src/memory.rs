@@ -9,6 +9,7 @@ use crate::plan::Plan;
 use crate::schema::{OrOff, Samples, TrafficPlan};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Add;
 
 /// A row of samples, of flows or links, or of a packet.
 pub const ROW: u64 = 256;
@@ -100,6 +101,25 @@ impl Held {
             (self.changes, "changes of links", "changes that are further apart"),
             (self.kernel, "the kernel", "fewer `flows`"),
         ]
+    }
+}
+
+impl Add for Held {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self {
+            flows: self.flows.saturating_add(other.flows),
+            samples: self.samples.saturating_add(other.samples),
+            links: self.links.saturating_add(other.links),
+            drops: self.drops.saturating_add(other.drops),
+            packets: self.packets.saturating_add(other.packets),
+            captures: self.captures.saturating_add(other.captures),
+            points: self.points.saturating_add(other.points),
+            intervals: self.intervals.saturating_add(other.intervals),
+            changes: self.changes.saturating_add(other.changes),
+            kernel: self.kernel.saturating_add(other.kernel),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One run with nothing left open: what a backend is given.
 
+use crate::change::ChangePlan;
 use crate::mistake::Mistake;
 use crate::schema::{
     CongestionControl, Contention, Cpu, DelayChanges, Discipline, Jitter, LanPlan, Light, Loss,
@@ -46,6 +47,9 @@ pub struct Plan {
     /// The part of the run that results are of; nothing if that is all of it, without intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasurePlan>,
+    /// What changes while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<Arc<ChangePlan>>,
     /// When enough repetitions are run, if that is not a number of them. No part of a stored plan.
     #[serde(skip)]
     pub until: Option<Until>,

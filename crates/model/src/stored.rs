@@ -4,7 +4,7 @@ use crate::id;
 use crate::mistake::Mistake;
 use crate::plan::Plan;
 use crate::read::{Place, Read};
-use crate::schema::{Stack, StackPlan};
+use crate::schema::{CongestionControl, Stack, StackPlan};
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,6 +25,12 @@ impl Plan {
         id::id(&self.backend, &self.version, self.seed, &id::content(self))
     }
 
+    /// What it has in common with runs that are equal to it until its change, and then not: those can go
+    /// on from one state. Nothing for a run without a change.
+    pub fn beginning(&self) -> Option<String> {
+        id::beginning(self)
+    }
+
     /// Whether every number of a node or lane has one.
     fn check_places(&self) -> Result<(), String> {
         let (nodes, lanes) = (self.nodes.len(), self.lanes.len());
@@ -41,6 +47,15 @@ impl Plan {
         }
         if ways.max().is_some_and(|lane| lane >= lanes) || lanes % 2 != 0 {
             return Err("it names a link that it has not".into());
+        }
+        if let Some(change) = &self.change {
+            let flows = change.cc.iter().flat_map(|change| &change.ends).map(|end| end / 2);
+            if flows.max().is_some_and(|flow| flow >= self.flows.len()) {
+                return Err("it changes a flow that it has not".into());
+            }
+            if change.lanes.iter().any(|change| change.lane >= lanes) {
+                return Err("it changes a link that it has not".into());
+            }
         }
         Ok(())
     }
@@ -75,14 +90,29 @@ pub(crate) fn optional<'de, D: Deserializer<'de>, T: Read>(
 /// A transport with every option decided.
 pub(crate) fn stack<'de, D: Deserializer<'de>>(input: D) -> Result<Arc<StackPlan>, D::Error> {
     let mut value = Value::deserialize(input)?;
-    // In experiments the parameters of a congestion control stand beside its name.
-    if let Some(Value::Object(cc)) = value.get_mut("cc")
+    if let Some(cc) = value.get_mut("cc") {
+        params_beside_name(cc);
+    }
+    let stack: Stack = read(&value)?;
+    StackPlan::decided(stack).map(Arc::new).ok_or_else(|| Error::custom("an option is missing"))
+}
+
+/// A congestion control.
+pub(crate) fn congestion_control<'de, D: Deserializer<'de>>(
+    input: D,
+) -> Result<CongestionControl, D::Error> {
+    let mut value = Value::deserialize(input)?;
+    params_beside_name(&mut value);
+    read(&value)
+}
+
+/// In experiments the parameters of a congestion control stand beside its name.
+fn params_beside_name(value: &mut Value) {
+    if let Value::Object(cc) = value
         && let Some(Value::Object(params)) = cc.shift_remove("params")
     {
         cc.extend(params);
     }
-    let stack: Stack = read(&value)?;
-    StackPlan::decided(stack).map(Arc::new).ok_or_else(|| Error::custom("an option is missing"))
 }
 
 fn read<T: Read, E: Error>(value: &Value) -> Result<T, E> {

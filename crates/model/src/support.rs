@@ -76,6 +76,7 @@ pub const FEATURES: &[Feature] = &[
     kind("cpu", "qdisc", "a processor beside a queue of the host", SIM),
     kind("cpu", "gro", "a processor beside receive offload", SIM),
     kind("cpu", "router", "a processor of a host that forwards packets", SIM),
+    one("change", "settings that change while a run goes on", SIM),
     one("qdisc", "a queue of the sending host", BOTH),
     one("gro", "receive offload (GRO)", BOTH),
     one("lan", "a shared LAN", SIM),
@@ -196,6 +197,9 @@ pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
     }
     if !plan.record.captures.is_empty() {
         add("", &[("record.captures", None)]);
+    }
+    if plan.change.is_some() {
+        add("", &[("change", None)]);
     }
     let usual = Profile::Linux612.options();
     let mut stacks = BTreeSet::new();

@@ -425,6 +425,9 @@ fn varied(path: &str) -> Result<Vec<Step>, Problem> {
 /// Takes `flows[0].cc` apart. A key with other characters than letters, digits, `-` and `_` is in
 /// quotation marks.
 fn steps(path: &str) -> Result<Vec<Step>, Problem> {
+    if let Some(inside) = path.strip_prefix("change.") {
+        return steps_into_change(inside);
+    }
     let invalid = || {
         let example = "a path is written like `network.dumbbell.queue` or `flows[0].cc`, and names with \
                        spaces or other signs in quotation marks: `flows.\"short way\".cc`";
@@ -458,6 +461,45 @@ fn steps(path: &str) -> Result<Vec<Step>, Problem> {
         }
     }
     if matches!(steps.first(), Some(Step::Key(_))) { Ok(steps) } else { Err(invalid()) }
+}
+
+/// In `[change]` a path is one key: `change.flows[0].cc` is `"flows[0].cc"` there.
+fn steps_into_change(path: &str) -> Result<Vec<Step>, Problem> {
+    // As messages spell it, the key is in quotation marks.
+    let path = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')).unwrap_or(path);
+    varied(path)?;
+    Ok([CHANGE, path].map(|key| Step::Key(key.into())).into())
+}
+
+pub(crate) const CHANGE: &str = "change";
+
+/// Puts the settings of a change into a tree, and gives them.
+pub(crate) fn change(
+    tree: &mut Value,
+    settings: &Map<String, Value>,
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<Setting> {
+    let mut flat = Vec::new();
+    let known = Known::new(tree, mistakes);
+    let root = Place::Root.key(CHANGE);
+    for (path, value) in settings {
+        let key = root.key(path);
+        match known.ends(path, 1) {
+            Ok(ends) => {
+                for steps in ends {
+                    flatten(path, &steps, value.clone(), &key, &mut flat, mistakes);
+                }
+            }
+            Err(problem) => mistakes.push(problem.at(key)),
+        }
+    }
+    refuse_overlaps(flat.iter().enumerate().collect(), mistakes);
+    for setting in &flat {
+        if let Err(problem) = setting.set(tree) {
+            mistakes.push(problem.at(&setting.key));
+        }
+    }
+    flat
 }
 
 /// Gives a key of a tree another value, in all variants. Returns the places where the value stands.

@@ -1,7 +1,7 @@
 //! Runs plans one after the other: the interpreter is asked once for many.
 
 use crate::errors::{self, InternalError, RunError, TooLargeError};
-use crate::experiment::{Plan, run_and_check};
+use crate::experiment::{Plan, Shared, run_and_check};
 use crate::frames::{Frame, frames};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
@@ -113,6 +113,7 @@ pub(crate) struct Ran {
 }
 
 /// Runs plans one after the other, until so many seconds are over or there is much to keep; at least one.
+/// Those that follow each other and are equal until their change all run: from one state.
 /// Their programs may read `reads` but see `hidden` empty.
 #[pyfunction]
 #[pyo3(signature = (plans, watch, seconds, reads=vec![], hidden=vec![]))]
@@ -160,13 +161,19 @@ impl Work<'_> {
         let began = now();
         let mut now_open = Gathering::default();
         let (mut tried, mut failed, mut end) = (0, Vec::new(), None);
+        let mut shared = Shared::default();
         for (place, plan) in plans.iter().enumerate() {
-            if place > 0 && (began.elapsed() >= most || now_open.tables.bytes() >= MOST_BYTES) {
+            let is_full = now_open.tables.bytes() >= MOST_BYTES;
+            if place > 0 && !shared.is_open() && (began.elapsed() >= most || is_full) {
                 break;
             }
+            if is_full {
+                self.close(&mut now_open)?;
+            }
+            let next = plans.get(place + 1).map(|next| &**next);
             let started = now();
             let ran = self.watch.over(|watch| {
-                let ran = run_and_check(plan, &self.access, watch);
+                let ran = run_and_check((plan, next), &mut shared, &self.access, watch);
                 ran.map_err(|error| errors::out_of_memory(plan, watch).unwrap_or(error))
                     .map(|produced| (produced.tables.digest(), produced))
             });

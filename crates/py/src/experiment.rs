@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::{panic, thread, time};
-use tcplab_backends::{Access, Options, PlanError, Produced, elsewhere, find};
+use tcplab_backends::{Access, Begun, Options, PlanError, Produced, elsewhere, find};
 use tcplab_laws::Laws;
 use tcplab_model::memory::Held;
 use tcplab_model::{Mistakes, TrafficPlan, from_json, from_toml};
@@ -258,6 +258,12 @@ impl Plan {
         if held.total() > memory { Err(errors::too_large(&held, memory)) } else { Ok(()) }
     }
 
+    /// What it has in common with runs that are equal until their change, if it has one.
+    #[getter]
+    fn beginning(&self) -> Option<String> {
+        self.plan.beginning()
+    }
+
     /// The names of the files that the run leaves beside its tables.
     #[getter]
     fn files(&self) -> Vec<String> {
@@ -319,7 +325,9 @@ pub(crate) fn run(
     let plan = Arc::clone(&plan.plan);
     py.detach(move || {
         watch.over(|watch| {
-            let ran = run_and_check(&plan, &Access { reads, hidden }, watch).and_then(|produced| {
+            let access = Access { reads, hidden };
+            let ran = run_and_check((&plan, None), &mut Shared::default(), &access, watch);
+            let ran = ran.and_then(|produced| {
                 let frames = frames(&produced.tables)?;
                 Ok((frames, produced.tables.digest(), produced.files))
             });
@@ -332,16 +340,48 @@ pub(crate) fn run(
 /// What a run leaves, as Python takes it.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
-/// Runs a plan, and checks what came out.
-pub(crate) fn run_and_check(
-    plan: &tcplab_model::Plan,
+/// What plans have in common that are equal until their change, and run one after the other.
+#[derive(Default)]
+pub(crate) struct Shared<'a>(Option<(String, Box<dyn Begun + 'a>)>);
+
+impl Shared<'_> {
+    /// Whether the next plan goes on from what there is.
+    pub(crate) fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+}
+
+/// Runs a plan, and checks what came out. `next` is the plan that follows: if both are equal until their
+/// change, what they have in common is run once.
+pub(crate) fn run_and_check<'a>(
+    (plan, next): (&'a tcplab_model::Plan, Option<&tcplab_model::Plan>),
+    shared: &mut Shared<'a>,
     access: &Access,
     watch: &Arc<tcplab_model::Watch>,
 ) -> PyResult<Produced> {
     let backend = tcplab_backends::of(plan);
-    let mut laws = Laws::new(plan);
-    let mut look = |tables: &Tables| laws.look(tables);
-    let ran = own::within(watch, || backend.run(plan, access, watch, &mut look))?;
+    let seen = plan.with_steps();
+    let mut laws = Laws::new(&seen);
+    let beginning = plan.beginning();
+    let begun = shared.0.take().filter(|(known, _)| Some(known) == beginning.as_ref());
+    let goes_on = beginning.is_some() && next.is_some_and(|next| next.beginning() == beginning);
+    let begun = match (begun, beginning) {
+        (None, Some(beginning)) if goes_on => {
+            let ran = own::within(watch, || backend.begin(plan, watch))?;
+            let ran = ran.map_err(|error| errors::of_backend(&error))?;
+            ran.map(|begun| (beginning, begun))
+        }
+        (begun, _) => begun,
+    };
+    let ran = own::within(watch, || match begun {
+        None => backend.run(plan, access, watch, &mut |tables: &Tables| laws.look(tables)),
+        Some((_, begun)) if !goes_on => begun.finish(plan, watch),
+        Some((beginning, begun)) => {
+            let ran = begun.go_on(plan, watch);
+            shared.0 = Some((beginning, begun));
+            ran
+        }
+    })?;
     let Produced { tables, files } = ran.map_err(|error| errors::of_backend(&error))?;
     // Each of these steps takes seconds where tables are large.
     let going = || watch.reach(watch.reached()).map_err(errors::stopped);

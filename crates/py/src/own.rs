@@ -134,6 +134,24 @@ fn plain(py: Python<'_>, value: &Value) -> PyResult<Py<PyAny>> {
     Ok(read.unbind())
 }
 
+/// A copy has an object of its own (`copy.deepcopy`).
+impl Clone for Own {
+    fn clone(&self) -> Self {
+        Python::attach(|py| {
+            let copy = || -> PyResult<Py<PyAny>> {
+                let deepcopy = py.import("copy")?.getattr("deepcopy")?;
+                Ok(deepcopy.call1((self.object.bind(py),))?.unbind())
+            };
+            let object = copy().unwrap_or_else(|raised| {
+                fail(raised);
+                py.None()
+            });
+            let (control, names) = (self.control, self.names.clone());
+            Self { object, control, names, hears_arrivals: self.hears_arrivals }
+        })
+    }
+}
+
 /// One flow's object of a Python class.
 struct Own {
     object: Py<PyAny>,

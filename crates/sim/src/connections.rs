@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
 use tcplab_model::{Discipline, FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
 use tcplab_tables::{Label, RoundTrips};
-use tcplab_tcp::{Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
+use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
 use tcplab_units::{Duration, Time};
 
 /// Ends of routes: from here on gates, flows of datagrams, and what is left of connections that are over.
@@ -25,6 +25,7 @@ pub(crate) fn flow_of(to: EndpointId) -> usize {
 }
 
 /// One end of a connection and its way onto the network.
+#[derive(Clone)]
 pub(crate) struct End {
     pub endpoint: Endpoint,
     pub route: RouteId,
@@ -39,6 +40,7 @@ pub(crate) struct End {
 }
 
 /// What both ends of a connection have in common, and the present transfer.
+#[derive(Clone)]
 pub(crate) struct Pair {
     pub flow: usize,
     /// Which of the flow's connections, from 0.
@@ -88,6 +90,7 @@ pub(crate) struct Wanted {
 
 /// The remains of a connection that is over: its way, which another of its flow takes later, and so much of
 /// its ends as answers late segments.
+#[derive(Clone)]
 pub(crate) struct Left {
     pub way: Way,
     /// When it was over, or something came for it since.
@@ -155,7 +158,7 @@ pub(crate) fn flow_on_lanes(plan: &Plan, flow: usize, number: u32, sends: bool) 
 }
 
 /// The ends of connections: the one that sends the data of connection n is 2n, the other 2n + 1.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Connections {
     pub ends: Vec<End>,
     pub pairs: Vec<Pair>,
@@ -276,6 +279,14 @@ impl Connections {
     /// The flow of packets that go to what is left behind at this end of a route.
     pub fn flow_left_at(&self, to: EndpointId) -> usize {
         self.left[(to.0 - LEFT) as usize / 2].flow as usize
+    }
+
+    /// The congestion control of one side of a flow.
+    pub fn control(&mut self, plan: &Plan, (flow, side): (usize, usize)) -> BuildControl {
+        let planned = &plan.flows[flow];
+        let (stack, lanes) = sides(planned)[side];
+        let limit = mss_limit(plan, planned, stack, lanes);
+        self.stacks.get(stack, limit, marks(&tcp(planned).stack)).1
     }
 
     /// Both ends of a connection: the sender of data and its receiver. One of them listens.

@@ -53,7 +53,7 @@ struct Cpu {
 }
 
 /// The processors of all hosts that take time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cpus {
     by_node: Vec<Option<Box<Cpu>>>,
 }

@@ -13,6 +13,7 @@ use tcplab_engine::{EndpointId, LaneId, Packet as _, RouteId};
 use tcplab_model::LanePlan;
 
 /// A place on the way of one end of a flow.
+#[derive(Clone)]
 struct Gate {
     mtu: u16,
     lane: LaneId,
@@ -25,7 +26,7 @@ struct Gate {
 
 /// All of them. As ends of routes they have an even number for what comes to a gate, an odd one for what it
 /// says, from `GATES` on.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Gates {
     list: Vec<Gate>,
     /// What hosts have heard of the way to others, by their nodes.

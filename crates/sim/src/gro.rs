@@ -33,7 +33,7 @@ struct Device {
 }
 
 /// The devices of all hosts that have receive offload.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Devices {
     by_lane: Vec<Option<Box<Device>>>,
     /// The interrupts to come, with the numbers of the lanes.

@@ -12,6 +12,7 @@
 //! | `cpu` | the time that hosts take |
 //! | `udp` | datagrams and their fragments |
 //! | `packet` | what the network carries |
+//! | `shared` | runs that go on from one state |
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `watcher` | looks at packets on the network |
 //! | `recorder` | writes the tables |
@@ -28,19 +29,23 @@ mod memory;
 mod packet;
 mod recorder;
 mod refuse;
+mod shared;
 mod stack;
 mod udp;
 mod watcher;
 mod world;
 
 pub use recorder::SHOWN;
+pub use shared::Beginning;
 pub use stack::{build_control, settings};
 
+use recorder::Show;
 use std::collections::BTreeSet;
 use tcplab_cc::registered_names;
 use tcplab_model::memory::Held;
 use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
 use tcplab_tables::Tables;
+use world::World;
 
 /// This backend's name.
 pub const NAME: &str = "sim";
@@ -59,8 +64,10 @@ pub fn version(plan: &Plan) -> String {
     if registered_names().is_empty() {
         return VERSION.into();
     }
-    let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.tcp()?.stack));
-    let own: BTreeSet<_> = own.collect();
+    let own = plan.flows.iter().filter_map(|flow| stack::version(&flow.tcp()?.stack.cc));
+    let later = plan.change.iter().flat_map(|change| &change.cc);
+    let later = later.filter_map(|change| stack::version(&change.cc));
+    let own: BTreeSet<_> = own.chain(later).collect();
     own.into_iter().fold(VERSION.into(), |version, own| version + "+" + &own)
 }
 
@@ -91,5 +98,11 @@ pub fn run_shown(
     watch: &Watch,
     show: &mut dyn FnMut(&Tables),
 ) -> Result<Tables, Stopped> {
-    world::World::new(plan, show).run(watch)
+    let show = Show(Some(Box::new(show)));
+    if plan.change.is_none() {
+        return World::new(plan, show).run(watch);
+    }
+    let mut beginning = Beginning::new(plan, show);
+    beginning.run(watch)?;
+    beginning.finish(plan, watch)
 }

@@ -23,6 +23,7 @@ struct Counted {
 }
 
 /// All hosts that have a limit.
+#[derive(Clone)]
 pub(crate) struct Memories {
     hosts: Vec<Option<Host>>,
     counted: Vec<Counted>,

@@ -2,7 +2,7 @@
 
 use crate::watcher::{Dropped, Network, Seen};
 use tcplab_engine::{EndpointId, LaneId, LaneState, Packet as _};
-use tcplab_model::{CongestionControl, OrOff, Plan, Samples, memory};
+use tcplab_model::{CongestionControl, FlowPlan, OrOff, Plan, Samples, memory};
 use tcplab_tables::{
     Activity, DropRow, FlowFacts, Kind, Label, LaneTotals, LinkRow, Meters, PART, PacketRow,
     SampleRow, Tables, TransferFacts, Transfers, ecn, tcp_flags,
@@ -17,10 +17,11 @@ const _: () = assert!(memory::ROWS == PART as u64, "memory is estimated for part
 pub const SHOWN: usize = 1024;
 
 /// What was recorded so far.
+#[derive(Clone)]
 pub(crate) struct Recorder<'a> {
     plan: &'a Plan,
     tables: Tables,
-    show: &'a mut dyn FnMut(&Tables),
+    show: Show<'a>,
     /// How often flows are sampled; none if at every ACK or never.
     pub sample_interval: Option<Duration>,
     /// How often links are sampled.
@@ -41,8 +42,21 @@ pub(crate) struct Recorder<'a> {
     meters: Option<Meters>,
 }
 
+/// Who looks at the tables while they grow, if anyone does.
+pub(crate) struct Show<'a>(pub Option<Look<'a>>);
+
+/// Is told of tables that have grown.
+type Look<'a> = Box<dyn FnMut(&Tables) + 'a>;
+
+/// Who looks at tables does not look at copies of them.
+impl Clone for Show<'_> {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
+}
+
 /// The labels of a table that were asked for so far, by number.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Labels(Vec<Option<Label>>);
 
 impl Labels {
@@ -56,6 +70,7 @@ impl Labels {
 }
 
 /// One direction of a link, and what had been counted when it was last sampled.
+#[derive(Clone)]
 struct Link {
     label: Label,
     busy: Duration,
@@ -64,7 +79,7 @@ struct Link {
 }
 
 impl<'a> Recorder<'a> {
-    pub fn new(plan: &'a Plan, show: &'a mut dyn FnMut(&Tables)) -> Self {
+    pub fn new(plan: &'a Plan, show: Show<'a>) -> Self {
         let mut tables = Tables::default();
         let run_in_samples = tables.samples.label(&plan.id);
         let mut flows_in_samples = Vec::new();
@@ -121,8 +136,21 @@ impl<'a> Recorder<'a> {
     /// A row was added to a table, which now has so many.
     #[inline]
     fn added(&mut self, rows: usize) {
-        if rows.is_multiple_of(SHOWN) {
-            (self.show)(&self.tables);
+        if rows.is_multiple_of(SHOWN)
+            && let Some(show) = &mut self.show.0
+        {
+            show(&self.tables);
+        }
+    }
+
+    /// The run goes on as that of another plan, which has been equal so far, and has these flows now.
+    pub fn go_on_as(&mut self, plan: &'a Plan, flows: &[FlowPlan]) {
+        self.tables.rename(&self.plan.id, &plan.id);
+        self.plan = plan;
+        for (algorithm, flow) in self.algorithms.iter_mut().zip(flows) {
+            if let Some(cc) = flow.cc() {
+                cc.algorithm().clone_into(algorithm);
+            }
         }
     }
 

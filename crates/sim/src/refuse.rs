@@ -1,6 +1,6 @@
 //! What the schema can say and this backend does not run.
 
-use crate::stack::try_build;
+use crate::stack::{marks, try_build};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tcplab_cc::{BuildError, CutBase, Flavour, Init, names};
@@ -24,6 +24,7 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
             }
         }
     }
+    refuse_marks(plan, &mut mistakes);
     refuse_memory(plan, &mut mistakes);
     // Of each flow two timers are those of its ends, and one is that of its application.
     let (lanes, timers) = (plan.lanes.len(), plan.flows.len() * 2 + 2);
@@ -53,6 +54,25 @@ fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
         };
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
+        }
+    }
+}
+
+/// How receivers tell of marks is agreed on when a connection opens.
+fn refuse_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
+    let Some(after) = plan.after_change() else { return };
+    for (before, after) in plan.flows.iter().zip(after.flows.iter()) {
+        let (Some(was), Some(is)) = (before.tcp(), after.tcp()) else { continue };
+        if marks(&was.stack) != marks(&is.stack) {
+            let [was, is] = [was, is].map(|tcp| &tcp.stack.cc.name);
+            let reason = format!(
+                "`{was}` cannot become `{is}` while a run goes on: they use marks differently, which both \
+                 ends agree on when a connection opens"
+            );
+            let mistake = Problem::Invalid(reason).at("change");
+            if !mistakes.contains(&mistake) {
+                mistakes.push(mistake);
+            }
         }
     }
 }

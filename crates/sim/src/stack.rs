@@ -7,9 +7,9 @@ use tcplab_cc::{
     BuildError, CongestionControl, CutBase, Flavour, Init, Marks, Origin, Params, resolve,
 };
 use tcplab_model::{
-    AckCounting, CutBase as PlannedBase, Ecn as PlannedEcn, Flavour as PlannedFlavour, FlowPlan,
-    MtuProbing as PlannedProbing, OrOff, PathMtu, Plan, Recovery as PlannedRecovery,
-    Reduction as PlannedReduction, StackPlan,
+    AckCounting, CongestionControl as CongestionControlPlan, CutBase as PlannedBase,
+    Ecn as PlannedEcn, Flavour as PlannedFlavour, FlowPlan, MtuProbing as PlannedProbing, OrOff,
+    PathMtu, Plan, Recovery as PlannedRecovery, Reduction as PlannedReduction, StackPlan,
 };
 use tcplab_tcp::{
     AckCounting as Counting, BuildControl, Capable, Ecn, Feedback, IP_HEADER, Keepalive,
@@ -22,7 +22,7 @@ use tcplab_units::Bytes;
 const LEAST_PACKET: u64 = 2304;
 
 /// What endpoints with equal stacks share.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Stacks {
     known: BTreeMap<(*const StackPlan, u64, u8), (Arc<Settings>, BuildControl)>,
 }
@@ -191,10 +191,10 @@ pub(crate) fn try_build(
     origin.build(init, &params)
 }
 
-/// The version of the stack's congestion control, if it is one that was registered.
-pub(crate) fn version(stack: &StackPlan) -> Option<String> {
-    let (origin, _) = resolve(&stack.cc.name, &Params::default()).ok()?;
-    origin.version().map(|version| format!("{}-{version}", stack.cc.name))
+/// The version of a congestion control, if it is one that was registered.
+pub(crate) fn version(cc: &CongestionControlPlan) -> Option<String> {
+    let (origin, _) = resolve(&cc.name, &Params::default()).ok()?;
+    origin.version().map(|version| format!("{}-{version}", cc.name))
 }
 
 /// Builds the congestion control of endpoints with this stack, which must have been tried (`try_build`).

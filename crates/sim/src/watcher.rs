@@ -38,7 +38,7 @@ pub(crate) struct Seen {
 }
 
 /// What was seen and not yet written down.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Watcher {
     drops: Vec<Dropped>,
     /// By lane, whether all packets are looked at; empty if there is no such lane.
@@ -141,6 +141,7 @@ fn name(reason: Reason) -> &'static str {
     match reason {
         Reason::Full => "QUEUE_FULL",
         Reason::Discipline => "QDISC_DROP",
+        Reason::Purged => "QUEUE_PURGE",
         Reason::Unresolved => "NEIGH_QUEUEFULL",
         Reason::Lost => "LOST_ON_THE_WIRE",
         Reason::Corrupted => "CORRUPTED",

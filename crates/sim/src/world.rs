@@ -1,5 +1,6 @@
 //! Hosts on a network, and the loop over what happens.
 
+mod change;
 mod hosts;
 mod timers;
 
@@ -14,7 +15,7 @@ use crate::gates::Gates;
 use crate::gro::Devices;
 use crate::memory::Memories;
 use crate::packet::Packet;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Show};
 use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::collections::BTreeMap;
@@ -55,8 +56,11 @@ pub(crate) enum Owner {
     Marks,
 }
 
+#[derive(Clone)]
 pub(crate) struct World<'a> {
     pub plan: &'a Plan,
+    /// The same as it is now: after its change, once that has come.
+    pub present: &'a Plan,
     pub network: Network,
     pub connections: Connections,
     pub flows: Vec<Flow<'a>>,
@@ -93,12 +97,14 @@ pub(crate) struct World<'a> {
     pub recorder: Recorder<'a>,
     /// What the run held in memory when it was last counted.
     held: Held,
+    /// What the state holds that other runs go on from.
+    beside: Held,
     /// Counts of it since packets were counted.
     counts: usize,
 }
 
 impl<'a> World<'a> {
-    pub fn new(plan: &'a Plan, show: &'a mut dyn FnMut(&Tables)) -> Self {
+    pub fn new(plan: &'a Plan, show: Show<'a>) -> Self {
         let watched = &plan.record.packets;
         let lanes = (0..plan.lanes.len())
             .map(|number| lanes::config(plan, number, watched.contains(&number)));
@@ -117,8 +123,11 @@ impl<'a> World<'a> {
         let devices = Devices::new(plan, |lane| add_timer(&mut network, Owner::Device(lane)));
         let mut world = Self {
             plan,
+            present: plan,
             network,
-            connections: Connections::new(plan.lanes.iter().any(queues::tells_flows)),
+            connections: Connections::new(
+                plan.change.is_some() || plan.lanes.iter().any(queues::tells_flows),
+            ),
             flows,
             owners,
             known: has_fast_open(plan).then(BTreeMap::new),
@@ -139,6 +148,7 @@ impl<'a> World<'a> {
             samples_every_ack: plan.record.samples == Samples::Ack,
             recorder: Recorder::new(plan, show),
             held: crate::least_memory(plan),
+            beside: Held::default(),
             counts: 0,
         };
         if world.recorder.next_mark().is_some() {
@@ -153,10 +163,21 @@ impl<'a> World<'a> {
         world
     }
 
-    pub fn run(mut self, watch: &Watch) -> Result<Tables, Stopped> {
+    /// Samples are taken from now on.
+    pub fn begin(&mut self) {
         self.arm(self.sample_timer, self.recorder.sample_interval);
         self.arm(self.link_timer, self.recorder.link_interval);
-        self.pass_time(watch)?;
+    }
+
+    pub fn run(mut self, watch: &Watch) -> Result<Tables, Stopped> {
+        self.begin();
+        self.go_on(watch)
+    }
+
+    /// Runs the rest.
+    pub fn go_on(mut self, watch: &Watch) -> Result<Tables, Stopped> {
+        let end = Time::ZERO + self.plan.duration;
+        self.pass_time::<false>(end, watch)?;
         self.end_flows();
         let states = (0..self.plan.lanes.len() as u32).map(LaneId);
         let states: Vec<_> = states.map(|lane| self.network.state(lane)).collect();
@@ -165,14 +186,17 @@ impl<'a> World<'a> {
         Ok(self.recorder.finish(states.into_iter()))
     }
 
-    /// All that happens.
+    /// All that happens until then; `BEFORE`: but for what happens in that nanosecond.
     #[inline(never)]
-    pub fn pass_time(&mut self, watch: &Watch) -> Result<(), Stopped> {
-        let end = Time::ZERO + self.plan.duration;
+    pub fn pass_time<const BEFORE: bool>(
+        &mut self,
+        end: Time,
+        watch: &Watch,
+    ) -> Result<(), Stopped> {
         let mut events = 0;
         let holds = self.cpus.is_some() || self.devices.is_some();
         // By reference: a packet need not be moved to be read.
-        while let Some(event) = &self.next(end) {
+        while let Some(event) = &self.next::<BEFORE>(end) {
             if holds && self.is_put_off(event) {
                 // The host gets the packet with others, or has time for it later.
             } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
@@ -217,14 +241,14 @@ impl<'a> World<'a> {
     /// The next event. Applications act when all packets of a nanosecond have been received.
     #[expect(clippy::inline_always, reason = "every event passes here")]
     #[inline(always)]
-    fn next(&mut self, end: Time) -> Option<Event<Packet>> {
+    fn next<const BEFORE: bool>(&mut self, end: Time) -> Option<Event<Packet>> {
         if !self.woken.is_empty() {
             if let Some(event) = self.network.next_now() {
                 return Some(event);
             }
             self.wake();
         }
-        self.network.next(end)
+        if BEFORE { self.network.next_before(end) } else { self.network.next(end) }
     }
 
     /// The application of this end acts when all packets of the nanosecond have been received.
@@ -270,7 +294,7 @@ impl<'a> World<'a> {
                 + self.devices.as_ref().map_or(0, Devices::packets);
             self.held.packets = (self.network.packets() + waiting) as u64 * PACKET;
         }
-        self.held
+        self.held + self.beside
     }
 
     /// A packet comes that is not for a connection: to a router that looks at its size, from such a

@@ -191,11 +191,28 @@ impl Tables {
         }
     }
 
+    /// The run that the rows are of has another id from now on.
+    pub fn rename(&mut self, run: &str, new: &str) {
+        let Ok(()) = self.each_mut(&mut Renamed(run, new));
+    }
+
     /// A fingerprint of every value in every table: equal for equal results, on any machine.
     pub fn digest(&self) -> String {
         let mut hash = Sha256::new();
         let Ok(()) = self.each(&mut Hashed(&mut hash));
         hash.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    }
+}
+
+/// Gives a text of tables another one.
+struct Renamed<'a>(&'a str, &'a str);
+
+impl Change for Renamed<'_> {
+    type Error = Infallible;
+
+    fn to<R: Row>(&mut self, table: &mut Table<R>) -> Result<(), Infallible> {
+        table.rename(self.0, self.1);
+        Ok(())
     }
 }
 

@@ -28,15 +28,15 @@ impl Spilled {
         self.parts.len()
     }
 
-    /// Adds a part: columns of [`PART`] rows each. A copy of the table has the same file: then nothing can
-    /// be added.
+    /// Adds a part: columns of [`PART`] rows each. Where a copy of the table has the same file, this one gets
+    /// its own.
     pub fn add(&mut self, columns: &[Values]) -> io::Result<()> {
         let file = match &mut self.file {
             Some(file) => file,
             None => self.file.insert(Arc::new(create()?)),
         };
         if Arc::get_mut(file).is_none() {
-            return Err(io::Error::other("a copy of the table needs the file"));
+            *file = Arc::new(copied(file, self.end)?);
         }
         let mut at = self.end;
         let mut bytes = Vec::new();
@@ -75,6 +75,23 @@ impl Spilled {
         Ok(read)
     }
 }
+
+/// A copy of so much of a file.
+fn copied(file: &File, end: u64) -> io::Result<File> {
+    let copy = create()?;
+    let mut bytes = vec![0; COPIED.min(end as usize)];
+    let mut at = 0;
+    while at < end {
+        let length = (end - at).min(COPIED as u64) as usize;
+        file.read_exact_at(&mut bytes[..length], at)?;
+        copy.write_all_at(&bytes[..length], at)?;
+        at += length as u64;
+    }
+    Ok(copy)
+}
+
+/// So many bytes of a file are copied at once.
+const COPIED: usize = 1 << 20;
 
 /// A file without a name, in the folder for temporary files.
 fn create() -> io::Result<File> {

@@ -105,6 +105,14 @@ impl<R: Row> Default for Table<R> {
 }
 
 impl<R: Row> Table<R> {
+    /// Gives a text that has a label another one.
+    pub(crate) fn rename(&mut self, text: &str, new: &str) {
+        if let Some(label) = self.known.remove(text) {
+            new.clone_into(&mut self.labels[label.0 as usize]);
+            self.known.insert(new.into(), label);
+        }
+    }
+
     /// Keeps all rows in memory, however many there are.
     pub(crate) fn keep_in_memory(&mut self) {
         self.most = usize::MAX;

@@ -96,6 +96,7 @@ pub struct Identity {
 }
 
 /// One end of one connection.
+#[derive(Clone)]
 pub struct Endpoint {
     pub(crate) settings: Arc<Settings>,
     build_control: BuildControl,
@@ -134,6 +135,8 @@ pub struct Endpoint {
     pub(crate) syns_sent: u32,
     /// When the first of them left.
     pub(crate) first_syn: Time,
+    /// The peer answered a SYN that was sent again, not the first.
+    pub(crate) was_syn_lost: bool,
     pub(crate) owes_syn: bool,
     /// The acknowledgment of the handshake leaves before data.
     pub(crate) owes_ack_first: bool,
@@ -181,6 +184,7 @@ impl Endpoint {
             was_called: false,
             syns_sent: 0,
             first_syn: Time::ZERO,
+            was_syn_lost: false,
             owes_syn: false,
             owes_ack_first: false,
             owes_probe: false,
@@ -602,6 +606,20 @@ impl Endpoint {
         Some(data)
     }
 
+    /// From now on this builds the congestion control, or if there is one already, another takes its place,
+    /// as with `setsockopt` of `TCP_CONGESTION` (`tcp_reinit_congestion_control`).
+    #[cold]
+    pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
+        self.build_control = build_control;
+        if self.settings.is_linux() && self.send.control.pacing.is_some() {
+            // A socket that was paced once is paced for good (`sk_pacing_status`).
+            self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
+        }
+        let (mss, seed) = (u64::from(self.send.mss), self.seed);
+        let build = |initial_window| (self.build_control)(Start { mss, initial_window, seed });
+        self.send.adopt(now, build, &self.settings);
+    }
+
     /// Once there is data to send, there is a congestion control.
     #[inline]
     fn begin_data(&mut self, now: Time) {
@@ -616,10 +634,15 @@ impl Endpoint {
             if self.settings.is_linux() && self.send.unsent() > 0 {
                 self.send.tell_of_request(now);
             }
-            // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`);
-            // at the end that was called, the ACK of its SYN-ACK does after that (`tcp_rcv_state_process`).
+            // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`):
+            // if the SYN was lost, by the one segment that its timeout left (`tcp_enter_loss`). At the end
+            // that was called, the ACK of its SYN-ACK does after that (`tcp_rcv_state_process`).
             let is_early = self.settings.is_linux() && !self.was_called;
-            let cwnd = if is_early { INIT_CWND } else { initial_window };
+            let cwnd = match is_early {
+                true if self.was_syn_lost => 1,
+                true => INIT_CWND,
+                false => initial_window,
+            };
             self.send.set_rate_for(cwnd, &self.settings);
         }
     }
@@ -705,6 +728,9 @@ impl Endpoint {
             let mut stamp = self.acks.stamp(now);
             if self.send.path.is_some() {
                 stamp = self.send.stamp(now, stamp);
+            }
+            if self.send.is_paced_by_device() {
+                stamp = self.send.departs(stamp, payload > 0);
             }
             segment = segment.with_timestamps(self.timestamps(stamp));
         }

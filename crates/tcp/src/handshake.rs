@@ -156,6 +156,7 @@ impl Endpoint {
         if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
             self.send.control.cwnd = 1;
         }
+        self.was_syn_lost = self.attempts > 0 && !self.is_syn_late(now, segment);
         self.attempts = 0;
         self.answered_unacceptable = None;
         if self.send.has_outstanding() {

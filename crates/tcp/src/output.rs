@@ -108,7 +108,9 @@ impl Sender {
     fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
         let is_oldest = data.start == self.una;
         let begins = self.flight.recovery.begins_repair();
-        self.flight.recovery.owes_retransmission = false;
+        let recovery = &mut self.flight.recovery;
+        let is_owed = std::mem::take(&mut recovery.owes_retransmission);
+        let is_for_timeout = is_owed && recovery.stalled && recovery.phase == Phase::Loss;
         let leaves_at = self.data_leaves_at(now);
         let counted = if self.path.is_some() { self.on_again(now) } else { now };
         let left_at = if counted == now { leaves_at } else { counted };
@@ -126,7 +128,9 @@ impl Sender {
         } else {
             begins
         };
-        if restarts {
+        if restarts && is_for_timeout {
+            self.wait_after_timeout(now, settings);
+        } else if restarts {
             self.wait_for_answer(now, settings);
         }
         push

@@ -114,6 +114,14 @@ impl Sender {
         if self.is_paced_by_device() { self.flight.pacing.began } else { now }
     }
 
+    /// The departure time of a segment that is sent now, by which its timestamp goes: the time of its
+    /// burst, if it has data (`tcp_established_options` reads `skb_mstamp_ns`).
+    #[cold]
+    pub(crate) fn departs(&self, now: Time, has_data: bool) -> Time {
+        let Pacing { began, next, .. } = self.flight.pacing;
+        now.max(if has_data { began } else { next })
+    }
+
     /// Whether data that leaves, or the repair that begins there, is of the same burst as what left
     /// before.
     pub(crate) fn goes_on(&self, now: Time, repair: Option<u64>) -> bool {

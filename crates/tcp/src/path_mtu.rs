@@ -74,6 +74,7 @@ struct Search {
 }
 
 /// What is to be done of a probe.
+#[derive(Clone)]
 pub(crate) enum SizeProbe {
     /// Nothing.
     No,

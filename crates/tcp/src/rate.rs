@@ -76,6 +76,12 @@ impl Rates {
         Self { reports_losses, ..Self::default() }
     }
 
+    /// Another controller asks for samples, or does not.
+    pub fn set_listener(&mut self, listens: bool) {
+        self.reports_losses = listens;
+        self.lost.clear();
+    }
+
     /// Whether the controller asked for samples.
     #[inline]
     pub fn has_listener(&self) -> bool {
@@ -170,6 +176,17 @@ impl Sender {
         match rates.departures.get_mut(place) {
             Some(before) => *before = departure,
             None => rates.departures.push_back(departure),
+        }
+    }
+
+    /// Samples are wanted from now on, in the middle of a connection: of what is under way it counts as the
+    /// departure that it has left now.
+    #[cold]
+    pub(crate) fn begin_rates(&mut self, now: Time) {
+        let rates = Rates { first_sent: now, delivered_at: now, ..Rates::new(true) };
+        self.flight.board.rates = Some(Box::new(rates));
+        for place in 0..self.flight.board.outstanding() {
+            self.note_state(now, place as usize, false);
         }
     }
 

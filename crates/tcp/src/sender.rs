@@ -20,7 +20,7 @@ use crate::undo::Undo;
 use crate::usage::Usage;
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
-use tcplab_cc::{CongestionControl, Control, FlowState};
+use tcplab_cc::{CongestionControl, Control, FlowState, Left};
 use tcplab_units::{Duration, Time};
 
 /// What a sender has done.
@@ -41,7 +41,7 @@ pub struct SenderCounters {
 }
 
 /// Who decides how much may be in flight, and the rounds counted on its behalf.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Steering {
     pub cc: Box<dyn CongestionControl>,
     pub hears_arrivals: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Steering {
 }
 
 /// What is under way, what became of it, and what is made of that.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
     pub board: Scoreboard,
     pub recovery: Recovery,
@@ -65,7 +65,7 @@ pub(crate) struct Flight {
 
 /// A flight that is made when something is first changed in it: most connections of a large experiment
 /// only receive, or wait.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct OnDemand(Option<Box<Flight>>);
 
 /// Windows for which a send buffer has room before there is a controller that says it.
@@ -113,7 +113,7 @@ impl OnDemand {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sender {
     pub origin: Origin,
     /// The oldest offset not acknowledged.
@@ -245,6 +245,34 @@ impl Sender {
         let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.begin(cwnd, windows);
+        }
+    }
+
+    /// The flow goes on under another controller, which is built with the window in effect.
+    #[cold]
+    pub fn adopt(
+        &mut self,
+        now: Time,
+        build: impl FnOnce(u64) -> Box<dyn CongestionControl>,
+        settings: &Settings,
+    ) {
+        let cwnd = self.cwnd();
+        let Some(steering) = &mut self.steering else { return };
+        let credit = steering.cc.window().map_or(0.0, |window| window.credit());
+        let Control { cwnd: decided, ssthresh, .. } = self.control;
+        let left = Left { cwnd: decided, ssthresh, credit, initial: settings.initial_window };
+        steering.cc = build(cwnd);
+        steering.hears_arrivals = steering.cc.hears_arrivals();
+        let samples_rate = steering.cc.samples_rate();
+        match &mut self.flight.board.rates {
+            Some(rates) => rates.set_listener(samples_rate),
+            None if samples_rate => self.begin_rates(now),
+            None => {}
+        }
+        self.consult(now, |cc, flow| cc.on_adopted(flow, &left));
+        if !self.control.prr {
+            // Such an algorithm leads the window by itself (`tcp_cong_control`).
+            self.flight.reduction = None;
         }
     }
 

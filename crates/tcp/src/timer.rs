@@ -182,8 +182,20 @@ impl Sender {
     /// Waits an RTO from now.
     #[inline(never)]
     pub(crate) fn wait_for_answer(&mut self, now: Time, settings: &Settings) {
+        let delay = self.pacing_delay(now, settings);
+        self.wait_for_rto(now, delay, settings);
+    }
+
+    /// The same after a timeout: Linux does not count when the next packet may leave
+    /// (`tcp_retransmit_timer`, which calls `inet_csk_reset_xmit_timer` itself).
+    pub(crate) fn wait_after_timeout(&mut self, now: Time, settings: &Settings) {
+        self.wait_for_rto(now, Duration::ZERO, settings);
+    }
+
+    #[inline]
+    fn wait_for_rto(&mut self, now: Time, more: Duration, settings: &Settings) {
         let left = self.deadline.max(now).since(now).max(LEAST_WAIT);
-        let rto = (self.rtt.rto(settings) + self.pacing_delay(now, settings)).min(left);
+        let rto = (self.rtt.rto(settings) + more).min(left);
         self.timer.set(Kind::Retransmit, now, rto, settings);
     }
 

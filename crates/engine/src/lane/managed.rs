@@ -7,7 +7,9 @@
 //! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
 //! them back, the agenda has the times at which the transmitter asks the queue.
 
+use super::change::purge;
 use super::station::{Medium, Station};
+use super::wire::PutOff;
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::occupancy::Occupancy;
@@ -39,8 +41,8 @@ pub(crate) enum Seen<P> {
 }
 
 /// What a lane with a discipline has in place of a drop-tail queue.
-#[derive(Debug)]
-pub(crate) struct Managed<P> {
+#[derive(Clone, Debug)]
+pub(crate) struct Managed<P: Packet> {
     pub(super) queue: Box<dyn Queue<P>>,
     /// State of a station of a shared medium, if the lane is one.
     pub(super) station: Option<Box<Station<P>>>,
@@ -91,6 +93,58 @@ impl<P: Packet> Managed<P> {
     /// Packets that wait or are on the wire.
     pub fn packets(&self) -> usize {
         self.waiting.0 as usize + self.in_transit.len() + self.unresolved()
+    }
+
+    /// Goes on with this queue and these packets on the way, in place of a queue that was not managed.
+    pub(super) fn go_on_from(
+        &mut self,
+        now: Time,
+        queue: Box<dyn Queue<P>>,
+        in_transit: VecDeque<Transit<P>>,
+    ) {
+        self.waiting = queue.waiting();
+        (self.queue, self.in_transit, self.counted_until) = (queue, in_transit, now);
+    }
+
+    /// Puts another queue in the place of this one, whose packets are dropped. Gives how many of them, and
+    /// of their bytes, counted as sent.
+    pub(super) fn replace(
+        &mut self,
+        at: Time,
+        queue: Box<dyn Queue<P>>,
+        occupancy: &mut Occupancy,
+    ) -> (u64, u64) {
+        self.count(at, occupancy);
+        self.drops = purge(&mut *self.queue, at);
+        self.queue = queue;
+        let purged = std::mem::take(&mut self.waiting);
+        if std::mem::take(&mut self.is_drop_tail) { purged } else { (0, 0) }
+    }
+
+    /// Packets on the way, in the order in which they arrive.
+    pub(super) fn in_transit(&self) -> impl DoubleEndedIterator<Item = &Transit<P>> {
+        self.in_transit.iter()
+    }
+
+    /// Packets that leave later may arrive earlier from now on.
+    pub(super) fn set_disorderly(&mut self, is_disorderly: bool) {
+        self.kind.is_disorderly |= is_disorderly;
+    }
+
+    /// The packet that left last, or is in transmission, arrives at another time.
+    pub(super) fn put_off(&mut self, PutOff { was, is, times }: PutOff) {
+        for _ in 0..times {
+            // Of equals, the one that was put there last.
+            let place = self.in_transit.iter().rposition(|transit| transit.arrives == was);
+            if let Some(transit) = place.and_then(|place| self.in_transit.remove(place)) {
+                self.put_on_wire(Transit { arrives: is, ..transit });
+            }
+        }
+    }
+
+    /// The agenda is to hear anew when the lane is due.
+    pub fn forget_look(&mut self) {
+        self.looks_at = Time::NEVER;
     }
 
     /// Packets that wait for an address.
@@ -215,7 +269,7 @@ impl<P: Packet> Lane<P> {
 
     /// Tells what the queue has dropped.
     #[inline(never)]
-    fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
+    pub(super) fn tell_drops<O: Observer<P>>(&mut self, at: Time, teller: &mut Teller<'_, O>) {
         let Some(managed) = &mut self.managed else { return };
         let mut drops = std::mem::take(&mut managed.drops);
         for (dropped, reason) in drops.drain(..) {
@@ -437,6 +491,7 @@ mod tests {
             station: None,
             observed: false,
             tells_sender: false,
+            may_change: false,
         };
         let mut network = Network::observed([lane], 1, Drops::default());
         network.set_queue(LaneId(0), Box::new(queue));
@@ -454,7 +509,7 @@ mod tests {
     }
 
     /// Lets one packet pass every `period`, however fast the wire is.
-    #[derive(Debug)]
+    #[derive(Clone, Debug)]
     struct TokenBucket {
         fifo: Fifo<Parcel>,
         period: Duration,
@@ -526,7 +581,7 @@ mod tests {
 
     /// Each flow has a queue, and its packets wait for ten milliseconds times the number of the flow. Two
     /// packets have room: for another the one goes that would leave last.
-    #[derive(Debug, Default)]
+    #[derive(Clone, Debug, Default)]
     struct Held(Vec<(Time, Queued<Parcel>)>);
 
     impl Queue<Parcel> for Held {

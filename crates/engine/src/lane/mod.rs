@@ -10,6 +10,7 @@
 //! clock has no finer ones and both backends go by the same times. So a transmitter that is kept busy
 //! loses nothing to rounding, and one that was idle begins at a whole nanosecond.
 
+pub(crate) mod change;
 pub(crate) mod managed;
 pub(crate) mod station;
 pub(crate) mod wire;
@@ -49,6 +50,9 @@ pub struct LaneConfig {
     /// Whether it is of a sending host's own device, which is told of each packet that has been
     /// transmitted or dropped ([`Event::Left`](crate::Event::Left)).
     pub tells_sender: bool,
+    /// Whether it may become another one while the run goes on
+    /// ([`Network::change`](crate::Network::change)).
+    pub may_change: bool,
 }
 
 /// What a lane has done since the start.
@@ -120,8 +124,8 @@ struct Waiting {
 }
 
 /// One direction of a link.
-#[derive(Debug)]
-pub struct Lane<P> {
+#[derive(Clone, Debug)]
+pub struct Lane<P: Packet> {
     rate: Rate,
     delay: Duration,
     queue: QueueLimit,
@@ -169,7 +173,12 @@ impl<P: Packet> Lane<P> {
                 let queue = discipline.queue(config.queue, random);
                 Some(Box::new(Managed::new(queue, kind)))
             }
-            None if kind == Kind::default() && config.station.is_none() => None,
+            None if kind == Kind::default()
+                && config.station.is_none()
+                && !(config.may_change && wire.is_some()) =>
+            {
+                None
+            }
             None => Some(Box::new(Managed::drop_tail(config.queue, kind))),
         };
         if let (Some(managed), Some(station)) = (&mut managed, config.station) {

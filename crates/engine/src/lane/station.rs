@@ -73,7 +73,7 @@ pub(crate) enum Message {
 }
 
 /// The running state of a station.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Station<P> {
     config: StationConfig,
     random: Random,
@@ -84,7 +84,7 @@ pub(crate) struct Station<P> {
     resolver: Option<Resolver<P>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Resolver<P> {
     config: ArpConfig,
     random: Random,
@@ -95,7 +95,7 @@ struct Resolver<P> {
     under_way: Option<(Time, Message)>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Neighbour<P> {
     /// Its address is not known yet; these packets wait for it.
     Asked(Vec<Queued<P>>),

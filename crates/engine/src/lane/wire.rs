@@ -124,7 +124,7 @@ impl Spread {
 }
 
 /// The running state of a [`WireConfig`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Wire {
     rates: Changes<Rate>,
     opportunities: Option<Opportunities>,
@@ -139,23 +139,61 @@ pub(crate) struct Wire {
     loss: Option<(LossState, Carried)>,
     corruption: Option<Chance>,
     duplication: Option<Chance>,
+    latest: Latest,
+}
+
+/// The packet whose transmission began last, with all that its arrival is made of: a change of the lane
+/// finds it in transmission ([`Wire::decide_again`]).
+#[derive(Clone, Copy, Debug)]
+struct Latest {
+    begins: Time,
+    bytes: u32,
+    jitter: Duration,
+    /// By how much it was held back, if it was.
+    held: Option<Duration>,
+    /// When the one before it arrives that was not held back.
+    before: Time,
+    /// When it arrives, if it does, and how often.
+    arrives: Option<Time>,
+    times: usize,
+}
+
+impl Latest {
+    const NONE: Self = Self {
+        begins: Time::ZERO,
+        bytes: 0,
+        jitter: Duration::ZERO,
+        held: None,
+        before: Time::ZERO,
+        arrives: None,
+        times: 1,
+    };
+}
+
+/// A packet that arrives at another time than was decided before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PutOff {
+    pub was: Time,
+    pub is: Time,
+    /// So often.
+    pub times: usize,
 }
 
 /// A list of steps, and how many of them have been taken.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Changes<T> {
     steps: Vec<(Time, T)>,
     next: usize,
 }
 
 /// Something that happens by chance.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Chance {
     below: u128,
     random: Random,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Channel {
     contention: Contention,
     random: Random,
@@ -163,7 +201,7 @@ struct Channel {
     sent: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Opportunities {
     trace: Trace,
     round: u64,
@@ -175,7 +213,7 @@ struct Opportunities {
 }
 
 /// The running state of a [`Light`].
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct LightLoad {
     light: Light,
     /// The number of the train that packets follow, and when it began.
@@ -230,8 +268,63 @@ impl Wire {
             loss: config.loss.map(|loss| (LossState::new(loss, &random), config.loss_on)),
             corruption: chance(config.corruption, "corruption"),
             duplication: chance(config.duplication, "duplication"),
+            latest: Latest::NONE,
         };
         wire.does_anything().then_some(wire)
+    }
+
+    /// One on which nothing happens, for a lane that had none until its rate or delay changes. A packet of
+    /// so many bytes is in transmission since `begins` and arrives then, if one is; others arrive until
+    /// `before`.
+    pub fn bare(
+        may_overtake: bool,
+        (begins, bytes, arrives): (Time, u32, Option<Time>),
+        before: Time,
+    ) -> Self {
+        Self {
+            rates: Changes { steps: Vec::new(), next: 0 },
+            opportunities: None,
+            light: None,
+            channel: None,
+            delays: Changes { steps: Vec::new(), next: 0 },
+            jitter: None,
+            may_overtake,
+            last_arrival: arrives.unwrap_or(before),
+            reordering: None,
+            loss: None,
+            corruption: None,
+            duplication: None,
+            latest: Latest { begins, bytes, before, arrives, ..Latest::NONE },
+        }
+    }
+
+    /// From `at` on the lane has this rate and this delay, as if they were steps of its changes: the packet
+    /// in transmission, which would have left at `left`, goes on at the new rate. Gives when it leaves now,
+    /// and when it arrives, if it does.
+    pub fn decide_again(
+        &mut self,
+        (at, left): (Time, Time),
+        (new_rate, new_delay): (Rate, Duration),
+        (rate, delay, size): (&mut Rate, &mut Duration, &mut (u32, Duration)),
+    ) -> (Time, Option<PutOff>) {
+        let Latest { begins, bytes, jitter, held, before, arrives, times } = self.latest;
+        let leaves = if *rate != new_rate && self.opportunities.is_none() {
+            let mut step = Changes { steps: vec![(at, new_rate)], next: 0 };
+            step.transmit(begins, bytes, rate, size)
+        } else {
+            left
+        };
+        (*rate, *delay, *size) = (new_rate, new_delay, (0, Duration::ZERO));
+        let Some(was) = arrives else { return (leaves, None) };
+        let mut is = leaves + *delay + jitter;
+        if !self.may_overtake {
+            is = is.max(before);
+        }
+        match held {
+            Some(held) => is += held,
+            None => self.last_arrival = is,
+        }
+        (leaves, Some(PutOff { was, is, times }))
     }
 
     fn does_anything(&self) -> bool {
@@ -249,6 +342,11 @@ impl Wire {
     /// Whether packets may arrive in another order than they leave, or more than once.
     pub fn is_disorderly(&self) -> bool {
         let changes = !self.delays.steps.is_empty() || self.light.is_some();
+        self.is_disorderly_if(changes)
+    }
+
+    /// The same if the delay changes, or does not.
+    pub fn is_disorderly_if(&self, changes: bool) -> bool {
         let varies = self.jitter.is_some() || changes;
         self.reordering.is_some() || self.duplication.is_some() || (self.may_overtake && varies)
     }
@@ -271,6 +369,7 @@ impl Wire {
             }
             channel.sent += 1;
         }
+        (self.latest.begins, self.latest.bytes) = (free_at, bytes);
         match (&mut self.opportunities, &mut self.light) {
             (Some(heavy), Some(light)) => light.carry((free_at, has_waited), bytes, delay, heavy),
             (Some(opportunities), None) => opportunities.carry(free_at, bytes, has_waited),
@@ -290,8 +389,10 @@ impl Wire {
             *delay = next;
         }
         let mut arrives = left + *delay;
+        (self.latest.before, self.latest.arrives) = (self.last_arrival, None);
         if let Some((spread, random)) = &mut self.jitter {
-            arrives += spread.draw(random);
+            self.latest.jitter = spread.draw(random);
+            arrives += self.latest.jitter;
         }
         if !self.may_overtake {
             arrives = arrives.max(self.last_arrival);
@@ -317,6 +418,8 @@ impl Wire {
             Some(held) => arrives += held,
             None => self.last_arrival = arrives,
         }
+        self.latest.held = held;
+        (self.latest.arrives, self.latest.times) = (Some(arrives), 1 + usize::from(is_copied));
         if is_copied { Outcome::ArrivesTwice(arrives) } else { Outcome::Arrives(arrives) }
     }
 }

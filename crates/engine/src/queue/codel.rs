@@ -186,7 +186,7 @@ impl CoDel {
 }
 
 /// A queue with `CoDel` behind it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CoDelQueue<P> {
     codel: CoDel,
     fifo: Fifo<P>,

@@ -126,7 +126,7 @@ fn scaled(probability: i128, factor: f64) -> i128 {
 }
 
 /// The two queues.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DualPi2<P> {
     config: DualPi2Config,
     limit: QueueLimit,

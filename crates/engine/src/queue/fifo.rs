@@ -66,12 +66,19 @@ impl<P: Packet> Source<P> for Fifo<P> {
 }
 
 /// A queue that drops what has no room, and nothing else.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DropTail<P>(Fifo<P>);
 
 impl<P: Packet> DropTail<P> {
     pub fn new(limit: QueueLimit) -> Self {
         Self(Fifo::new(limit))
+    }
+
+    /// One in which these packets wait.
+    pub fn holding(limit: QueueLimit, packets: impl Iterator<Item = Queued<P>>) -> Self {
+        let queue: VecDeque<_> = packets.collect();
+        let bytes = queue.iter().map(|queued| u64::from(queued.bytes())).sum();
+        Self(Fifo { queue, bytes, limit })
     }
 }
 
@@ -92,10 +99,15 @@ impl<P: Packet> Queue<P> for DropTail<P> {
     fn waiting(&self) -> (u64, u64) {
         self.0.waiting()
     }
+
+    fn set_limit(&mut self, limit: QueueLimit) -> bool {
+        self.0.limit = limit;
+        true
+    }
 }
 
 /// A queue that drops its oldest packets for one that has no room.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DropHead<P>(Fifo<P>);
 
 impl<P: Packet> DropHead<P> {

@@ -48,7 +48,7 @@ impl Waiting {
 }
 
 /// Packets of a flow, in the order in which they came.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Line<P> {
     packets: VecDeque<Queued<P>>,
     pub waiting: Waiting,
@@ -66,7 +66,7 @@ impl<P: Packet> Line<P> {
 }
 
 /// The queue of a flow, with the state `A` of what manages it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FlowQueue<P, A> {
     pub line: Line<P>,
     pub manager: A,
@@ -79,7 +79,7 @@ pub(crate) struct FlowQueue<P, A> {
 }
 
 /// All queues of a discipline. Only those that a packet has come to take memory, and time.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flows<P, A> {
     /// Queues that a packet has come to, in that order. The lists name queues by their index.
     queues: Vec<FlowQueue<P, A>>,

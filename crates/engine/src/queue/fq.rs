@@ -44,7 +44,7 @@ pub struct FqConfig {
 }
 
 /// The queue of a flow.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot<P> {
     packets: VecDeque<Queued<P>>,
     /// Bytes that it may still send in this turn.
@@ -56,7 +56,7 @@ struct Slot<P> {
 }
 
 /// Flows of one priority: those that have come lately, and those before them.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Band {
     new: VecDeque<u32>,
     old: VecDeque<u32>,
@@ -76,7 +76,7 @@ impl Band {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Fq<P> {
     config: FqConfig,
     limit: QueueLimit,
@@ -84,8 +84,12 @@ pub(crate) struct Fq<P> {
     in_order: VecDeque<Queued<P>>,
     slots: BTreeMap<u32, Slot<P>>,
     bands: [Band; 3],
-    /// The flows whose first packet is early: when it may leave, and the number of the flow.
-    early: BTreeSet<(Time, u32)>,
+    /// The flows whose first packet is early: when it may leave, how many flows were put aside before
+    /// this one, and the number of the flow. Flows of the same time keep their order
+    /// (`fq_flow_set_throttled`).
+    early: BTreeSet<(Time, u64, u32)>,
+    /// How often a flow was put aside.
+    put_aside: u64,
     /// The flows that have packets and are not early.
     eager: usize,
     /// The band whose flows are served.
@@ -113,6 +117,7 @@ impl<P: Packet> Fq<P> {
             slots: BTreeMap::new(),
             bands: std::array::from_fn(|_| Band::default()),
             early: BTreeSet::new(),
+            put_aside: 0,
             eager: 0,
             band: 0,
             in_slots: Waiting::default(),
@@ -126,12 +131,12 @@ impl<P: Packet> Fq<P> {
         queued.packet.departs() <= now
             && self.eager == 0
             && self.in_order.len() < IN_ORDER
-            && self.early.first().is_none_or(|(departs, _)| *departs > now)
+            && self.early.first().is_none_or(|(departs, ..)| *departs > now)
     }
 
     /// Flows whose time has come are served again, behind the others of their band (`fq_check_throttled`).
     fn wake_early(&mut self, now: Time) {
-        while let Some(&(departs, place)) = self.early.first()
+        while let Some(&(departs, _, place)) = self.early.first()
             && departs <= now
         {
             self.early.pop_first();
@@ -234,7 +239,8 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 && departs > now
             {
                 self.bands[self.band].leave(is_new);
-                self.early.insert((departs, place));
+                self.early.insert((departs, self.put_aside, place));
+                self.put_aside += 1;
                 self.eager -= 1;
                 continue;
             }
@@ -254,7 +260,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 self.bands[slot.band].old.push_back(place);
             }
         }
-        self.early.first().map_or(Next::Empty, |(departs, _)| Next::NotBefore(*departs))
+        self.early.first().map_or(Next::Empty, |(departs, ..)| Next::NotBefore(*departs))
     }
 
     fn waiting(&self) -> (u64, u64) {
@@ -361,6 +367,25 @@ mod tests {
             };
             assert_eq!(next, expected, "{now}");
         }
+    }
+
+    #[test]
+    fn flows_whose_time_comes_together_leave_in_the_order_in_which_they_were_put_aside() {
+        // `fq_flow_set_throttled`: of flows with the same time, the one that was put aside last comes last.
+        let config =
+            FqConfig { flow_limit: 9, quantum: 3000, initial_quantum: 3000, by_socket: true };
+        let mut queue = Fq::new(&config, QueueLimit::Packets(9), HashKey(0));
+        for key in [3, 1, 2] {
+            let flow = Flow { key, ..Flow::default() };
+            let packet = of_flow(flow, at(0), Timed(at(5)));
+            queue.enqueue(at(0), packet, &mut Vec::new()).unwrap();
+            assert!(matches!(queue.dequeue(at(0), &mut Vec::new()), Next::NotBefore(_)));
+        }
+        let order = std::iter::from_fn(|| match queue.dequeue(at(5), &mut Vec::new()) {
+            Next::Packet(queued) => Some(queued.flow.key),
+            Next::NotBefore(_) | Next::Empty => None,
+        });
+        assert_eq!(order.collect::<Vec<_>>(), [3, 1, 2]);
     }
 
     #[test]

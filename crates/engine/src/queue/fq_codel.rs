@@ -23,7 +23,7 @@ pub struct FqCoDelConfig {
     pub quantum: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FqCoDel<P> {
     codel: CoDel,
     flows: Flows<P, CoDel>,

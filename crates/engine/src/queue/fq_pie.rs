@@ -20,7 +20,7 @@ pub struct FqPieConfig {
     pub quantum: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct FqPie<P> {
     config: PieConfig,
     flows: Flows<P, Pie>,

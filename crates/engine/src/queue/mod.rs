@@ -173,7 +173,7 @@ pub(crate) enum Next<P> {
 ///
 /// Calls come in the order of time. Times are not rounded: a transmitter is free in between two
 /// nanoseconds, and packets come at whole ones.
-pub(crate) trait Queue<P: Packet>: Debug {
+pub(crate) trait Queue<P: Packet>: Debug + Copied<P> {
     /// A packet comes. If it is not accepted, the reason is told; others that are dropped for it, or
     /// were dropped meanwhile, go to `drops`.
     fn enqueue(&mut self, now: Time, packet: Queued<P>, drops: &mut Drops<P>)
@@ -195,6 +195,29 @@ pub(crate) trait Queue<P: Packet>: Debug {
 
     /// How many packets wait, and their bytes.
     fn waiting(&self) -> (u64, u64);
+
+    /// Has another limit from now on, if it is one of drop-tail: packets that wait stay. Says whether it
+    /// is.
+    fn set_limit(&mut self, _limit: QueueLimit) -> bool {
+        false
+    }
+}
+
+/// What [`Queue`] asks of a discipline so that a network can be copied: that it derives `Clone`.
+pub(crate) trait Copied<P: Packet> {
+    fn copied(&self) -> Box<dyn Queue<P>>;
+}
+
+impl<P: Packet, Q: Queue<P> + Clone + 'static> Copied<P> for Q {
+    fn copied(&self) -> Box<dyn Queue<P>> {
+        Box::new(self.clone())
+    }
+}
+
+impl<P: Packet> Clone for Box<dyn Queue<P>> {
+    fn clone(&self) -> Self {
+        (**self).copied()
+    }
 }
 
 #[cfg(test)]

@@ -75,8 +75,8 @@ impl<P: Packet> Packet for Burst<P> {
 }
 
 /// A discipline as the queue of a sending host.
-#[derive(Debug)]
-pub(crate) struct Own<P> {
+#[derive(Clone, Debug)]
+pub(crate) struct Own<P: Packet> {
     queue: Box<dyn Queue<Burst<P>>>,
     /// Bursts of more bytes come to the queue packet by packet.
     largest: u32,
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_burst_is_marked_whole_as_far_as_it_can_be() {
         /// Marks all.
-        #[derive(Debug)]
+        #[derive(Clone, Debug)]
         struct Marks(DropTail<Burst<Parcel>>);
 
         impl Queue<Burst<Parcel>> for Marks {

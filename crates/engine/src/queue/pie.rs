@@ -246,7 +246,7 @@ impl Updates {
 }
 
 /// A queue with PIE before it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct PieQueue<P> {
     config: PieConfig,
     pie: Pie,

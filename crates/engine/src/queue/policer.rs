@@ -26,7 +26,7 @@ impl PolicerConfig {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Policer<P> {
     tokens: Tokens,
     /// When tokens were counted.

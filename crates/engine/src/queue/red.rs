@@ -193,7 +193,7 @@ impl Red {
 }
 
 /// A queue with RED before it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct RedQueue<P> {
     red: Box<Red>,
     /// Packets that can be are marked, not dropped.

@@ -23,7 +23,7 @@ pub struct SfqConfig {
 }
 
 /// A queue that holds packets.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Slot<P> {
     packets: VecDeque<Queued<P>>,
     /// Bytes that it may still send in this turn.
@@ -32,7 +32,7 @@ struct Slot<P> {
     changed: u64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Sfq<P> {
     config: SfqConfig,
     limit: QueueLimit,

@@ -86,7 +86,7 @@ impl Tokens {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct TokenBucket<P> {
     /// The largest packet.
     largest: u64,

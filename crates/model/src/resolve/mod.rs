@@ -10,7 +10,7 @@ mod warnings;
 
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{MeasurePlan, Plan, RecordPlan};
-use crate::schema::{Experiment, MOST_SEED, Profile, Record, Samples};
+use crate::schema::{Experiment, MOST_SEED, Profile, Queue, Record, Samples, Traffic};
 use tcplab_units::Duration;
 use topology::Topology;
 
@@ -20,7 +20,7 @@ pub(crate) fn resolve(
     experiment: &Experiment,
     profile: Profile,
     mistakes: &mut Vec<Mistake>,
-) -> Option<Plan> {
+) -> Option<Resolved> {
     if experiment.flows.is_empty() {
         let reason = "there are none; an experiment needs one [[flows]] at least";
         mistakes.push(Problem::Invalid(reason.into()).at("flows"));
@@ -47,7 +47,7 @@ pub(crate) fn resolve(
     queues::resolve(&mut topology.lanes, &topology.queues, &flows);
     queues::check(&topology.lanes, mistakes);
     let warnings = warnings::all(&topology, &flows, experiment);
-    Some(Plan {
+    let plan = Plan {
         id: String::new(),
         experiment: experiment.name.clone(),
         backend: String::new(),
@@ -63,9 +63,21 @@ pub(crate) fn resolve(
         hosts: hosts.into(),
         record,
         measure,
+        change: None,
         until: None,
         warnings: warnings.into(),
-    })
+    };
+    let traffic = experiment.flows.iter().map(|flow| flow.traffic.clone()).collect();
+    Some(Resolved { plan, queues: topology.queues, traffic })
+}
+
+/// A plan, and what it is compared by with that of a change: what was written, and not what it comes to.
+pub(crate) struct Resolved {
+    pub plan: Plan,
+    /// By lane.
+    pub queues: Vec<Queue>,
+    /// By entry of the experiment's flows.
+    pub traffic: Vec<Traffic>,
 }
 
 /// The rows of one table; more would not fit into memory.

@@ -1,6 +1,6 @@
 //! The experiment as a whole.
 
-use super::{Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
+use super::{Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
 use crate::read::table;
 use std::collections::BTreeMap;
 use tcplab_units::Duration;
@@ -42,6 +42,11 @@ table! {
         /// They follow each other from the beginning of the measured part to its end, where the last
         /// one may be shorter. By default there are none.
         pub every: Option<Duration> [SOME_TIME] = None,
+        /// Settings that change while the run goes on: `at = "30 s"`, and from then on
+        /// `"flows[0].cc" = "bbr"`. Keys stand by their path as in `sweep`, parameters by their name. What
+        /// can change is the congestion control of flows, and the rate, the delay and the queue of
+        /// links. Swept as `"change.flows[0].cc" = ["cubic", "bbr"]`, all runs go on from one state.
+        pub change: Option<Change> = None,
         /// What to write down.
         pub record: Record = Record::default(),
         /// Parameters: values by name, `rtt = "40 ms"`. Where a value stands, in tables, lists and

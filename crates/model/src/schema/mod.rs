@@ -1,6 +1,7 @@
 //! What can be written in an experiment. The comments here are the reference that users read: they
 //! become the descriptions of the JSON Schema and the docstrings of the Python classes.
 
+mod change;
 mod changes;
 mod experiment;
 mod host;
@@ -21,6 +22,7 @@ mod stack;
 mod traffic;
 mod vary;
 
+pub use change::Change;
 pub use changes::{
     DelayChanges, DelayRule, Handover, OPPORTUNITY_BYTES, OutageRule, Outages, Periodic,
     RandomOutages, RandomWalk, RateChanges, RateRule, Sine, Trace,
@@ -81,7 +83,7 @@ pub fn schema_of_values() -> Value {
 }
 
 /// The keys that give parameters and others their values.
-const VARYING: [&str; 4] = ["let", "sweep", "zip", "variants"];
+const VARYING: [&str; 5] = ["let", "sweep", "zip", "variants", "change"];
 
 /// Where a value stands, a parameter may stand for it.
 fn allow_parameters(schema: &mut Value) {

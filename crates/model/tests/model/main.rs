@@ -1,6 +1,8 @@
 //! The schema from outside: what is said about bad input, what is resolved, which ids runs get.
 
 #[cfg(test)]
+mod changes;
+#[cfg(test)]
 mod common;
 #[cfg(test)]
 mod fuzz;

@@ -6,7 +6,7 @@ use tcplab_engine::{
     Train, WireConfig,
 };
 use tcplab_model::schema::{self, Jitter, LanPlan};
-use tcplab_model::{LanePlan, Plan};
+use tcplab_model::{LaneChange, LanePlan, Plan};
 use tcplab_units::{Rate, Time};
 use tcplab_workload::{links, spread};
 
@@ -27,6 +27,19 @@ pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
         station: lane.lan.as_ref().map(|lan| station(lan, number)),
         observed,
         tells_sender: is_own,
+        may_change: plan.change.is_some(),
+    }
+}
+
+/// What the engine's lane becomes by this change; `after`: the plan as it is then.
+pub(crate) fn change(after: &Plan, change: &LaneChange) -> tcplab_engine::LaneChange {
+    let lane = &after.lanes[change.lane];
+    let queue = || (queues::discipline(lane, false), queues::limit(lane));
+    tcplab_engine::LaneChange {
+        rate: change.rate,
+        delay: change.delay,
+        queue: change.queue.is_some().then(queue),
+        may_overtake: lane.overtaking,
     }
 }
 
@@ -42,6 +55,7 @@ fn out_of_lan(lane: &LanePlan, observed: bool) -> LaneConfig {
         station: None,
         observed,
         tells_sender: false,
+        may_change: false,
     }
 }
 

@@ -11,6 +11,7 @@ use tcplab_units::Duration;
 use tcplab_workload::{Times, accounts, datagrams};
 
 /// Datagrams of one flow.
+#[derive(Clone)]
 pub(crate) struct Datagrams<'a> {
     route: RouteId,
     /// When they leave, counted from the flow's start: the next one, and those after it.

@@ -25,6 +25,7 @@ use tcplab_units::{Duration, Time};
 use tcplab_workload::{Session, Transfer, Transfers, User, accounts};
 
 /// One flow of a plan.
+#[derive(Clone)]
 pub(crate) struct Flow<'a> {
     pub plan: &'a FlowPlan,
     /// When it begins.
@@ -55,6 +56,7 @@ pub(crate) struct Flow<'a> {
 }
 
 /// How its connections come to be.
+#[derive(Clone)]
 pub(crate) enum Kind<'a> {
     /// One connection of this number, over which one end sends.
     One(usize),
@@ -69,6 +71,7 @@ pub(crate) enum Kind<'a> {
 }
 
 /// Questions and answers.
+#[derive(Clone)]
 pub(crate) struct Dialogue<'a> {
     pub pair: usize,
     pub spec: &'a Requests,
@@ -77,6 +80,7 @@ pub(crate) struct Dialogue<'a> {
 }
 
 /// Sessions of a web page.
+#[derive(Clone)]
 pub(crate) struct Page<'a> {
     pub spec: &'a WebPlan,
     pub sessions: Vec<Session<'a>>,
@@ -85,6 +89,7 @@ pub(crate) struct Page<'a> {
 }
 
 /// Transfers, each over a connection of its own.
+#[derive(Clone)]
 pub(crate) struct Arriving<'a> {
     pub spec: &'a ArrivalsPlan,
     pub begin: Beginning<'a>,
@@ -93,6 +98,7 @@ pub(crate) struct Arriving<'a> {
 }
 
 /// When transfers begin.
+#[derive(Clone)]
 pub(crate) enum Beginning<'a> {
     /// At their times: the next one, and those after it.
     Timed { next: Option<Transfer>, rest: Transfers<'a> },
@@ -101,6 +107,7 @@ pub(crate) enum Beginning<'a> {
 }
 
 /// A user of a closed loop.
+#[derive(Clone)]
 pub(crate) struct Waiting<'a> {
     pub sizes: User<'a>,
     /// Fires when it has thought.

@@ -95,7 +95,7 @@ impl World<'_> {
         };
         flow.opened += 1;
         let onto = (&mut self.network, &mut self.gates);
-        let pair = self.connections.add(self.plan, wanted, onto);
+        let pair = self.connections.add(self.present, wanted, onto);
         self.make_room_for(pair);
         pair
     }
@@ -270,11 +270,11 @@ impl World<'_> {
 
 #[cfg(test)]
 mod tests {
+    use crate::recorder::Show;
     use crate::world::World;
     use tcplab_engine::LaneId;
     use tcplab_model::{Plan, Watch};
-    use tcplab_tables::Tables;
-    use tcplab_units::Duration;
+    use tcplab_units::{Duration, Time};
 
     /// Transfers of 1 kB, of which so many begin in a second.
     fn plan(settings: &str, per_second: u32, transfers: u32) -> Plan {
@@ -301,9 +301,9 @@ mod tests {
 
     /// How many places connections took, how many ways, and how many timers there are besides theirs.
     fn places(plan: &Plan) -> (usize, usize, usize) {
-        let mut show = |_: &Tables| {};
-        let mut world = World::new(plan, &mut show);
-        assert!(world.pass_time(&Watch::default()).is_ok());
+        let mut world = World::new(plan, Show(None));
+        let end = Time::ZERO + plan.duration;
+        assert!(world.pass_time::<false>(end, &Watch::default()).is_ok());
         let pairs = &world.connections.pairs;
         assert!(pairs.iter().all(|pair| pair.is_free), "a connection is not over");
         (pairs.len(), world.flows[0].left.len(), world.timers())
@@ -347,9 +347,9 @@ mod tests {
             1,
             200,
         );
-        let mut show = |_: &Tables| {};
-        let mut world = World::new(&plan, &mut show);
-        assert!(world.pass_time(&Watch::default()).is_ok());
+        let mut world = World::new(&plan, Show(None));
+        let end = Time::ZERO + plan.duration;
+        assert!(world.pass_time::<false>(end, &Watch::default()).is_ok());
         assert!(world.flows[0].left.len() < 100, "ways were used again");
         let lane = |number| world.network.counters(LaneId(number));
         // One segment of 1 kB is too large; its host remembers the path for the others.

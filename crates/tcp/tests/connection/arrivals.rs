@@ -10,7 +10,7 @@ use tcplab_tcp::{BuildControl, Start};
 type Heard = Arc<Mutex<Vec<(u64, bool)>>>;
 
 /// A window of ten segments, whatever happens, and an open ear.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Listener(Heard);
 
 impl CongestionControl for Listener {

@@ -156,7 +156,7 @@ fn repairs_are_paced() {
 }
 
 /// Twenty segments at 100 kB/s, of which each takes 10 ms.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Steady {
     least_burst: Option<u64>,
     longest_burst: Option<Duration>,
@@ -250,4 +250,32 @@ fn linux_waits_for_an_answer_from_when_the_next_may_leave() {
     // out a tick late rather than early.
     peer.sends(ms(25), ack(10_001));
     peer.gets(ms(71), data(10_001..11_001));
+}
+
+#[test]
+fn the_second_timeout_does_not_wait_for_the_pace() {
+    // tcp_retransmit_timer calls inet_csk_reset_xmit_timer itself, without tcp_pacing_delay. The RTO of 300 ms
+    // runs out at a tick of 8 ms, and twice that at 904 ms, rounded up to one of 64. The last burst of two
+    // takes 400 ms and the repair 200 more: until 600, by which the second timeout would be later.
+    let mut peer = Peer::connected(Settings { tlp: false, ..slow(200) }, RTT);
+    peer.writes(0, 10 * MSS);
+    peer.gets(0, data(1..10_001));
+    peer.gets(ms(304), data(1..1001));
+    peer.gets(ms(960), data(1..1001));
+}
+
+#[test]
+fn the_first_window_after_a_lost_syn_is_paced_by_one_segment() {
+    // tcp_enter_loss leaves a window of one, by which the SYN-ACK sets the rate (tcp_update_pacing_rate) before
+    // tcp_init_transfer makes the window ten: 200 % of a segment in an RTT of 96 ms, which the timestamps
+    // tell in milliseconds.
+    let mut peer = Peer::connecting(paced(Settings { timestamps: true, ..linux() }));
+    peer.gets(0, syn());
+    peer.gets(ms(1024), syn());
+    peer.sends(ms(1120), syn().acking(1));
+    peer.gets(ms(1120), ack(1));
+    peer.writes(ms(1120), 60 * MSS);
+    peer.ignores(ms(1120));
+    let rate = peer.end.snapshot().pacing.expect("it paces");
+    assert_eq!(rate.bits_per_second() / 8, 2 * 988 * 1_000_000 / 96_000);
 }

@@ -532,6 +532,11 @@ impl Peer {
         self.sent.clear();
     }
 
+    /// The timestamps of all that the endpoint has sent.
+    pub fn stamps(&self) -> Vec<u32> {
+        self.values.iter().map(|value| value.1).collect()
+    }
+
     /// The window that the endpoint offered last, in bytes.
     pub fn window(&self) -> u64 {
         self.offered

@@ -18,7 +18,7 @@ struct Heard {
 }
 
 /// A window of ten segments, whatever happens, and an open ear.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Listener {
     heard: Arc<Mutex<Heard>>,
     holds_back: bool,

@@ -2,6 +2,7 @@
 
 use crate::peer::*;
 use tcplab_tcp::Settings;
+use tcplab_units::Rate;
 
 const RTT: u64 = ms(100);
 
@@ -51,4 +52,27 @@ fn without_a_device_that_tells_nothing_is_held_back() {
     assert!(!peer.leaves(0));
     peer.writes(0, 60 * MSS);
     peer.gets(0, data(1..10_001));
+}
+
+#[test]
+fn a_burst_has_the_timestamp_of_its_departure() {
+    // tcp_established_options: the timestamp is that of skb_mstamp_ns, which __tcp_transmit_skb sets to the
+    // earliest departure time, so that a round trip measured by it does not contain the wait in fq.
+    let rate = Some(Rate::from_bits_per_second(8 * 98_800));
+    let stack = Settings { timestamps: true, pacing: true, max_pacing_rate: rate, ..linux() };
+    let mut peer = Peer::connected(stack, RTT);
+    peer.end.keep_queue_small(true);
+    peer.writes(0, 60 * MSS);
+    // The first window of ten segments: two bursts of two wait at the device at a time.
+    while peer.leaves(0) || peer.leaves(0) {}
+    peer.ignores(0);
+    let first = peer.stamps().len();
+    peer.sends(ms(100), ack(9_881));
+    // At 98.8 kB/s a burst of two segments of 988 bytes takes 20 ms. The second one since the ACK leaves
+    // 10 ms after the first, to which the pause is credited with half of its time (tcp_update_skb_after_send).
+    let stamps = &peer.stamps()[first..];
+    let begun = peer.stamps()[0];
+    let after: Vec<_> = stamps.iter().map(|stamp| stamp - begun).collect();
+    assert_eq!(after, [100, 100, 110, 110]);
+    peer.ignores(ms(100));
 }

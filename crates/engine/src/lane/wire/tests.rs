@@ -49,6 +49,7 @@ fn network(wire: WireConfig) -> Network<Parcel, Drops> {
         station: None,
         observed: false,
         tells_sender: false,
+        may_change: false,
     };
     Network::observed([lane], 1, Drops::default())
 }

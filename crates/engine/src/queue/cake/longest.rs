@@ -13,7 +13,7 @@ pub(super) fn entry(tin: usize, flow: u16) -> u16 {
     (usize::from(flow) * super::MOST_TINS + tin) as u16
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Longest {
     /// Entries in the order of the heap, and where each of them stands.
     heap: Vec<u16>,

@@ -214,7 +214,7 @@ struct Shaper {
     failsafe: i64,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Cake<P> {
     config: CakeConfig,
     key: HashKey,

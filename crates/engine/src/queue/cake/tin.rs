@@ -49,7 +49,7 @@ struct Ends {
     last: u16,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Flow<P> {
     packets: VecDeque<Queued<P>>,
     bytes: u32,
@@ -88,7 +88,7 @@ struct Host {
     bulk: u16,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tin<P> {
     pub params: Params,
     /// What its flows send in a turn, and what it sends itself.

@@ -1,0 +1,60 @@
+//! What changes while a run goes on.
+
+use super::World;
+use crate::adapt::lanes;
+use tcplab_engine::{LaneId, Random};
+use tcplab_model::{CcChange, ChangePlan, Plan};
+use tcplab_units::Duration;
+
+impl<'a> World<'a> {
+    /// A copy of all there is, which goes on beside it.
+    pub fn beside(&self) -> Self {
+        let mut copy = self.clone();
+        copy.beside = copy.count_held();
+        copy
+    }
+
+    /// The run goes on as that of `plan`, which has been equal so far; `after` is the same after its change.
+    /// Nothing else has happened in this nanosecond.
+    #[cold]
+    pub fn change(&mut self, plan: &'a Plan, after: &'a Plan) {
+        let Some(change) = &plan.change else { return };
+        self.recorder.go_on_as(plan, &after.flows);
+        (self.plan, self.present) = (plan, after);
+        for change in &change.lanes {
+            let name = &after.lanes[change.lane].name;
+            let random = |element: &str| Random::new(after.seed, &format!("{element} {name}"));
+            let lane = LaneId(change.lane as u32);
+            self.network.change(lane, &lanes::change(after, change), random);
+        }
+        self.keep_ways(change);
+        for CcChange { ends, .. } in &change.cc {
+            for &end in ends {
+                self.adopt(end);
+            }
+        }
+    }
+
+    /// All connections of an end of a flow go on under the congestion control that it has now.
+    fn adopt(&mut self, end: usize) {
+        let (flow, side, now) = (end / 2, end % 2, self.network.now());
+        for pair in 0..self.connections.pairs.len() {
+            let known = &self.connections.pairs[pair];
+            if known.flow == flow && !known.is_free {
+                let control = self.connections.control(self.present, (flow, side));
+                self.connections.ends[2 * pair + side].endpoint.adopt(now, control);
+            }
+        }
+    }
+
+    /// Packets may be on a lane that changes for longer than was known: nobody takes the ways over it that
+    /// connections have left.
+    fn keep_ways(&mut self, change: &ChangePlan) {
+        let changes = |lane: &usize| change.lanes.iter().any(|change| change.lane == *lane);
+        for flow in &mut self.flows {
+            if flow.plan.forward.iter().chain(&flow.plan.back).any(changes) {
+                flow.forsaken = Duration::MAX;
+            }
+        }
+    }
+}
