@@ -10,8 +10,8 @@ use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, QueueLimit, TcpPlan};
 use crate::schema::{
     CakePlan, Carried, DelayChanges, DelayRule, Discipline, Ecn, Experiment, Flavour, Framing,
-    Limit, Loss, OutageRule, Outages, Queue, RateChanges, RateRule, StackPlan, TbfPlan, Traffic,
-    TrafficPlan,
+    Limit, Loss, OutageRule, Outages, Profile, Queue, RateChanges, RateRule, StackPlan, TbfPlan,
+    Traffic, TrafficPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use tcplab_units::{Bytes, Duration, Rate};
@@ -501,7 +501,8 @@ fn cut_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
     warnings
 }
 
-/// Flows without an end whose buffers together hold less than the BDP of their bottleneck.
+/// Flows without an end whose buffers together, as the profile has them, hold clearly less than the BDP of
+/// their bottleneck. Whoever gives their sizes means them.
 fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     // By bottleneck: what buffers hold, and of the first flow its place, its smaller buffer and the size.
     let mut rooms: BTreeMap<usize, (u64, &str, &str, Bytes)> = BTreeMap::new();
@@ -522,7 +523,11 @@ fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
     }
     let narrow = rooms.into_iter().filter_map(|(lane, (room, place, key, size))| {
         let lane = &topology.lanes[lane];
-        (room < lane.bdp.0).then(|| {
+        let is_default = |profile: &Profile| {
+            let options = profile.options();
+            [options.wmem, options.rmem].contains(&size)
+        };
+        (room < lane.bdp.0 / 10 * 8 && Profile::ALL.iter().any(is_default)).then(|| {
             let reason = format!(
                 "buffers of {size} hold about {} of data in all, less than the BDP of {}, {}: they limit \
                  what is sent, whatever the congestion control; to fill the link, give `wmem` and `rmem` \
