@@ -504,8 +504,9 @@ fn cut_buffers(flows: &[FlowPlan]) -> Vec<Mistake> {
 /// Flows without an end whose buffers together, as the profile has them, hold clearly less than the BDP of
 /// their bottleneck. Whoever gives their sizes means them.
 fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
-    // By bottleneck: what buffers hold, and of the first flow its place, its smaller buffer and the size.
-    let mut rooms: BTreeMap<usize, (u64, &str, &str, Bytes)> = BTreeMap::new();
+    // By bottleneck: what buffers hold, and of the first flow its place, its sender, the smaller buffer
+    // and the size of that.
+    let mut rooms: BTreeMap<usize, (u64, &str, &StackPlan, &str, Bytes)> = BTreeMap::new();
     for flow in flows {
         let Some(TcpPlan { stack, peer_stack }) = flow.tcp() else { continue };
         // Of a buffer of Linux, about half is for data.
@@ -516,16 +517,17 @@ fn narrow_buffers(topology: &Topology, flows: &[FlowPlan]) -> Vec<Mistake> {
         let sent = (room(stack, stack.wmem), "wmem", stack.wmem);
         let received = (room(peer_stack, peer_stack.rmem), "rmem", peer_stack.rmem);
         let (least, key, size) = if received.0 <= sent.0 { received } else { sent };
-        let known = rooms.entry(flow.bottleneck).or_insert((0, &flow.place, key, size));
+        let known = rooms.entry(flow.bottleneck).or_insert((0, &flow.place, &**stack, key, size));
         let has_no_end = matches!(&*flow.traffic, TrafficPlan::Bulk(bulk) if bulk.size.is_none());
         // Others come and go: nobody knows what they hold.
         known.0 = known.0.saturating_add(if has_no_end { least } else { u64::MAX });
     }
-    let narrow = rooms.into_iter().filter_map(|(lane, (room, place, key, size))| {
+    let narrow = rooms.into_iter().filter_map(|(lane, (room, place, stack, key, size))| {
         let lane = &topology.lanes[lane];
         let is_default = |profile: &Profile| {
             let options = profile.options();
-            [options.wmem, options.rmem].contains(&size)
+            let own = if key == "wmem" { options.wmem } else { options.rmem };
+            own == size && options.flavour == stack.flavour
         };
         (room < lane.bdp.0 / 10 * 8 && Profile::ALL.iter().any(is_default)).then(|| {
             let reason = format!(
