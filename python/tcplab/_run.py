@@ -213,9 +213,6 @@ class _Work:
         announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
             place = None if self.store is None else stack.enter_context(self.store.open())
-            if place is not None:
-                # Now, so that whoever looks later, or after a kill, sees what is missing.
-                self.ask(self.plans)
             finish: Finish = place.write if place else self._keep
             simulated_s = sum(plan.duration_s for plan in missing)
             shown = stack.enter_context(
@@ -230,6 +227,9 @@ class _Work:
                         self.failed |= outcome.failed
                         shown.done += len(outcome.finished) + len(outcome.failed)
                         written += 1
+                        if place is not None and written == 1 and outcome.finished:
+                            # With the first results: after a kill, what is missing is known.
+                            self.ask(self.plans)
                         if place is not None and written % OFTEN == 0:
                             self._tidy(place)
                         if self.failed and (self.store is None or len(self.by_id) == 1):

@@ -23,6 +23,8 @@ from tcplab.cli._text import LEFT, RIGHT, Column
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
 """So many repetitions have confidence intervals whatever the data (`lab.statistics`)."""
 
+ROUNDING = 1e-9
+
 FEW_ROWS = 30
 """Where single flows would make more, a row is about all flows of a class."""
 
@@ -215,8 +217,9 @@ def _table(results: Results, by: str, statistic: str, summary: pl.DataFrame) -> 
     repetitions = results.runs["repetition"].n_unique()
     if repetitions > 1:
         text += f"\n\n{_about_intervals(repetitions, statistic)}"
-        widths = (summary["goodput_mbit_s_high"] - summary["goodput_mbit_s_low"]).drop_nulls()
-        if len(widths) > 0 and (widths == 0).all():
+        widths = summary.select(pl.col("^.*_ci$").cast(pl.Float64)).unpivot()["value"].drop_nulls()
+        # Means of equal numbers differ from them by rounding.
+        if len(widths) > 0 and (widths < ROUNDING).all():
             text += (
                 "\nAll are equal: nothing here is random; `start_jitter`, `jitter` and `loss` are."
             )

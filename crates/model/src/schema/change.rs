@@ -48,10 +48,6 @@ impl Read for Change {
     }
 
     fn schema(definitions: &mut Definitions) -> Value {
-        define(
-            "Change",
-            definitions,
-            |_| json!({ "type": "object", "required": [Self::AT], "minProperties": 2 }),
-        )
+        define("Change", definitions, |_| json!({ "type": "object", "required": [Self::AT] }))
     }
 }
