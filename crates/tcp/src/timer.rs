@@ -188,6 +188,7 @@ impl Sender {
 
     /// The same after a timeout: Linux does not count when the next packet may leave
     /// (`tcp_retransmit_timer`, which calls `inet_csk_reset_xmit_timer` itself).
+    #[cold]
     pub(crate) fn wait_after_timeout(&mut self, now: Time, settings: &Settings) {
         self.wait_for_rto(now, Duration::ZERO, settings);
     }
