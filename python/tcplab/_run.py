@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -90,8 +90,8 @@ def run(
     plans = prepared(given, backend, kernel, progress)
     warn_of(plans)
     access = access_for(given, allow_read, out)
-    store = None if out is None else Store(Path(out))
-    work = _Work(plans, store, budget, access, lambda asked: keep(Path(out or ""), given, asked))
+    work = _Work(given, plans, None if out is None else Store(Path(out)), budget, access)
+    work.warn_of_others()
     try:
         for chosen in rounds(plans, work.results):
             work.begin(chosen)
@@ -101,10 +101,7 @@ def run(
                 break
     except KeyboardInterrupt:
         raise KeyboardInterrupt(work.interrupted()) from None
-    if out is not None:
-        keep(Path(out), given, work.plans)
-        failed = {run: str(error) for run, error in work.failed.items()}
-        keep_failed(Path(out), work.plans, failed)
+    work.write_down()
     if work.failed:
         raise work.failure()
     return work.results(work.plans)
@@ -114,12 +111,11 @@ def run(
 class _Work:
     """The runs of an experiment, on the way to their tables."""
 
+    given: Experiment
     plans: list[_core.Plan]
     store: Store | None
     budget: Budget
     access: Access
-    ask: Callable[[Sequence[_core.Plan]], None]
-    """Writes down what was asked for, in the folder of results."""
     tables: dict[str, Group] = field(default_factory=dict)
     """By run, the group that it is in."""
     unusable: list[OnDisk] = field(default_factory=list)
@@ -130,6 +126,8 @@ class _Work:
     failed: dict[str, Exception] = field(default_factory=dict)
     is_untidy: bool = False
     """Whether a stored run is in two groups."""
+    is_listed: bool = False
+    """Whether these runs were written down as those that are asked for."""
 
     @cached_property
     def by_id(self) -> dict[str, _core.Plan]:
@@ -140,22 +138,31 @@ class _Work:
 
     def begin(self, plans: list[_core.Plan]) -> None:
         """Goes on with these plans: those that have run, and others."""
-        self.plans = plans
+        self.plans, self.is_listed = plans, False
         vars(self).pop("by_id", None)
 
     def results(self, plans: Sequence[_core.Plan]) -> Results:
         """What came out of plans that have run."""
         return Results(plans, self.tables, computed=frozenset(self.computed))
 
-    def take_stored(self) -> None:
-        """Takes the tables that are there already, and warns of those that cannot be used."""
-        if self.store is None:
-            return
-        if writers := self.store.writers():
+    def write_down(self) -> None:
+        """Writes down what was asked for, and what failed, beside the results."""
+        if self.store is not None:
+            keep(self.store.folder, self.given, self.plans)
+            failed = {run: str(error) for run, error in self.failed.items()}
+            keep_failed(self.store.folder, self.plans, failed)
+
+    def warn_of_others(self) -> None:
+        """Warns where others can write results."""
+        if self.store is not None and (writers := self.store.writers()):
             folder = self.store.folder
             warn(f"{folder}: {writers}: results there may be another's than this computer computed")
-        with held(self.store.folder):
-            self._take(self.store)
+
+    def take_stored(self) -> None:
+        """Takes the tables that are there already, and warns of those that cannot be used."""
+        if self.store is not None:
+            with held(self.store.folder):
+                self._take(self.store)
 
     def _take(self, store: Store) -> None:
         troubles: list[tuple[OnDisk, str]] = []
@@ -227,9 +234,10 @@ class _Work:
                         self.failed |= outcome.failed
                         shown.done += len(outcome.finished) + len(outcome.failed)
                         written += 1
-                        if place is not None and written == 1 and outcome.finished:
+                        if place is not None and outcome.finished and not self.is_listed:
                             # With the first results: after a kill, what is missing is known.
-                            self.ask(self.plans)
+                            keep(place.store.folder, self.given, self.plans)
+                            self.is_listed = True
                         if place is not None and written % OFTEN == 0:
                             self._tidy(place)
                         if self.failed and (self.store is None or len(self.by_id) == 1):

@@ -813,7 +813,7 @@ class RandomWalkRateRule(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Train(Value):
-    """What a few packets had that were sent one after the other."""
+    """Delay and opportunities of a few packets that were sent one after the other."""
 
     at: str
     """When it was recorded: "500 ms". Trains until the next one use its opportunities, and delays

@@ -306,11 +306,14 @@ def _goodput(results: Results, run: str) -> tuple[alt.Chart, str]:
     """The chart of the goodput in intervals, and what it leaves out."""
     middle = ((pl.col("start_s") + pl.col("end_s")) / 2).alias("time_s")
     y, title = "goodput_mbit_s", "goodput (Mbit/s)"
-    flows = results.scan("flows", run).select("flow", pl.coalesce("cc", "transport")).collect()
-    drawn = flows.head(MOST_FLOWS).select("flow", pl.format("{} ({})", "flow", "cc").alias("label"))
+    label = pl.coalesce("cc", "transport").alias("cc")
+    flows = results.scan("flows", run).select("flow", label, "bytes").collect()
+    drawn = _greatest(flows, MOST_FLOWS).with_columns(
+        pl.format("{} ({})", "flow", "cc").alias("label")
+    )
     intervals = results.scan("intervals", run).select("flow", middle, y)
     points = intervals.join(drawn.lazy(), on="flow", maintain_order="left").collect()
-    note = f"the first {MOST_FLOWS} of {len(flows)} flows" if len(flows) > MOST_FLOWS else ""
+    note = _note(flows, MOST_FLOWS)
     labels = drawn["label"].to_list()
     lines = _lines(points, y=y, by="label", labels=labels, legend="flow (cc)")
     return _over_time(lines, results, run, y=y, title=title, height=220), note
@@ -420,17 +423,18 @@ def _lines_of_flows(results: Results, run: str) -> pl.DataFrame:
 
 def _sampled(results: Results, run: str) -> pl.DataFrame:
     """Those of them that may have samples, with the bytes that were acknowledged."""
-    acked = results.scan("samples", run).group_by("flow").agg(pl.col("acked_bytes").max())
+    sent = pl.col("acked_bytes").max().alias("bytes")
+    acked = results.scan("samples", run).group_by("flow").agg(sent)
     flows = _lines_of_flows(results, run).filter(pl.col("cc") != "udp")
     joined = flows.join(acked.collect(), on="flow", how="left", maintain_order="left")
-    return joined.with_columns(pl.col("acked_bytes").fill_null(0))
+    return joined.with_columns(pl.col("bytes").fill_null(0))
 
 
 def _greatest(flows: pl.DataFrame, most: int) -> pl.DataFrame:
     """So many that sent most, in their order; of many small ones, those say least."""
     placed = flows.with_row_index("place")
-    greatest = placed.sort("acked_bytes", descending=True, maintain_order=True).head(most)
-    return greatest.sort("place").drop("place", "acked_bytes")
+    greatest = placed.sort("bytes", descending=True, maintain_order=True).head(most)
+    return greatest.sort("place").drop("place", "bytes")
 
 
 def _note(flows: pl.DataFrame, most: int) -> str:

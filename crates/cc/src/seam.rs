@@ -152,8 +152,8 @@ pub trait CongestionControl: Debug + Send + Copied {
     fn probe(&self, _record: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// What [`CongestionControl`] asks of an algorithm so that a run can go on from one state in several ways:
-/// that it derives `Clone`.
+/// Copies of an algorithm behind [`CongestionControl`], so that a run can go on from one state in several
+/// ways: all that derive `Clone` have them.
 pub trait Copied {
     /// The same with all that it knows.
     fn copied(&self) -> Box<dyn CongestionControl>;
@@ -418,7 +418,7 @@ pub struct Round {
     pub ce: u64,
 }
 
-/// What an algorithm leaves to another one that takes its place.
+/// The state that an algorithm leaves to another one that takes its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Left {
     /// Segments that may be in flight.

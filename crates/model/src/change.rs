@@ -1,4 +1,4 @@
-//! What differs between an experiment and the same one with some other settings, as far as that can change
+//! Differences between an experiment and the same one with some other settings, as far as these can change
 //! while a run goes on.
 
 use crate::plan::{FlowPlan, LanePlan, Plan, QueuePlan, TcpPlan, Transport};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tcplab_units::{Duration, Rate};
 
-/// What changes in a run at one time.
+/// The changes of a run, at one time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ChangePlan {
     /// When, in whole nanoseconds: before all else that happens then.

@@ -184,7 +184,7 @@ impl Planning<'_, '_> {
             }
         }
         let labels = labels(chosen, &tree);
-        // What changes are settings of the experiment before parameters have their values.
+        // Changes are settings of the experiment before parameters have their values.
         let open = tree.get(CHANGE).filter(|change| !change.is_null()).map(|_| tree.clone());
         let filled = parameters::fill(&mut tree, &mut mistakes);
         self.used.extend(filled.used.iter().cloned());
@@ -321,7 +321,7 @@ impl Planning<'_, '_> {
         Some(changed)
     }
 
-    /// What of an experiment changes.
+    /// The settings of an experiment that change.
     fn change(
         &self,
         experiment: &Experiment,

@@ -36,7 +36,7 @@ pub(crate) fn content(plan: &Plan) -> String {
     hash(&content)
 }
 
-/// What runs share that are equal until a change, with its time; nothing for a run without one.
+/// The part of the id that runs share that are equal until a change, with its time; nothing for a run without one.
 pub(crate) fn beginning(plan: &Plan) -> Option<String> {
     let at = plan.change.as_ref()?.at;
     let content = content(&Plan { change: None, ..plan.clone() });

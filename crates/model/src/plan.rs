@@ -47,7 +47,7 @@ pub struct Plan {
     /// The part of the run that results are of; nothing if that is all of it, without intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measure: Option<MeasurePlan>,
-    /// What changes while it goes on.
+    /// The changes while the run goes on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Arc<ChangePlan>>,
     /// When enough repetitions are run, if that is not a number of them. No part of a stored plan.
@@ -93,7 +93,7 @@ pub struct LanePlan {
     /// How the rate changes.
     #[serde(deserialize_with = "stored::optional")]
     pub rate_changes: Option<RateChanges>,
-    /// What a light load has instead.
+    /// Delays and opportunities of a light load.
     #[serde(
         default,
         deserialize_with = "stored::optional",

@@ -27,7 +27,7 @@ pub(crate) struct Watch {
 
 #[derive(Default)]
 struct State {
-    /// What the runs that ended have reached together, in seconds.
+    /// Simulated seconds of the runs that ended, together.
     finished_s: f64,
     current: Option<Arc<tcplab_model::Watch>>,
 }
@@ -77,7 +77,7 @@ impl Watch {
     }
 }
 
-/// What became of plans that ran one after the other.
+/// The outcome of plans that ran one after the other.
 #[pyclass(frozen, get_all, module = "tcplab._core")]
 pub(crate) struct Batch {
     /// How many were tried: the first ones.

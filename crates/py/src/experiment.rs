@@ -340,7 +340,7 @@ pub(crate) fn run(
 /// What a run leaves, as Python takes it.
 type Left = (Vec<(&'static str, Frame)>, String, Vec<(String, Vec<u8>)>);
 
-/// What plans have in common that are equal until their change, and run one after the other.
+/// The common beginning of plans that are equal until their change, and run one after the other.
 #[derive(Default)]
 pub(crate) struct Shared<'a>(Option<(String, Box<dyn Begun + 'a>)>);
 

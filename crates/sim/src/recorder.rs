@@ -42,13 +42,13 @@ pub(crate) struct Recorder<'a> {
     meters: Option<Meters>,
 }
 
-/// Who looks at the tables while they grow, if anyone does.
+/// An onlooker of the tables while they grow, if there is one.
 pub(crate) struct Show<'a>(pub Option<Look<'a>>);
 
 /// Is told of tables that have grown.
 type Look<'a> = Box<dyn FnMut(&Tables) + 'a>;
 
-/// Who looks at tables does not look at copies of them.
+/// Onlookers of tables do not look at copies of them.
 impl Clone for Show<'_> {
     fn clone(&self) -> Self {
         Self(None)

@@ -6,7 +6,7 @@ use tcplab_model::{Plan, Stopped, Watch};
 use tcplab_tables::Tables;
 use tcplab_units::{Duration, Time};
 
-/// What runs have in common whose plans are equal until their change ([`Plan::beginning`]).
+/// The common beginning of runs whose plans are equal until their change ([`Plan::beginning`]).
 pub struct Beginning<'a> {
     world: World<'a>,
     at: Duration,

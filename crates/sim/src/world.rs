@@ -97,7 +97,7 @@ pub(crate) struct World<'a> {
     pub recorder: Recorder<'a>,
     /// What the run held in memory when it was last counted.
     held: Held,
-    /// What the state holds that other runs go on from.
+    /// Memory of the state that other runs go on from.
     beside: Held,
     /// Counts of it since packets were counted.
     counts: usize,

@@ -107,20 +107,8 @@ mod tests {
         let mut tables = Tables::default();
         let table = &mut tables.samples;
         for number in 0..samples {
-            let row = SampleRow {
-                run: table.label(run),
-                flow: table.label(["b", "a"][(number % 2) as usize]),
-                time_s: number as f64,
-                cwnd_segments: number,
-                ssthresh_segments: None,
-                srtt_ms: None,
-                rto_ms: 200.0,
-                in_flight_segments: 1,
-                acked_bytes: 0,
-                pacing_mbit_s: None,
-                delivery_rate_mbit_s: None,
-            };
-            table.push(row);
+            let labels = [run, ["b", "a"][(number % 2) as usize]].map(|text| table.label(text));
+            table.push(SampleRow::numbered(number, labels));
         }
         let place = table.extra(column, kind);
         match kind {

@@ -347,3 +347,23 @@ rows! {
         bytes: u64,
     }
 }
+
+#[cfg(test)]
+impl SampleRow {
+    /// A row for tests that differs from others in its number alone; `labels`: of the run and the flow.
+    pub(crate) fn numbered(number: u64, [run, flow]: [Label; 2]) -> Self {
+        Self {
+            run,
+            flow,
+            time_s: number as f64,
+            cwnd_segments: number,
+            ssthresh_segments: None,
+            srtt_ms: None,
+            rto_ms: 200.0,
+            in_flight_segments: 1,
+            acked_bytes: 0,
+            pacing_mbit_s: None,
+            delivery_rate_mbit_s: None,
+        }
+    }
+}

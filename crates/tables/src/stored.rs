@@ -203,20 +203,9 @@ mod tests {
         let mut tables = tables();
         for number in 0..PART as u64 + 2 {
             let samples = &mut tables.samples;
-            let row = SampleRow {
-                run: samples.label("0123"),
-                flow: samples.label(["b", "a"][(number % 2) as usize]),
-                time_s: number as f64,
-                cwnd_segments: number,
-                ssthresh_segments: None,
-                srtt_ms: None,
-                rto_ms: 200.0,
-                in_flight_segments: 1,
-                acked_bytes: 0,
-                pacing_mbit_s: None,
-                delivery_rate_mbit_s: None,
-            };
-            samples.push(row);
+            let labels =
+                ["0123", ["b", "a"][(number % 2) as usize]].map(|text| samples.label(text));
+            samples.push(SampleRow::numbered(number, labels));
         }
         let column = tables.samples.extra("late", Kind::Number);
         tables.samples.set_number(column, 4.5);

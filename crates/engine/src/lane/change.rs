@@ -14,7 +14,7 @@ use crate::queue::{Discipline, DropTail, Next, Queue, QueueLimit, Queued};
 use crate::random::Random;
 use tcplab_units::{Duration, Rate, Time};
 
-/// What a lane becomes; what is not said stays.
+/// New settings of a lane; those that are not said stay.
 #[derive(Clone, Debug, Default)]
 pub struct LaneChange {
     /// How fast it transmits. The packet in transmission goes on at this rate.

@@ -18,7 +18,7 @@ pub struct WireConfig {
     pub rates: Vec<(Time, Rate)>,
     /// When packets leave, if that does not follow from a rate.
     pub trace: Option<Trace>,
-    /// What a light load has instead of the trace, and of the delay.
+    /// Opportunities and delays of a light load, instead of the trace and the delay.
     pub light: Option<Light>,
     /// The channel for which it contends.
     pub contention: Option<Contention>,
@@ -49,17 +49,17 @@ pub struct Trace {
     pub period_ms: u64,
 }
 
-/// What a link gives to a light load (CellReplay, Sentosa et al. 2025).
+/// Delays and opportunities of a light load (CellReplay, Sentosa et al. 2025).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Light {
-    /// What a few packets had, by the time after the start; the last one ends the recording, which then
+    /// Trains by the time after the start; the last one ends the recording, which then
     /// begins again.
     pub trains: Vec<Train>,
     /// A packet begins a train when nothing has left for longer than this.
     pub after: Duration,
 }
 
-/// What a few packets had that were sent one after the other.
+/// Delay and opportunities of a few packets that were sent one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Train {
     /// When it was recorded.
@@ -219,7 +219,7 @@ struct LightLoad {
     /// The number of the train that packets follow, and when it began.
     train: usize,
     began: Time,
-    /// Its next opportunity; past the last one, packets follow the trace.
+    /// The train's next opportunity; past the last one, packets follow the trace.
     next: usize,
     /// Bytes that the opportunity used last can still carry.
     left: u32,

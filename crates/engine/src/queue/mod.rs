@@ -203,7 +203,7 @@ pub(crate) trait Queue<P: Packet>: Debug + Copied<P> {
     }
 }
 
-/// What [`Queue`] asks of a discipline so that a network can be copied: that it derives `Clone`.
+/// Copies of a discipline behind [`Queue`]: all that derive `Clone` have them.
 pub(crate) trait Copied<P: Packet> {
     fn copied(&self) -> Box<dyn Queue<P>>;
 }

@@ -71,7 +71,7 @@ impl<'a> Table<'a> {
                 T::read(value, &place, self.mistakes).or_else(T::example)
             }
             _ => default.or_else(|| {
-                // What is not there has no place but its key, also in a table that was written short.
+                // A missing value has no place but its key, also in a table that was written short.
                 let place = self.at.key(key);
                 self.mistakes.push(Problem::Missing { example: T::EXAMPLE }.at(place));
                 T::example()

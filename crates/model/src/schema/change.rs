@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tcplab_units::Duration;
 
-/// What changes at one time: settings by path, which hold from then on.
+/// Settings by path that hold from one time on.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
     /// When, after the start of the experiment.

@@ -1,4 +1,4 @@
-//! What a link gives to a light load, as recordings of cellular networks have it (CellReplay,
+//! Delays and opportunities of a light load, as recordings of cellular networks have it (CellReplay,
 //! Sentosa et al. 2025).
 
 use crate::mistake::{Mistake, Problem};
@@ -37,7 +37,7 @@ table! {
 pub struct Trains(pub Vec<Train>);
 
 table! {
-    /// What a few packets had that were sent one after the other.
+    /// Delay and opportunities of a few packets that were sent one after the other.
     pub struct Train {
         /// When it was recorded: "500 ms". Trains until the next one use its opportunities, and
         /// delays between the two.

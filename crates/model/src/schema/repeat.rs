@@ -36,7 +36,7 @@ table! {
 const FEWEST: u64 = 10;
 
 words! {
-    /// What is to be known well enough.
+    /// The measure that is to be known well enough.
     #[what("measure")]
     pub enum Target {
         /// The goodput of a flow.

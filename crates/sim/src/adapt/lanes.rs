@@ -31,7 +31,7 @@ pub(crate) fn config(plan: &Plan, number: usize, observed: bool) -> LaneConfig {
     }
 }
 
-/// What the engine's lane becomes by this change; `after`: the plan as it is then.
+/// The new settings of the engine's lane; `after`: the plan as it is then.
 pub(crate) fn change(after: &Plan, change: &LaneChange) -> tcplab_engine::LaneChange {
     let lane = &after.lanes[change.lane];
     let queue = || (queues::discipline(lane, false), queues::limit(lane));

@@ -1,4 +1,4 @@
-//! What changes while a run goes on.
+//! Changes while a run goes on.
 
 use super::World;
 use crate::adapt::lanes;
