@@ -22,6 +22,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.run,
     tcplab.load,
     tcplab.stored,
+    tcplab.compare,
     tcplab.verify,
     tcplab.algorithms,
     tcplab.explain,
@@ -53,6 +54,8 @@ CHARTS: list[Callable[..., Any]] = [
     plot.queue,
     plot.transfers,
     plot.datagrams,
+    plot.compare,
+    plot.network,
     plot.save,
 ]
 
@@ -109,6 +112,12 @@ def python_page() -> str:
         inspect.getdoc(tcplab.Results) or "",
         "",
         *methods(tcplab.Results, [name for name in vars(tcplab.Results) if name[0] != "_"]),
+        "## What else functions give\n",
+        "### `lab.Comparison`\n",
+        inspect.getdoc(tcplab.Comparison) or "",
+        "",
+        *methods(tcplab.Comparison, ["backends", "swept", "differences"]),
+        *(line for told in (tcplab.Verification, tcplab.Finding) for line in told_by(told)),
         "## Statistics\n",
         inspect.getdoc(statistics) or "",
         "",
@@ -118,7 +127,7 @@ def python_page() -> str:
         "",
         *attributes(statistics.Interval),
         "## Charts\n",
-        "Each takes results and gives an [Altair](https://altair-viz.github.io) chart.\n",
+        "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.\n",
         *entries("lab.plot.", CHARTS),
         "## Congestion controls of your own\n",
         inspect.getdoc(cc) or "",
@@ -180,6 +189,12 @@ def properties(owner: type) -> Iterator[str]:
     rows = [f"| `{name}` | {text} |" for name, text in said if name[0] != "_"]
     if rows:
         yield from ("| property | meaning |", "|---|---|", *rows, "")
+
+
+def told_by(owner: type) -> Iterator[str]:
+    """A dataclass that only says things."""
+    yield from (f"### `lab.{owner.__name__}`\n", inspect.getdoc(owner) or "", "")
+    yield from attributes(owner)
 
 
 def attributes(owner: type) -> Iterator[str]:

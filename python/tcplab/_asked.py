@@ -22,6 +22,7 @@ from tcplab._experiment import as_written
 from tcplab._failed import failures
 from tcplab._groups import PLANS, OnDisk
 from tcplab._put import put
+from tcplab._remote import at
 from tcplab._results import Results
 from tcplab._store import GROUP, Store, held, locked
 from tcplab._warnings import warn
@@ -126,12 +127,13 @@ def stored(folder: str | PathLike[str]) -> Results:
     """The results in a folder, as `run` gave them. Nothing is run and nothing is written.
 
     Args:
-        folder: A folder of results of `run`, or that of one group of runs in it.
+        folder: A folder of results of `run`, or that of one group of runs in it; or the address of
+            results.
 
     Raises:
         ConfigError: There are no results, or their files are damaged or of another version.
     """
-    place = Path(folder)
+    place = at(folder)
     if not place.is_dir():
         what = "is not a folder" if place.exists() else "there is no such folder"
         raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")

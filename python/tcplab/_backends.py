@@ -31,6 +31,13 @@ def has_kernels(name: str) -> bool:
     return name in BACKENDS and BACKENDS[name].has_kernels
 
 
+def other_version(plan: _core.Plan) -> str | None:
+    """The version of tcplab that a plan of the simulator is for, if it is not this one."""
+    version = plan.version.split("+")[0]
+    is_other = plan.backend == "sim" and version != _core.__version__
+    return version if is_other else None
+
+
 def prepared(
     experiment: Experiment, name: str, kernel: str | None, progress: bool | None
 ) -> list[_core.Plan]:

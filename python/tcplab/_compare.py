@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tcplab._backends import has_kernels
+from tcplab._remote import below
 from tcplab._results import Results
 from tcplab._run import run
 from tcplab._summary import MEASURED
 from tcplab.experiment import Experiment
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MEASURES = (
     "goodput_mbit_s",
@@ -120,6 +123,7 @@ def compare(
     memory: str | None = None,
     kernel: str | None = None,
     progress: bool | None = None,
+    client: Client | None = None,
 ) -> Comparison:
     """Runs an experiment on several backends, to compare what comes out.
 
@@ -131,6 +135,7 @@ def compare(
         memory: How much memory they may take together; see `run`.
         kernel: Which kernel the backend `linux` uses.
         progress: Whether progress is shown.
+        client: A client of a Dask cluster that runs it; see `run`.
 
     Raises:
         ConfigError: One of the backends cannot run the experiment.
@@ -144,12 +149,13 @@ def compare(
     results = {
         backend: run(
             experiment,
-            out=None if out is None else Path(out) / backend,
+            out=None if out is None else below(out, backend),
             workers=workers,
             memory=memory,
             backend=backend,
             kernel=kernel if has_kernels(backend) else None,
             progress=progress,
+            client=client,
         )
         for backend in backends
     }

@@ -71,6 +71,25 @@ class Ran:
     """What its programs could read."""
 
 
+@dataclass(frozen=True)
+class Encoded:
+    """A table as the file that it becomes."""
+
+    content: bytes
+
+    def lazy(self) -> pl.LazyFrame:
+        """The table, to be asked."""
+        return pl.scan_parquet(io.BytesIO(self.content))
+
+    def estimated_size(self) -> int:
+        """The bytes that it holds in memory."""
+        return len(self.content)
+
+    def write_parquet(self, path: Path) -> None:
+        """Writes the file."""
+        path.write_bytes(self.content)
+
+
 class Group(Protocol):
     """Runs whose tables are together."""
 
@@ -101,7 +120,7 @@ class InMemory:
     """Runs that are not on disk, or not yet."""
 
     ran: Mapping[str, Ran]
-    frames: Mapping[str, pl.DataFrame | LongTable]
+    frames: Mapping[str, pl.DataFrame | LongTable | Encoded]
     plans: Mapping[str, _core.Plan]
     contents: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
     """Further files by run and name: captured packets, the output of programs."""
@@ -131,6 +150,14 @@ class InMemory:
     def plan_texts(self) -> dict[str, str]:
         """The plan of each run as JSON."""
         return {run: self.plans[run].to_json() for run in self.ran}
+
+
+def encoded(frame: pl.DataFrame) -> bytes:
+    """The file of a table."""
+    # Polars turns the system's errors into panics and its own ones: it writes into memory.
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", compression_level=1)
+    return buffer.getvalue()
 
 
 def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFrame:

@@ -7,6 +7,9 @@ from typing import Any
 from tcplab import _core
 from tcplab._fingerprint import UnstableError, fingerprint
 
+registered: dict[str, tuple[Any, str]] = {}
+"""All classes by name, each with its version."""
+
 _versions: dict[str, tuple[Any, str]] = {}
 """The classes whose version follows from what they do, each with that version."""
 
@@ -18,7 +21,7 @@ def register(name: str, cls: Any, version: str | None) -> None:
         ConfigError: The name cannot be had, or no version can be found.
     """
     found = _version(name, cls) if version is None else version
-    _core.register(name, cls, found)
+    _register(name, cls, found)
     if version is None:
         _versions[name] = cls, found
     else:
@@ -37,8 +40,13 @@ def refresh(experiment: str) -> None:
             continue
         now = _version(name, cls)
         if now != version:
-            _core.register(name, cls, now)
+            _register(name, cls, now)
             _versions[name] = cls, now
+
+
+def _register(name: str, cls: Any, version: str) -> None:
+    _core.register(name, cls, version)
+    registered[name] = cls, version
 
 
 def _version(name: str, cls: Any) -> str:

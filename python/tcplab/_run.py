@@ -6,10 +6,9 @@ import os
 from collections.abc import Mapping, Sequence, Set
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tcplab import _core
 from tcplab._asked import keep
@@ -24,8 +23,11 @@ from tcplab._store import Store, Workplace, held, located
 from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
-from tcplab._workers import Finish, Workers
+from tcplab._workers import Attempt, Finish, Here, Workers
 from tcplab.experiment import Experiment
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 MOST_TROUBLES = 5
 """So many reasons to compute runs anew are said; more are counted."""
@@ -47,12 +49,14 @@ def run(
     kernel: str | None = None,
     progress: bool | None = None,
     allow_read: Sequence[str | PathLike[str]] = (),
+    client: Client | None = None,
 ) -> Results:
     """Runs all that an experiment, or the file of one, asks for.
 
     Args:
         experiment: The experiment, also as a plain dict, or the path of its file.
-        out: A folder for the tables of all runs. Runs that are there already are not run again, so
+        out: A folder for the tables of all runs, or the address of one that fsspec knows, like
+            "s3://bucket/sweep". Runs that are there already are not run again, so
             that what was interrupted goes on where it stopped; those whose files are missing,
             damaged or of another run, or whose tables have not their digest, are, with a
             `TcplabWarning`. Without a folder, tables stay in memory.
@@ -70,6 +74,9 @@ def run(
         allow_read: Files and folders of the machine that programs (traffic of the kind `command`)
             may read, besides the machine's programs and libraries and the folder of the
             experiment's file.
+        client: A client of Dask (`distributed.Client`): the workers of its cluster run the
+            experiment, each with the memory and the threads that it was given, and this computer
+            stores what they send.
 
     Raises:
         ConfigError: The experiment cannot be run.
@@ -83,6 +90,8 @@ def run(
         raise TypeError(f"workers: a whole number is needed, not a {type(workers).__name__}")
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
+    if client is not None and (workers is not None or memory is not None):
+        raise ValueError("workers, memory: the workers of a cluster have limits of their own")
     if out is not None and not os.fspath(out):
         raise ValueError("out: an empty name is no folder; `.` is the current one")
     budget = Budget.of(memory)
@@ -90,13 +99,18 @@ def run(
     plans = prepared(given, backend, kernel, progress)
     warn_of(plans)
     access = access_for(given, allow_read, out)
-    work = _Work(given, plans, None if out is None else Store(Path(out)), budget, access)
+    work = _Work(given, plans, None if out is None else Store.at(out), budget, access)
+    site: Site = Computer(access, budget, workers or os.cpu_count() or 1)
+    if client is not None:
+        from tcplab._cluster import Cluster  # noqa: PLC0415 (Dask is an extra)
+
+        site = Cluster(client)
     work.warn_of_others()
     try:
         for chosen in rounds(plans, work.results):
             work.begin(chosen)
             work.take_stored()
-            work.run_others(workers or os.cpu_count() or 1, progress)
+            work.run_others(site, progress)
             if work.failed:
                 break
     except KeyboardInterrupt:
@@ -105,6 +119,39 @@ def run(
     if work.failed:
         raise work.failure()
     return work.results(work.plans)
+
+
+class Site(Protocol):
+    """Where plans run."""
+
+    def threads(self, plans: Sequence[_core.Plan]) -> int:
+        """How many attempts at these plans go on at once.
+
+        Raises:
+            ConfigError: A plan cannot run there.
+        """
+
+    def begin(self, threads: int) -> Attempt:
+        """Begins an attempt, one of so many that go on at once."""
+
+
+@dataclass(frozen=True)
+class Computer:
+    """This computer."""
+
+    access: Access
+    """What programs may read."""
+    budget: Budget
+    wanted: int
+    """How many runs are to go on at once, where there is memory for so many."""
+
+    def threads(self, plans: Sequence[_core.Plan]) -> int:
+        """How many attempts at these plans go on at once."""
+        return self.budget.threads(plans, self.wanted)
+
+    def begin(self, threads: int) -> Here:
+        """Begins an attempt, one of so many that go on at once."""
+        return Here(self.access, self.budget.size // threads)
 
 
 @dataclass
@@ -151,10 +198,14 @@ class _Work:
             keep(self.store.folder, self.given, self.plans)
             failed = {run: str(error) for run, error in self.failed.items()}
             keep_failed(self.store.folder, self.plans, failed)
+            self.store.send()
 
     def warn_of_others(self) -> None:
         """Warns where others can write results."""
-        if self.store is not None and (writers := self.store.writers()):
+        # Who can write to an address cannot be told.
+        if self.store is None or self.store.remote is not None:
+            return
+        if writers := self.store.writers():
             folder = self.store.folder
             warn(f"{folder}: {writers}: results there may be another's than this computer computed")
 
@@ -207,16 +258,16 @@ class _Work:
         for line in said[:MOST_TROUBLES]:
             warn(line)
         if self.store is not None and (more := len(said) - MOST_TROUBLES) > 0:
-            warn(f"{self.store.folder}: {more} more of such reasons to compute runs anew")
+            warn(f"{self.store.name}: {more} more of such reasons to compute runs anew")
 
-    def run_others(self, threads: int, progress: bool | None) -> None:
+    def run_others(self, site: Site, progress: bool | None) -> None:
         """Runs what is not there, and stores the tables."""
         missing = [plan for run, plan in self.by_id.items() if run not in self.tables]
         self.computed += [plan.id for plan in missing]
         if not missing:
             self._tidy_after_kill()
             return
-        threads = self.budget.threads(missing, threads)
+        threads = site.threads(missing)
         announce(missing, self.access, show=progress is not False)
         with ExitStack() as stack:
             place = None if self.store is None else stack.enter_context(self.store.open())
@@ -227,7 +278,7 @@ class _Work:
             )
             written = 0
             while missing:
-                workers = Workers(missing, finish, self.access, self.budget.size // threads)
+                workers = Workers(missing, finish, partial(site.begin, threads))
                 with closing(workers.outcomes(threads, shown.tick)) as outcomes:
                     for outcome in outcomes:
                         self.tables |= outcome.finished
@@ -237,6 +288,7 @@ class _Work:
                         if place is not None and outcome.finished and not self.is_listed:
                             # With the first results: after a kill, what is missing is known.
                             keep(place.store.folder, self.given, self.plans)
+                            place.store.send()
                             self.is_listed = True
                         if place is not None and written % OFTEN == 0:
                             self._tidy(place)
@@ -272,7 +324,7 @@ class _Work:
         ]
         if (more := len(runs) - MOST_FAILURES) > 0:
             lines.append(f"  and {more} more")
-        folder = self.store.folder if self.store is not None else None
+        folder = self.store.name if self.store is not None else None
         said = (
             f"{len(runs)} of {len(self.by_id)} runs failed; the others are kept in {folder}, and "
             "the same command tries these again"
@@ -292,7 +344,7 @@ class _Work:
                 with suppress(ValueError):
                     if group.folder not in unusable:
                         finished |= self.by_id.keys() & group.ran.keys() - self.replaced
-            kept = f" and kept in {self.store.folder}"
+            kept = f" and kept in {self.store.name}"
         return f"interrupted; {len(finished)} of {len(self.by_id)} runs are finished{kept}"
 
 

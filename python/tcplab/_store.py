@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import fcntl
 import grp
-import io
 import os
 import pwd
 import re
@@ -30,15 +29,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
+from os import PathLike
 from pathlib import Path
-
-import polars as pl
 
 from tcplab import _core
 from tcplab._agreed import Agreed
 from tcplab._checksums import LIST, checksum, write_list
-from tcplab._groups import LONGEST, PLAN, PLANS, Group, InMemory, OnDisk, name_of, table_of_plans
+from tcplab._groups import (
+    LONGEST,
+    PLAN,
+    PLANS,
+    Encoded,
+    Group,
+    InMemory,
+    OnDisk,
+    encoded,
+    name_of,
+    table_of_plans,
+)
 from tcplab._long import LongTable
+from tcplab._remote import Remote, is_address
 from tcplab._restored import check
 from tcplab._tidying import Tidying
 
@@ -57,6 +67,38 @@ class Store:
     """A folder with the results of runs."""
 
     folder: Path
+    remote: Remote | None = None
+    """Whose copy the folder is, if it is one."""
+
+    @classmethod
+    def at(cls, place: str | PathLike[str]) -> Store:
+        """The store in a folder or at an address.
+
+        Raises:
+            ConfigError: The address names no place.
+            OSError: The place cannot be read.
+        """
+        if not is_address(place):
+            return cls(Path(place))
+        remote = Remote(place)
+        with locked(remote.folder):
+            remote.fetch()
+        return cls(remote.folder, remote)
+
+    @property
+    def name(self) -> Path | str:
+        """What users call it."""
+        return self.folder if self.remote is None else self.remote.address
+
+    def send(self) -> None:
+        """Sends what is new to where this is a copy of.
+
+        Raises:
+            OSError: That cannot be written.
+        """
+        if self.remote is not None:
+            with locked(self.folder):
+                self.remote.send()
 
     @cached_property
     def agreed(self) -> Agreed:
@@ -203,6 +245,8 @@ class Workplace:
                 unfinished.rename(written.folder)
                 written.hold()
             self.known.add(written.folder.name)
+            if self.store.remote is not None:
+                self.store.remote.send()
         # The digests came with the tables.
         self.store.agreed.add(listed_sum)
         self.syncing.written()
@@ -259,6 +303,8 @@ class Workplace:
             for group in tables.values():
                 if group.folder in tidying.groups:
                     group.hold()
+            if self.store.remote is not None:
+                self.store.remote.send()
         self.known.update(group.folder.name for group in tidying.groups.values())
         for listed in tidying.written:
             self.store.agreed.add(listed)
@@ -313,15 +359,13 @@ def _files(group: InMemory) -> Iterator[tuple[str, bytes | LongTable]]:
         for name, content in contents.items():
             yield f"{run}/{name}", content
     for name, frame in group.frames.items():
-        yield f"{name}.parquet", frame if isinstance(frame, LongTable) else encoded(frame)
-
-
-def encoded(frame: pl.DataFrame) -> bytes:
-    """The file of a table."""
-    # Polars turns the system's errors into panics and its own ones: it writes into memory.
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", compression_level=1)
-    return buffer.getvalue()
+        match frame:
+            case LongTable():
+                yield f"{name}.parquet", frame
+            case Encoded():
+                yield f"{name}.parquet", frame.content
+            case _:
+                yield f"{name}.parquet", encoded(frame)
 
 
 def remove(path: Path) -> None:
@@ -338,6 +382,8 @@ def _naming(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if is_address(error.filename):
+            raise
         raise OSError(error.errno, error.strerror, str(path)) from None
 
 

@@ -13,7 +13,17 @@ from pathlib import Path
 
 from tcplab import _groups
 from tcplab._checksums import checksum, write_list
-from tcplab._groups import PLANS, TABLES, OnDisk, is_held, name_of, rows_of, size, table_of_plans
+from tcplab._groups import (
+    PLANS,
+    TABLES,
+    OnDisk,
+    encoded,
+    is_held,
+    name_of,
+    rows_of,
+    size,
+    table_of_plans,
+)
 
 MERGED = 16 << 20
 """Small groups become one of about so many bytes."""
@@ -78,8 +88,6 @@ class Tidying:
 
     def _write(self, runs: Mapping[str, OnDisk]) -> None:
         """Writes a group of these runs, which are in other groups."""
-        from tcplab._store import encoded  # noqa: PLC0415 (a store tidies itself)
-
         ran = {run: group.ran[run] for run, group in runs.items()}
         written = OnDisk.of(self._folder / name_of(runs), ran)
         if written.folder in self.groups:

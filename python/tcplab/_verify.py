@@ -15,9 +15,11 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._asked import groups_at, is_group
+from tcplab._backends import other_version
 from tcplab._groups import PLANS, TABLES, Loaded, OnDisk
 from tcplab._long import ROWS
 from tcplab._memory import Budget
+from tcplab._remote import at
 from tcplab._restored import Find, check, parts
 from tcplab._walls import Access, named
 
@@ -74,8 +76,8 @@ def verify(
     checksum.
 
     Args:
-        results: A folder of results, of several of these, or of one group of runs; or a list of
-            such folders.
+        results: A folder or address of results, a folder of several of these, or that of one group
+            of runs; or a list of such places.
         again: Whether every run is computed anew as well, and compared bit for bit. `wall_s`, the
             elapsed time, is the only value that may differ. Runs of another version of tcplab, of a
             kernel that is not here, and with a congestion control of your own that is not
@@ -91,7 +93,7 @@ def verify(
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
     given = [results] if isinstance(results, (str, PathLike)) else results
-    groups = {group.folder: group for place in given for group in _groups(Path(place))}
+    groups = {group.folder: group for place in given for group in _groups(at(place))}
     threads = workers or os.cpu_count() or 1
     reads = tuple(named(path) for path in allow_read)
     checks = _Checks(again, Budget.of(None).size // threads, reads)
@@ -208,9 +210,8 @@ class _Checks:
         return digest
 
     def _run_again(self, tables: Loaded, plan: _core.Plan, digest: str, find: Find) -> None:
-        own = plan.version.split("+")[0]
-        if plan.backend == "sim" and own != _core.__version__:
-            raise _UnrepeatableError(f"tcplab {own} made it, and this is {_core.__version__}")
+        if other := other_version(plan):
+            raise _UnrepeatableError(f"tcplab {other} made it, and this is {_core.__version__}")
         if not plan.has_classes:
             raise _UnrepeatableError(
                 "a class of your own is its congestion control, and is not registered here"

@@ -1,4 +1,8 @@
-"""Runs plans side by side, and stops all of them at once."""
+"""Runs plans side by side, and stops all of them at once.
+
+Each thread has an `Attempt` for the plans that it takes. `Here` is one on this computer, where the
+Rust side releases the interpreter while it simulates; `_cluster` has others.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from typing import Protocol
 
 import polars as pl
 
@@ -43,6 +48,62 @@ class Outcome:
     """Those that held more memory than they get."""
 
 
+@dataclass(frozen=True)
+class Tried:
+    """What became of plans that were tried one after the other."""
+
+    number: int
+    """How many of them: the first ones."""
+    groups: Sequence[InMemory]
+    failed: Sequence[tuple[int, Exception]] = ()
+    """Those that failed, by their place among the plans."""
+    end: BaseException | None = None
+    """Why none of the others can run."""
+
+
+class Attempt(Protocol):
+    """Plans that are being run one after the other, and the means to stop them."""
+
+    @property
+    def reached_s(self) -> float:
+        """How much simulated time, in seconds, they have reached together."""
+
+    def stop(self) -> None:
+        """Ends it soon, from another thread."""
+
+    def run(self, plans: list[_core.Plan]) -> Tried:
+        """Runs some of them, the first ones."""
+
+
+class Here:
+    """An attempt on this computer."""
+
+    def __init__(self, access: Access, memory: int) -> None:
+        """Programs have this access, and each run may hold so many bytes."""
+        self._access = access
+        self._watch = _core.Watch(memory)
+
+    @property
+    def reached_s(self) -> float:
+        """How much simulated time, in seconds, they have reached together."""
+        return self._watch.reached_s
+
+    def stop(self) -> None:
+        """Ends it soon, from another thread."""
+        self._watch.stop()
+
+    def run(self, plans: list[_core.Plan]) -> Tried:
+        """Runs some of them, the first ones."""
+        if plans[0].commands:
+            plans = plans[:1]
+        access = self._access
+        # As it is when they begin: what changes while they run is another state.
+        readable = access.state() if plans[0].commands else None
+        batch = _core.run_batch(plans, self._watch, LONGEST_S, access.reads, access.hidden)
+        groups = [_group(group, plans, readable) for group in batch.groups]
+        return Tried(batch.tried, groups, batch.failed, batch.end)
+
+
 def together(plans: Sequence[_core.Plan], threads: int) -> list[list[_core.Plan]]:
     """Plans that are equal until they change follow each other, as far as no thread idles."""
     groups: dict[str, list[_core.Plan]] = {}
@@ -58,21 +119,19 @@ def together(plans: Sequence[_core.Plan], threads: int) -> list[list[_core.Plan]
 
 @dataclass
 class Workers:
-    """Threads that run plans. The Rust side releases the interpreter while it simulates."""
+    """Threads that run plans."""
 
     plans: list[_core.Plan]
     finish: Finish
     """Puts the tables of runs where they are to stay; called by the threads."""
-    access: Access
-    """What programs may read."""
-    memory: int
-    """The bytes that each run may hold."""
+    begin: Callable[[], Attempt]
+    """Begins an attempt at some of the plans; called by the threads."""
     too_large: list[_core.Plan] = field(default_factory=list)
     """Runs that held more while others went on beside them."""
 
     _stopping: threading.Event = field(default_factory=threading.Event)
-    _running: dict[int, _core.Watch] = field(default_factory=dict)
-    """By thread, the runs that it is in."""
+    _running: dict[int, Attempt] = field(default_factory=dict)
+    """By thread, the attempt that it is in."""
     _outcomes: queue.SimpleQueue[Outcome | BaseException] = field(default_factory=queue.SimpleQueue)
 
     def outcomes(self, number: int, tick: Tick) -> Generator[Outcome]:
@@ -95,7 +154,7 @@ class Workers:
             for thread in threads:
                 thread.start()
             while waiting:
-                reached_s = sum(watch.reached_s for watch in list(self._running.values()))
+                reached_s = sum(attempt.reached_s for attempt in list(self._running.values()))
                 tick(finished_s + reached_s)
                 try:
                     outcome = self._outcomes.get(timeout=TICK_S)
@@ -113,8 +172,8 @@ class Workers:
         finally:
             self._stopping.set()
             pool.close()
-            for watch in list(self._running.values()):
-                watch.stop()
+            for attempt in list(self._running.values()):
+                attempt.stop()
             for thread in threads:
                 if thread.ident is not None:
                     self._wait_for(thread, thread.ident)
@@ -135,8 +194,6 @@ class Workers:
             if self._stopping.is_set():
                 return
             plans = self.plans[numbers.start : numbers.stop]
-            if plans[0].commands:
-                plans = plans[:1]
             began = time.monotonic()
             try:
                 tried = self._run(plans)
@@ -148,30 +205,28 @@ class Workers:
 
     def _run(self, plans: list[_core.Plan]) -> int:
         """Runs some of these, the first ones, and gives how many."""
-        watch = _core.Watch(self.memory)
-        self._running[threading.get_ident()] = watch
+        attempt = self.begin()
+        self._running[threading.get_ident()] = attempt
         if self._stopping.is_set():
-            watch.stop()
-        # As it is when they begin: what changes while they run is another state.
-        readable = self.access.state() if plans[0].commands else None
+            attempt.stop()
         try:
-            batch = _core.run_batch(plans, watch, LONGEST_S, self.access.reads, self.access.hidden)
+            tried = attempt.run(plans)
         finally:
             del self._running[threading.get_ident()]
         # What was finished before everything stops is kept too.
         finished: dict[str, Group] = {}
-        for group in batch.groups:
-            finished |= self.finish(_group(group, plans, readable))
+        for group in tried.groups:
+            finished |= self.finish(group)
         too_large, failed = [], {}
-        for place, error in batch.failed:
+        for place, error in tried.failed:
             if isinstance(error, _core.TooLargeError):
                 too_large.append((plans[place], error))
             else:
                 failed[plans[place].id] = error
         self._outcomes.put(Outcome(finished, failed, too_large))
-        if batch.end is not None:
-            raise batch.end
-        return batch.tried
+        if tried.end is not None:
+            raise tried.end
+        return tried.number
 
 
 def _group(group: _core.Group, plans: Sequence[_core.Plan], readable: bytes | None) -> InMemory:

@@ -13,7 +13,12 @@ create_exception!(
     PyValueError,
     "An experiment that cannot be run: one line for each mistake, with its place."
 );
-create_exception!(tcplab, TooLargeError, ConfigError, "A run that holds more memory than it gets.");
+create_exception!(
+    tcplab._core,
+    TooLargeError,
+    ConfigError,
+    "A run that holds more memory than it gets."
+);
 create_exception!(tcplab, KernelError, PyException, "A kernel cannot be had, or not used.");
 create_exception!(tcplab, RunError, PyException, "A run failed: what it ran in, or its programs.");
 create_exception!(
@@ -22,7 +27,7 @@ create_exception!(
     PyException,
     "A run broke a law that no run may break: a mistake in tcplab, not in the experiment."
 );
-create_exception!(tcplab, Interrupted, PyException, "A run was stopped before its end.");
+create_exception!(tcplab._core, Interrupted, PyException, "A run was stopped before its end.");
 
 /// All mistakes, one per line, each behind the name of its file if it came from one. With another
 /// backend that runs the experiment, if there is one.

@@ -8,6 +8,8 @@ import math
 import os
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +17,11 @@ from typing import TYPE_CHECKING, Any
 from tcplab import _core
 from tcplab._experiment import load, load_from
 from tcplab._memory import amount
+from tcplab._remote import is_address
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from tcplab.cli._outcome import View
     from tcplab.experiment import Experiment
 
@@ -212,11 +217,17 @@ def add_running(
     """How an experiment is run, and where the results go: by default to `out`."""
     parser.add_argument(
         "--out",
-        type=_folder,
+        type=results,
         metavar="DIR",
-        help=f"where tables go (default: {out})",
+        help=f"where tables go: a folder, or an address like s3://bucket/sweep (default: {out})",
     )
     add_workers(parser)
+    parser.add_argument(
+        "--dask",
+        metavar="ADDRESS",
+        help="run on the workers of a Dask cluster, by the address of its scheduler: "
+        "tcp://host:8786",
+    )
     parser.add_argument(
         "--memory",
         type=_size,
@@ -270,10 +281,26 @@ def _size(text: str) -> str:
     return text
 
 
-def _folder(text: str) -> Path:
+def results(text: str) -> Path | str:
+    """Where results are: a folder, or an address."""
     if not text:
         raise argparse.ArgumentTypeError("the name of a folder is not empty")
-    return Path(text)
+    return text if is_address(text) else Path(text)
+
+
+@contextmanager
+def client(args: argparse.Namespace) -> Iterator[Client | None]:
+    """The cluster that the arguments name, if they name one."""
+    if args.dask is None:
+        yield None
+        return
+    for name in ("workers", "memory"):
+        if getattr(args, name) is not None:
+            raise _core.ConfigError(f"--{name}: the workers of a cluster have limits of their own")
+    from tcplab._cluster import connected  # noqa: PLC0415 (Dask is an extra, and slow to load)
+
+    with connected(args.dask) as found:
+        yield found
 
 
 def chart(text: str) -> Path:
@@ -284,12 +311,15 @@ def chart(text: str) -> Path:
     return path
 
 
-def chart_of(args: argparse.Namespace, usual: Path) -> Path | None:
-    """Where the chart goes, if one is drawn. What cannot be written there is refused at once."""
-    if args.no_chart:
+def chart_of(args: argparse.Namespace, out: Path | str, name: str) -> Path | None:
+    """Where the chart goes, if one is drawn: by default beside results in a folder. What cannot be
+    written there is refused at once.
+    """
+    folder = None if isinstance(out, str) else out
+    chart: Path | None = args.chart or (folder and folder / name)
+    if args.no_chart or chart is None:
         return None
-    chart: Path = args.chart or usual
-    if chart.parent != usual.parent:
+    if chart.parent != folder:
         ensure_writable(chart)
     return chart
 

@@ -298,7 +298,7 @@ def _layout(
     return [*heads, *(measure.head for measure in measures)], cells
 
 
-def epilogue(results: Results, out: Path, chart: Path | None, elapsed_s: float) -> str:
+def epilogue(results: Results, out: Path | str, chart: Path | None, elapsed_s: float) -> str:
     """Where things are, and how long they took."""
     runs = results.runs
     simulated_s = runs.unique("run")["simulated_s"].sum()

@@ -54,17 +54,19 @@ def run(args: argparse.Namespace) -> None:
     experiment = _arguments.experiment(args)
     name = _arguments.safe(experiment.name or _arguments.stem(args.file))
     out = args.out or Path("results") / f"{name}-compared"
-    chart = _arguments.chart_of(args, out / "compare.svg")
+    chart = _arguments.chart_of(args, out, "compare.svg")
     began = time.monotonic()
-    comparison = tcplab.compare(
-        experiment,
-        backends=args.on,
-        out=out,
-        workers=args.workers,
-        memory=args.memory,
-        kernel=args.kernel,
-        progress=False if args.quiet else None,
-    )
+    with _arguments.client(args) as client:
+        comparison = tcplab.compare(
+            experiment,
+            backends=args.on,
+            out=out,
+            workers=args.workers,
+            memory=args.memory,
+            kernel=args.kernel,
+            progress=False if args.quiet else None,
+            client=client,
+        )
     elapsed_s = time.monotonic() - began
     say(table(comparison), flush=True)
     if chart is not None:

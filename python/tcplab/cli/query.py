@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from tcplab._asked import stored
 from tcplab.cli import _arguments, _outcome
@@ -13,7 +12,10 @@ from tcplab.cli._say import say
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, and what is asked."""
     parser.add_argument(
-        "results", type=Path, metavar="RESULTS", help="a folder of results (DIR of tcplab run)"
+        "results",
+        type=_arguments.results,
+        metavar="RESULTS",
+        help="a folder or address of results (DIR of tcplab run)",
     )
     parser.add_argument(
         "sql",

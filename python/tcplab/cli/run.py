@@ -40,10 +40,10 @@ def run(args: argparse.Namespace) -> None:
     run_and_show(experiment, args, args.out or Path("results") / name)
 
 
-def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path) -> None:
+def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | str) -> None:
     """Runs an experiment, prints its results and draws them."""
-    chart = _arguments.chart_of(args, out / "chart.svg")
-    with _chart.drawing(chart) as draw:
+    chart = _arguments.chart_of(args, out, "chart.svg")
+    with _arguments.client(args) as client, _chart.drawing(chart) as draw:
         began = time.monotonic()
         results = run_all(
             experiment,
@@ -54,6 +54,7 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path) ->
             kernel=args.kernel,
             progress=False if args.quiet else None,
             allow_read=args.allow_read,
+            client=client,
         )
         elapsed_s = time.monotonic() - began
         say(_outcome.shown(results, _arguments.view(args)), flush=True)

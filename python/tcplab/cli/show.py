@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 
 import tcplab
 from tcplab._asked import stored
@@ -15,7 +14,10 @@ from tcplab.cli._say import say
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Which results, and how they are printed."""
     parser.add_argument(
-        "results", type=Path, metavar="RESULTS", help="a folder of results (DIR of tcplab run)"
+        "results",
+        type=_arguments.results,
+        metavar="RESULTS",
+        help="a folder or address of results (DIR of tcplab run)",
     )
     _arguments.add_view(parser)
     parser.add_argument(

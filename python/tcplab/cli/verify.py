@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from itertools import groupby
-from pathlib import Path
 
 import tcplab
 from tcplab._core import printable
@@ -19,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to check, and how."""
     parser.add_argument(
         "results",
-        type=Path,
+        type=_arguments.results,
         nargs="+",
         metavar="RESULTS",
         help="a folder of results (DIR of tcplab run), of several such, or of one run",

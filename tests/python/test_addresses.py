@@ -1,0 +1,170 @@
+"""Results at an address: a place that fsspec knows, of which there is a copy in the cache."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import polars as pl
+import pytest
+from conftest import Command
+from fsspec.implementations.memory import MemoryFileSystem
+
+import tcplab as lab
+from tcplab._remote import Remote
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache of its own, as another computer has."""
+    folder = tmp_path / "cache"
+    monkeypatch.setenv("TCPLAB_CACHE", str(folder))
+    return folder
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """A place in the memory of this process."""
+    MemoryFileSystem.store.clear()
+    yield "memory://bucket/sweep"
+    MemoryFileSystem.store.clear()
+
+
+def names(address: str) -> list[str]:
+    files, top = fsspec.core.url_to_fs(address)
+    return sorted(path.removeprefix(top).lstrip("/") for path in files.find(top))
+
+
+def test_results_at_an_address_are_those_of_a_folder(
+    small: lab.Experiment, address: str, cache: Path, tmp_path: Path
+) -> None:
+    here = lab.run(small, out=tmp_path / "here")
+    there = lab.run(small, out=address)
+    assert there.digests == here.digests
+    shutil.rmtree(cache)
+    # Another computer: nothing but the address is left.
+    again = lab.run(small, out=address)
+    assert not again.computed
+    assert lab.stored(address).flows.equals(here.flows)
+    assert not lab.verify(address).findings
+    found = lab.stored(address).query("select count(*) as flows from flows")
+    assert found["flows"].to_list() == [4]
+    kept = {name.split("/")[-1] for name in names(address)}
+    stored = {path.name for path in (tmp_path / "here").rglob("*") if path.is_file()}
+    assert kept == stored
+
+
+def test_a_group_without_its_list_is_none(small: lab.Experiment, address: str) -> None:
+    """It is what a kill leaves: the list of checksums is sent last."""
+    lab.run(small, out=address)
+    files, top = fsspec.core.url_to_fs(address)
+    [listed] = [path for path in files.find(top) if path.endswith("files.sha256")]
+    files.rm(listed)
+    assert len(lab.run(small, out=address).computed) == 4
+    assert not lab.run(small, out=address).computed
+    assert not lab.verify(address).findings
+
+
+def test_what_is_gone_there_is_gone_here(small: lab.Experiment, address: str) -> None:
+    lab.run(small, out=address)
+    files, top = fsspec.core.url_to_fs(address)
+    files.rm(top, recursive=True)
+    with pytest.raises(lab.ConfigError, match="has no results of a run"):
+        lab.stored(address)
+    assert len(lab.run(small, out=address).computed) == 4
+
+
+def test_damage_there_is_mended(small: lab.Experiment, address: str) -> None:
+    lab.run(small, out=address)
+    files, top = fsspec.core.url_to_fs(address)
+    [flows] = [path for path in files.find(top) if path.endswith("flows.parquet")]
+    files.pipe_file(flows, b"rubbish")
+    shutil.rmtree(Remote(address).folder)
+    with pytest.warns(lab.TcplabWarning, match=r"flows\.parquet is damaged"):
+        assert len(lab.run(small, out=address).computed) == 4
+    assert not lab.verify(address).findings
+
+
+def test_two_computers_lose_and_double_nothing(
+    small: lab.Experiment, address: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has what the other stored, and none removes what the other is about to read."""
+    lab.run(small, out=address)
+    monkeypatch.setenv("TCPLAB_CACHE", f"{cache}-of-another")
+    other = small.changed({"sweep": {"network.chain.queue": ["10 packets", "30 packets"]}})
+    assert len(lab.run(other, out=address).computed) == 2
+    monkeypatch.setenv("TCPLAB_CACHE", str(cache))
+    assert not lab.run(small, out=address).computed
+    files, top = fsspec.core.url_to_fs(address)
+    plans = [path for path in files.find(top) if path.endswith("plans.parquet")]
+    runs = [run for path in plans for run in pl.read_parquet(files.cat(path))["run"]]
+    assert len(runs) == len(set(runs)) == 6
+
+
+def test_a_killed_process_loses_its_last_group_at_most(
+    small: lab.Experiment, tmp_path: Path, tcplab: Command
+) -> None:
+    place = tmp_path / "place"
+    address = f"file://{place}"
+    words = ["run", "it.json", "--out", address, "--quiet"]
+    experiment = small.changed({"repeat": 100, "duration": "20 s"})
+    (tmp_path / "it.json").write_text(json.dumps(experiment.to_dict()), encoding="utf-8")
+    command = [sys.executable, "-m", "tcplab.cli", *words]
+    running = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL)
+    while not list(place.glob("group-*/files.sha256")):
+        assert running.poll() is None, "it was over before"
+        time.sleep(0.02)
+    running.kill()
+    running.wait()
+    groups = place.glob("group-*")
+    kept = [one for one in groups if (one / "files.sha256").exists()]
+    runs = {run for one in kept for run in pl.read_parquet(one / "plans.parquet")["run"]}
+    again = lab.run(experiment, out=address)
+    assert runs
+    assert runs.isdisjoint(again.computed)
+    assert not lab.verify(address).findings
+    shown = tcplab("show", address)
+    assert shown.returncode == 0, shown.stderr
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("nowhere://x/y", "nowhere"),
+        ("s3://bucket/sweep", "s3fs"),
+    ],
+)
+def test_places_that_cannot_be_had_are_named(
+    small: lab.Experiment, tcplab: Command, tmp_path: Path, address: str, said: str
+) -> None:
+    (tmp_path / "it.json").write_text(json.dumps(small.to_dict()), encoding="utf-8")
+    for words in (["run", "it.json", "--out", address], ["show", address], ["verify", address]):
+        done = tcplab(*words)
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"error: {address}: ")
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+def test_a_place_that_fails_is_named(
+    small: lab.Experiment, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError("Access Denied")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(MemoryFileSystem, "put_file", refuse)
+        with pytest.raises(OSError, match="cannot be used: Access Denied") as found:
+            lab.run(small, out=address)
+    assert found.value.filename == address
+    # What was computed waits in the copy, and is sent by the next run.
+    assert len(lab.run(small, out=address).computed) < 4
+    shutil.rmtree(Remote(address).folder)
+    assert not lab.run(small, out=address).computed
