@@ -263,7 +263,7 @@ class OnDisk:
 
     def hold(self) -> None:
         """Keeps a small group where it is as long as this object lives: no process merges it."""
-        if size(self.ran) < SMALL and "_held" not in vars(self):
+        if "_held" not in vars(self) and size(self.ran) < SMALL:
             vars(self)["_held"] = Held(self.folder)
 
     def release(self) -> None:

@@ -135,6 +135,13 @@ class Results:
 
     def joined(self, table: str) -> pl.DataFrame:
         """A table with what was swept, the seed and the repetition of the run beside each row."""
+        return self._joined_flows if table == "flows" else self._joined(table)
+
+    @cached_property
+    def _joined_flows(self) -> pl.DataFrame:
+        return self._joined("flows")
+
+    def _joined(self, table: str) -> pl.DataFrame:
         about = self.runs.select("run", "seed", "repetition", *self.swept)
         return about.lazy().join(self.scan(table), on="run", maintain_order="left_right").collect()
 

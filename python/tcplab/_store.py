@@ -291,7 +291,8 @@ class Workplace:
         """Merges small groups, and removes what is there twice or cannot be used. Of runs that are
         twice there, those of `tables` stay, which are then to be located.
         """
-        for group in tables.values():
+        groups = {id(group): group for group in tables.values()}.values()
+        for group in groups:
             group.release()
         with _naming(self.store.folder), locked(self.store.folder):
             tidying = Tidying(self.store.folder, self.working, self.store.groups())
@@ -300,7 +301,7 @@ class Workplace:
             for group in unusable:
                 if group.folder not in tidying.groups and group.folder.exists():
                     remove(group.folder)
-            for group in tables.values():
+            for group in groups:
                 if group.folder in tidying.groups:
                     group.hold()
             if self.store.remote is not None:

@@ -92,7 +92,9 @@ def verify(
     """
     if workers is not None and workers < 1:
         raise ValueError(f"workers: {workers} is less than 1")
-    given = [results] if isinstance(results, (str, PathLike)) else results
+    given = [results] if isinstance(results, (str, PathLike)) else [*results]
+    if not given:
+        raise _core.ConfigError("results: none are named")
     groups = {group.folder: group for place in given for group in _groups(at(place))}
     threads = workers or os.cpu_count() or 1
     reads = tuple(named(path) for path in allow_read)

@@ -135,7 +135,7 @@ class Workers:
     _outcomes: queue.SimpleQueue[Outcome | BaseException] = field(default_factory=queue.SimpleQueue)
 
     def outcomes(self, number: int, tick: Tick) -> Generator[Outcome]:
-        """Runs all plans with so many threads; gives what became of them as they end.
+        """Runs all plans, so many at once; gives what became of them as they end.
 
         If anything happens in between, like Ctrl-C, everything that runs is stopped first. For that
         to hold wherever it happens, whoever calls must close the generator.
@@ -146,7 +146,10 @@ class Workers:
         last = accumulate(map(len, parts))
         ends = [end for part, end in zip(parts, last, strict=True) for _ in part]
         pool = Pool(len(self.plans), number, ends)
-        threads = [threading.Thread(target=self._work, args=(pool,)) for _ in range(number)]
+        # One more than run: while a thread puts tables where they are to stay, another runs plans.
+        running = threading.Semaphore(number)
+        several = range(min(number + 1, len(self.plans)))
+        threads = [threading.Thread(target=self._work, args=(pool, running)) for _ in several]
         finished_s = 0.0
         waiting = len(self.plans)
         durations = {plan.id: plan.duration_s for plan in self.plans}
@@ -189,30 +192,40 @@ class Workers:
                 )
             thread.join(PATIENCE_S)
 
-    def _work(self, pool: Pool) -> None:
-        while numbers := pool.take():
-            if self._stopping.is_set():
-                return
-            plans = self.plans[numbers.start : numbers.stop]
-            began = time.monotonic()
+    def _work(self, pool: Pool, running: threading.Semaphore) -> None:
+        while True:
+            with running:
+                numbers = pool.take()
+                if not numbers or self._stopping.is_set():
+                    return
+                plans = self.plans[numbers.start : numbers.stop]
+                began = time.monotonic()
+                try:
+                    tried = self._run(plans)
+                except BaseException as error:
+                    # The main thread raises it.
+                    self._outcomes.put(error)
+                    return
+                pool.give_back(numbers[tried.number :], tried.number, time.monotonic() - began)
             try:
-                tried = self._run(plans)
+                self._finish(plans, tried)
             except BaseException as error:
-                # The main thread raises it.
                 self._outcomes.put(error)
                 return
-            pool.give_back(numbers[tried:], tried, time.monotonic() - began)
 
-    def _run(self, plans: list[_core.Plan]) -> int:
-        """Runs some of these, the first ones, and gives how many."""
+    def _run(self, plans: list[_core.Plan]) -> Tried:
+        """Runs some of these, the first ones."""
         attempt = self.begin()
         self._running[threading.get_ident()] = attempt
         if self._stopping.is_set():
             attempt.stop()
         try:
-            tried = attempt.run(plans)
+            return attempt.run(plans)
         finally:
             del self._running[threading.get_ident()]
+
+    def _finish(self, plans: list[_core.Plan], tried: Tried) -> None:
+        """Keeps what these left."""
         # What was finished before everything stops is kept too.
         finished: dict[str, Group] = {}
         for group in tried.groups:
@@ -226,7 +239,6 @@ class Workers:
         self._outcomes.put(Outcome(finished, failed, too_large))
         if tried.end is not None:
             raise tried.end
-        return tried.number
 
 
 def _group(group: _core.Group, plans: Sequence[_core.Plan], readable: bytes | None) -> InMemory:

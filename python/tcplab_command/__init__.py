@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -15,6 +16,7 @@ ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 def main() -> int:
     """Runs the command line; gives the exit status."""
+    _open_closed()
     usual = {name: signal.getsignal(name) for name in ENDING}
     for name, handler in usual.items():
         if handler in (signal.default_int_handler, signal.SIG_DFL):
@@ -30,6 +32,15 @@ def main() -> int:
     except KeyboardInterrupt:
         _leave(signal.SIGINT)
         raise
+
+
+def _open_closed() -> None:
+    """Puts an empty file in the place of standard input, output and error where these are closed
+    (`>&-`): the next file that is opened would be taken for them.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
 def _leave(number: int, _frame: FrameType | None = None) -> None:

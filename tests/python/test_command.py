@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -200,6 +201,23 @@ def test_a_reader_that_leaves_is_no_mistake(tmp_path: Path) -> None:
         ["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "{\n", "")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_mistake(tmp_path: Path, closed: str) -> None:
+    command = shlex.join([str(Path(sys.executable).parent / "tcplab"), "run", str(FIRST)])
+    done = subprocess.run(
+        f"{command} --out out {closed}",
+        shell=True,
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    # Nothing that was meant for a stream is in a file of results.
+    assert not lab.verify(tmp_path / "out").findings
 
 
 def test_run_prints_a_table_and_says_where_the_rest_is(
