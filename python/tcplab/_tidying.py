@@ -67,13 +67,15 @@ class Tidying:
                 self._remove(folder)
 
     def merge(self, order: Mapping[str, int]) -> None:
-        """Makes large groups of the small ones that have these runs, or of all where these are
-        many; with the runs in this order.
+        """Makes large groups of the small ones where these are many, and one of those that have
+        these runs if it is small itself; with the runs in this order.
         """
         free = (group for folder, group in self.groups.items() if folder not in self._held)
         small = [group for group in free if size(group.ran) < _groups.SMALL]
         if len(small) <= MOST_SMALL:
             small = [group for group in small if not order.keys().isdisjoint(group.ran)]
+            if sum(size(group.ran) for group in small) >= _groups.SMALL:
+                return
         last = len(order)
         small.sort(key=lambda group: min(order.get(run, last) for run in group.ran))
         for groups in _together(small):
