@@ -22,6 +22,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.run,
     tcplab.load,
     tcplab.stored,
+    tcplab.report,
     tcplab.verify,
     tcplab.algorithms,
     tcplab.explain,

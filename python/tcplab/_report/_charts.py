@@ -29,6 +29,9 @@ DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 MOST_BARS = 60
 MOST_PANELS = 12
 
+MOST_TICKS = 8
+"""So many values of an axis are named, each where it is."""
+
 UNITS = {"mbit_s": "Mbit/s", "ms": "ms", "bytes": "B", "packets": "packets", "bdp": "BDP"}
 """What endings of columns of numbers mean."""
 
@@ -70,6 +73,7 @@ def theme(*, is_dark: bool = False) -> Spec:
         "legend": {
             "labelColor": ink, "titleColor": quiet, "labelFontSize": 13, "titleFontSize": 13,
             "titleFontWeight": "normal", "orient": "top", "labelLimit": 220, "columns": 3,
+            "symbolOpacity": 1,
         },
         "text": {"color": ink, "fontSize": 13},
         "rule": {"color": ink},
@@ -267,8 +271,16 @@ def _lines(
     dash = {"domain": domain, "range": [DASHES[n % len(DASHES)] for n in places]}
     x: Spec = {"field": "x", "type": "quantitative", "title": axis.title}
     x["scale"] = _scale([row["x"] for row in rows])
+    places_of_x = sorted({row["x"] for row in rows})
+    x["axis"] = {"values": places_of_x} if len(places_of_x) <= MOST_TICKS else {"tickCount": 6}
     both: Spec = {"x": x, "color": colour}
-    y = {"field": "value", "type": "quantitative", "title": title, "scale": _from_zero(greatest)}
+    y: Spec = {
+        "field": "value",
+        "type": "quantitative",
+        "title": title,
+        "scale": _from_zero(greatest),
+    }
+    y["axis"] = {"tickCount": 5}
     nominal = {"field": "variant", "type": "nominal", "legend": legend}
     intervals = {
         "transform": [{"filter": "isValid(datum.low)"}],

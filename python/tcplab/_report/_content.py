@@ -110,7 +110,9 @@ def _about(on: Question) -> str:
     if variants > 1:
         parts.append(counted(variants, "variant"))
     if repetitions > 1:
-        parts.append(f"{counted(repetitions, 'repetition')}{' of each' if variants > 1 else ''}")
+        most = "" if len(runs) == variants * repetitions else "up to "
+        of_each = " of each" if variants > 1 else ""
+        parts.append(f"{most}{counted(repetitions, 'repetition')}{of_each}")
     backends = " and ".join(runs["backend"].unique(maintain_order=True))
     inside = f": {', '.join(parts)}" if parts else ""
     return f"{counted(number, 'run')}{inside}, on {backends}"
