@@ -99,6 +99,9 @@ def _of_variants(asked: Question, rows: list[Row], goal: list[Row]) -> Answer:
     own = [one for one in rows if asked.variant_of(one, is_compared=True) == variant]
     more = _next(asked, variant if told else base) if len(goal) > 1 else []
     label, other = asked.label(variant), asked.label(base)
+    if all(one["verdict"] == "equal" for one in rows if one["verdict"] is not None):
+        said = "All that is compared is equal to the last digit: what is swept has no effect here."
+        more = [sentence(said)]
     if told or len(goal) == 1:
         cost_title = f"What else changes with {label}, compared with {other}"
     else:
@@ -245,6 +248,21 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
     ]  # fmt: skip
 
 
+def _is_cost(asked: Question, row: Row, rows: list[Row]) -> bool:
+    """Whether a row is about something else than the goal. Of other flows it is the goal, and what
+    the subject has none of, like the delay of datagrams; what both have, like that of their queue,
+    is said once.
+    """
+    if asked.group_of(row) == asked.subject:
+        return bool(row["metric"] != asked.goal)
+    own = {
+        one["metric"]
+        for one in rows
+        if asked.group_of(one) == asked.subject and one["verdict"] is not None
+    }
+    return row["metric"] == asked.goal or row["metric"] not in own
+
+
 def _title(metric: str) -> str:
     noun = phrase(metric).noun
     return f"{noun[:1].upper()}{noun[1:]}"
@@ -280,11 +298,11 @@ def _tone(row: Row) -> str:
 
 
 def _costs(asked: Question, rows: list[Row]) -> list[Finding]:
-    """What becomes of other metrics, and of the goal of other flows: what is worse comes first."""
+    """What becomes of other metrics, and of other flows: what is worse comes first."""
     found = []
     for row in rows:
         is_own = asked.group_of(row) == asked.subject
-        if row["verdict"] is None or (row["metric"] == asked.goal) == is_own:
+        if row["verdict"] is None or not _is_cost(asked, row, rows):
             continue
         words = phrase(row["metric"])
         whose = "" if is_own else f" of the {KINDS[asked.by]} {asked.about(asked.group_of(row))}"
@@ -413,8 +431,7 @@ def _costs_over_cases(asked: Question, rows: list[Row]) -> list[Finding]:
     """What becomes of other metrics over all cases."""
     kinds: dict[tuple[Values, str], list[Row]] = {}
     for row in rows:
-        is_own = asked.group_of(row) == asked.subject
-        if row["verdict"] is not None and (row["metric"] == asked.goal) != is_own:
+        if row["verdict"] is not None and _is_cost(asked, row, rows):
             kinds.setdefault((asked.group_of(row), row["metric"]), []).append(row)
     found = []
     for (group, metric), own in kinds.items():
@@ -579,7 +596,16 @@ def _uncompared(asked: Question, rows: list[Row]) -> Answer:
     )
     extreme = "least" if asked.goal in LESS else "greatest"
     headline = sentence(name(where), f" has the {extreme} {words.noun}: ", _mean(asked, best), ".")
-    why = asked.why_not.removeprefix("baseline: ") or "no pair of runs has it"
+    no_pair = f"in no pair of runs do both have a {words.noun}"
+    why = asked.why_not.removeprefix("baseline: ") or no_pair
+    without = [row for row in rows if asked.group_of(row) == asked.subject and row not in own]
+    if without and asked.compared and not asked.conditions:
+        having, others = (
+            name(listed(asked.label(asked.variant_of(row)) for row in part))
+            for part in (own, without)
+        )
+        headline = sentence("Only ", having, f" has a {words.noun}: ", _mean(asked, best), ". ",
+                            others, " did not complete.")  # fmt: skip
     more = [sentence(f"Variants cannot be compared in pairs of runs: {why}.")]
     return Answer(
         headline, _condition(asked, None), more, [], "", [], "", (asked.variant_of(best),)
@@ -619,6 +645,7 @@ def _path(asked: Question) -> str:
     lane = plan["lanes"][flows[0]["bottleneck"]]
     rate, _, queue, loss = _described.lane(lane)
     size, _, discipline = queue.rpartition(", ")
+    size = "1 packet" if size == "1 packets" else size
     swept = {path.rsplit(".", 1)[-1] for path in asked.results.swept}
     said = [f"a bottleneck of {rate}", f"a base RTT of {flows[0]['base_rtt']}"]
     said += [f"a queue of {size} ({discipline})"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tcplab import _described, _drawing, plot
+from tcplab import _core, _described, _drawing, plot
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._quantities import TIMES
@@ -43,17 +43,22 @@ def path(asked: Question) -> Path:
     first: Plan = json.loads(plans[0].to_json())
     chart = _drawing.chart(first, [*LIGHT]).properties(title="")
     svg = plot.drawn(chart.configure_view(stroke=None), ".svg").decode()
-    variants: dict[tuple[tuple[str, str], ...], Plan] = {}
-    for place, plan in enumerate(plans):
-        key = tuple(plan.swept)
-        if key not in variants and len(variants) < MOST_PLANS:
-            variants[key] = first if place == 0 else json.loads(plan.to_json())
-    sums = _sums(list(variants.values()))
+    sums = _sums(variants_of(plans))
     note = f"The first {MOST_SUMS} of {len(sums)} are shown." if len(sums) > MOST_SUMS else ""
     left_out = _drawing.drawing(first).left_out
     drawn = "of the first variant" if len(asked.results.swept) else ""
     alone = ", ".join(part for part in (drawn, left_out) if part)
     return Path(svg, alone, _links(first), sums[:MOST_SUMS], note)
+
+
+def variants_of(plans: Sequence[_core.Plan]) -> list[Plan]:
+    """The first plan of each variant."""
+    found: dict[tuple[tuple[str, str], ...], Plan] = {}
+    for plan in plans:
+        key = tuple(plan.swept)
+        if key not in found and len(found) < MOST_PLANS:
+            found[key] = json.loads(plan.to_json())
+    return list(found.values())
 
 
 def _links(plan: Plan) -> Table:

@@ -9,14 +9,19 @@ import polars as pl
 
 from tcplab import _core, statistics
 from tcplab._asked import Asked
+from tcplab._core import printable
+from tcplab._report._path import variants_of
 from tcplab._report._question import Question
-from tcplab._report._words import counted
+from tcplab._report._words import counted, listed
 from tcplab._shown import are_equal, unconnected
 from tcplab._summary import IS_UNFINISHED
 from tcplab._warnings import warnings_of
 
 MOST_REASONS = 5
 """So many failed runs are named with their reasons."""
+
+FEW_PACKETS = 4
+"""A shorter queue drops from the bursts of slow start: the ACK of two segments releases four."""
 
 FEW = 0.01
 """Of many transfers, the end of a run cuts some short: that share of them is usual."""
@@ -50,6 +55,7 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
     remarks = [
         *_missing(asked, folders),
         *_unfinished(asked),
+        *_queues(asked),
         *_repetitions(asked),
         *_warned(asked),
     ]
@@ -103,7 +109,7 @@ def _unfinished(asked: Question) -> list[Remark]:
         runs = cut["run"].n_unique()
         text = (
             f"{counted(len(cut), 'flow')} of {len(flows)} with a size did not complete, in "
-            f"{counted(runs, 'run')}. Completion times leave them out: a longer `duration` has all."
+            f"{counted(runs, 'run')}. No completion time is theirs: a longer `duration` has all."
         )
         remarks.append(Remark("bad", f"{counted(len(cut), 'flow')} unfinished", text))
     began, done = (int(flows[name].sum()) for name in ("transfers", "completed_transfers"))
@@ -117,6 +123,27 @@ def _unfinished(asked: Question) -> list[Remark]:
             weight = "bad" if share > 0.05 else "care"
             remarks.append(Remark(weight, "Transfers unfinished", text))
     return remarks
+
+
+def _queues(asked: Question) -> list[Remark]:
+    """Bottlenecks whose queue has no room for the bursts that every sender makes."""
+    found: dict[str, str] = {}
+    for plan in variants_of(asked.results.plans):
+        for number in dict.fromkeys(flow["bottleneck"] for flow in plan["flows"]):
+            lane = plan["lanes"][number]
+            limit, mtu = lane["queue"]["limit"], lane["mtu"]
+            packets = limit["packets"] if "packets" in limit else limit["bytes"] // mtu
+            if packets < FEW_PACKETS:
+                found.setdefault(printable(lane["name"]), counted(packets, "packet"))
+    if not found:
+        return []
+    lanes = listed(f"that of {lane} {size}" for lane, size in found.items())
+    text = (
+        f"A bottleneck's queue has room for next to nothing: {lanes}. Bursts of a few packets, "
+        "which every sender makes, are dropped, and numbers say more about that than about what is "
+        "compared. Give the queue 20 packets or so, unless this is what is meant."
+    )
+    return [Remark("bad", f"A queue of {next(iter(found.values()))}", text)]
 
 
 def _repetitions(asked: Question) -> list[Remark]:
