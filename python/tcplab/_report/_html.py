@@ -128,6 +128,7 @@ def _data(content: Content) -> dict[str, Any]:
                 },
             }
             for one in content.details.runs
+            if one.panels
         ],
     }
 

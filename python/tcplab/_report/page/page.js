@@ -21,6 +21,15 @@ const dark = matchMedia("(prefers-color-scheme: dark)");
 /** Views by the element that they are in. @type {Map<Element, View>} */
 const views = new Map();
 
+/** @type {Promise<void>} */
+let drawn = Promise.resolve();
+
+/** Draws when what was begun before is drawn. @param {() => Promise<void>} work */
+function inTurn(work) {
+  drawn = drawn.then(work).catch(failed);
+  return drawn;
+}
+
 /** @param {string} id @returns {HTMLElement} */
 function element(id) {
   const found = document.getElementById(id);
@@ -63,6 +72,8 @@ async function draw(embed, where, spec, data) {
   const options = { actions: false, ast: true, renderer: "svg", config };
   const { view } = await embed(where, spec, options);
   views.set(where, view);
+  // The element around it has the name, and the table below the numbers.
+  where.querySelector("svg")?.setAttribute("aria-hidden", "true");
 }
 
 /** Charts of one metric, the one that is chosen. @param {Embed} embed @param {Data} data */
@@ -174,13 +185,17 @@ async function oneRun(embed, data) {
     view.addSignalListener("brush", (/** @type {string} */ _, /** @type {any} */ value) => {
       brushed = value.time;
     });
-    /** @type {HTMLElement} */ (canvas).onpointerup = () => {
+    const looked = () => {
       if (!brushed || brushed[0] === brushed[1]) return;
       const [low, high] = [...brushed].sort((a, b) => a - b);
       /** @type {HTMLInputElement} */ (element("from")).value = low.toFixed(3);
       /** @type {HTMLInputElement} */ (element("to")).value = high.toFixed(3);
       brushed = undefined;
-      void oneRun(embed, data);
+      void inTurn(() => oneRun(embed, data));
+    };
+    // The pointer may leave the chart before it is let go.
+    /** @type {HTMLElement} */ (canvas).onpointerdown = () => {
+      addEventListener("pointerup", () => setTimeout(looked), { once: true });
     };
     const open = /** @type {HTMLDetailsElement} */ (part.querySelector("details"));
     const fill = () => open.open && pointsTable(open, panel, runs, span);
@@ -271,36 +286,39 @@ function downloads(data) {
   }
 }
 
+/** Says that charts are missing, and why. @param {Error} error */
+function failed(error) {
+  const said = document.createElement("p");
+  said.className = "remark bad";
+  said.textContent = `Charts cannot be drawn here (${error.message}); the tables have all numbers.`;
+  document.querySelector("main")?.prepend(said);
+}
+
 async function main() {
   sortable();
   /** @type {Data} */
   const data = JSON.parse(await unpacked("data"));
   downloads(data);
   const embed = await libraries();
-  await comparison(embed, data);
+  const compare = () => inTurn(() => comparison(embed, data));
+  const look = () => inTurn(() => (data.runs.length ? oneRun(embed, data) : Promise.resolve()));
   for (const input of document.querySelectorAll("input[name=metric]")) {
-    input.addEventListener("change", () => comparison(embed, data));
+    input.addEventListener("change", compare);
   }
-  if (data.runs.length) {
-    for (const id of ["run", "second", "from", "to"]) {
-      element(id).addEventListener("change", () => oneRun(embed, data));
-    }
-    element("whole").addEventListener("click", () => {
-      for (const id of ["from", "to"]) /** @type {HTMLInputElement} */ (element(id)).value = "";
-      void oneRun(embed, data);
-    });
-    await oneRun(embed, data);
+  for (const id of ["run", "second", "from", "to"]) {
+    document.getElementById(id)?.addEventListener("change", look);
   }
-  dark.addEventListener("change", async () => {
-    await comparison(embed, data);
-    if (data.runs.length) await oneRun(embed, data);
+  document.getElementById("whole")?.addEventListener("click", () => {
+    for (const id of ["from", "to"]) /** @type {HTMLInputElement} */ (element(id)).value = "";
+    void look();
   });
+  dark.addEventListener("change", () => {
+    void compare();
+    void look();
+  });
+  await compare();
+  await look();
   document.documentElement.dataset.ready = "yes";
 }
 
-main().catch((error) => {
-  const said = document.createElement("p");
-  said.className = "remark bad";
-  said.textContent = `The charts cannot be drawn here (${error.message}); the tables have all numbers.`;
-  document.querySelector("main")?.prepend(said);
-});
+main().catch(failed);
