@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pypdf
 import pytest
 from altair import Chart
 from conftest import EXAMPLES, Command
@@ -398,7 +399,6 @@ def test_no_name_becomes_markdown(small: lab.Experiment) -> None:
 
 
 def test_a_pdf_takes_any_text(small: lab.Experiment, tmp_path: Path) -> None:
-    pypdf = pytest.importorskip("pypdf")
     flow = lab.Flow(name='#panic("x") *a* $b$ [c] \\d', from_="client", to="server")
     lab.report(lab.run(small.replace(flows=[flow])), tmp_path / "report.pdf")
     text = "".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "report.pdf").pages)

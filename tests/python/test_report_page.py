@@ -11,14 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from conftest import EXAMPLES
+from playwright.sync_api import sync_playwright
 from test_output import IN_NAMES
 
 import tcplab as lab
-
-sync_api = pytest.importorskip("playwright.sync_api") if not os.environ.get("CI") else None
-if sync_api is None:
-    from playwright import sync_api  # On a CI machine, it must be there.
 
 READY = "html[data-ready=yes]"
 
@@ -36,7 +34,7 @@ def browser() -> Iterator[Any]:
         if os.environ.get("CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    with sync_api.sync_playwright() as started:
+    with sync_playwright() as started:
         # Chromium's own walls need rights that a container may not have; the pages are our own.
         yield (chromium := started.chromium.launch(executable_path=path, args=["--no-sandbox"]))
         chromium.close()
@@ -207,8 +205,6 @@ def test_what_is_drawn_is_what_its_table_says(opened: Opened) -> None:
 def test_nothing_stands_in_the_way_of_anybody(
     browser: Any, file: Path, options: dict[str, Any], scheme: str
 ) -> None:
-    from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
-
     one = Opened(browser, file, **options, color_scheme=scheme)
     for part in one.page.locator("details").all():
         part.evaluate("(part) => { part.open = true; }")
