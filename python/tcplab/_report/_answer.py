@@ -192,7 +192,11 @@ def _tail(asked: Question, rows: list[Row]) -> Sentence:
         words = phrase(row["metric"])
         if words.unit in ("ms", "s"):
             direction = words.more if row["difference"] > 0 else words.less
-            return sentence(", at ", apart(row, is_relative=False), f" {direction} {words.noun}")
+            return sentence(
+                f", at {words.article}{words.noun} that is ",
+                apart(row, is_relative=False),
+                f" {direction}",
+            )
     for row in worse:
         if asked.group_of(row) != asked.subject and row["metric"] == asked.goal:
             words = phrase(row["metric"])
@@ -246,6 +250,15 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
         sentence("The next is ", other, ". Compared with ", name(asked.label(best)),
                  f", its {phrase(asked.goal).noun}: ", row["said"], ".")
     ]  # fmt: skip
+
+
+def _change(row: Row) -> str:
+    """`, from 23.9 to 127 ms`; where both look the same, `, 23.9 ms`."""
+    words = phrase(row["metric"])
+    before, after = words.bare(row["baseline"]), words.amount(row["mean"])
+    if after == words.amount(row["baseline"]):
+        return f", {after}"
+    return f", from {before} to {after}"
 
 
 def _is_cost(asked: Question, row: Row, rows: list[Row]) -> bool:
@@ -307,7 +320,7 @@ def _costs(asked: Question, rows: list[Row]) -> list[Finding]:
         words = phrase(row["metric"])
         whose = "" if is_own else f" of the {KINDS[asked.by]} {asked.about(asked.group_of(row))}"
         noun = f"{words.noun[:1].upper()}{words.noun[1:]}{whose}"
-        change = f" ({words.bare(row['baseline'])} \u2192 {words.amount(row['mean'])})"
+        change = _change(row)
         found.append(Finding(_tone(row), sentence(name(noun), ": ", row["said"], change)))
     order = ["worse", "better", "", "same", "unknown"]
     found.sort(key=lambda one: order.index(one.tone))
@@ -607,9 +620,20 @@ def _uncompared(asked: Question, rows: list[Row]) -> Answer:
         headline = sentence("Only ", having, f" has a {words.noun}: ", _mean(asked, best), ". ",
                             others, " did not complete.")  # fmt: skip
     more = [sentence(f"Variants cannot be compared in pairs of runs: {why}.")]
+    costs: list[Finding] = []
+    label = ""
+    if asked.versus is not None and not asked.conditions:
+        variant = asked.variant_of(best)
+        if variant == asked.base():
+            variant = next(one for one in asked.variants() if one != variant)
+        every = asked.versus.iter_rows(named=True)
+        own_rows = [row for row in every if asked.variant_of(row, is_compared=True) == variant]
+        costs = _costs(asked, own_rows)
+        label = f"What can be compared: {asked.label(variant)} with {asked.label(asked.base())}"
     return Answer(
-        headline, _condition(asked, None), more, [], "", [], "", (asked.variant_of(best),)
-    )
+        headline, _condition(asked, None), more, costs, label if costs else "", [], "",
+        (asked.variant_of(best),),
+    )  # fmt: skip
 
 
 # ---- Where it holds. ----
@@ -618,24 +642,23 @@ def _uncompared(asked: Question, rows: list[Row]) -> Answer:
 def _condition(asked: Question, row: Row | None) -> Sentence:
     """What the headline is about, and the path that it holds for."""
     results = asked.results
-    parts = []
-    several = len(asked.others) > 0
-    if several and row is not None:
-        parts.append(f"of the {KINDS[asked.by]} {asked.about(asked.subject)}")
     repetitions = results.runs["repetition"].n_unique()
-    if row is not None:
-        pairs = counted(row["pairs"], "pair")
-        parts.append(f"over {pairs} of runs with equal seeds, 95 % interval in brackets"
-                     if row["pairs"] > 1 else "over one pair of runs with equal seeds")  # fmt: skip
+    whose = ""
+    if asked.others and row is not None:
+        whose = f"For the {KINDS[asked.by]} {asked.about(asked.subject)}, "
+    if row is not None and row["pairs"] > 1:
+        over = f"over {counted(row['pairs'], 'pair')} of runs with equal seeds; 95 % intervals in "
+        over += "brackets"
         if row["assumes"] == "normal":
-            parts.append("if differences are normally distributed")
+            over += ", which hold if differences are normally distributed"
+    elif row is not None:
+        over = "over one pair of runs with equal seeds"
     elif repetitions > 1:
-        parts.append(f"mean of {repetitions} repetitions, 95 % interval in brackets")
+        over = f"mean of {repetitions} repetitions; 95 % interval in brackets"
     else:
-        parts.append("from a single run" if len(results.plans) == 1 else "from one run of each")
-    parts.append(_path(asked))
-    text = "; ".join(part for part in parts if part)
-    return sentence(f"{text[:1].upper()}{text[1:]}.")
+        over = "from a single run" if len(results.plans) == 1 else "from one run of each"
+    first, second = f"{whose}{over}", _path(asked)
+    return sentence(f"{first[:1].upper()}{first[1:]}. {second[:1].upper()}{second[1:]}.")
 
 
 def _path(asked: Question) -> str:

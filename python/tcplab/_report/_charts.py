@@ -23,6 +23,9 @@ DARK = ("#5AB4F0", "#FF9550", "#35C79B", "#E79CC7", "#E3B341", "#9AD7F5", "#D9D9
 at least 3:1 to the page.
 """
 
+LIGHT_LINKS, DARK_LINKS = ("#6B6B6B", "#8A6100"), ("#A6ABB2", "#E3B341")
+"""Of links: the first is grey, which no flow is."""
+
 SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
 DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [4, 1], [1, 3], [10, 4])
 

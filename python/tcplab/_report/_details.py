@@ -52,6 +52,8 @@ class Series:
     """A line: a flow or a link."""
 
     name: str
+    kind: str
+    """The congestion control or transport of a flow; empty for a link."""
     times: Sequence[float]
     values: Sequence[float]
 
@@ -106,12 +108,12 @@ def _run(asked: Question, row: dict[str, Any], points: int) -> Run:
     )
     greatest = flows.sort("bytes", descending=True, maintain_order=True).head(MOST_FLOWS)
     kept = set(greatest["flow"])
-    names = {flow: f"{flow} ({kind})" for flow, _, kind in flows.iter_rows() if flow in kept}
+    kinds = {flow: str(kind) for flow, _, kind in flows.iter_rows() if flow in kept}
     links = _links(asked, run)
     panels: dict[str, list[Series]] = {}
     for panel in PANELS:
         by = "link" if panel.table == "links" else "flow"
-        shown = {link: link for link in links} if by == "link" else names
+        shown = dict.fromkeys(links, "") if by == "link" else kinds
         time = (
             (pl.col("start_s") + pl.col("end_s")) / 2
             if by == "flow" and panel.table == "intervals"
@@ -127,8 +129,8 @@ def _run(asked: Question, row: dict[str, Any], points: int) -> Run:
             continue
         thinned = thin(found, by=by, y="value", most=points)
         panels[panel.key] = [
-            Series(printable(label), *_columns(thinned.filter(pl.col(by) == key)))
-            for key, label in shown.items()
+            Series(printable(key), printable(kind), *_columns(thinned.filter(pl.col(by) == key)))
+            for key, kind in shown.items()
             if key in set(thinned[by])
         ]
     left_out = (

@@ -18,7 +18,7 @@ import vl_convert
 from tcplab import _core
 from tcplab._cells import LEFT
 from tcplab._report._answer import Finding
-from tcplab._report._charts import data_of, theme
+from tcplab._report._charts import DARK_LINKS, LIGHT_LINKS, data_of, theme
 from tcplab._report._content import Content
 from tcplab._report._details import PANELS
 from tcplab._report._table import Table, of_frame
@@ -106,6 +106,7 @@ def _packed(text: str) -> str:
 def _data(content: Content) -> dict[str, Any]:
     """What the script draws and saves."""
     return {
+        "schema": alt.SCHEMA_URL,
         "themes": {"light": theme(), "dark": theme(is_dark=True)},
         "comparisons": {
             one.metric: [panel.spec for panel in one.panels] for one in content.comparisons
@@ -113,6 +114,7 @@ def _data(content: Content) -> dict[str, Any]:
         "csv": {"summary.csv": content.csv, "runs.csv": content.repeat.runs.write_csv()},
         "panels": [{"key": one.key, "title": one.title} for one in PANELS],
         "dashes": [[1, 0], [5, 4]],
+        "links": {"light": LIGHT_LINKS, "dark": DARK_LINKS},
         "runs": [
             {
                 "run": one.run,
@@ -121,7 +123,12 @@ def _data(content: Content) -> dict[str, Any]:
                 "note": one.left_out,
                 "panels": {
                     key: [
-                        {"name": line.name, "times": line.times, "values": line.values}
+                        {
+                            "name": line.name,
+                            "kind": line.kind,
+                            "times": line.times,
+                            "values": line.values,
+                        }
                         for line in lines
                     ]
                     for key, lines in one.panels.items()
@@ -167,6 +174,8 @@ def _answer(content: Content) -> str:
     said, trust = content.answer, content.trust
     parts = [
         f'<h2 class="tone">The answer</h2><p class="headline">{_said(said.headline)}</p>',
+        f'<p class="chip {trust.weight}"><a href="#trust">Can it be trusted?</a> '
+        f"{escape(trust.verdict)}</p>",
         f'<p class="condition">{_said(said.condition)}</p>',
         *(f"<p>{_said(one)}</p>" for one in said.more),
     ]
@@ -182,7 +191,7 @@ def _answer(content: Content) -> str:
         f'<span class="name">{escape(one.title)}.</span> {_marked(one.text)}</li>'
         for one in [*trust.remarks, *trust.checks]
     )
-    verdict = f'<p class="verdict">{escape(trust.verdict)}</p><ul class="checks">{checks}</ul>'
+    verdict = f'<ul class="checks" id="trust">{checks}</ul>'
     cards.append(_card("Can it be trusted?", verdict, trust.weight))
     return "".join(parts) + f'<div class="cards">{"".join(cards)}</div>'
 

@@ -30,6 +30,7 @@ def markdown(content: Content) -> str:
         f"# {_escaped(content.title)}",
         f"{_escaped(content.about)}.",
         f"**{_plain(said.headline)}**",
+        f"Can it be trusted? {_escaped(trust.verdict)}",
         _said(said.condition),
         *map(_said, said.more),
     ]
@@ -42,7 +43,7 @@ def markdown(content: Content) -> str:
         f"{_marked(one.text)}" + "".join(f"\n  - {_marked(text)}" for text in one.details)
         for one in [*trust.remarks, *trust.checks]
     ]
-    parts += ["## Can it be trusted?", _escaped(trust.verdict), "\n".join(checks)]
+    parts += ["## Why it can be trusted, or not", "\n".join(checks)]
     parts += ["## Table", _escaped(content.table_note), _table(content.table)]
     if (left := len(content.table.rows) - MOST_ROWS) > 0:
         parts.append(f"{left:,} more rows: `tcplab show --format csv` has all.")

@@ -63,7 +63,7 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
     weight = remarks[0].weight if remarks else "good"
     named = ", ".join(one.title[:1].lower() + one.title[1:] for one in remarks)
     verdict = {
-        "good": "Yes. Nothing warns.",
+        "good": "Yes. There are no warnings.",
         "care": f"With care: {named}.",
         "bad": f"Not as it stands: {named}.",
     }[weight]
@@ -109,7 +109,8 @@ def _unfinished(asked: Question) -> list[Remark]:
         runs = cut["run"].n_unique()
         text = (
             f"{counted(len(cut), 'flow')} of {len(flows)} with a size did not complete, in "
-            f"{counted(runs, 'run')}. No completion time is theirs: a longer `duration` has all."
+            f"{counted(runs, 'run')}. They have no completion time; a longer `duration` may let "
+            "them finish."
         )
         remarks.append(Remark("bad", f"{counted(len(cut), 'flow')} unfinished", text))
     began, done = (int(flows[name].sum()) for name in ("transfers", "completed_transfers"))
@@ -185,14 +186,14 @@ def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
     checks = []
     number = runs["run"].n_unique()
     if not any(one.failed for one in folders):
-        text = "No number of theirs breaks a law that no run may break."
+        text = "Each was checked against the laws that no run may break."
         checks.append(Remark("good", f"{counted(number, 'run')} finished", text))
     if repetitions >= statistics.FEWEST and not are_equal(asked.summary):
         text = "The intervals hold for skewed and for bimodal numbers too."
         checks.append(Remark("good", f"{repetitions} repetitions", text))
     if asked.versus is not None and (tests := asked.versus["p"].count()) > 1:
-        text = f"What is called higher or lower is corrected for {tests} comparisons (Holm)."
-        checks.append(Remark("good", "Many comparisons are allowed for", text))
+        text = "With so many, some seem to differ by chance; that is taken into account (Holm)."
+        checks.append(Remark("good", f"Corrected for {tests} comparisons", text))
     backends = runs["backend"].unique(maintain_order=True).to_list()
     what = {
         "sim": "Simulated: a model of the path, with a TCP that follows Linux 6.12.",

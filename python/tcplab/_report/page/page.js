@@ -4,12 +4,13 @@
 "use strict";
 
 /**
- * @typedef {{name: string, times: number[], values: number[]}} Series
+ * @typedef {{name: string, kind: string, times: number[], values: number[]}} Series
  * @typedef {{run: string, label: string, end: number, panels: Object<string, Series[]>,
  *   note: string}} Run
  * @typedef {{key: string, title: string}} Panel
- * @typedef {{themes: {light: object, dark: object}, comparisons: Object<string, object[]>,
- *   csv: Object<string, string>, panels: Panel[], runs: Run[], dashes: number[][]}} Data
+ * @typedef {{schema: string, themes: {light: object, dark: object}, comparisons: Object<string, object[]>,
+ *   csv: Object<string, string>, panels: Panel[], runs: Run[], dashes: number[][],
+ *   links: {light: string[], dark: string[]}}} Data
  * @typedef {{series: string, run: string, time: number, value: number}} Point
  * @typedef {{finalize: () => void}} View
  * @typedef {{view: View}} Embedded
@@ -111,25 +112,52 @@ function typed(id, otherwise) {
 }
 
 /**
+ * The names of flows, or of links, with what carries them: the same in all charts, so that each has
+ * one colour. A flow of two runs is one, whatever carries it in each.
+ * @param {Run[]} runs @param {boolean} ofLinks @returns {Map<string, string>}
+ */
+function labelsOf(runs, ofLinks) {
+  /** @type {Map<string, Set<string>>} */
+  const kinds = new Map();
+  for (const run of runs) {
+    for (const [key, panel] of Object.entries(run.panels)) {
+      if ((key === "queue") !== ofLinks) continue;
+      for (const { name, kind } of panel) {
+        kinds.set(name, (kinds.get(name) ?? new Set()).add(kind));
+      }
+    }
+  }
+  const labels = new Map();
+  for (const [name, own] of kinds) {
+    const said = [...own].filter(Boolean).join(", ");
+    labels.set(name, said ? `${name} (${said})` : name);
+  }
+  return labels;
+}
+
+/**
  * The chart of a quantity over time.
  * @param {Panel} panel @param {Run[]} runs @param {Data} data @param {[number, number]} span
  */
 function overTime(panel, runs, data, span) {
+  const ofLinks = panel.key === "queue";
+  const labels = labelsOf(runs, ofLinks);
   /** @type {Point[]} */
   const points = runs.flatMap((run) =>
     (run.panels[panel.key] ?? []).flatMap((series) =>
       series.times.map((time, place) => ({
-        series: series.name,
+        series: labels.get(series.name) ?? series.name,
         run: run.label,
         time,
         value: series.values[place],
       })),
     ),
   );
-  const names = [...new Set(points.map((point) => point.series))];
-  const labels = runs.map((run) => run.label);
+  const names = [...labels.values()];
+  const colours = ofLinks ? { range: dark.matches ? data.links.dark : data.links.light } : {};
+  const shown = runs.map((run) => run.label);
   return {
-    $schema: "https://vega.github.io/schema/vega-lite/v6.json",
+    $schema: data.schema,
     data: { values: points },
     width: "container",
     height: 190,
@@ -147,14 +175,14 @@ function overTime(panel, runs, data, span) {
       color: {
         field: "series",
         type: "nominal",
-        scale: { domain: names },
+        scale: { domain: names, ...colours },
         legend: { title: null, symbolType: "stroke", symbolStrokeWidth: 3 },
       },
       strokeDash: {
         field: "run",
         type: "nominal",
-        scale: { domain: labels, range: data.dashes.slice(0, labels.length) },
-        legend: labels.length > 1 ? { title: null, symbolType: "stroke" } : null,
+        scale: { domain: shown, range: data.dashes.slice(0, shown.length) },
+        legend: shown.length > 1 ? { title: null, symbolType: "stroke" } : null,
       },
       detail: { field: "run" },
     },
@@ -204,6 +232,9 @@ async function oneRun(embed, data) {
   }
 }
 
+/** @param {Series} series */
+const seriesName = ({ name, kind }) => (kind ? `${name} (${kind})` : name);
+
 /**
  * What is drawn, as a table.
  * @param {HTMLElement} where @param {Panel} panel @param {Run[]} runs @param {number[]} span
@@ -224,7 +255,7 @@ function pointsTable(where, panel, runs, span) {
       for (const [place, time] of series.times.entries()) {
         if (time < span[0] || time > span[1]) continue;
         const row = body.insertRow();
-        for (const [number, text] of [run.label, series.name].entries()) {
+        for (const [number, text] of [run.label, seriesName(series)].entries()) {
           const cell = row.insertCell(number);
           cell.textContent = text;
           cell.className = "text";
