@@ -23,6 +23,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.load,
     tcplab.stored,
     tcplab.compare,
+    tcplab.report,
     tcplab.verify,
     tcplab.algorithms,
     tcplab.explain,

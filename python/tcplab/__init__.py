@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tcplab._experiment import load
     from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
     from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
+    from tcplab._report import report
     from tcplab._results import Results
     from tcplab._run import run
     from tcplab._verify import Finding, Verification, verify
@@ -212,6 +213,7 @@ __all__ = [
     "profile",
     "profiles",
     "remove_kernel",
+    "report",
     "run",
     "schema",
     "statistics",
@@ -240,6 +242,7 @@ PLACES = {
     "profile": "_lists",
     "profiles": "_lists",
     "schema": "_lists",
+    "report": "_report",
     "Results": "_results",
     "run": "_run",
     "Finding": "_verify",

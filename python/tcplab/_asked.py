@@ -116,6 +116,33 @@ def _experiment_of(folder: Path) -> Path | None:
     return path if _has(path, listed.sha256) else None
 
 
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for when the results in a folder were computed."""
+
+    folder: Path
+    runs: Sequence[Called]
+    failed: Mapping[str, str]
+    """Why each run failed that did."""
+    file: str | None
+    """The name of the experiment's file; nothing if it is not there as it was."""
+    text: str | None
+    """The experiment as it was written."""
+
+
+def asked(folder: Path) -> Asked | None:
+    """What was asked for; nothing if the list of runs is not there."""
+    listed = _listed(folder)
+    if listed is None:
+        return None
+    path = _experiment_of(folder)
+    failed = failures(folder)
+    with suppress(OSError, UnicodeDecodeError):
+        if path is not None:
+            return Asked(folder, listed.runs, failed, path.name, path.read_text(encoding="utf-8"))
+    return Asked(folder, listed.runs, failed, None, None)
+
+
 def _has(path: Path, digest: str) -> bool:
     """Whether a file is there with this content."""
     with suppress(OSError):

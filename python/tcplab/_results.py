@@ -108,6 +108,13 @@ class Results:
         return folder if folder is not None and folder.is_dir() else None
 
     @property
+    def folders(self) -> list[Path]:
+        """The folders in which the results are stored: what `out` of `run` names, as a rule one."""
+        self._tables = located(self._tables)
+        groups = self._tables.values()
+        return list(dict.fromkeys(one.folder.parent for one in groups if isinstance(one, OnDisk)))
+
+    @property
     def links(self) -> pl.DataFrame:
         """The state of each direction of each link over time."""
         return self.scan("links").collect()
@@ -345,6 +352,27 @@ class Results:
     def __repr__(self) -> str:
         """How much there is."""
         return f"Results({len(self.plans)} runs, {len(self.computed)} of them computed now)"
+
+
+def together(results: Mapping[str, Results]) -> Results:
+    """The runs of several results. Where each is from counts as a swept value, `results`: the name
+    that its results have here.
+    """
+    if not results:
+        raise ValueError("results: there are none")
+    if len(results) == 1:
+        return next(iter(results.values()))
+    plans: list[_core.Plan] = []
+    tables: dict[str, Group] = {}
+    computed: frozenset[str] = frozenset()
+    for name, one in results.items():
+        plans += [
+            plan.named(plan.experiment, plan.repetition, [("results", name), *plan.swept])
+            for plan in one.plans
+        ]
+        tables |= one._tables
+        computed |= one.computed
+    return Results(plans, tables, computed=computed)
 
 
 @cache

@@ -58,7 +58,7 @@ def versus(
     metrics = list(metrics or METRICS.get(by, METRICS["class"]))
     if unknown := [name for name in metrics if name not in runs.measures]:
         raise ValueError(f"metrics: there is no {unknown[0]!r}; there are {_listed(runs.measures)}")
-    chosen = _chosen(runs.rows, swept, baseline)
+    chosen = chosen_baseline(runs.rows, swept, baseline)
     is_baseline = pl.all_horizontal(pl.col(name) == value for name, value in chosen.items())
     rows = runs.rows.with_columns(is_baseline.alias("is baseline"))
     theirs, ours = rows.filter("is baseline"), rows.filter(~pl.col("is baseline"))
@@ -70,7 +70,7 @@ def versus(
         for name in BY[by]
         if (name == by and by != "cc") or set(theirs[name]) == set(ours[name])
     ]
-    compared = _stepping(rows, swept, list(chosen))
+    compared = stepping(rows, swept, list(chosen))
     key = [*(name for name in swept if name not in compared), *names]
     for part in (theirs, ours):
         if part.select(*compared, *key, *PAIR).is_duplicated().any():
@@ -113,7 +113,7 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names)
 
 
-def _chosen(
+def chosen_baseline(
     rows: pl.DataFrame, swept: Sequence[str], baseline: Mapping[str, str] | str
 ) -> dict[str, str]:
     """The columns that tell the baseline, with its values."""
@@ -141,7 +141,7 @@ def _chosen(
     return chosen
 
 
-def _stepping(rows: pl.DataFrame, swept: Sequence[str], chosen: list[str]) -> list[str]:
+def stepping(rows: pl.DataFrame, swept: Sequence[str], chosen: list[str]) -> list[str]:
     """The chosen columns, and those that step together with them (`zip`)."""
     number = rows.n_unique(chosen)
     return [
@@ -238,7 +238,7 @@ class _Apart:
     def text(self, value: float | None = None) -> str:
         """A value of it, as a rule the difference."""
         value = self.value if value is None else value
-        return _percent(value) if self.is_share else f"{value:.3g}"
+        return percent(value) if self.is_share else f"{value:.3g}"
 
     def signed(self) -> str:
         """`-0.4 to 1.2 %`."""
@@ -271,24 +271,25 @@ def _said(row: Mapping[str, Any], margin: float) -> str | None:
         return apart.directed()
     if row["verdict"] == "same":
         if row["p"] is not None and row["p"] < LEVEL_OF_TESTS:
-            return f"{apart.directed()}, less than {_percent(margin)}"
+            return f"{apart.directed()}, less than {percent(margin)}"
         ends = (apart.low or 0.0, apart.high or 0.0)
         return f"no difference seen: within {apart.text(max(map(abs, ends)))}"
     if pairs < LEAST_PAIRS:
         return f"cannot be told from one pair; {apart.directed()} there"
     cannot = f"cannot be told ({apart.signed()})"
     if not row["more_runs"]:
-        about = "" if row["more_runs"] is None else f": about as great as {_percent(margin)}"
+        about = "" if row["more_runs"] is None else f": about as great as {percent(margin)}"
         return f"{cannot}{about}"
-    return f"{cannot}; about {_round(row['more_runs'])} more runs would tell {_percent(margin)}"
+    return f"{cannot}; about {rounded(row['more_runs'])} more runs would tell {percent(margin)}"
 
 
-def _round(number: int) -> str:
+def rounded(number: int) -> str:
     """A number with two digits that are not zero: it is an estimate."""
     return f"{int(float(f'{number:.1e}')):,}"
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share as a percentage, with two digits or more."""
     percent = 100 * share
     size = abs(percent)
     return f"{percent:.{0 if size >= 99.5 else 1 if size >= 0.95 else 2}f} %"

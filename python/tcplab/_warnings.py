@@ -35,14 +35,22 @@ Variant = tuple[tuple[str, str], ...]
 
 
 def warn_of(plans: Sequence[_core.Plan]) -> None:
-    """Warns of what experiments say, each once: of a sweep, where it holds."""
+    """Warns of what experiments say."""
+    for said in warnings_of(plans):
+        warn(said)
+
+
+def warnings_of(plans: Sequence[_core.Plan]) -> list[str]:
+    """What experiments warn of, each once: of a sweep, where it holds."""
     variants = dict.fromkeys(tuple(plan.swept) for plan in plans)
     where: dict[str, dict[Variant, None]] = {}
     for plan in plans:
         for said in plan.warnings:
             where.setdefault(said, {})[tuple(plan.swept)] = None
-    for said, having in where.items():
-        warn(said if len(having) == len(variants) else f"{said} ({_where(having, variants)})")
+    return [
+        said if len(having) == len(variants) else f"{said} ({_where(having, variants)})"
+        for said, having in where.items()
+    ]
 
 
 def _where(having: Collection[Variant], variants: Collection[Variant]) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
+from tcplab._cells import LEFT, Column, number
 from tcplab.cli import _text
-from tcplab.cli._text import LEFT, Column
 
 
 def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
@@ -41,9 +41,9 @@ def test_what_is_too_wide_is_broken_by_the_same_measure() -> None:
 def test_zero_is_never_negative_and_no_number_is_a_dash(
     value: float | None, decimals: int, shown: str
 ) -> None:
-    assert _text.number(value, decimals) == shown
+    assert number(value, decimals) == shown
 
 
 def test_differences_have_a_sign_unless_they_are_zero() -> None:
-    signed = [_text.number(value, 2, sign="+") for value in (0.5, -0.5, 0.001, -0.001)]
+    signed = [number(value, 2, sign="+") for value in (0.5, -0.5, 0.001, -0.001)]
     assert signed == ["+0.50", "-0.50", "0.00", "0.00"]

@@ -29,6 +29,8 @@ FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 
 ENDINGS = f"{', '.join(FORMATS[:-1])} or {FORMATS[-1]}"
 
+REPORTS = (".html", ".md", ".pdf")
+
 GIVEN = re.compile(r'((?:[^="]|"[^"]*")+)=(.*)', re.DOTALL)
 """PATH=VALUE. A name in quotation marks may have any character."""
 
@@ -112,14 +114,19 @@ def _change_of(key: str, text: str) -> tuple[str, Any]:
     return key, value_of(text)
 
 
-def add_view(parser: argparse.ArgumentParser) -> None:
-    """What of results is printed, and how."""
+def add_by(parser: argparse.ArgumentParser) -> None:
+    """What a row of results is about."""
     parser.add_argument(
         "--by",
         choices=["flow", "class", "cc"],
         metavar="WHAT",
         help="what a row is about: flow, class or cc (default: what makes few rows)",
     )
+
+
+def add_view(parser: argparse.ArgumentParser) -> None:
+    """What of results is printed, and how."""
+    add_by(parser)
     add_format(
         parser,
         "how results are printed: table (the default), json (see tcplab schema --results), csv or "
@@ -143,6 +150,11 @@ def add_format(parser: argparse.ArgumentParser, about: str) -> None:
         metavar="NAME",
         help="what is shown of repetitions: mean (the default) or median",
     )
+    add_comparison(parser)
+
+
+def add_comparison(parser: argparse.ArgumentParser) -> None:
+    """What is compared with what."""
     parser.add_argument(
         "--versus",
         action="append",
@@ -172,13 +184,17 @@ def view(args: argparse.Namespace) -> View:
     """What the arguments say about what is printed."""
     from tcplab.cli._outcome import View  # noqa: PLC0415 (commands without results load no tables)
 
-    versus: dict[str, str] | str | None = None
-    if args.versus:
-        named = [one for one in args.versus if not isinstance(one, str)]
-        if len(named) < len(args.versus) and len(args.versus) > 1:
-            raise _core.ConfigError("--versus: name the key of each value, like flows[0].cc=cubic")
-        versus = dict(named) if named else args.versus[0]
-    return View(args.by, args.format, args.statistic, versus, args.margin, args.metrics)
+    return View(args.by, args.format, args.statistic, baseline(args), args.margin, args.metrics)
+
+
+def baseline(args: argparse.Namespace) -> dict[str, str] | str | None:
+    """The variant that others are compared with, if one is named."""
+    if not args.versus:
+        return None
+    named = [one for one in args.versus if not isinstance(one, str)]
+    if len(named) < len(args.versus) and len(args.versus) > 1:
+        raise _core.ConfigError("--versus: name the key of each value, like flows[0].cc=cubic")
+    return dict(named) if named else str(args.versus[0])
 
 
 def _baseline(text: str) -> tuple[str, str] | str:
@@ -324,9 +340,17 @@ def chart_of(args: argparse.Namespace, out: Path | str, name: str) -> Path | Non
     return chart
 
 
-def ensure_writable(chart: Path) -> None:
-    """Says before anything is run that a chart cannot be saved there."""
-    folder, said = chart.parent, f"the chart {chart} cannot be written"
+def report(text: str) -> Path:
+    """The name of a report's file."""
+    path = Path(text)
+    if path.suffix.lower() not in REPORTS:
+        raise argparse.ArgumentTypeError(f"{path}: a report is written as {', '.join(REPORTS)}")
+    return path
+
+
+def ensure_writable(chart: Path, what: str = "the chart") -> None:
+    """Says before anything is run that a chart, or a report, cannot be saved there."""
+    folder, said = chart.parent, f"{what} {chart} cannot be written"
     if not folder.is_dir():
         raise NotADirectoryError(f"{said}: {folder} is not a folder")
     if chart.is_dir():

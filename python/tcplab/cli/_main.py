@@ -27,6 +27,10 @@ COMMANDS = {
     "try": ("trying", "run a path and its flows from flags, without a file"),
     "run": ("run", "run an experiment file: print a table, save all tables and a chart"),
     "show": ("show", "print stored results again"),
+    "report": (
+        "report",
+        "write one page with the answer: how sure it is, what it costs, charts and tables",
+    ),
     "query": ("query", "ask the tables of stored results in SQL"),
     "compare": (
         "compare",

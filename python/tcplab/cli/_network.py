@@ -6,8 +6,9 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tcplab import _described
+from tcplab._cells import LEFT, Column
 from tcplab._core import printable
-from tcplab.cli._text import LEFT, Column, table
+from tcplab.cli._text import table
 
 SHOWN = 3
 """How many of those that are alike are shown."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 import os
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells
 
+from tcplab._cells import LEFT, Column
 from tcplab._core import printable
-
-LEFT, RIGHT = "<", ">"
 
 LEAST_WIDTH = 40
 """On a narrower terminal lines are broken by the terminal."""
@@ -26,15 +24,6 @@ def room() -> int | None:
     if os.environ.get("COLUMNS", "").isdecimal() or sys.stdout.isatty():
         return max(shutil.get_terminal_size().columns, LEAST_WIDTH)
     return None
-
-
-@dataclass(frozen=True)
-class Column:
-    """The head of a column: its name, and the unit below it."""
-
-    name: str
-    align: str = RIGHT
-    unit: str = ""
 
 
 def table(
@@ -92,19 +81,3 @@ def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
     if len(rows) <= most + 1:
         return list(rows), 0
     return list(rows[:most]), len(rows) - most
-
-
-def number(value: float | None, decimals: int, *, sign: str = "") -> str:
-    """A number with so many decimals. Zero has no sign, and what is no number is a dash."""
-    if value is None or not math.isfinite(value):
-        return "-"
-    is_zero = round(value, decimals) == 0
-    return f"{0.0 if is_zero else value:{'' if is_zero else sign}.{decimals}f}"
-
-
-def decimals(value: float, digits: int) -> int:
-    """How many decimals a number needs for so many significant digits; at most as many."""
-    if not math.isfinite(value):
-        return 0
-    before_point = len(str(int(abs(value)))) if abs(value) >= 1 else 0
-    return max(digits - before_point, 0)

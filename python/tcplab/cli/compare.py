@@ -10,10 +10,10 @@ from pathlib import Path
 import polars as pl
 
 import tcplab
+from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._labels import labels
 from tcplab.cli import _arguments, _chart, _text
 from tcplab.cli._say import say
-from tcplab.cli._text import LEFT, Column
 
 MEASURES = {
     "goodput_mbit_s": "goodput (Mbit/s)",
@@ -118,7 +118,7 @@ def table(comparison: tcplab.Comparison) -> str:
 
 
 def _number(value: float | None) -> str:
-    return "-" if value is None else _text.number(value, _text.decimals(value, 4))
+    return "-" if value is None else number(value, decimals(value, 4))
 
 
 def _difference(value: float | None, reference: float | None) -> str:
@@ -126,9 +126,7 @@ def _difference(value: float | None, reference: float | None) -> str:
         return "-"
     if value == reference:
         return "0"
-    return (
-        "-" if reference == 0 else _text.number((value - reference) / reference * 100, 2, sign="+")
-    )
+    return "-" if reference == 0 else number((value - reference) / reference * 100, 2, sign="+")
 
 
 def _backends(text: str) -> tuple[str, ...]:

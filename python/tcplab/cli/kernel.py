@@ -8,8 +8,9 @@ import time
 from pathlib import Path
 
 import tcplab
+from tcplab._cells import LEFT, Column
 from tcplab.cli._say import say
-from tcplab.cli._text import LEFT, Column, table
+from tcplab.cli._text import table
 
 ACTIONS = {
     "build": "build a kernel from Debian's source, or one of your own",

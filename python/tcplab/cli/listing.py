@@ -8,9 +8,10 @@ import json
 import polars as pl
 
 import tcplab
+from tcplab._cells import LEFT, RIGHT, Column
 from tcplab._metrics import METRICS
 from tcplab.cli._say import say
-from tcplab.cli._text import LEFT, RIGHT, Column, table
+from tcplab.cli._text import table
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

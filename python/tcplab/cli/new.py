@@ -6,10 +6,11 @@ import argparse
 from importlib.resources import files
 from pathlib import Path
 
+from tcplab._cells import LEFT, Column
 from tcplab._core import ConfigError
 from tcplab._put import put
 from tcplab.cli._say import say
-from tcplab.cli._text import LEFT, Column, table
+from tcplab.cli._text import table
 
 TEMPLATES = files("tcplab") / "templates"
 

@@ -10,8 +10,10 @@ from importlib import import_module
 from pathlib import Path
 
 import tcplab
+from tcplab._put import put
+from tcplab._report import needs_typst
 from tcplab._run import run as run_all
-from tcplab.cli import _arguments, _chart, _outcome
+from tcplab.cli import _arguments, _chart, _outcome, report
 from tcplab.cli._say import say
 from tcplab.experiment import Experiment
 
@@ -20,6 +22,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What to run, where the results go, and what of them is shown."""
     _arguments.add_common(parser)
     add_where(parser)
+    add_report(parser)
     _arguments.add_view(parser)
 
 
@@ -35,6 +38,16 @@ def add_where(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_report(parser: argparse.ArgumentParser) -> None:
+    """The report of it."""
+    parser.add_argument(
+        "--report",
+        type=_arguments.report,
+        metavar="FILE",
+        help="write a report too: .html, .md or .pdf (see tcplab report)",
+    )
+
+
 def run(args: argparse.Namespace) -> None:
     """Runs the experiment."""
     experiment = _arguments.experiment(args)
@@ -45,6 +58,12 @@ def run(args: argparse.Namespace) -> None:
 def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | str) -> None:
     """Runs an experiment, prints its results and draws them."""
     chart = _arguments.chart_of(args, out, "chart.svg")
+    path: Path | None = args.report
+    if path is not None:
+        if path.parent != out:
+            _arguments.ensure_writable(path, "the report")
+        if path.suffix.lower() == ".pdf":
+            needs_typst()
     with _arguments.client(args) as client, _chart.drawing(chart) as draw:
         began = time.monotonic()
         if experiment.repeat not in (None, 1):
@@ -64,5 +83,9 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
         elapsed_s = time.monotonic() - began
         say(_outcome.shown(results, _arguments.view(args)), flush=True)
         draw(lambda: tcplab.plot.overview(results))
+    if path is not None:
+        put(report.made(results, report.format_of(path), args), path)
     if not args.quiet:
         say(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)
+        if path is not None:
+            say(f"report  {path}", file=sys.stderr)

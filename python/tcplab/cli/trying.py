@@ -99,6 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _arguments.add_running(parser, out=f"{OUT}")
     runs.add_where(parser)
+    runs.add_report(parser)
     _arguments.add_view(parser)
 
 

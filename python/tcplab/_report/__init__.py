@@ -1,0 +1,96 @@
+"""Reports: one page with the answer, its charts and its tables, and what it takes to repeat it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+
+from tcplab._core import ConfigError
+from tcplab._put import put
+from tcplab._results import Results, together
+
+FORMATS = {"html": ".html", "markdown": ".md", "pdf": ".pdf"}
+"""What reports are written as, each with the ending of its files."""
+
+
+def report(
+    results: Results | Mapping[str, Results],
+    path: str | PathLike[str],
+    *,
+    versus: Mapping[str, str] | str | None = None,
+    by: str | None = None,
+    metrics: Sequence[str] = (),
+    margin: float = 0.02,
+) -> None:
+    """Writes a report: the answer in a sentence, how sure it is and what it costs, then charts,
+    tables and runs, and the experiment with the commands that repeat it.
+
+    What the name ends with is what it is written as: `.html` is one page that needs no network,
+    `.md` Markdown, as a pull request takes it, `.pdf` pages to print.
+
+    Every number is one of `Results.summary` or `Results.versus`.
+
+    Args:
+        results: The results; of several, each by a name that tells its runs from the others.
+        path: The file.
+        versus: The baseline, as for `Results.versus`: by default the first value of the key that
+            tells results, variants or congestion controls apart, or else of the first swept key.
+        by: What a row is about, as in `Results.summary`; by default what makes few rows.
+        metrics: What is compared: columns of the summary, or of `Results.metrics`. The answer is
+            about the first. By default it is about completion times where flows have an end, and
+            else about goodput.
+        margin: Differences below this share of the baseline do not matter.
+
+    Raises:
+        ConfigError: A PDF is asked for, and Typst, which makes it, is not installed.
+        ValueError: There is no such baseline, metric or format.
+        OSError: The file cannot be written.
+    """
+    path = Path(path)
+    format_ = next((name for name, end in FORMATS.items() if end == path.suffix.lower()), None)
+    if format_ is None:
+        raise ValueError(f"{path}: a report is written as {', '.join(FORMATS.values())}")
+    put(written(results, format_, versus=versus, by=by, metrics=metrics, margin=margin), path)
+
+
+def written(
+    results: Results | Mapping[str, Results],
+    format_: str,
+    *,
+    versus: Mapping[str, str] | str | None = None,
+    by: str | None = None,
+    metrics: Sequence[str] = (),
+    margin: float = 0.02,
+) -> bytes:
+    """A report in one of the `FORMATS`."""
+    # Charts take their time to load.
+    from tcplab._report._content import content  # noqa: PLC0415
+
+    if format_ == "pdf":
+        needs_typst()
+    every = results if isinstance(results, Results) else together(results)
+    said = content(every, versus=versus, by=by, metrics=metrics, margin=margin)
+    match format_:
+        case "html":
+            from tcplab._report._html import html  # noqa: PLC0415
+
+            return html(said).encode()
+        case "pdf":
+            from tcplab._report._pdf import pdf  # noqa: PLC0415
+
+            return pdf(said)
+        case _:
+            from tcplab._report._markdown import markdown  # noqa: PLC0415
+
+            return markdown(said).encode()
+
+
+def needs_typst() -> None:
+    """Says how to get what makes PDFs, if it is not there."""
+    try:
+        import typst  # noqa: F401, PLC0415
+    except ImportError:
+        raise ConfigError(
+            "a PDF is made by Typst, which is not installed: pip install 'tcplab[pdf]'"
+        ) from None

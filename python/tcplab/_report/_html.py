@@ -1,0 +1,380 @@
+"""A report as one file of HTML: texts and tables as they are, charts for a browser to draw."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import hashlib
+import json
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from importlib import resources
+from typing import Any
+
+import altair as alt
+import vl_convert
+
+from tcplab import _core
+from tcplab._cells import LEFT
+from tcplab._report._answer import Finding
+from tcplab._report._charts import DARK_LINKS, LIGHT_LINKS, data_of, theme
+from tcplab._report._content import Content
+from tcplab._report._details import PANELS
+from tcplab._report._table import Table, of_frame
+from tcplab._report._trust import Remark
+from tcplab._report._words import Sentence
+
+MOST_ROWS = 500
+"""So many rows of a table are in the page; the file that it offers for download has all."""
+
+MOST_DIGESTS = 100
+
+TONES = {"better": "better", "worse": "worse", "same": "same", "unknown": "unsure", "": ""}
+"""What stands before findings."""
+
+SIGNS = {"good": "fulfilled: ", "care": "with care: ", "bad": "not fulfilled: "}
+"""What the signs before checks say to those who do not see them."""
+
+
+def html(content: Content) -> str:
+    """The page."""
+    script = _file("page.js")
+    parts = {
+        "title": escape(content.title),
+        "about": escape(content.about),
+        "version": escape(_core.__version__),
+        "css": _file("page.css"),
+        "script": script,
+        "policy": _policy(script),
+        "libraries": _libraries(),
+        "data": _packed(json.dumps(_data(content), ensure_ascii=False, separators=(",", ":"))),
+    }
+    sections = [
+        ("answer", "The answer", _answer(content)),
+        ("warnings", "Warnings", _warnings(content)),
+        ("comparison", "Comparison", _comparison(content)),
+        ("table", "Table", _table_part(content)),
+        ("runs", "One run", _runs(content)),
+        ("path", "The path", _path(content)),
+        ("definitions", "Definitions", _definitions(content)),
+        ("repeat", "Repeat it", _repeat(content)),
+    ]
+    parts["nav"] = "".join(
+        f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title, body in sections if body
+    )
+    parts["main"] = "\n".join(
+        f'<section id="{key}"{" class=first" if key == "answer" else ""}>{body}</section>'
+        for key, _, body in sections
+        if body
+    )
+    # Each part once: what it holds is not looked at again.
+    pieces = _file("page.html").split("{{")
+    page = [pieces[0]]
+    for piece in pieces[1:]:
+        name, _, rest = piece.partition("}}")
+        page += [parts[name], rest]
+    return "".join(page)
+
+
+def _file(name: str) -> str:
+    return resources.files("tcplab._report").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _policy(script: str) -> str:
+    """Nothing is loaded, and no script runs but that of the page and the libraries in it."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    rules = [
+        "default-src 'none'", f"script-src 'sha256-{digest}' blob:", "style-src 'unsafe-inline'",
+        "img-src data: blob:", "base-uri 'none'", "form-action 'none'",
+    ]  # fmt: skip
+    return "; ".join(rules)
+
+
+@cache
+def _libraries() -> str:
+    """Vega, Vega-Lite and Vega-Embed, of the version that the charts are of."""
+    number = ".".join(alt.SCHEMA_VERSION.removeprefix("v").split(".")[:2])
+    return _packed(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", number))
+
+
+def _packed(text: str) -> str:
+    """Compressed, in letters that are safe in a page."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _data(content: Content) -> dict[str, Any]:
+    """What the script draws and saves."""
+    return {
+        "schema": alt.SCHEMA_URL,
+        "themes": {"light": theme(), "dark": theme(is_dark=True)},
+        "comparisons": {
+            one.metric: [panel.spec for panel in one.panels] for one in content.comparisons
+        },
+        "csv": {"summary.csv": content.csv, "runs.csv": content.repeat.runs.write_csv()},
+        "panels": [{"key": one.key, "title": one.title} for one in PANELS],
+        "dashes": [[1, 0], [5, 4]],
+        "links": {"light": LIGHT_LINKS, "dark": DARK_LINKS},
+        "runs": [
+            {
+                "run": one.run,
+                "label": one.label,
+                "end": one.end_s,
+                "note": one.left_out,
+                "panels": {
+                    key: [
+                        {
+                            "name": line.name,
+                            "kind": line.kind,
+                            "times": line.times,
+                            "values": line.values,
+                        }
+                        for line in lines
+                    ]
+                    for key, lines in one.panels.items()
+                },
+            }
+            for one in content.details.runs
+            if one.panels
+        ],
+    }
+
+
+def _said(sentence: Sentence) -> str:
+    return "".join(
+        f'<span class="{piece.role}">{_together(piece.text)}</span>' if piece.role
+        else _together(piece.text)
+        for piece in sentence
+    )  # fmt: skip
+
+
+def _together(text: str) -> str:
+    """Text in which a number and its percent sign stay on one line."""
+    return escape(text).replace(" %", "\u00a0%")
+
+
+def _marked(text: str) -> str:
+    """Text in which backticks make code."""
+    parts = escape(text).split("`")
+    if len(parts) % 2 == 0:
+        return escape(text)
+    return "".join(f"<code>{part}</code>" if n % 2 else part for n, part in enumerate(parts))
+
+
+def _findings(findings: Sequence[Finding]) -> str:
+    has_tones = any(one.tone for one in findings)
+    rows = []
+    for one in findings:
+        badge = f'<span class="badge {one.tone}">{TONES[one.tone]}</span>' if has_tones else ""
+        rows.append(f"<li>{badge}<span>{_said(one.said)}</span></li>")
+    return f'<ul class="findings{" toned" if has_tones else ""}">{"".join(rows)}</ul>'
+
+
+def _answer(content: Content) -> str:
+    said, trust = content.answer, content.trust
+    parts = [
+        f'<h2 class="tone">The answer</h2><p class="headline">{_said(said.headline)}</p>',
+        f'<p class="chip {trust.weight}"><a href="#trust">Can it be trusted?</a> '
+        f"{escape(trust.verdict)}</p>",
+        f'<p class="condition">{_said(said.condition)}</p>',
+        *(f"<p>{_said(one)}</p>" for one in said.more),
+    ]
+    cards = []
+    if said.costs:
+        cards.append(_card(said.cost_title, _findings(said.costs)))
+    elif said.cost_title:
+        cards.append(_card(said.cost_title, "<p>No other metric was compared.</p>"))
+    if said.ranking:
+        cards.append(_card(said.ranking_title, _findings(said.ranking)))
+    checks = "".join(
+        f'<li class="{one.weight}"><span class="tone">{SIGNS[one.weight]}</span>'
+        f'<span class="name">{escape(one.title)}.</span> {_marked(one.text)}</li>'
+        for one in [*trust.remarks, *trust.checks]
+    )
+    verdict = f'<ul class="checks" id="trust">{checks}</ul>'
+    cards.append(_card("Can it be trusted?", verdict, trust.weight))
+    return "".join(parts) + f'<div class="cards">{"".join(cards)}</div>'
+
+
+def _card(title: str, body: str, kind: str = "") -> str:
+    return f'<div class="card {kind}"><h3>{escape(title)}</h3>{body}</div>'
+
+
+def _warnings(content: Content) -> str:
+    if not content.trust.remarks:
+        return '<h2>Warnings</h2><p class="calm">There are none.</p>'
+    return "<h2>Warnings</h2>" + "".join(map(_remark, content.trust.remarks))
+
+
+def _remark(one: Remark) -> str:
+    details = "".join(f"<li>{_marked(text)}</li>" for text in one.details)
+    below = f"<ul>{details}</ul>" if details else ""
+    return (
+        f'<div class="remark {one.weight}"><h3>{escape(one.title)}</h3>'
+        f"<p>{_marked(one.text)}</p>{below}</div>"
+    )
+
+
+def _comparison(content: Content) -> str:
+    choices = "".join(
+        f'<label class="choice"><input type="radio" name="metric" value="{escape(one.metric)}"'
+        f"{' checked' if place == 0 else ''}><span>{escape(one.title)}</span></label>"
+        for place, one in enumerate(content.comparisons)
+    )
+    parts = ["<h2>Comparison</h2>"]
+    if len(content.comparisons) > 1:
+        parts.append(f"<fieldset><legend>Metric</legend>{choices}</fieldset>")
+    for place, one in enumerate(content.comparisons):
+        figures = "".join(_figure(panel.title, one.title) for panel in one.panels)
+        rows = of_frame(data_of(one))
+        parts.append(
+            f'<div class="comparison" data-metric="{escape(one.metric)}"'
+            f"{' hidden' if place else ''}>"
+            f"<h3>{escape(one.title)}</h3>{figures}"
+            f'<p class="note">{escape(one.note)}</p>'
+            f"<details><summary>The numbers of this chart</summary>"
+            f"{_table(rows, f'The numbers of the chart: {one.title}')}</details></div>"
+        )
+    return "".join(parts)
+
+
+def _figure(title: str, what: str) -> str:
+    caption = f"<figcaption>{escape(title)}</figcaption>" if title else ""
+    label = escape(f"Chart of {what}{f', {title}' if title else ''}; its numbers follow as a table")
+    return (
+        f'<figure class="chart">{caption}<div class="canvas" role="img" aria-label="{label}">'
+        "</div></figure>"
+    )
+
+
+def _table(table: Table, label: str, *, is_sortable: bool = False) -> str:
+    """A table that scrolls by itself where it is too wide or too long."""
+    heads = "".join(
+        _head(head.name, head.unit, head.align == LEFT, is_sortable) for head in table.heads
+    )
+    rows = []
+    for row in table.rows[:MOST_ROWS]:
+        cells = []
+        for head, cell in zip(table.heads, row, strict=True):
+            kinds = [*(["text"] if head.align == LEFT else []), *(["best"] if cell.is_best else [])]
+            class_ = f' class="{" ".join(kinds)}"' if kinds else ""
+            value = "" if cell.value is None else f' data-value="{cell.value!r}"'
+            best = '<span class="tone">best: </span>' if cell.is_best else ""
+            cells.append(f"<td{class_}{value}>{best}{escape(cell.text)}</td>")
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    left = len(table.rows) - MOST_ROWS
+    more = f'<p class="note">{left:,} more rows are in the file.</p>' if left > 0 else ""
+    high = " high" if len(table.rows) > 20 else ""
+    kind = " class=sortable" if is_sortable else ""
+    return (
+        f'<div class="scroll{high}" role="region" aria-label="{escape(label)}" tabindex="0">'
+        f"<table{kind}><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
+        f"{more}"
+    )
+
+
+def _head(name: str, unit: str, is_text: bool, is_sortable: bool) -> str:
+    below = f'<span class="unit">{escape(unit)}</span>' if unit else ""
+    inside = f"<button type=button>{escape(name)}</button>" if is_sortable else escape(name)
+    return f"<th scope=col{' class=text' if is_text else ''}>{inside}{below}</th>"
+
+
+def _table_part(content: Content) -> str:
+    return (
+        f'<h2>Table</h2><p class="note">{escape(content.table_note)} A press on a head sorts.</p>'
+        f"{_table(content.table, 'Results', is_sortable=True)}"
+        '<p><button type="button" data-csv="summary.csv" hidden>Save as CSV</button></p>'
+    )
+
+
+def _runs(content: Content) -> str:
+    runs = content.details.runs
+    if not any(one.panels for one in runs):
+        return (
+            "<h2>One run</h2><p>Nothing over time was recorded: `record` of the experiment says "
+            "what is.</p>"
+        )
+    options = "".join(f'<option value="{one.run}">{escape(one.label)}</option>' for one in runs)
+    several = " hidden" if len(runs) < 2 else ""
+    panels = "".join(
+        f'<div id="panel-{one.key}"><figure class="chart">'
+        f"<figcaption>{escape(one.title)}</figcaption>"
+        f'<div class="canvas" role="img" aria-label="{escape(one.title)} over time; its numbers '
+        'follow as a table"></div></figure><details><summary>The numbers of this chart</summary>'
+        f'<div class="scroll high" role="region" aria-label="{escape(one.title)}: numbers" '
+        'tabindex="0"></div></details></div>'
+        for one in PANELS
+    )
+    note = " ".join(
+        filter(None, [content.details.note, "Of long series, every peak is kept, not every point."])
+    )
+    return (
+        f'<h2>One run over time</h2><p class="note">{escape(note)}</p><div class="controls">'
+        f'<div><label for="run">Run</label><select id="run">{options}</select></div>'
+        f'<div{several}><label for="second">Laid over it, dashed</label><select id="second">'
+        f'<option value="">none</option>{options}</select></div>'
+        '<div><label for="from">From (s)</label>'
+        '<input type="number" id="from" min="0" step="any" placeholder="0"></div>'
+        '<div><label for="to">To (s)</label>'
+        '<input type="number" id="to" min="0" step="any" placeholder="end"></div>'
+        '<div><button type="button" id="whole">Whole run</button></div></div>'
+        f'<p class="note">Drag over a chart, or type times, to look closer. <span id="run-note">'
+        f"</span></p>{panels}"
+    )
+
+
+def _path(content: Content) -> str:
+    path = content.path
+    alone = f'<p class="note">The network {escape(path.alone)}.</p>' if path.alone else ""
+    sums = "".join(f"<li>{escape(one)}</li>" for one in path.sums)
+    note = f'<p class="note">{escape(path.note)}</p>' if path.note else ""
+    return (
+        f'<h2>The path</h2>{alone}<div class="path" role="region" tabindex="0" '
+        f'aria-label="The network, drawn; its links follow as a table">{path.svg}</div>'
+        f'<h3>What it holds</h3><ul class="sums">{sums}</ul>{note}'
+        f"<details><summary>The links as a table</summary>{_table(path.links, 'Links')}</details>"
+    )
+
+
+def _definitions(content: Content) -> str:
+    rows = "".join(
+        f"<dt>{_term(term)}</dt><dd>{_marked(text)}</dd>" for term, text in content.definitions
+    )
+    return f"<h2>Definitions</h2><dl>{rows}</dl>"
+
+
+def _term(term: str) -> str:
+    name, _, column = term.partition(": ")
+    return escape(name) + (f"<code>{escape(column)}</code>" if column else "")
+
+
+def _repeat(content: Content) -> str:
+    repeat = content.repeat
+    parts = ["<h2>Repeat it</h2>"]
+    for name, text in repeat.experiments:
+        parts.append(f"<h3>The experiment, {escape(name)}</h3>{_pre(text, f'Experiment {name}')}")
+    if not repeat.experiments:
+        parts.append("<p>The experiment's file is not kept with these results.</p>")
+    for what, command in repeat.commands:
+        parts.append(f"<h3>{escape(what)}</h3>{_pre(command, what, 'command')}")
+    facts = "".join(
+        f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in repeat.facts
+    )
+    parts.append(f"<h3>What the numbers depend on</h3><dl>{facts}</dl>")
+    runs = of_frame(repeat.runs.head(MOST_DIGESTS))
+    left = len(repeat.runs) - MOST_DIGESTS
+    more = f'<p class="note">{left:,} more are in the file.</p>' if left > 0 else ""
+    parts.append(
+        f"<details><summary>The runs, with their seeds and digests</summary>"
+        f"{_table(runs, 'Runs')}{more}</details>"
+        '<p><button type="button" data-csv="runs.csv" hidden>Save the list of runs as CSV</button>'
+        "</p>"
+    )
+    return "".join(parts)
+
+
+def _pre(text: str, label: str, kind: str = "") -> str:
+    """A block that scrolls by itself. What a page does not show is spelled out, line by line."""
+    shown = "\n".join(map(_core.printable, text.expandtabs(4).split("\n")))
+    about = f'tabindex="0" role="region" aria-label="{escape(label)}"'
+    return f'<pre class="{kind}" {about}>{escape(shown)}</pre>'

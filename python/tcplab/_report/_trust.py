@@ -1,0 +1,204 @@
+"""Whether an answer can be trusted: what warns, what is missing, and what was checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from tcplab import _core, statistics
+from tcplab._asked import Asked
+from tcplab._core import printable
+from tcplab._report._path import variants_of
+from tcplab._report._question import Question
+from tcplab._report._words import counted, listed
+from tcplab._shown import are_equal, unconnected
+from tcplab._summary import IS_UNFINISHED
+from tcplab._warnings import warnings_of
+
+MOST_REASONS = 5
+"""So many failed runs are named with their reasons."""
+
+FEW_PACKETS = 4
+"""A shorter queue drops from the bursts of slow start: the ACK of two segments releases four."""
+
+FEW = 0.01
+"""Of many transfers, the end of a run cuts some short: that share of them is usual."""
+
+
+@dataclass(frozen=True)
+class Remark:
+    """Something to know before the answer is used."""
+
+    weight: str
+    """`bad`: the answer does not hold as it stands; `care`: it may not be what was meant."""
+    title: str
+    text: str
+    details: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Trust:
+    """Whether the answer can be trusted."""
+
+    weight: str
+    verdict: str
+    remarks: list[Remark]
+    """What warns: bad ones first."""
+    checks: list[Remark]
+    """What speaks for it."""
+
+
+def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
+    """All that speaks against an answer, and for it."""
+    remarks = [
+        *_missing(asked, folders),
+        *_unfinished(asked),
+        *_queues(asked),
+        *_repetitions(asked),
+        *_warned(asked),
+    ]
+    remarks.sort(key=lambda one: ["bad", "care"].index(one.weight))
+    weight = remarks[0].weight if remarks else "good"
+    named = ", ".join(one.title[:1].lower() + one.title[1:] for one in remarks)
+    verdict = {
+        "good": "Yes. There are no warnings.",
+        "care": f"With care: {named}.",
+        "bad": f"Not as it stands: {named}.",
+    }[weight]
+    return Trust(weight, verdict, remarks, _checks(asked, folders))
+
+
+def _missing(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
+    """Runs that failed, and runs that were asked for and are not there."""
+    failed = [(run, why) for one in folders for run, why in one.failed.items()]
+    there = set(asked.results.runs["run"])
+    number = sum(len(one.runs) for one in folders)
+    absent = [
+        one
+        for folder in folders
+        for one in folder.runs
+        if one.run not in there and one.run not in folder.failed
+    ]
+    remarks = []
+    if failed:
+        details = [f"{run}: {why.splitlines()[0]}" for run, why in failed[:MOST_REASONS]]
+        if (more := len(failed) - MOST_REASONS) > 0:
+            details.append(f"and {more} more")
+        text = f"{len(failed)} of {number} runs failed, and are in no number here."
+        remarks.append(Remark("bad", f"{counted(len(failed), 'run')} failed", text, (*details,)))
+    if absent:
+        text = (
+            f"{len(absent)} of {number} runs have not been run: the command that began them runs "
+            "them."
+        )
+        title = f"{counted(len(absent), 'run')} {'is' if len(absent) == 1 else 'are'} missing"
+        remarks.append(Remark("bad", title, text))
+    return remarks
+
+
+def _unfinished(asked: Question) -> list[Remark]:
+    """Flows that never connected, and what the end of the experiment cut short."""
+    remarks = []
+    if said := unconnected(asked.results):
+        remarks.append(Remark("bad", "Flows never connected", said))
+    flows = asked.results.flows
+    cut = flows.filter(IS_UNFINISHED & pl.col("goodput_mbit_s").is_not_null())
+    if not cut.is_empty():
+        runs = cut["run"].n_unique()
+        text = (
+            f"{counted(len(cut), 'flow')} of {len(flows)} with a size did not complete, in "
+            f"{counted(runs, 'run')}. They have no completion time; a longer `duration` may let "
+            "them finish."
+        )
+        remarks.append(Remark("bad", f"{counted(len(cut), 'flow')} unfinished", text))
+    began, done = (int(flows[name].sum()) for name in ("transfers", "completed_transfers"))
+    if began and began > done:
+        share = (began - done) / began
+        text = (
+            f"{began - done:,} of {began:,} transfers did not complete. In percentiles they count "
+            "as longest."
+        )
+        if share > FEW:
+            weight = "bad" if share > 0.05 else "care"
+            remarks.append(Remark(weight, "Transfers unfinished", text))
+    return remarks
+
+
+def _queues(asked: Question) -> list[Remark]:
+    """Bottlenecks whose queue has no room for the bursts that every sender makes."""
+    found: dict[str, str] = {}
+    for plan in variants_of(asked.results.plans):
+        for number in dict.fromkeys(flow["bottleneck"] for flow in plan["flows"]):
+            lane = plan["lanes"][number]
+            limit, mtu = lane["queue"]["limit"], lane["mtu"]
+            packets = limit["packets"] if "packets" in limit else limit["bytes"] // mtu
+            if packets < FEW_PACKETS:
+                found.setdefault(printable(lane["name"]), counted(packets, "packet"))
+    if not found:
+        return []
+    lanes = listed(f"that of {lane} {size}" for lane, size in found.items())
+    text = (
+        f"A bottleneck's queue has room for next to nothing: {lanes}. Bursts of a few packets, "
+        "which every sender makes, are dropped, and numbers say more about that than about what is "
+        "compared. Give the queue 20 packets or so, unless this is what is meant."
+    )
+    return [Remark("bad", f"A queue of {next(iter(found.values()))}", text)]
+
+
+def _repetitions(asked: Question) -> list[Remark]:
+    """Too few repetitions, or ones that tell nothing new."""
+    repetitions = asked.results.runs["repetition"].n_unique()
+    if repetitions == 1:
+        text = (
+            "There are no repetitions, so no interval: nobody can tell how much of a number is "
+            "chance. `--repeat 10` has one, if something in the experiment is random, like "
+            "`start_jitter`."
+        )
+        return [Remark("care", "One run of each", text)]
+    if are_equal(asked.summary):
+        text = (
+            f"All {repetitions} repetitions have equal measures: nothing in the experiment is "
+            "random, and they are worth one run. `start_jitter`, `jitter` and `loss` are random."
+        )
+        return [Remark("care", "All repetitions are equal", text)]
+    if repetitions < statistics.FEWEST:
+        text = (
+            f"{repetitions} repetitions: intervals hold if numbers are normally distributed. From "
+            f"{statistics.FEWEST} on they hold for other distributions too."
+        )
+        return [Remark("care", "Few repetitions", text)]
+    return []
+
+
+def _warned(asked: Question) -> list[Remark]:
+    """What the experiment itself warns of."""
+    said = warnings_of(asked.results.plans)
+    title = "The experiment has a warning" if len(said) == 1 else f"{len(said)} warnings"
+    return [Remark("care", title, "It may not be what was meant.", (*said,))] if said else []
+
+
+def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
+    """What holds."""
+    runs = asked.results.runs
+    repetitions = runs["repetition"].n_unique()
+    checks = []
+    number = runs["run"].n_unique()
+    if not any(one.failed for one in folders):
+        text = "Each was checked against the laws that no run may break."
+        checks.append(Remark("good", f"{counted(number, 'run')} finished", text))
+    if repetitions >= statistics.FEWEST and not are_equal(asked.summary):
+        text = "The intervals hold for skewed and for bimodal numbers too."
+        checks.append(Remark("good", f"{repetitions} repetitions", text))
+    if asked.versus is not None and (tests := asked.versus["p"].count()) > 1:
+        text = "With so many, some seem to differ by chance; that is taken into account (Holm)."
+        checks.append(Remark("good", f"Corrected for {tests} comparisons", text))
+    backends = runs["backend"].unique(maintain_order=True).to_list()
+    what = {
+        "sim": "Simulated: a model of the path, with a TCP that follows Linux 6.12.",
+        "linux": "Run by the TCP of the real Linux kernel, in virtual time.",
+    }
+    text = " ".join(what.get(one, one) for one in backends)
+    checks.append(Remark("good", f"By {' and '.join(backends)}, tcplab {_core.__version__}", text))
+    return checks

@@ -1,0 +1,487 @@
+"""Reports say what the results say: planted truths are found, every number is one of a table."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Mapping
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pypdf
+import pytest
+from altair import Chart
+from conftest import EXAMPLES, Command
+from test_output import IN_NAMES
+
+import tcplab as lab
+from tcplab._asked import keep
+from tcplab._failed import keep_failed
+from tcplab._report._charts import LIGHT, data_of
+from tcplab._report._content import Content, content
+from tcplab._report._details import PANELS
+from tcplab._report._html import html
+from tcplab._report._markdown import markdown
+from tcplab._report._words import phrase, plain
+from tcplab._versus import percent
+from tcplab.cli._arguments import REPORTS
+from tcplab.cli._outcome import View, shown
+
+CHAIN = {"rate": "20 Mbit/s", "delay": "20 ms", "queue": "1 BDP"}
+
+
+def experiment(**changes: Any) -> lab.Experiment:
+    """A download that begins at a random time, twelve times."""
+    plain_ = {
+        "name": "planted",
+        "duration": "5 s",
+        "repeat": 12,
+        "network": {"chain": CHAIN},
+        "flows": [{"name": "download", "from": "server", "to": "client", "start_jitter": "300 ms"}],
+    }
+    return lab.Experiment(**_renamed(plain_ | changes))
+
+
+def _renamed(plain_: Mapping[str, Any]) -> dict[str, Any]:
+    return {("from_" if key == "from" else key): value for key, value in plain_.items()}
+
+
+@pytest.fixture(scope="session")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> lab.Results:
+    """The example of the page about answers, stored."""
+    folder = tmp_path_factory.mktemp("report") / "answers"
+    return lab.run(EXAMPLES / "answers.toml", out=folder)
+
+
+@pytest.fixture(scope="session")
+def said(answers: lab.Results) -> Content:
+    return content(answers)
+
+
+def test_a_variant_that_is_better_by_20_percent_is_found() -> None:
+    # A link that is 20 % faster carries 20 % more, once it is full; slow start takes a part of it.
+    results = lab.run(
+        experiment(
+            let={"rate": "20 Mbit/s"},
+            network={"chain": CHAIN | {"rate": "$rate"}},
+            variants={"old": {}, "new": {"rate": "24 Mbit/s"}},
+        )
+    )
+    found = content(results)
+    row = results.versus("old", metrics=["goodput_mbit_s"]).row(0, named=True)
+    assert row["relative_low"] > 0.17
+    assert row["relative_high"] < 0.21
+    low, high = (percent(row[f"relative_{end}"]).removesuffix(" %") for end in ("low", "high"))
+    expected = f"new gives {percent(row['relative'])} [{low}, {high}] more goodput than old"
+    assert plain(found.answer.headline).startswith(expected)
+    assert "12 pairs of runs" in plain(found.answer.condition)
+    assert found.trust.weight == "good"
+
+
+def test_no_difference_is_an_answer() -> None:
+    # An experiment without losses has no tail loss probe to send.
+    results = lab.run(experiment(sweep={"stack.tlp": [True, False]}, duration="1 s"))
+    found = content(results)
+    expected = "tlp false and tlp true have the same goodput in each of 12 pairs of runs."
+    assert plain(found.answer.headline) == expected
+    assert "equal to the last digit" in plain(found.answer.more[0])
+
+
+def test_what_cannot_be_told_says_how_many_runs_would() -> None:
+    example = lab.load(EXAMPLES / "answers.toml")
+    results = lab.run(example.replace(repeat=4, sweep={"flows[0].cc": ["cubic", "newreno"]}))
+    metrics = ["goodput_mbit_s", "retransmitted_share", "rtt_mean_ms", "queue_delay_p95_ms"]
+    rows = results.versus("cubic", metrics=metrics).filter(flow="asked", metric="goodput_mbit_s")
+    assert rows["verdict"].to_list() == ["unknown"]
+    found = content(results)
+    headline = plain(found.answer.headline)
+    assert headline.startswith("It cannot be told whether newreno gives more or less goodput than")
+    digits = int(re.findall(r"about ([\d,]+) more runs", headline)[0].replace(",", ""))
+    # Said with two digits.
+    assert digits == pytest.approx(rows["more_runs"][0], rel=0.05)
+    assert found.trust.weight == "care"
+    assert [one.title for one in found.trust.remarks] == ["Few repetitions"]
+
+
+def test_what_is_better_at_a_cost_says_the_cost() -> None:
+    # Four BDP of queue, when full, delay by four base RTTs.
+    results = lab.run(
+        experiment(
+            flows=[
+                lab.Flow(
+                    name="download", from_="server", to="client", cc="newreno",
+                    start_jitter="300 ms",
+                ),
+                lab.Flow(
+                    name="call", from_="server", to="client",
+                    traffic=lab.UdpTraffic(interval="20 ms", payload="160 B"),
+                ),
+            ],
+            duration="15 s",
+            sweep={"network.chain.queue": ["0.2 BDP", "4 BDP"]},
+        )
+    )  # fmt: skip
+    found = content(results)
+    headline = plain(found.answer.headline)
+    assert headline.startswith("queue 4 BDP gives ")
+    assert "more goodput than queue 0.2 BDP, at a mean RTT that is " in headline
+    assert headline.endswith(" higher.")
+    worse = [plain(one.said) for one in found.answer.costs if one.tone == "worse"]
+    assert any(one.startswith("One-way delay (p99) of the flow call: higher by") for one in worse)
+    # What is worse comes first.
+    tones = [one.tone for one in found.answer.costs]
+    assert tones[: len(worse)] == ["worse"] * len(worse)
+
+
+def test_what_cannot_be_trusted_says_so() -> None:
+    results = lab.run(
+        experiment(
+            repeat=2,
+            network={"chain": CHAIN | {"queue": "1 packets"}},
+            flows=[
+                lab.Flow(
+                    name="download", from_="server", to="client",
+                    traffic=lab.BulkTraffic(size="10 MB"),
+                )
+            ],
+            sweep={"flows[0].cc": ["cubic", "newreno"]},
+        )
+    )  # fmt: skip
+    trust = content(results).trust
+    assert trust.weight == "bad"
+    titles = {one.title for one in trust.remarks}
+    unfinished = results.flows.filter(pl.col("outcome") == "unfinished").height
+    assert unfinished > 0
+    expected = {f"{unfinished} flows unfinished", "A queue of 1 packet"}
+    assert titles == expected | {"All repetitions are equal"}
+    assert trust.verdict.startswith("Not as it stands: ")
+
+
+def test_a_single_run_has_an_answer() -> None:
+    results = lab.run(EXAMPLES / "first.toml")
+    found = content(results)
+    goodput = dict(results.flows.select("flow", "goodput_mbit_s").iter_rows())
+    a, b = (f"{goodput[flow]:.2f} Mbit/s" for flow in ("a", "b"))
+    expected = f"Goodput: a (cubic) {a} and b (newreno) {b}."
+    assert plain(found.answer.headline) == expected
+    assert plain(found.answer.condition).startswith("From a single run.")
+    more = percent(goodput["a"] / goodput["b"] - 1)
+    said_more = [plain(one) for one in found.answer.more]
+    assert said_more == [f"a (cubic) gets {more} more than b (newreno)."]
+    assert [one.title for one in found.trust.remarks] == ["One run of each"]
+
+
+def test_several_cases_are_counted() -> None:
+    results = lab.run(
+        experiment(
+            repeat=3, duration="20 s",
+            sweep={"network.chain.queue": ["0.2 BDP", "0.4 BDP", "4 BDP"],
+                   "flows[0].cc": ["newreno", "cubic"]},
+        )
+    )  # fmt: skip
+    found = content(results)
+    metrics = ["goodput_mbit_s", "retransmitted_share", "rtt_mean_ms", "queue_delay_p95_ms"]
+    rows = results.versus("newreno", metrics=metrics).filter(metric="goodput_mbit_s")
+    higher = rows.filter(verdict="higher")
+    assert 0 < len(higher) < 3
+    headline = plain(found.answer.headline)
+    assert headline.startswith(f"cubic gives more goodput than newreno in {len(higher)} of 3 cases")
+    assert percent(higher["relative"].max()) in headline  # type: ignore[arg-type]
+    said_of = [plain(one.said) for one in found.answer.ranking]
+    assert said_of == [
+        f"queue = {row['network.chain.queue']}: {row['said']}" for row in rows.to_dicts()
+    ]
+
+
+def test_numbers_of_the_answer_are_those_of_versus(answers: lab.Results, said: Content) -> None:
+    # The page itself says how to get them.
+    command = dict(said.repeat.commands)["The comparisons"]
+    metrics = command.rpartition("--metrics ")[2].split(",")
+    rows = answers.versus({"flows[0].cc": "cubic"}, metrics=metrics, by="flow").to_dicts()
+    bbr = {(row["flow"], row["metric"]): row for row in rows if row["flows[0].cc"] == "bbr"}
+    goal = bbr["asked", "goodput_mbit_s"]
+    assert f"bbr gives {percent(goal['relative'])} [" in plain(said.answer.headline)
+    shown_costs = {plain(one.said) for one in said.answer.costs}
+    for (flow, metric), row in bbr.items():
+        if (flow == "asked") == (metric == "goodput_mbit_s"):
+            continue
+        is_there = any(row["said"] in one for one in shown_costs)
+        # What both flows have in common, like the delay of their queue, is said once.
+        assert is_there == (flow == "asked" or metric == "goodput_mbit_s")
+
+
+def test_the_table_is_that_of_the_command(answers: lab.Results, said: Content) -> None:
+    view = View(by="flow", format_="markdown", metrics=("queue_delay_p95_ms",))
+    lines = shown(answers, view).splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    own = [[cell.text for cell in row] for row in said.table.rows]
+    runs = [head.name for head in said.table.heads].index("runs")
+    assert [row[:runs] + row[runs + 1 :] for row in own] == cells
+    assert {row[runs] for row in own} == {"12"}
+    summary = answers.summary(by="flow", metrics=["queue_delay_p95_ms"])
+    assert said.csv == summary.write_csv()
+    for place, name in enumerate(said.table.names):
+        if name is not None and summary[name].dtype.is_numeric():
+            assert [row[place].value for row in said.table.rows] == summary[name].to_list()
+
+
+def test_the_best_of_each_group_is_marked(answers: lab.Results, said: Content) -> None:
+    place = list(said.table.names).index("goodput_mbit_s")
+    summary = answers.summary()
+    for flow in ("asked", "other"):
+        rows = [row for row in said.table.rows if row[1].text == flow]
+        most = summary.filter(flow=flow)["goodput_mbit_s"].max()
+        assert [row[place].value for row in rows if row[place].is_best] == [most]
+
+
+def test_charts_draw_the_numbers_of_the_summary(answers: lab.Results, said: Content) -> None:
+    summary = answers.summary(metrics=["queue_delay_p95_ms"])
+    for one in said.comparisons:
+        factor = phrase(one.metric).factor
+        drawn = [row for panel in one.panels for row in panel.spec["data"]["values"]]
+        for panel in one.panels:
+            Chart.from_dict(panel.spec)
+        expected = summary.sort("flow", maintain_order=True)
+        for key, end in (("value", ""), ("low", "_low"), ("high", "_high")):
+            numbers = [value * factor for value in expected[f"{one.metric}{end}"]]
+            assert [row[key] for row in drawn] == numbers
+        assert [row["variant"] for row in drawn] == expected["flows[0].cc"].to_list()
+        # The same as a table, for those who do not see the chart.
+        table = data_of(one)
+        assert sorted(table[one.title]) == sorted(row["value"] for row in drawn)
+
+
+def test_runs_are_thinned_without_losing_extremes(small: lab.Experiment) -> None:
+    record = lab.Record(samples="ack", links="1 ms")
+    results = lab.run(small.replace(duration="30 s", record=record, every="100 ms"))
+    found = content(results).details
+    assert len(found.runs) == 4
+    for run in found.runs:
+        assert list(run.panels) == ["goodput", "cwnd", "rtt", "queue"]
+        for panel in PANELS:
+            rows = results.scan(panel.table, run.run).collect()
+            by = "link" if panel.table == "links" else "flow"
+            for line in run.panels[panel.key]:
+                own = rows.filter(pl.col(by) == line.name)[panel.column]
+                assert len(line.values) == len(line.times) <= 1000
+                assert max(line.values) == pytest.approx(own.max(), rel=1e-4)
+                assert min(line.values) == pytest.approx(own.min(), rel=1e-4)
+
+
+def test_the_bdp_is_worked_out(said: Content) -> None:
+    # 10 Mbit/s for 24 ms are 240,000 bits, 30 kB, or 20 packets; 30 packets take 36 ms to leave.
+    assert list(said.path.sums) == [
+        "10 Mbit/s \u00d7 24 ms = 30.0 kB, the BDP: 20.0 packets of 1,500 B. The queue of "
+        "left>right holds 30 packets: 1.50 BDP, and 36.0 ms when it is full."
+    ]
+
+
+def test_failed_and_missing_runs_are_counted(small: lab.Experiment, tmp_path: Path) -> None:
+    lab.run(small, out=tmp_path)
+    more = small.replace(repeat=4)
+    plans = more.plans()
+    keep(tmp_path, more, plans)
+    lost = [plan for plan in plans if plan.repetition > 1]
+    keep_failed(tmp_path, plans, {lost[0].id: "the kernel stopped\nat once"})
+    with pytest.warns(lab.TcplabWarning):
+        results = lab.stored(tmp_path)
+    found = content(results)
+    remarks = {one.title: one for one in found.trust.remarks}
+    assert remarks["1 run failed"].details == (f"{lost[0].id}: the kernel stopped",)
+    assert remarks["3 runs are missing"].text.startswith("3 of 8 runs have not been run")
+    assert found.trust.weight == "bad"
+    place = [head.name for head in found.table.heads].index("runs")
+    assert {row[place].text for row in found.table.rows} == {"2 of 4"}
+
+
+def test_results_of_several_folders_are_compared(small: lab.Experiment) -> None:
+    one = lab.run(small)
+    other = lab.run(small.changed({"network.chain.rate": "20 Mbit/s"}))
+    from tcplab._results import together  # noqa: PLC0415
+
+    found = content(together({"slow": one, "fast": other}))
+    headline = plain(found.answer.headline)
+    assert headline.startswith("fast gives more goodput than slow in all 2 cases")
+
+
+def test_reports_are_the_same_each_time(answers: lab.Results, tmp_path: Path) -> None:
+    folder = answers.folders[0]
+    for end in REPORTS:
+        written = []
+        for number, seed in enumerate(("1", "2")):
+            file = tmp_path / f"{number}{end}"
+            done = subprocess.run(
+                [sys.executable, "-m", "tcplab.cli", "report", str(folder), "-o", str(file)],
+                env={"PYTHONHASHSEED": seed, "PATH": ""},
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stderr
+            written.append(file.read_bytes())
+        assert written[0] == written[1]
+
+
+def test_a_single_run_makes_a_small_file(tmp_path: Path) -> None:
+    record = lab.Record(samples="ack", links="1 ms")
+    example = lab.load(EXAMPLES / "first.toml").replace(record=record, every="100 ms")
+    lab.report(lab.run(example), tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 1_500_000
+
+
+def test_a_thousand_runs_make_a_file_that_can_be_sent(tmp_path: Path) -> None:
+    results = lab.run(
+        experiment(
+            repeat=10, duration="1 s", record={"samples": "ack", "links": "10 ms"},
+            sweep={"network.chain.queue": [f"{n} packets" for n in range(10, 60, 2)],
+                   "flows[0].cc": ["newreno", "cubic", "bbr", "vegas"]},
+        )
+    )  # fmt: skip
+    assert len(results.runs) == 1000
+    lab.report(results, tmp_path / "report.html")
+    assert (tmp_path / "report.html").stat().st_size < 4_000_000
+    assert "24 of 1000 runs are in this file" in (tmp_path / "report.html").read_text()
+
+
+class Page(HTMLParser):
+    """What is in a page."""
+
+    def __init__(self, text: str) -> None:
+        """Reads it."""
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keeps it."""
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Keeps it."""
+        self.text += data
+
+
+def active(page: Page) -> list[str]:
+    """The elements that do more than show text."""
+    return [tag for tag, _ in page.tags if tag in ("script", "style", "image", "a", "iframe")]
+
+
+def test_no_name_becomes_a_part_of_the_page(small: lab.Experiment) -> None:
+    usual = Page(html(content(lab.run(small.replace(sweep=None)))))
+    for name, _ in IN_NAMES.values():
+        # A flow's name has no slash: it stands before the number of one of many.
+        flow = lab.Flow(name=name.replace("/", "|"), from_="client", to="server", class_=name)
+        results = lab.run(small.replace(name=name, flows=[flow], sweep=None))
+        text = html(content(results))
+        page = Page(text)
+        assert active(page) == active(usual), name
+        assert not [key for _, attrs in page.tags for key in attrs if key.startswith("on")]
+        hidden = "\u2028\u2029\u202a\u202e\u2066\u2069\u200b\u200e\u200f\ufeff\u061c"
+        assert not set(hidden) & set(text)
+
+
+def test_no_name_becomes_markdown(small: lab.Experiment) -> None:
+    name = "**a** | b <img src=x> [c](javascript:d) @everyone `d` # e"
+    flow = lab.Flow(name=name, from_="client", to="server")
+    text = markdown(content(lab.run(small.replace(flows=[flow], sweep=None))))
+    before_code = text.partition("```")[0]
+    assert "<img" not in before_code
+    assert not re.search(r"(?<!\\)\]\(", before_code)
+    assert not re.search(r"@\w", before_code)
+    assert "\\*\\*a\\*\\* \\| b" in before_code
+
+
+def test_a_pdf_takes_any_text(small: lab.Experiment, tmp_path: Path) -> None:
+    flow = lab.Flow(name='#panic("x") *a* $b$ [c] \\d', from_="client", to="server")
+    lab.report(lab.run(small.replace(flows=[flow])), tmp_path / "report.pdf")
+    text = "".join(page.extract_text() for page in pypdf.PdfReader(tmp_path / "report.pdf").pages)
+    assert '#panic("x") *a* $b$ [c] \\d' in text
+    assert "Can it be trusted?" in text
+
+
+def test_nothing_recorded_is_said(small: lab.Experiment) -> None:
+    results = lab.run(small.replace(record={"samples": "off", "links": "off"}))
+    found = content(results)
+    assert [run.panels for run in found.details.runs] == [{}] * 4
+    assert "Nothing over time was recorded" in html(found)
+
+
+def test_the_page_asks_nothing_of_a_network(said: Content) -> None:
+    page = Page(html(said))
+    for _, attributes in page.tags:
+        for key in ("src", "href", "action", "srcset"):
+            value = attributes.get(key)
+            assert value is None or value.startswith("#")
+    policy = next(
+        value["content"] or "" for tag, value in page.tags if value.get("http-equiv") is not None
+    )
+    assert "default-src 'none'" in policy
+    assert "unsafe-inline" not in policy.partition("style-src")[0]
+
+
+def test_what_is_drawn_in_the_page_is_the_content(said: Content) -> None:
+    text = html(said)
+    packed = re.findall(r'id="data">([^<]+)<', text)[0]
+    data = json.loads(gzip.decompress(base64.b64decode(packed)))
+    assert data["comparisons"] == {
+        one.metric: [panel.spec for panel in one.panels] for one in said.comparisons
+    }
+    assert data["csv"]["summary.csv"] == said.csv
+    assert [run["run"] for run in data["runs"]] == [run.run for run in said.details.runs]
+
+
+def test_colours_can_be_seen_on_the_page() -> None:
+    # WCAG 2.1 asks for 3:1 between what is drawn and what is beside it.
+    def luminance(colour: str) -> float:
+        parts = [int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [p / 12.92 if p <= 0.03928 else ((p + 0.055) / 1.055) ** 2.4 for p in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    for colour in LIGHT:
+        assert 1.05 / (luminance(colour) + 0.05) >= 3, colour
+
+
+def test_the_command_writes_reports(small: lab.Experiment, tcplab: Command, tmp_path: Path) -> None:
+    lab.run(small, out=tmp_path / "small")
+    done = tcplab("report", "small")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "report  small/report.html\n"
+    assert (tmp_path / "small" / "report.html").read_text().startswith("<!doctype html>")
+    done = tcplab("report", "small", "--format", "markdown")
+    assert done.stdout.startswith("# small\n")
+    done = tcplab("report", "small", "-o", "it.pdf", "--metrics", "rtt_mean_ms")
+    assert (tmp_path / "it.pdf").read_bytes().startswith(b"%PDF"), done.stderr
+    (tmp_path / "small.json").write_text(json.dumps(small.to_dict()))
+    done = tcplab("run", "small.json", "--out", "again", "--report", "again.md", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "again.md").read_text().startswith("# small\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-o", "x.gif"], "a report is written as .html, .md, .pdf"),
+        (["-o", "x.md", "--format", "pdf"], "-o: x.md does not end with .pdf"),
+        (["-o", "none/x.html"], "none is not a folder"),
+        (["-o", "x.html", "--versus", "17"], "baseline: none of network.chain.queue has the value"),
+        (["-o", "x.html", "--metrics", "speed"], "metrics: there is no 'speed'"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(
+    words: list[str], message: str, small: lab.Experiment, tcplab: Command, tmp_path: Path
+) -> None:
+    lab.run(small, out=tmp_path / "small")
+    before = sorted(tmp_path.iterdir())
+    done = tcplab("report", "small", *words)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(tmp_path.iterdir()) == before
+    assert tcplab("report", "nowhere").returncode == 2
