@@ -197,7 +197,8 @@ impl Sender {
         let packet = self.packet_bytes();
         let windows = self.buffered_windows();
         let unsent = self.unsent();
-        let sizes = Sizes { packet, half_window: self.largest_window / 2 };
+        let queued = self.queued_under_way();
+        let sizes = Sizes { packet, half_window: self.largest_window / 2, queued };
         if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
             self.check_app_limited();
         }
@@ -212,6 +213,9 @@ impl Sender {
         buffer.poll(unsent);
         let taken = buffer.write(bytes, unsent, sizes);
         self.written += taken;
+        if std::mem::take(&mut buffer.is_corked) {
+            self.go_on_when_sent();
+        }
         taken
     }
 
