@@ -113,16 +113,16 @@ impl Sender {
     /// (`tcp_update_pacing_rate`), unless the controller decides on it.
     #[inline]
     pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        self.set_rate_for(self.cwnd(), settings);
+        self.set_rate_for(self.cwnd(), self.control.ssthresh, settings);
     }
 
-    /// The same for this window.
+    /// The same for this window and threshold.
     #[inline]
-    pub(crate) fn set_rate_for(&mut self, cwnd: u64, settings: &Settings) {
+    pub(crate) fn set_rate_for(&mut self, cwnd: u64, ssthresh: Option<u64>, settings: &Settings) {
         if (!settings.tso && !settings.pacing) || self.control.pacing.is_some() {
             return;
         }
-        let is_starting = self.control.ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
+        let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
         let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
