@@ -658,7 +658,8 @@ impl Endpoint {
     /// A segment without data, if one is due.
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
         let start = self.due_ack(now)?;
-        Some(self.bare(now, start))
+        let flags = self.flags_of_ack();
+        Some(self.bare(now, flags, start))
     }
 
     /// Where a segment without data begins: an ACK that is due, or a probe of a closed window.
@@ -675,8 +676,7 @@ impl Endpoint {
     }
 
     /// A segment without data.
-    pub(crate) fn bare(&mut self, now: Time, start: u64) -> Segment {
-        let flags = self.flags_of_ack();
+    pub(crate) fn bare(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
         self.dress(now, flags, start, 0)
     }
 
