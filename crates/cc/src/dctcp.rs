@@ -163,8 +163,10 @@ impl CongestionControl for Dctcp {
     }
 
     fn on_deepened(&mut self, cwnd: u64) {
-        self.window.set_threshold((cwnd / 2).max(2));
-        self.window.cap(cwnd / 2);
+        // `dctcp_react_to_loss`; recovery ends with a window of the threshold (`tcp_end_cwnd_reduction`).
+        let kept = (cwnd / 2).max(2);
+        self.window.set_threshold(kept);
+        self.window.cap(kept);
     }
 
     fn window(&mut self) -> Option<&mut Window> {
@@ -276,6 +278,9 @@ mod tests {
         assert_eq!(cc.control().ssthresh, Some(94));
         cc.on_deepened(97);
         assert_eq!((cc.control().ssthresh, cc.control().cwnd), (Some(48), 48));
+        // max(3 >> 1, 2), which is the window as well when recovery ends: slow start does not follow.
+        cc.on_deepened(3);
+        assert_eq!((cc.control().ssthresh, cc.control().cwnd), (Some(2), 2));
     }
 
     #[test]

@@ -232,6 +232,11 @@ impl CongestionControl for LowPriority {
         true
     }
 
+    fn opening(&self, cwnd: u64) -> (u64, Option<u64>) {
+        // `tcp_lp_pkts_acked` takes delays that are all zero for congestion, and halves the window.
+        ((cwnd / 2).max(1), None)
+    }
+
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
         if !flow.is_recovering() && ack.credit > 0 && !self.is_inferring {
             self.window.grow_as_reno(flow, ack.credit);

@@ -23,6 +23,14 @@ pub trait CongestionControl: Debug + Send + Copied {
     /// path, unless a SYN was repeated.
     fn on_begin(&mut self, _flow: &FlowState) {}
 
+    /// The window and the threshold by which the first pacing rate is computed, where the SYN-ACK finds a
+    /// window of `cwnd` segments: 10, or 1 if the SYN was sent again. Linux calls its module for that ACK
+    /// before the module's `init`, with a state of zeros (`tcp_rcv_synsent_state_process` calls `tcp_ack`
+    /// before `tcp_finish_connect`), and forgets both afterwards (`tcp_init_transfer`).
+    fn opening(&self, cwnd: u64) -> (u64, Option<u64>) {
+        (cwnd, None)
+    }
+
     /// The flow goes on under this algorithm, which begins anew in the place of another one
     /// (`setsockopt` with `TCP_CONGESTION`): the window is as that one has left it, and `Init` had it as the
     /// initial one.

@@ -263,6 +263,12 @@ impl CongestionControl for WestwoodPlus {
         true
     }
 
+    fn opening(&self, cwnd: u64) -> (u64, Option<u64>) {
+        // A timeout of the SYN asks `tcp_westwood_bw_rttmin` (`CA_EVENT_LOSS`), which knows no bandwidth yet.
+        // The thresholds of all other algorithms are far above the window of one that the timeout leaves.
+        (cwnd, (cwnd == 1).then_some(2))
+    }
+
     fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
         if !flow.is_recovering() && ack.credit > 0 {
             self.window.grow_as_reno(flow, ack.credit);

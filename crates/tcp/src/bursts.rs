@@ -113,16 +113,16 @@ impl Sender {
     /// (`tcp_update_pacing_rate`), unless the controller decides on it.
     #[inline]
     pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        self.set_rate_for(self.cwnd(), settings);
+        self.set_rate_for(self.cwnd(), self.control.ssthresh, settings);
     }
 
-    /// The same for this window.
+    /// The same for this window and threshold.
     #[inline]
-    pub(crate) fn set_rate_for(&mut self, cwnd: u64, settings: &Settings) {
+    pub(crate) fn set_rate_for(&mut self, cwnd: u64, ssthresh: Option<u64>, settings: &Settings) {
         if (!settings.tso && !settings.pacing) || self.control.pacing.is_some() {
             return;
         }
-        let is_starting = self.control.ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
+        let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
         let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
@@ -197,7 +197,8 @@ impl Sender {
         let packet = self.packet_bytes();
         let windows = self.buffered_windows();
         let unsent = self.unsent();
-        let sizes = Sizes { packet, half_window: self.largest_window / 2 };
+        let queued = self.queued_under_way();
+        let sizes = Sizes { packet, half_window: self.largest_window / 2, queued };
         if self.buffer.as_ref().is_none_or(|buffer| !buffer.is_in_call()) {
             self.check_app_limited();
         }
@@ -212,6 +213,9 @@ impl Sender {
         buffer.poll(unsent);
         let taken = buffer.write(bytes, unsent, sizes);
         self.written += taken;
+        if std::mem::take(&mut buffer.is_corked) {
+            self.go_on_when_sent();
+        }
         taken
     }
 

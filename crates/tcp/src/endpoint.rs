@@ -135,8 +135,8 @@ pub struct Endpoint {
     pub(crate) syns_sent: u32,
     /// When the first of them left.
     pub(crate) first_syn: Time,
-    /// The peer answered a SYN that was sent again, not the first.
-    pub(crate) was_syn_lost: bool,
+    /// The SYN, or the SYN-ACK, timed out and was sent again.
+    pub(crate) was_syn_repeated: bool,
     pub(crate) owes_syn: bool,
     /// The acknowledgment of the handshake leaves before data.
     pub(crate) owes_ack_first: bool,
@@ -184,7 +184,7 @@ impl Endpoint {
             was_called: false,
             syns_sent: 0,
             first_syn: Time::ZERO,
-            was_syn_lost: false,
+            was_syn_repeated: false,
             owes_syn: false,
             owes_ack_first: false,
             owes_probe: false,
@@ -634,16 +634,17 @@ impl Endpoint {
             if self.settings.is_linux() && self.send.unsent() > 0 {
                 self.send.tell_of_request(now);
             }
-            // In Linux the SYN-ACK sets it, before the window that was asked for does (`tcp_finish_connect`):
-            // if the SYN was lost, by the one segment that its timeout left (`tcp_enter_loss`). At the end
-            // that was called, the ACK of its SYN-ACK does after that (`tcp_rcv_state_process`).
+            // In Linux the SYN-ACK sets the rate, before the window that was asked for does
+            // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
+            // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the ACK of its
+            // SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
             let is_early = self.settings.is_linux() && !self.was_called;
-            let cwnd = match is_early {
-                true if self.was_syn_lost => 1,
-                true => INIT_CWND,
-                false => initial_window,
+            let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
+            let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
+                Some(cc) => cc.opening(cwnd),
+                None => (initial_window, self.send.control.ssthresh),
             };
-            self.send.set_rate_for(cwnd, &self.settings);
+            self.send.set_rate_for(cwnd, ssthresh, &self.settings);
         }
     }
 
@@ -657,7 +658,8 @@ impl Endpoint {
     /// A segment without data, if one is due.
     fn poll_ack(&mut self, now: Time) -> Option<Segment> {
         let start = self.due_ack(now)?;
-        Some(self.bare(now, start))
+        let flags = self.flags_of_ack();
+        Some(self.bare(now, flags, start))
     }
 
     /// Where a segment without data begins: an ACK that is due, or a probe of a closed window.
@@ -674,8 +676,7 @@ impl Endpoint {
     }
 
     /// A segment without data.
-    pub(crate) fn bare(&mut self, now: Time, start: u64) -> Segment {
-        let flags = self.flags_of_ack();
+    pub(crate) fn bare(&mut self, now: Time, flags: Flags, start: u64) -> Segment {
         self.dress(now, flags, start, 0)
     }
 

@@ -156,7 +156,7 @@ impl Endpoint {
         if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
             self.send.control.cwnd = 1;
         }
-        self.was_syn_lost = self.attempts > 0 && !self.is_syn_late(now, segment);
+        self.was_syn_repeated = self.attempts > 0;
         self.attempts = 0;
         self.answered_unacceptable = None;
         if self.send.has_outstanding() {

@@ -319,19 +319,30 @@ impl Endpoint {
             self.receive.announce(start..end);
         }
         // What came before was marked, or was not: it is acknowledged for itself (RFC 8257 §3.2).
-        let before = changes.then(|| self.bare(now, self.send.nxt));
+        let before = changes.then(|| self.flags_of_ack());
+        // Linux does so once the data is in the receive buffer, which is in the window of that ACK
+        // (`dctcp_ece_ack_update` below `tcp_event_data_recv`).
+        let is_late = changes
+            && self.settings.is_linux()
+            && start <= self.receive.next
+            && end > self.receive.next;
         let said = self.marks.on_segment(segment, &self.settings);
         if told && said.marked {
             self.acks.on_mark(self.receive.offered(self.last_ack_sent));
         }
-        if told || changes {
+        if (told || changes) && !is_late {
             // What waited is told as it was, but for the mark of what arrived (`tcp_data_queue_ofo`). That has
             // asked for its ACK before: this was it.
-            let ack = before.unwrap_or_else(|| self.bare(now, self.send.nxt));
-            self.owes_ack = Some(Box::new(ack));
+            let flags = before.unwrap_or_else(|| self.flags_of_ack());
+            self.owes_ack = Some(Box::new(self.bare(now, flags, self.send.nxt)));
         }
         let (next, had_gap) = (self.receive.next, self.receive.has_gap());
         let reception = self.receive.receive(start, u64::from(segment.payload), fin);
+        if let Some(flags) = before.filter(|_| is_late) {
+            let mut ack = self.bare(now, flags, self.send.nxt);
+            ack.ack = self.receive.origin.number(next);
+            self.owes_ack = Some(Box::new(ack));
+        }
         if told {
             self.receive.forget_duplicate();
         }

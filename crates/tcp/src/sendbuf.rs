@@ -107,6 +107,8 @@ pub(crate) struct SendBuffer {
     is_filled: bool,
     pub push: Push,
     pub small: Small,
+    /// The end of a call has sent nothing: the device tells when to go on.
+    pub is_corked: bool,
     /// The application writes from its own memory: packets have as many pages as they need, and a call
     /// is one chunk.
     pub is_copied: bool,
@@ -119,6 +121,8 @@ pub(crate) struct Sizes {
     pub packet: u64,
     /// Half of the largest window that the peer has offered.
     pub half_window: u64,
+    /// The memory of what waits at the device of the host, while data is under way.
+    pub queued: u64,
 }
 
 impl SendBuffer {
@@ -155,6 +159,7 @@ impl SendBuffer {
             is_filled: false,
             push: Push::Pending,
             small: Small::Alone,
+            is_corked: false,
             is_copied: false,
         };
         buffer.expect_reordering(settings.dup_thresh);
@@ -240,6 +245,7 @@ impl SendBuffer {
                     if self.is_in_chunk() {
                         self.push_tail();
                         self.small = Small::Always;
+                        self.push = if self.corks(sizes) { Push::Done } else { Push::Pending };
                     }
                     if self.polls {
                         self.chunk = self.end;
@@ -274,11 +280,21 @@ impl SendBuffer {
             if taken == bytes || (is_forced && (is_filled || self.end == chunk_end)) {
                 self.push_tail();
             }
+            if taken == bytes || self.end == chunk_end {
+                self.push = Push::Pending;
+                if self.corks(sizes) {
+                    // The next call follows at once.
+                    self.push = Push::Done;
+                    (self.chunk, self.packet) = (self.end, sizes.packet);
+                    continue;
+                }
+            }
             if self.end == chunk_end {
                 self.chunk = self.end;
                 break;
             }
             if is_forced && is_filled {
+                self.push = Push::Pending;
                 break;
             }
             if is_filled && self.unsent.len() == 1 {
@@ -293,6 +309,17 @@ impl SendBuffer {
         self.is_filled &= taken == 0;
         self.is_in_call = taken < bytes && (self.is_in_chunk() || (self.sleeps && !self.polls));
         taken
+    }
+
+    /// Whether the end of a call sends nothing, for a last packet that may still grow while more than its
+    /// memory waits at the device (`tcp_should_autocork`).
+    fn corks(&mut self, sizes: Sizes) -> bool {
+        let corks = self
+            .unsent
+            .back()
+            .is_some_and(|tail| tail.bytes < sizes.packet && sizes.queued >= tail.bytes + OVERHEAD);
+        self.is_corked |= corks;
+        corks
     }
 
     /// What was written before the wait has left as far as it can.
@@ -542,7 +569,7 @@ mod tests {
         // room, but the program waits (`vm_wait`) until the next ACK tells of half of its limit.
         let mut buffer = with_most(1 << 22, 100);
         buffer.lowat = Some(20_000);
-        let sizes = Sizes { packet: 10 * MSS, half_window: u64::MAX };
+        let sizes = Sizes { packet: 10 * MSS, half_window: u64::MAX, queued: 0 };
         assert_eq!(buffer.write(u64::MAX, 0, sizes), 10 * MSS);
         assert_eq!(buffer.write(u64::MAX, 10 * MSS, sizes), 10 * MSS);
         assert!(buffer.sleeps && buffer.owes_room);
@@ -560,13 +587,37 @@ mod tests {
     fn what_was_pushed_goes_on_with_the_next_chunk() {
         // tcp_sendmsg_locked: the first that it copies takes PSH from the packet it goes to.
         let mut buffer = with_most(1 << 20, 100);
-        let forced = Sizes { packet: 45 * MSS, half_window: 100 };
+        let forced = Sizes { packet: 45 * MSS, half_window: 100, queued: 0 };
         // 65,160 bytes, and the rest of the program's 65,536.
         assert_eq!(buffer.write(u64::MAX, 0, forced), 45 * MSS);
         assert_eq!(buffer.write(u64::MAX, 0, forced), CHUNK - 45 * MSS);
         assert!(buffer.unsent[1].push);
         buffer.write(u64::MAX, 0, Sizes { half_window: u64::MAX, ..forced });
         assert!(!buffer.unsent[1].push);
+    }
+
+    #[test]
+    fn the_end_of_a_call_sends_nothing_while_the_device_holds_more_than_the_last_packet() {
+        // tcp_should_autocork: of a packet of 45 segments, which leaves by itself (tcp_push_one), 26 have left.
+        // The last 376 bytes of the chunk of 65,536 go to the 19 that are left: with 960 more that is 28,848
+        // of memory. sk_wmem_alloc counts one more than what is at the device, and has to be more than that.
+        for (queued, is_corked) in [(28_847, false), (28_848, true)] {
+            let mut buffer = with_most(1 << 20, 100);
+            let sizes = Sizes { packet: 45 * MSS, half_window: u64::MAX, queued };
+            assert_eq!(buffer.write(u64::MAX, 0, sizes), 45 * MSS);
+            buffer.send(26 * MSS);
+            // Corked, the next call follows, and makes the packet larger than what waits.
+            let taken = buffer.write(376 + 10_000, 19 * MSS, sizes);
+            assert_eq!(
+                (taken, buffer.is_corked),
+                (if is_corked { 10_376 } else { 376 }, is_corked)
+            );
+            assert_eq!(buffer.push, Push::Pending);
+            // Where the end of that call finds as much at the device again, it sends nothing either.
+            let sizes = Sizes { queued: u64::MAX, ..sizes };
+            buffer.write(100, 19 * MSS + taken, sizes);
+            assert_eq!(buffer.push, Push::Done);
+        }
     }
 
     #[test]

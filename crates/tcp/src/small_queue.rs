@@ -167,6 +167,21 @@ impl Sender {
         waits
     }
 
+    /// The memory of what waits at the device, while data is under way (`tcp_should_autocork`).
+    #[inline]
+    pub(crate) fn queued_under_way(&self) -> u64 {
+        let queue = self.small_queue.as_ref().filter(|_| self.has_outstanding());
+        queue.map_or(0, |queue| queue.memory)
+    }
+
+    /// When the device has transmitted a burst, what was held back goes on.
+    #[cold]
+    pub(crate) fn go_on_when_sent(&mut self) {
+        if let Some(queue) = &mut self.small_queue {
+            queue.is_throttled = true;
+        }
+    }
+
     /// Whether the queue of the device keeps bursts until their time.
     #[inline]
     pub(crate) fn is_paced_by_device(&self) -> bool {

@@ -264,18 +264,50 @@ fn the_second_timeout_does_not_wait_for_the_pace() {
     peer.gets(ms(960), data(1..1001));
 }
 
+/// Bytes a second at which the first data leaves under this congestion control, when the SYN was sent twice and
+/// this answers after 1120 ms.
+fn rate_after_two_syns(cc: &'static str, answer: Line) -> u64 {
+    let settings = paced(Settings { timestamps: true, ..linux() });
+    let mut peer = Peer::steered_connecting(settings, linux_control(cc));
+    peer.gets(0, syn());
+    peer.gets(ms(1024), syn());
+    peer.sends(ms(1120), answer);
+    peer.gets(ms(1120), ack(1));
+    peer.writes(ms(1120), 60 * MSS);
+    peer.ignores(ms(1120));
+    peer.end.snapshot().pacing.expect("it paces").bits_per_second() / 8
+}
+
 #[test]
 fn the_first_window_after_a_lost_syn_is_paced_by_one_segment() {
     // tcp_enter_loss leaves a window of one, by which the SYN-ACK sets the rate (tcp_update_pacing_rate) before
     // tcp_init_transfer makes the window ten: 200 % of a segment in an RTT of 96 ms, which the timestamps
     // tell in milliseconds.
-    let mut peer = Peer::connecting(paced(Settings { timestamps: true, ..linux() }));
-    peer.gets(0, syn());
-    peer.gets(ms(1024), syn());
-    peer.sends(ms(1120), syn().acking(1));
-    peer.gets(ms(1120), ack(1));
-    peer.writes(ms(1120), 60 * MSS);
-    peer.ignores(ms(1120));
-    let rate = peer.end.snapshot().pacing.expect("it paces");
-    assert_eq!(rate.bits_per_second() / 8, 2 * 988 * 1_000_000 / 96_000);
+    let rate = rate_after_two_syns("newreno", syn().acking(1));
+    assert_eq!(rate, 2 * 988 * 1_000_000 / 96_000);
+    // That the first SYN has arrived after all takes only the mark back by which the window would begin with
+    // one (tcp_try_undo_spurious_syn). Its RTT is of 1120 ms.
+    let rate = rate_after_two_syns("newreno", syn().acking(1).echoing(0));
+    assert_eq!(rate, 2 * 988 * 1_000_000 / 1_120_000);
+}
+
+#[test]
+fn westwood_takes_a_lost_syn_for_the_end_of_slow_start() {
+    // tcp_westwood_event: a threshold of no bandwidth, at least two segments. The window of one is not below
+    // half of it, so the rate is 120 % (tcp_update_pacing_rate).
+    let rate = rate_after_two_syns("westwood+", syn().acking(1));
+    assert_eq!(rate, 120 * 988 * 10_000 / 96_000);
+}
+
+#[test]
+fn low_priority_begins_with_the_rate_of_half_a_window() {
+    // tcp_lp_pkts_acked hears of the SYN-ACK before tcp_lp_init has run. Its state is zero, and a delay of zero
+    // is not below a least one of zero: it halves the window of ten for the rate, which is of 200 %.
+    for (cc, window) in [("newreno", 10), ("lp", 5)] {
+        let mut peer = Peer::steered(paced(linux()), RTT, linux_control(cc));
+        peer.writes(0, 60 * MSS);
+        peer.ignores(0);
+        let rate = peer.end.snapshot().pacing.expect("it paces");
+        assert_eq!(rate.bits_per_second() / 8, 2 * window * MSS * 1_000 / 100);
+    }
 }

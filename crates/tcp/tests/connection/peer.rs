@@ -218,6 +218,11 @@ impl Peer {
     /// An endpoint that begins to connect at 0.
     pub fn connecting(settings: Settings) -> Self {
         let control = newreno(&settings);
+        Self::steered_connecting(settings, control)
+    }
+
+    /// The same with this congestion control.
+    pub fn steered_connecting(settings: Settings, control: BuildControl) -> Self {
         Self::beginning(settings, at(0), control)
     }
 
