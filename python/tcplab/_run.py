@@ -258,7 +258,8 @@ class _Work:
         for line in said[:MOST_TROUBLES]:
             warn(line)
         if self.store is not None and (more := len(said) - MOST_TROUBLES) > 0:
-            warn(f"{self.store.name}: {more} more of such reasons to compute runs anew")
+            runs = "1 run is" if len(missing) == 1 else f"{len(missing)} runs are"
+            warn(f"{self.store.name}: {more} more of such reasons; {runs} computed in all")
 
     def run_others(self, site: Site, progress: bool | None) -> None:
         """Runs what is not there, and stores the tables."""
