@@ -199,6 +199,40 @@ def test_several_cases_are_counted() -> None:
     ]
 
 
+def test_shares_are_those_of_the_baseline() -> None:
+    # Four times the size takes more than twice the time, and nothing is shorter by more than 100 %.
+    sized = lab.Flow(
+        name="download",
+        from_="server",
+        to="client",
+        start_jitter="300 ms",
+        traffic=lab.BulkTraffic(size="$size"),
+    )
+    results = lab.run(
+        experiment(
+            repeat=2,
+            duration="10 s",
+            let={"size": "2 MB"},
+            flows=[sized],
+            variants={"small": {}, "large": {"size": "8 MB"}},
+            sweep={"flows[0].cc": ["newreno", "cubic"]},
+        )
+    )
+    rows = results.versus({"variant": "small"}, metrics=["completion_s"])
+    assert (rows["relative"] > 1).all()
+    headline = plain(content(results, versus={"variant": "small"}).answer.headline)
+    expected = "large has a longer completion time than small in both cases, by "
+    assert headline.startswith(expected)
+    assert percent(rows["relative"].max()) in headline  # type: ignore[arg-type]
+
+
+def test_one_run_of_each_that_hardly_differs_is_no_difference() -> None:
+    results = lab.run(experiment(repeat=1, duration="2 s", sweep={"stack.tlp": [True, False]}))
+    headline = plain(content(results).answer.headline)
+    expected = "In one run of each, the goodput of tlp false and tlp true differs by 0.00 %"
+    assert headline.startswith(expected)
+
+
 def test_numbers_of_the_answer_are_those_of_versus(answers: lab.Results, said: Content) -> None:
     # The page itself says how to get them.
     command = dict(said.repeat.commands)["The comparisons"]
@@ -307,7 +341,7 @@ def test_results_of_several_folders_are_compared(small: lab.Experiment) -> None:
 
     found = content(together({"slow": one, "fast": other}))
     headline = plain(found.answer.headline)
-    assert headline.startswith("fast gives more goodput than slow in all 2 cases")
+    assert headline.startswith("fast gives more goodput than slow in both cases")
 
 
 def test_reports_are_the_same_each_time(answers: lab.Results, tmp_path: Path) -> None:

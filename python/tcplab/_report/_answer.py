@@ -141,6 +141,10 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
                             f" {direction} {words.noun}.")  # fmt: skip
         return sentence(ours, f" {words.verb} {a}", apart(row), f" {direction} {words.noun} than ",
                         theirs, tail, ".")  # fmt: skip
+    if pairs < 2 and row["relative"] is not None and abs(row["relative"]) <= asked.margin:
+        return sentence(f"In one run of each, the {words.noun} of ", ours, " and ", theirs,
+                        " differs by ", Piece(percent(abs(row["relative"])), "value"),
+                        f", no more than the {percent(asked.margin)} that matter.")  # fmt: skip
     if pairs < 2:
         return sentence("In one run of each, ", ours, f" {words.verb} {a}", apart(row),
                         f" {direction} {words.noun} than ", theirs, tail,
@@ -377,19 +381,21 @@ def _over_cases(asked: Question, rows: list[Row], ours: str, theirs: str) -> Sen
         told[_seen(asked, row)].append(row)
     good, bad = told["better"], told["worse"]
     once = "In one run of each, " if all(row["pairs"] < 2 for row in rows) else ""
-    is_ours = len(good) >= len(bad)
-    first, second = (ours, theirs) if is_ours else (theirs, ours)
-    wins, losses = (good, bad) if is_ours else (bad, good)
-    direction = words.less if asked.goal in LESS else words.more
+    # A share is one of the baseline: the variant is what is said to be more or less.
+    is_better_one = len(good) >= len(bad)
+    wins, losses = (good, bad) if is_better_one else (bad, good)
+    is_more = is_better_one == (asked.goal not in LESS)
+    direction = words.more if is_more else words.less
     if not wins:
         rest = "no difference is seen" if len(told["same"]) >= len(told["unknown"]) else (
             "it cannot be told which is better")  # fmt: skip
         most = max(len(told["same"]), len(told["unknown"]))
-        return sentence(once, "Between ", name(ours), " and ", name(theirs), f", {rest} in ",
+        between = f"{once}between " if once else "Between "
+        return sentence(between, name(ours), " and ", name(theirs), f", {rest} in ",
                         Piece(f"{most} of {cases}", "value"),
                         f" cases ({words.noun}).")  # fmt: skip
-    head = sentence(once, name(first), f" {words.verb} {words.article}{direction} {words.noun}",
-                    " than ", name(second), " in ", Piece(_of(len(wins), cases), "value"), " cases",
+    head = sentence(once, name(ours), f" {words.verb} {words.article}{direction} {words.noun}",
+                    " than ", name(theirs), " in ", Piece(_of(len(wins), cases), "value"), " cases",
                     *_by(wins))  # fmt: skip
     left = []
     if losses:
@@ -415,7 +421,9 @@ def _seen(asked: Question, row: Row) -> str:
 
 
 def _of(number_of: int, cases: int) -> str:
-    return f"all {cases}" if number_of == cases else f"{number_of} of {cases}"
+    if number_of == cases:
+        return "both" if cases == 2 else f"all {cases}"
+    return f"{number_of} of {cases}"
 
 
 def _by(rows: list[Row]) -> list[Piece]:

@@ -253,12 +253,17 @@ def _groups(
 def _subject(
     results: Results, compared: Sequence[str], by: str, groups: list[str], known: list[Values]
 ) -> Values:
-    """The flows that the compared key is about; the first ones where it is about the network."""
+    """The flows that the compared key is about; where it is about the network, the first ones that
+    are of TCP, of which there is an RTT.
+    """
     if len(known) == 1 or not known:
         return known[0] if known else ()
     flows = _touched(results.plans[0], compared)
     rows = results.flows.filter(pl.col("flow").is_in(flows)) if flows else results.flows.head(0)
     touched = set(rows.select(groups).unique(maintain_order=True).rows())
+    if not touched:
+        of_tcp = results.flows.filter(pl.col("transport") == "tcp")
+        touched = set(of_tcp.select(groups).unique(maintain_order=True).rows())
     return next((one for one in known if one in touched), known[0])
 
 

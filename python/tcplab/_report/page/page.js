@@ -8,7 +8,8 @@
  * @typedef {{run: string, label: string, end: number, panels: Object<string, Series[]>,
  *   note: string}} Run
  * @typedef {{key: string, title: string}} Panel
- * @typedef {{schema: string, themes: {light: object, dark: object}, comparisons: Object<string, object[]>,
+ * @typedef {{schema: string, themes: {light: object, dark: object},
+ *   comparisons: Object<string, object[]>,
  *   csv: Object<string, string>, panels: Panel[], runs: Run[], dashes: number[][],
  *   links: {light: string[], dark: string[]}}} Data
  * @typedef {{series: string, run: string, time: number, value: number}} Point
@@ -283,13 +284,17 @@ function sortable() {
   }
 }
 
-/** Cells without a number come last. @param {HTMLTableElement} table @param {number} place @param {number} sign */
+/**
+ * Cells without a number come last.
+ * @param {HTMLTableElement} table @param {number} place @param {number} sign
+ */
 function sortBy(table, place, sign) {
   const body = table.tBodies[0];
   const keyed = [...body.rows].map((row) => {
     const cell = row.cells[place];
     const number = cell.dataset.value;
-    return { row, text: cell.textContent ?? "", number: number === undefined ? NaN : Number(number) };
+    const text = cell.textContent ?? "";
+    return { row, text, number: number === undefined ? NaN : Number(number) };
   });
   const of_numbers = keyed.some((one) => !Number.isNaN(one.number));
   keyed.sort((a, b) => {
