@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,7 +44,10 @@ class Measure:
 
 
 def rows_are(results: Results) -> str:
-    """Single flows if they are few or nothing else makes fewer rows; else classes or algorithms."""
+    """Single flows if they are few or nothing else makes fewer rows; else classes or algorithms.
+
+    Of a page, its parts are not what is waited for.
+    """
     flows = results.joined("flows")
     # A flow with transfers is one row, or one for each class of these.
     has_parts = flows["transfers"].sum() > 0
@@ -58,13 +62,19 @@ def rows_are(results: Results) -> str:
         )
         flows = pl.concat([single, parts]).collect(engine="streaming")
     rows = {by: flows.n_unique([*results.swept, *KEYS[by]]) for by in KEYS}
-    if has_parts and rows["flow"] < rows["class"] <= MOST_ROWS:
+    if has_parts and rows["flow"] < rows["class"] <= MOST_ROWS and not _are_pages(results):
         return "class"
     if rows["flow"] <= FEW_ROWS or rows["flow"] == min(rows.values()):
         return "flow"
     if rows["class"] == rows["flow"] <= MOST_ROWS:
         return "flow"
     return "class" if rows["class"] <= MOST_ROWS or rows["class"] == rows["cc"] else "cc"
+
+
+def _are_pages(results: Results) -> bool:
+    """Whether all flows with transfers load a page each."""
+    kinds = {flow["traffic"]["kind"] for flow in json.loads(results.plans[0].to_json())["flows"]}
+    return kinds & {"web", "requests", "arrivals"} == {"web"}
 
 
 def measures(summary: pl.DataFrame, by: str) -> list[Measure]:
