@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -54,6 +54,13 @@ class Asked:
     def variants(self) -> list[str]:
         """All of them, in the order of the experiment."""
         return list(dict.fromkeys(row["variant"] for row in self.rows))
+
+    def side_by_side(self) -> Asked:
+        """Where each panel would have one line, all flows in one panel."""
+        if self.variants() != [""]:
+            return self
+        rows = [row | {"variant": row["about"], "about": ""} for row in self.rows]
+        return replace(self, rows=rows)
 
     def panels(self, *keys: str) -> dict[tuple[str, ...], list[Row]]:
         """The rows of each panel: those with the same values of these keys."""
