@@ -59,7 +59,7 @@ def serving(place: object, *words: str) -> Iterator[str]:
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=20)
     assert process.returncode == 0
-    assert said == "Ctrl-C ends it. Who has this address sees the results.\n"
+    assert said == "Ctrl-C ends it. Who has this address sees the results:\n"
 
 
 def asked(address: str, path: str = "", method: str = "GET", **headers: str) -> tuple[int, str]:

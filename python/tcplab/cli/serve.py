@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> None:
         Watching(args.results) as watching,
         Server(watching, args.port) as server,
     ):
+        say("Ctrl-C ends it. Who has this address sees the results:", file=sys.stderr)
         say(server.address, flush=True)
-        say("Ctrl-C ends it. Who has this address sees the results.", file=sys.stderr)
         if args.open:
             webbrowser.open(server.address)
         server.serve_forever(poll_interval=0.1)
