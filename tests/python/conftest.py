@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from playwright.sync_api import sync_playwright
 
 import tcplab as lab
 
@@ -45,6 +48,22 @@ def tcplab(tmp_path: Path) -> Command:
         return subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    """Chromium, which `scripts/needs browser` installs. Where it cannot, its tests are skipped."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next((found for name in names if (found := shutil.which(name))), None)
+    if path is None:
+        reason = "there is no chromium; on Debian: sudo apt-get install chromium"
+        if os.environ.get("CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    with sync_playwright() as started:
+        # Chromium's own walls need rights that a container may not have; the pages are our own.
+        yield (chromium := started.chromium.launch(executable_path=path, args=["--no-sandbox"]))
+        chromium.close()
 
 
 @pytest.fixture(scope="session")

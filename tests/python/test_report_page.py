@@ -4,8 +4,6 @@ phone, and asks nothing of any network.
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,6 @@ from typing import Any
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import EXAMPLES
-from playwright.sync_api import sync_playwright
 from test_output import IN_NAMES
 
 import tcplab as lab
@@ -22,22 +19,6 @@ READY = "html[data-ready=yes]"
 
 WIDE = {"viewport": {"width": 1200, "height": 900}}
 PHONE = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Any]:
-    """Chromium, which `scripts/needs browser` installs. Where it cannot, its tests are skipped."""
-    names = ("chromium", "chromium-browser", "google-chrome")
-    path = next((found for name in names if (found := shutil.which(name))), None)
-    if path is None:
-        reason = "there is no chromium; on Debian: sudo apt-get install chromium"
-        if os.environ.get("CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    with sync_playwright() as started:
-        # Chromium's own walls need rights that a container may not have; the pages are our own.
-        yield (chromium := started.chromium.launch(executable_path=path, args=["--no-sandbox"]))
-        chromium.close()
 
 
 @pytest.fixture(scope="session")

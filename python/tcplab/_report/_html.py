@@ -16,7 +16,7 @@ import altair as alt
 import vl_convert
 
 from tcplab import _core
-from tcplab._cells import LEFT
+from tcplab._cells import LEFT, Column
 from tcplab._report._answer import Finding
 from tcplab._report._charts import DARK_LINKS, LIGHT_LINKS, data_of, theme
 from tcplab._report._content import Content
@@ -44,15 +44,15 @@ def html(content: Content) -> str:
         "title": escape(content.title),
         "about": escape(content.about),
         "version": escape(_core.__version__),
-        "css": _file("page.css"),
+        "css": sheet(),
         "script": script,
         "policy": _policy(script),
         "libraries": _libraries(),
         "data": _packed(json.dumps(_data(content), ensure_ascii=False, separators=(",", ":"))),
     }
     sections = [
-        ("answer", "The answer", _answer(content)),
-        ("warnings", "Warnings", _warnings(content)),
+        ("answer", "The answer", answer_part(content)),
+        ("warnings", "Warnings", warnings_part(content)),
         ("comparison", "Comparison", _comparison(content)),
         ("table", "Table", _table_part(content)),
         ("runs", "One run", _runs(content)),
@@ -75,6 +75,11 @@ def html(content: Content) -> str:
         name, _, rest = piece.partition("}}")
         page += [parts[name], rest]
     return "".join(page)
+
+
+def sheet() -> str:
+    """How pages look."""
+    return _file("page.css")
 
 
 def _file(name: str) -> str:
@@ -170,7 +175,8 @@ def _findings(findings: Sequence[Finding]) -> str:
     return f'<ul class="findings{" toned" if has_tones else ""}">{"".join(rows)}</ul>'
 
 
-def _answer(content: Content) -> str:
+def answer_part(content: Content) -> str:
+    """The answer, what it costs, and whether it can be trusted."""
     said, trust = content.answer, content.trust
     parts = [
         f'<h2 class="tone">The answer</h2><p class="headline">{_said(said.headline)}</p>',
@@ -200,7 +206,8 @@ def _card(title: str, body: str, kind: str = "") -> str:
     return f'<div class="card {kind}"><h3>{escape(title)}</h3>{body}</div>'
 
 
-def _warnings(content: Content) -> str:
+def warnings_part(content: Content) -> str:
+    """What speaks against it."""
     if not content.trust.remarks:
         return '<h2>Warnings</h2><p class="calm">There are none.</p>'
     return "<h2>Warnings</h2>" + "".join(map(_remark, content.trust.remarks))
@@ -270,6 +277,25 @@ def _table(table: Table, label: str, *, is_sortable: bool = False) -> str:
         f'<div class="scroll{high}" role="region" aria-label="{escape(label)}" tabindex="0">'
         f"<table{kind}><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>"
         f"{more}"
+    )
+
+
+def table_of(
+    first: str, heads: Sequence[Column], rows: Sequence[tuple[str, Sequence[str]]], label: str
+) -> str:
+    """A table of texts. The first of each row, under the head `first`, is HTML."""
+    head = "".join(_head(one.name, one.unit, one.align == LEFT, False) for one in heads)
+    lines = []
+    for start, texts in rows:
+        cells = "".join(
+            f"<td{' class=text' if one.align == LEFT else ''}>{escape(text)}</td>"
+            for one, text in zip(heads, texts, strict=True)
+        )
+        lines.append(f"<tr><td class=text>{start}</td>{cells}</tr>")
+    return (
+        f'<div class="scroll" role="region" aria-label="{escape(label)}" tabindex="0"><table>'
+        f"<thead><tr>{_head(first, '', True, False)}{head}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 

@@ -31,6 +31,7 @@ COMMANDS = {
         "report",
         "write one page with the answer: how sure it is, what it costs, charts and tables",
     ),
+    "serve": ("serve", "show stored results in a browser on this computer, also while they come"),
     "query": ("query", "ask the tables of stored results in SQL"),
     "compare": (
         "compare",

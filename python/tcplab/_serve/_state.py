@@ -1,0 +1,222 @@
+"""What is in a folder of results, looked at again when it has changed."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+
+from tcplab import _core
+from tcplab._asked import RUNS, asked, stored
+from tcplab._called import Called, called
+from tcplab._failed import FAILED
+from tcplab._groups import is_held
+from tcplab._remote import at, is_address
+from tcplab._report import written
+from tcplab._report._content import Content, content
+from tcplab._results import Results
+from tcplab._store import GROUP, Store
+
+LOOK_S = 0.5
+"""How often a folder is looked at. Another computer's is not asked more often than it can bear."""
+
+LOOK_FAR_S = 15.0
+
+SHARE = 0.2
+"""At most this share of the time goes into reading anew what goes on changing."""
+
+Signature = tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class State:
+    """What was there when it was last looked at."""
+
+    number: int = 0
+    """Another one for each state."""
+    place: str = ""
+    trouble: str = ""
+    """Why there are no results, or none that are newer."""
+    results: Results | None = None
+    planned: Sequence[Called] = ()
+    """The runs that were asked for; those that are there, if there is no list of them."""
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """Why each run failed that did."""
+    is_running: bool = False
+    """Whether a process writes results now."""
+    left_s: float | None = None
+    """About how long that will go on."""
+
+    @cached_property
+    def finished(self) -> frozenset[str]:
+        """The runs whose results are there."""
+        return frozenset() if self.results is None else frozenset(self.results.runs["run"])
+
+    @cached_property
+    def said(self) -> Content | str:
+        """What a report says of the results; why there is none."""
+        if self.results is None:
+            return self.trouble
+        with _LOCK, warnings.catch_warnings(action="ignore"):
+            try:
+                return content(self.results)
+            except (ValueError, OSError) as error:
+                return str(error)
+
+    @cached_property
+    def report(self) -> bytes | None:
+        """The report of all results."""
+        return None if self.results is None else _report(self.results)
+
+    def report_of(self, run: str) -> bytes | None:
+        """The report of one run, if its results are there."""
+        if self.results is None or run not in self.finished:
+            return None
+        return _report(self.results[run])
+
+
+_LOCK = threading.RLock()
+"""Warnings are a matter of the whole process: one thread at a time has its own way with them."""
+
+
+def _report(results: Results) -> bytes:
+    with _LOCK, warnings.catch_warnings(action="ignore"):
+        return written(results, "html")
+
+
+class Watching:
+    """Looks at a folder for as long as it is open."""
+
+    def __init__(self, place: str | PathLike[str]) -> None:
+        """`place` is a folder or an address. It need not be there yet."""
+        self._place = place
+        self._closed = threading.Event()
+        self._seen: tuple[Signature, bool] | None = None
+        self._began: tuple[float, int] | None = None
+        self._not_before = 0.0
+        self.state = State(place=str(place), trouble="it has not been looked at yet")
+        self._thread = threading.Thread(target=self._go_on, daemon=True)
+
+    def __enter__(self) -> Watching:
+        """Looks once, and then goes on in a thread."""
+        self.look()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Ends the thread."""
+        self._closed.set()
+        self._thread.join(timeout=LOOK_S)
+
+    def _go_on(self) -> None:
+        while not self._closed.wait(LOOK_FAR_S if is_address(self._place) else LOOK_S):
+            self.look()
+
+    def look(self) -> None:
+        """Reads what is there, if it is not what was there before."""
+        try:
+            folder = at(self._place)
+            seen = _signature(folder), _is_running(folder)
+        except (OSError, _core.ConfigError) as error:
+            folder, seen = None, ((("", 0),), False)
+            trouble = _one_line(error)
+        else:
+            trouble = ""
+        began = time.monotonic()
+        # The end is looked at without delay.
+        if seen == self._seen or (seen[1] and began < self._not_before):
+            return
+        self._seen = seen
+        self.state = self._read(folder, is_running=seen[1], trouble=trouble)
+        took = time.monotonic() - began
+        self._not_before = time.monotonic() + took * (1 / SHARE - 1)
+
+    def _read(self, folder: Path | None, *, is_running: bool, trouble: str) -> State:
+        results: Results | None = None
+        planned: Sequence[Called] = ()
+        failed: Mapping[str, str] = {}
+        if folder is not None and not folder.is_dir():
+            trouble = "the folder is not there yet" if not folder.exists() else "it is no folder"
+        elif folder is not None:
+            found = asked(folder)
+            planned, failed = (found.runs, found.failed) if found is not None else ((), {})
+            with _LOCK, warnings.catch_warnings(action="ignore"):
+                try:
+                    results = stored(self._place)
+                except _core.ConfigError as error:
+                    # Where the first run goes on, it is no wonder that there is nothing.
+                    trouble = "" if is_running and not _has_groups(folder) else _one_line(error)
+        before = self.state
+        if (
+            results is None
+            and before.results is not None
+            and folder is not None
+            and folder.is_dir()
+        ):
+            # What was read remains: a group may be damaged, or be on its way to another place.
+            results, planned = before.results, planned or before.planned
+            # It is tried once more, when nothing else has changed.
+            self._seen = None
+        if results is not None and not planned:
+            planned = called(results.plans)
+        state = State(
+            number=before.number + 1,
+            place=str(self._place),
+            trouble=trouble,
+            results=results,
+            planned=tuple(planned),
+            failed=failed,
+            is_running=is_running,
+        )
+        return replace(state, left_s=self._left_s(state))
+
+    def _left_s(self, state: State) -> float | None:
+        """From how many runs have finished since a process was first seen to write."""
+        if not state.is_running:
+            self._began = None
+            return None
+        now, finished = time.monotonic(), len(state.finished)
+        if self._began is None:
+            self._began = now, finished
+            return None
+        since, before = self._began
+        left = sum(run.run not in state.finished for run in state.planned)
+        return (now - since) / (finished - before) * left if finished > before else None
+
+
+def _signature(folder: Path) -> Signature:
+    """What changes whenever results come or go."""
+    if not folder.is_dir():
+        return ()
+    parts = [
+        (path.name, path.stat().st_mtime_ns)
+        for path in folder.iterdir()
+        if GROUP.fullmatch(path.name) or path.name in (RUNS, FAILED)
+    ]
+    return tuple(sorted(parts))
+
+
+def _has_groups(folder: Path) -> bool:
+    return any(GROUP.fullmatch(path.name) for path in folder.iterdir())
+
+
+def _is_running(folder: Path) -> bool:
+    """Whether the process lives that has a working folder there."""
+    if not folder.is_dir():
+        return False
+    for working in Store(folder).leftovers():
+        try:
+            if is_held(working):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,54 @@
+"""tcplab serve RESULTS: stored results in a browser, also while they come."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import webbrowser
+from contextlib import suppress
+
+from tcplab.cli import _arguments
+from tcplab.cli._say import say
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Which results, and where."""
+    parser.add_argument(
+        "results",
+        type=_arguments.results,
+        metavar="RESULTS",
+        help="a folder or address of results (DIR of tcplab run), which need not be there yet",
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=0,
+        metavar="NUMBER",
+        help="where on this computer it listens (default: a port that is free)",
+    )
+    parser.add_argument("--open", action="store_true", help="open it in the browser")
+
+
+def run(args: argparse.Namespace) -> None:
+    """Answers a browser until Ctrl-C."""
+    # Charts take their time to load.
+    from tcplab._serve._http import Server  # noqa: PLC0415
+    from tcplab._serve._state import Watching  # noqa: PLC0415
+
+    # Ctrl-C is how it ends.
+    with (
+        suppress(KeyboardInterrupt),
+        Watching(args.results) as watching,
+        Server(watching, args.port) as server,
+    ):
+        say("Ctrl-C ends it. Who has this address sees the results:", file=sys.stderr)
+        say(server.address, flush=True)
+        if args.open:
+            webbrowser.open(server.address)
+        server.serve_forever(poll_interval=0.1)
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise argparse.ArgumentTypeError(f"{text!r}: a port is a number up to 65535")
+    return int(text)
