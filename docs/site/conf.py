@@ -1,0 +1,103 @@
+"""How `make docs` makes a site of README, CONTRIBUTING and docs/, with Sphinx.
+
+The Markdown files stay as they are read on GitHub: their relative links are followed and checked,
+`title="..."` of a block becomes its caption, and the contents beside each page are the lists of
+links in README. The gallery's charts are made on the way (`scripts/gallery.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+from pathlib import Path
+
+from sphinx.application import Sphinx
+from sphinx.errors import ExtensionError
+
+ROOT = Path(__file__).parent.parent.parent
+sys.path.append(str(ROOT / "scripts"))
+
+import gallery  # noqa: E402
+
+import tcplab  # noqa: E402
+
+project = "tcplab"
+release = tcplab.__version__
+html_title = f"tcplab {release}"
+copyright = "the authors of tcplab, MIT or Apache 2.0"  # noqa: A001 - the name that Sphinx reads
+
+extensions = ["myst_parser"]
+root_doc = "README"
+include_patterns = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "benches/**.md", "docs/**.md"]
+exclude_patterns = [".*", "crates", "python", "results", "target", "tests"]
+nitpicky = True
+# The anchors that GitHub gives to headings.
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_theme_options = {"top_of_page_buttons": []}
+pygments_style = "a11y-high-contrast-light"
+pygments_dark_style = "a11y-high-contrast-dark"
+
+# README lists what there is, as "- How to: [...](docs/how-to/...), ...".
+LISTED = re.compile(r"^- (?:([A-Z][\w -]+): )?(\[.*?)(?=^- |^$)", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([\w/.-]+)\.md\)")
+# Pages that others list.
+BELOW = {
+    "docs/reference/congestion-controls": "docs/reference/cc/*",
+    "docs/explanation/security": "docs/explanation/security-*",
+    "CONTRIBUTING": "benches/ns3/*\n/SECURITY",
+    "docs/gallery": "docs/gallery/*",
+}
+TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', re.MULTILINE)
+
+
+def contents(readme: str) -> str:
+    """The pages that README lists, as tables of contents that only the sidebar shows."""
+    parts = []
+    for caption, links in LISTED.findall(readme):
+        pages = "\n".join(f"/{page}" for page in LINK.findall(links))
+        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n")
+    return "\n".join(parts)
+
+
+def prepare(app: Sphinx, page: str, source: list[str]) -> None:
+    """Adds to a page what GitHub does without: contents, captions and charts."""
+    text = source[0]
+    try:
+        if page == "docs/gallery":
+            text = gallery.with_overview(text)
+        elif page.startswith("docs/gallery/"):
+            text = gallery.with_charts(text)
+    except gallery.WrongEntry as error:
+        raise ExtensionError(f"{page}: {error}") from error
+    text = TITLED.sub(r"```{code-block} \1\n:caption: \2\n", text)
+    if page == root_doc:
+        text += "\n" + contents(text)
+    elif page in BELOW:
+        text += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n/{BELOW[page]}\n```\n"
+    source[0] = text
+
+
+def charts_may_differ(app: Sphinx, env: object, *_: object) -> list[str]:
+    """The pages with charts are always read again: these depend on the program."""
+    return [page for page in app.project.docnames if page.startswith("docs/gallery")]
+
+
+def front_page(app: Sphinx, failure: Exception | None) -> None:
+    """README is what a browser shows first."""
+    if failure is None:
+        shutil.copy(Path(app.outdir) / "README.html", Path(app.outdir) / "index.html")
+
+
+def setup(app: Sphinx) -> None:
+    """What Sphinx calls."""
+    app.connect("source-read", prepare)
+    app.connect("env-get-outdated", charts_may_differ)
+    app.connect("build-finished", front_page)
