@@ -41,7 +41,7 @@ HOLDS = re.compile(r"^<!-- holds: (.*?) -->\n", re.MULTILINE | re.DOTALL)
 LISTED = re.compile(r"^## \[.+\]\((gallery/[\w-]+\.md)\)\n+(?:.+\n)+", re.MULTILINE)
 
 
-class WrongEntry(Exception):
+class EntryError(Exception):
     """An entry has no chart: its lines fail, or its finding does not hold."""
 
 
@@ -81,13 +81,13 @@ class Entry:
                     exec(self.lines, names)
                 for expression in self.holds:
                     if not eval(f"({expression})", {"pl": polars} | names):
-                        raise WrongEntry(f"{self.name}: this does not hold: {expression}")
+                        raise EntryError(f"{self.name}: this does not hold: {expression}")
                 return Path(f"{self.name}.svg").read_bytes()
-            except WrongEntry:
+            except EntryError:
                 raise
             except Exception as error:
                 said = f"{self.name}: {type(error).__name__}: {error}"
-                raise WrongEntry(said) from error
+                raise EntryError(said) from error
 
     def _key(self) -> str:
         return hashlib.sha256(f"{self!r}{_program()}".encode()).hexdigest()[:16]
@@ -100,13 +100,13 @@ def entries(text: str) -> Iterator[Entry]:
         files = tuple((name, content) for kind, name, content in blocks if kind != "python")
         scripts = [(name, content) for kind, name, content in blocks if kind == "python"]
         if len(scripts) != 1:
-            raise WrongEntry(f"{title}: an entry has one script; this has {len(scripts)}")
+            raise EntryError(f"{title}: an entry has one script; this has {len(scripts)}")
         name, lines = scripts[0]
         entry = Entry(title, name.removesuffix(".py"), lines, files, tuple(HOLDS.findall(body)))
         if (number := counted(lines)) > MOST_LINES:
-            raise WrongEntry(f"{name}: {number} lines, more than {MOST_LINES}")
+            raise EntryError(f"{name}: {number} lines, more than {MOST_LINES}")
         if not entry.holds:
-            raise WrongEntry(f"{name}: there is no `<!-- holds: ... -->`")
+            raise EntryError(f"{name}: there is no `<!-- holds: ... -->`")
         yield entry
 
 
@@ -175,7 +175,7 @@ def main() -> int:
         for entry in entries(page.read_text(encoding="utf-8")):
             try:
                 entry.chart()
-            except WrongEntry as error:
+            except EntryError as error:
                 print(f"docs/gallery/{page.name}: {error}", file=sys.stderr)
                 wrong += 1
     return 1 if wrong else 0

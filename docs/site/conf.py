@@ -41,7 +41,7 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
-html_theme_options = {"top_of_page_buttons": []}
+html_theme_options: dict[str, list[str]] = {"top_of_page_buttons": []}
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
 
@@ -75,7 +75,7 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
             text = gallery.with_overview(text)
         elif page.startswith("docs/gallery/"):
             text = gallery.with_charts(text)
-    except gallery.WrongEntry as error:
+    except gallery.EntryError as error:
         raise ExtensionError(f"{page}: {error}") from error
     text = TITLED.sub(r"```{code-block} \1\n:caption: \2\n", text)
     if page == root_doc:
