@@ -35,8 +35,7 @@ fuzz: $(VENV)/installed
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
 docs: $(VENV)/installed $(VENV)/docs
-	@scripts/step "drawing the gallery" $(BIN)/python scripts/gallery.py
-	@scripts/step "making target/site" $(BIN)/sphinx-build --quiet --fail-on-warning --conf-dir docs/site --doctree-dir target/docs . target/site
+	@scripts/step "making the site" scripts/site
 	@echo "open target/site/index.html"
 
 fmt: $(VENV)/installed

@@ -2,8 +2,8 @@
 
 A section of a page in `docs/gallery` is an entry. Its title is the finding. A block
 ```toml title="FILE"``` is its experiment, ```python title="NAME.py"``` the lines, which save
-`NAME.svg`. A comment `<!-- holds: EXPRESSION -->` is what makes the finding true: it is evaluated
-with the names that the lines leave, and `pl` (polars), and if it is false, there is no chart.
+`NAME.svg`. A comment `<!-- holds: ... -->` has what makes the finding true: assertions about the
+names that the lines leave, where `pl` is polars. If one fails, there is no chart.
 
 Charts are kept in `target/gallery`, under a hash of all they depend on: the tests and the site
 share them.
@@ -19,6 +19,7 @@ import importlib.metadata
 import re
 import sys
 import tempfile
+import traceback
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +37,7 @@ MOST_LINES = 5
 
 SECTION = re.compile(r"^## ([^\n]+)\n(.*?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 BLOCK = re.compile(r"^```(\w+) title=\"([^\"]+)\"\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-HOLDS = re.compile(r"^<!-- holds: (.*?) -->\n", re.MULTILINE | re.DOTALL)
+HOLDS = re.compile(r"^<!-- holds:\n(.*?)^-->\n", re.MULTILINE | re.DOTALL)
 # A section of the overview: a page of the gallery.
 LISTED = re.compile(r"^## \[.+\]\((gallery/[\w-]+\.md)\)\n+(?:.+\n)+", re.MULTILINE)
 
@@ -53,7 +54,7 @@ class Entry:
     name: str
     lines: str
     files: tuple[tuple[str, str], ...]
-    holds: tuple[str, ...]
+    holds: str
 
     def chart(self) -> Path:
         """Its chart, drawn by its lines, if that has not been done."""
@@ -79,15 +80,17 @@ class Entry:
                 with warnings.catch_warnings():
                     warnings.simplefilter("error", tcplab.TcplabWarning)
                     exec(self.lines, names)
-                for expression in self.holds:
-                    if not eval(f"({expression})", {"pl": polars} | names):
-                        raise EntryError(f"{self.name}: this does not hold: {expression}")
+                exec(compile(self.holds, "holds", "exec"), {"pl": polars} | names)
                 return Path(f"{self.name}.svg").read_bytes()
-            except EntryError:
-                raise
             except Exception as error:
-                said = f"{self.name}: {type(error).__name__}: {error}"
-                raise EntryError(said) from error
+                raise EntryError(f"{self.name}: {self._said(error)}") from error
+
+    def _said(self, error: Exception) -> str:
+        """What went wrong, with the line of what does not hold."""
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        if isinstance(error, AssertionError) and last.filename == "holds":
+            return f"this does not hold: {self.holds.splitlines()[(last.lineno or 1) - 1]}"
+        return f"{type(error).__name__}: {error}"
 
     def _key(self) -> str:
         return hashlib.sha256(f"{self!r}{_program()}".encode()).hexdigest()[:16]
@@ -102,11 +105,12 @@ def entries(text: str) -> Iterator[Entry]:
         if len(scripts) != 1:
             raise EntryError(f"{title}: an entry has one script; this has {len(scripts)}")
         name, lines = scripts[0]
-        entry = Entry(title, name.removesuffix(".py"), lines, files, tuple(HOLDS.findall(body)))
+        holds = "".join(HOLDS.findall(body))
+        entry = Entry(title, name.removesuffix(".py"), lines, files, holds)
         if (number := counted(lines)) > MOST_LINES:
             raise EntryError(f"{name}: {number} lines, more than {MOST_LINES}")
-        if not entry.holds:
-            raise EntryError(f"{name}: there is no `<!-- holds: ... -->`")
+        if not any(isinstance(part, ast.Assert) for part in ast.parse(holds).body):
+            raise EntryError(f"{name}: nothing is asserted in `<!-- holds: ... -->`")
         yield entry
 
 
@@ -170,14 +174,18 @@ def _program() -> str:
 
 def main() -> int:
     """Draws what is not drawn yet, and names the entries that cannot be."""
-    wrong = 0
+    wrong = []
     for page in PAGES:
-        for entry in entries(page.read_text(encoding="utf-8")):
-            try:
-                entry.chart()
-            except EntryError as error:
-                print(f"docs/gallery/{page.name}: {error}", file=sys.stderr)
-                wrong += 1
+        try:
+            for entry in entries(page.read_text(encoding="utf-8")):
+                try:
+                    entry.chart()
+                except EntryError as error:
+                    wrong.append(f"docs/gallery/{page.name}: {error}")
+        except EntryError as error:
+            wrong.append(f"docs/gallery/{page.name}: {error}")
+    for line in wrong:
+        print(line, file=sys.stderr)
     return 1 if wrong else 0
 
 

@@ -7,6 +7,7 @@ links in README. The gallery's charts are made on the way (`scripts/gallery.py`)
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 import sys
@@ -41,6 +42,8 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_show_sphinx = False
 html_copy_source = False
+# Excerpts would be fetched, which browsers refuse for files.
+html_show_search_summary = False
 html_theme_options: dict[str, list[str]] = {"top_of_page_buttons": []}
 pygments_style = "a11y-high-contrast-light"
 pygments_dark_style = "a11y-high-contrast-dark"
@@ -90,6 +93,18 @@ def charts_may_differ(app: Sphinx, env: object, *_: object) -> list[str]:
     return [page for page in app.project.docnames if page.startswith("docs/gallery")]
 
 
+def for_everyone(
+    app: Sphinx, page: str, template: str, context: dict[str, str], *_: object
+) -> None:
+    """Headings have a level, and what is wider than the page can be scrolled by keyboard."""
+    for part, before, after in (
+        ("furo_navigation_tree", 'role="heading"', 'role="heading" aria-level="2"'),
+        ("body", "<pre>", '<pre tabindex="0">'),
+        ("body", '<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
+    ):
+        context[part] = context.get(part, "").replace(before, after)
+
+
 def front_page(app: Sphinx, failure: Exception | None) -> None:
     """README is what a browser shows first."""
     if failure is None:
@@ -98,6 +113,11 @@ def front_page(app: Sphinx, failure: Exception | None) -> None:
 
 def setup(app: Sphinx) -> None:
     """What Sphinx calls."""
+    # Every page is made anew after a change of this file.
+    made_by = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    app.add_config_value("made_by", made_by, "env")
     app.connect("source-read", prepare)
     app.connect("env-get-outdated", charts_may_differ)
+    # After furo has made the contents.
+    app.connect("html-page-context", for_everyone, priority=900)
     app.connect("build-finished", front_page)
