@@ -47,18 +47,32 @@ SURE: list[Callable[..., Any]] = [
     statistics.warm_up,
 ]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
-CHARTS: list[Callable[..., Any]] = [
+OF_A_RUN: list[Callable[..., Any]] = [
     plot.overview,
     plot.cwnd,
+    plot.rtt,
+    plot.rate,
     plot.goodput,
-    plot.samples,
     plot.queue,
+    plot.queue_delay,
+    plot.drops,
+    plot.sequence,
+    plot.internals,
+    plot.samples,
     plot.transfers,
     plot.datagrams,
-    plot.compare,
-    plot.network,
-    plot.save,
 ]
+OF_MANY_RUNS: list[Callable[..., Any]] = [
+    plot.answer,
+    plot.compare,
+    plot.ranking,
+    plot.tradeoff,
+    plot.shares,
+    plot.heatmap,
+    plot.cdf,
+    plot.boxes,
+]
+OTHER_CHARTS: list[Callable[..., Any]] = [plot.network, plot.save]
 
 
 def command_line_page() -> str:
@@ -129,8 +143,16 @@ def python_page() -> str:
         "",
         *attributes(statistics.Interval),
         "## Charts\n",
-        "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.\n",
-        *entries("lab.plot.", CHARTS),
+        "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.",
+        "[Charts](../how-to/charts.md) shows them.\n",
+        "\n".join((inspect.getdoc(plot) or "").split("\n")[2:]),
+        "",
+        "A chart of one run:\n",
+        *entries("lab.plot.", OF_A_RUN),
+        "A chart of all runs:\n",
+        *entries("lab.plot.", OF_MANY_RUNS),
+        "Others:\n",
+        *entries("lab.plot.", OTHER_CHARTS),
         "## Congestion controls of your own\n",
         inspect.getdoc(cc) or "",
         "",

@@ -113,6 +113,12 @@ class Comparison:
         """What is compared."""
         return f"Comparison({', '.join(self.backends)})"
 
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """The table and the chart that notebooks show. They need no network."""
+        from tcplab._notebook import of_comparison  # noqa: PLC0415 (charts take a while to load)
+
+        return {"text/plain": repr(self), "text/html": of_comparison(self)}
+
 
 def compare(
     experiment: Experiment | Mapping[str, Any] | str | PathLike[str],

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -14,7 +15,7 @@ from tcplab._groups import TABLES, Group, OnDisk, declared, rows_of
 from tcplab._metrics import METRICS, Tables, completions, measured, stalls
 from tcplab._quantities import numbers
 from tcplab._store import located
-from tcplab._summary import COLUMNS, MEASURED, per_run, summary, with_times
+from tcplab._summary import COLUMNS, MEASURED, PerRun, per_run, summary, with_times
 
 
 class Results:
@@ -22,6 +23,10 @@ class Results:
 
     Tables of runs that are on disk are read when they are asked for, not before: with many runs,
     `scan` a table and take what is needed from it, rather than `samples` or `links` as a whole.
+
+    `len(results)` is the number of runs. `results[0]`, `results[2:5]` and `results["..."]`, by the
+    run's id, are results of those runs alone, and `for one in results` goes over them. In a
+    notebook results show their table and a chart.
     """
 
     def __init__(
@@ -270,16 +275,8 @@ class Results:
         """
         from tcplab._versus import versus  # noqa: PLC0415 (SciPy takes a while to load)
 
-        further = [name for name in metrics or () if name in METRICS]
-        runs = per_run(
-            self._measured_flows(further),
-            self.scan("transfers"),
-            variant=self.swept,
-            by=by,
-            metrics=further,
-        )
         return versus(
-            runs,
+            self._per_run(by, metrics or ()),
             swept=self.swept,
             baseline=baseline,
             metrics=metrics,
@@ -336,6 +333,17 @@ class Results:
         found = stalls(flows, self.scan("intervals"), rate_mbit_s=rate_mbit_s, start_s=start_s)
         return flows.select(columns).join(found, on=["run", "flow"], maintain_order="left")
 
+    def _per_run(self, by: str, metrics: Sequence[str] = ()) -> PerRun:
+        """The measures of each run; `metrics` may name columns of the summary, too."""
+        further = [name for name in metrics if name in METRICS]
+        return per_run(
+            self._measured_flows(further),
+            self.scan("transfers"),
+            variant=self.swept,
+            by=by,
+            metrics=further,
+        )
+
     def _measured_flows(self, metrics: Sequence[str] = ()) -> pl.DataFrame:
         """The flows with what was swept and measured beside them, and further metrics."""
         about = self.runs.select("run", "simulated_s", *MEASURED).unique("run")
@@ -349,9 +357,61 @@ class Results:
         found = measured(tables, metrics)
         return flows.join(found, on=["run", "flow"], maintain_order="left")
 
+    def __len__(self) -> int:
+        """How many runs there are."""
+        return len(self._called)
+
+    def __getitem__(self, key: int | slice | str) -> Results:
+        """Some of the runs, as results of their own: by place, as a slice, or by id."""
+        places = self._places(key)
+        own = [self._called[place] for place in places]
+        plans = StoredPlans(own, lambda: {plan.id: plan for plan in self.plans})
+        runs = {one.run for one in own}
+        return Results(plans, self._tables, computed=self.computed & runs)
+
+    def _places(self, key: int | slice | str) -> list[int]:
+        if isinstance(key, str):
+            # Variants that do not differ share a run.
+            found = [place for place, one in enumerate(self._called) if one.run == key]
+            if not found:
+                raise KeyError(f"no run of these results has the id {key!r}")
+            return found
+        every = range(len(self))
+        if isinstance(key, slice):
+            if not every[key]:
+                raise IndexError(f"{len(self)} runs: none of them is in this slice")
+            return list(every[key])
+        if isinstance(key, bool) or not isinstance(key, int):
+            kind = type(key).__name__
+            raise TypeError(f"results have runs by place, slice or id, not by {kind}")
+        if not -len(self) <= key < len(self):
+            raise IndexError(f"{len(self)} runs: there is no run {key}")
+        return [every[key]]
+
+    def __iter__(self) -> Iterator[Results]:
+        """Each run, as results of its own, in the order of the experiment."""
+        return (self[place] for place in range(len(self)))
+
+    def __contains__(self, run: object) -> bool:
+        """Whether a run of this id is one of them."""
+        return any(one.run == run for one in self._called)
+
     def __repr__(self) -> str:
-        """How much there is."""
-        return f"Results({len(self.plans)} runs, {len(self.computed)} of them computed now)"
+        """How much there is of which experiment, and what was swept."""
+        number = len(self)
+        names = list(dict.fromkeys(one.experiment for one in self._called))
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        about = [f"{names[0]!r}{more}" if names[0] else "", f"{number} run{'s'[: number != 1]}"]
+        if self.swept:
+            about.append(f"swept: {', '.join(self.swept)}")
+        about.append(f"computed now: {len(self.computed)}")
+        return f"Results({'; '.join(filter(None, about))})"
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """The table and the chart that notebooks show. They need no network."""
+        from tcplab._notebook import of_results  # noqa: PLC0415 (charts take a while to load)
+
+        return {"text/plain": repr(self), "text/html": of_results(self)}
 
 
 def together(results: Mapping[str, Results]) -> Results:

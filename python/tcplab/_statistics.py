@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import polars as pl
@@ -74,3 +75,33 @@ def percentile(column: str, share: float, longest: pl.Expr) -> pl.Expr:
     # In whole numbers: 0.95 of 20 is the 19th, whatever 0.95 is in binary.
     rank = (round(share * 100) * (values.len() + longest) + 99) // 100
     return values.get((rank - 1).cast(pl.Int64), null_on_oob=True)
+
+
+OUTLINE = 48
+"""The corners of an ellipse as it is drawn."""
+
+
+def ellipse(xs: pl.Series, ys: pl.Series) -> list[tuple[float, float]]:
+    """The outline of the points that are one standard deviation away from the mean in every
+    direction: the contour of the normal distribution with the covariance of these points.
+
+    Nothing of fewer than three points, or where all are equal.
+    """
+    if len(xs) < 3:
+        return []
+    frame = pl.DataFrame({"x": xs, "y": ys})
+    mean_x, mean_y, in_x, in_y, both = frame.select(
+        pl.col("x").mean(), pl.col("y").mean().alias("mean y"), pl.col("x").var().alias("var x"),
+        pl.col("y").var().alias("var y"), pl.cov("x", "y").alias("cov"),
+    ).row(0)  # fmt: skip
+    if in_x + in_y == 0:
+        return []
+    # The lower triangle whose product with its transpose is the covariance (Cholesky).
+    a = math.sqrt(in_x)
+    b = both / a if a > 0 else 0.0
+    c = math.sqrt(max(in_y - b * b, 0.0))
+    turns = (2 * math.pi * place / OUTLINE for place in range(OUTLINE))
+    return [
+        (mean_x + a * math.cos(turn), mean_y + b * math.cos(turn) + c * math.sin(turn))
+        for turn in turns
+    ]

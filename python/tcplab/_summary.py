@@ -179,7 +179,7 @@ def per_run(
     kind = [*variant, *BY[by]]
     flows = with_times(flows)
     if by != "flow":
-        flows = _with_transfers(flows, transfers)
+        flows = with_transfers(flows, transfers)
     flows = flows.with_columns(
         _ratio(pl.col("retransmitted_segments"), pl.col("sent_segments")).alias(
             "retransmitted_share"
@@ -204,7 +204,7 @@ def with_times(flows: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame:
+def with_transfers(flows: pl.DataFrame, transfers: pl.LazyFrame) -> pl.DataFrame:
     """The flows, but each transfer in the place of a flow that has some."""
     has_transfers = pl.col("transfers").fill_null(0) > 0
     if flows.filter(has_transfers).is_empty():

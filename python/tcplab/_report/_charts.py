@@ -90,8 +90,8 @@ def comparisons(asked: Question) -> list[Comparison]:
 
 
 def _comparison(asked: Question, metric: str) -> Comparison:
-    rows = _rows(asked, metric)
-    axis = _axis(asked)
+    rows = rows_of(asked, metric)
+    axis = axis_of(asked)
     words = phrase(metric)
     note = ""
     groups = list(dict.fromkeys(row["about"] for row in rows))
@@ -132,7 +132,7 @@ class Axis:
     values: Mapping[str, float]
 
 
-def _axis(asked: Question) -> Axis | None:
+def axis_of(asked: Question) -> Axis | None:
     """The column of numbers with most values, if there are three or more."""
     runs = asked.results.runs
     columns = asked.conditions or asked.compared
@@ -150,10 +150,10 @@ def _axis(asked: Question) -> Axis | None:
     return best
 
 
-def _rows(asked: Question, metric: str) -> list[Row]:
+def rows_of(asked: Question, metric: str) -> list[Row]:
     """What there is to draw: every row of the summary that has the metric."""
     factor = phrase(metric).factor
-    axis = _axis(asked)
+    axis = axis_of(asked)
     is_axis = axis is not None and axis.column in asked.compared
     rows = []
     for row in asked.summary.iter_rows(named=True):
@@ -273,7 +273,7 @@ def _lines(
     shape = {"domain": domain, "range": [SHAPES[n % len(SHAPES)] for n in places]}
     dash = {"domain": domain, "range": [DASHES[n % len(DASHES)] for n in places]}
     x: Spec = {"field": "x", "type": "quantitative", "title": axis.title}
-    x["scale"] = _scale([row["x"] for row in rows])
+    x["scale"] = scale_of([row["x"] for row in rows])
     places_of_x = sorted({row["x"] for row in rows})
     x["axis"] = {"values": places_of_x} if len(places_of_x) <= MOST_TICKS else {"tickCount": 6}
     both: Spec = {"x": x, "color": colour}
@@ -317,7 +317,7 @@ def _from_zero(greatest: float) -> Spec:
     return {"domain": [0, greatest or 1], "nice": True}
 
 
-def _scale(values: Sequence[float]) -> Spec:
+def scale_of(values: Sequence[float]) -> Spec:
     """Logarithmic where numbers span more than a factor of 20."""
     least, greatest = min(values), max(values)
     if least > 0 and greatest / least > 20:

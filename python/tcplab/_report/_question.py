@@ -132,8 +132,10 @@ def question(
     by: str | None,
     metrics: Sequence[str],
     margin: float,
+    is_judged: bool = True,
 ) -> Question:
-    """Chooses what is not given: what a row is about, the baseline, what is compared.
+    """Chooses what is not given: what a row is about, the baseline, what is compared. What is not
+    judged has no comparisons of pairs, which take longest.
 
     Raises:
         ValueError: What is given is not there.
@@ -144,7 +146,7 @@ def question(
     problem = ""
     for one in tried:
         try:
-            return _question(results, one, versus, metrics, margin, problem="")
+            return _question(results, one, versus, metrics, margin, problem="", is_judged=is_judged)
         except ValueError as error:
             if versus is not None and by is not None:
                 raise
@@ -162,6 +164,7 @@ def _question(
     margin: float,
     *,
     problem: str,
+    is_judged: bool = True,
 ) -> Question:
     """With a problem, nothing is compared."""
     wanted = list(metrics) or [*OF_SCREEN.get(by, OF_SCREEN["class"]), FURTHER]
@@ -176,7 +179,7 @@ def _question(
     baseline = _baseline(results, varied, versus)
     compared = stepping(results.runs, results.swept, list(baseline)) if baseline else []
     frame = None
-    if baseline and not problem and there:
+    if baseline and not problem and there and is_judged:
         frame = results.versus(baseline, metrics=there, by=by, margin=margin)
     conditions = [name for name in varied if name not in compared]
     groups = _groups(summary, by, baseline, conditions)
@@ -216,11 +219,11 @@ def _baseline(
         return chosen_baseline(results.runs, results.swept, versus)
     if not varied:
         return {}
-    best = min(varied, key=lambda name: (_rank(results, name), varied.index(name)))
+    best = min(varied, key=lambda name: (rank(results, name), varied.index(name)))
     return {best: results.runs[best].drop_nulls()[0]}
 
 
-def _rank(results: Results, name: str) -> int:
+def rank(results: Results, name: str) -> int:
     """How likely a key is what is compared, rather than a condition: results and variants, then
     congestion controls, then other words, then numbers.
     """

@@ -50,9 +50,11 @@ def _drawn_by(artist: subprocess.Popen[bytes], make: Callable[[], Any], path: Pa
     plot = _plot()
     with _signals.deadly():
         chart = make()
-        content, _ = artist.communicate(json.dumps(chart.to_dict()).encode())
+        content, _ = artist.communicate(json.dumps(plot.still(chart)).encode())
         if artist.returncode != 0 or not content:
             content = plot.drawn(chart, path.suffix.lower())
+        elif path.suffix.lower() == ".svg":
+            content = plot.numbered(content)
     put(content, path)
 
 

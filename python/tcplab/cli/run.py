@@ -82,7 +82,7 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
         )
         elapsed_s = time.monotonic() - began
         say(_outcome.shown(results, _arguments.view(args)), flush=True)
-        draw(lambda: tcplab.plot.overview(results))
+        draw(lambda: tcplab.plot.answer(results))
     if path is not None:
         put(report.made(results, report.format_of(path), args), path)
     if not args.quiet:

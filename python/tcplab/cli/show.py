@@ -35,6 +35,6 @@ def run(args: argparse.Namespace) -> None:
     results = stored(args.results)
     say(_outcome.shown(results, _arguments.view(args)), flush=True)
     with _chart.drawing(args.chart) as draw:
-        draw(lambda: tcplab.plot.overview(results))
+        draw(lambda: tcplab.plot.answer(results))
     if args.chart is not None:
         say(f"\nchart   {args.chart}", file=sys.stderr)

@@ -1,0 +1,62 @@
+"""The chart that suits what was swept."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from tcplab._quantities import numbers
+from tcplab._results import Results
+from tcplab.plot._asked import asked, checked
+from tcplab.plot._compared import compare, ranking
+from tcplab.plot._planes import heatmap, is_cc, shares
+from tcplab.plot._runs import overview
+
+MANY = 12
+"""So many variants are told apart better when they are in the order of their rank."""
+
+LEAST = 3
+"""So many values make an axis."""
+
+
+def answer(results: Results) -> alt.VConcatChart | alt.ConcatChart | alt.LayerChart:
+    """The chart that answers what was asked, chosen by what was swept:
+
+    - nothing, in a single run: `overview`;
+    - the congestion controls of two flows: `shares`, who gets what against whom;
+    - two keys of numbers, with three values or more each: `heatmap`;
+    - more than 12 variants without a number among what is swept: `ranking`;
+    - else, and of repetitions alone: `compare`, with bars, or lines over a key of numbers.
+
+    What is compared is completion times where flows have an end, else goodput.
+    """
+    checked(results)
+    runs = results.runs
+    if runs["run"].n_unique() == 1:
+        return overview(results)
+    varied = [name for name in results.swept if runs[name].n_unique() > 1]
+    if len([name for name in varied if is_cc(name)]) == 2 and _meet(results):
+        return shares(results)
+    sizes = [name for name in varied if _is_axis(results, name)]
+    try:
+        if len(sizes) == len(varied) == 2:
+            return heatmap(results)
+        on = asked(results, None, None)
+        if on.axis is None and len(on.panels("variant")) > MANY:
+            return ranking(results)
+        return compare(results)
+    except ValueError:
+        # No run has a number to compare.
+        return overview(results)
+
+
+def _is_axis(results: Results, name: str) -> bool:
+    found = numbers(results.runs[name].to_list())
+    return found is not None and found[0] != "boolean" and found[1].n_unique() >= LEAST
+
+
+def _meet(results: Results) -> bool:
+    """Whether flows of several congestion controls share a bottleneck."""
+    flows = results.flows.drop_nulls(["bottleneck", "cc"])
+    kinds = flows.group_by("run", "bottleneck").agg(pl.col("cc").n_unique())
+    return bool((kinds["cc"] > 1).any())

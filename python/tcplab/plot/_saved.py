@@ -1,0 +1,121 @@
+"""Charts as files, and as notebooks show them: neither needs a network."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+
+from tcplab._put import put
+
+FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
+"""What charts are saved as."""
+
+CLIP = re.compile(rb'(id="|url\(#)(clip\d+)("|\))')
+
+ESCAPED = {ord(c): f"\\u{ord(c):04x}" for c in "<>&'\u2028\u2029"}
+
+
+def save(chart: alt.TopLevelMixin, path: str | PathLike[str]) -> None:
+    """Saves a chart as what its name ends with: `.svg`, `.png`, `.pdf`, `.html` or `.json`.
+
+    HTML needs no network to be opened: all scripts are inside.
+    """
+    if not isinstance(chart, alt.TopLevelMixin):
+        raise TypeError(f"chart: a chart of tcplab.plot is needed, not a {type(chart).__name__}")
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind not in FORMATS:
+        raise ValueError(f"{path}: a chart is saved as {', '.join(FORMATS)}")
+    put(drawn(chart, kind), path)
+
+
+def drawn(chart: alt.TopLevelMixin, kind: str) -> bytes:
+    """The content of a chart's file, of one of the `FORMATS`."""
+    if kind in (".svg", ".png", ".pdf"):
+        chart = alt.Chart.from_dict(still(chart))
+    if kind in (".png", ".pdf"):
+        image = io.BytesIO()
+        if kind == ".png":
+            chart.save(image, format="png", scale_factor=2)
+        else:
+            chart.save(image, format="pdf")
+        return image.getvalue()
+    text = io.StringIO()
+    if kind == ".html":
+        chart.save(text, format="html", inline=True, json_kwds={"cls": _Embedded})
+    elif kind == ".svg":
+        chart.save(text, format="svg")
+    else:
+        chart.save(text, format="json")
+    content = text.getvalue().encode()
+    return numbered(content) if kind == ".svg" else content
+
+
+def numbered(svg: bytes) -> bytes:
+    """An SVG whose clipping paths have numbers from 0 on: the engine counts through all the charts
+    that a process draws, and equal charts are to be equal files.
+    """
+    names: dict[bytes, bytes] = {}
+
+    def name(found: re.Match[bytes]) -> bytes:
+        return found[1] + names.setdefault(found[2], b"clip%d" % len(names)) + found[3]
+
+    return CLIP.sub(name, svg)
+
+
+def still(chart: alt.TopLevelMixin) -> dict[str, Any]:
+    """The specification of a chart as an image: without what is there for the pointer alone."""
+    spec: dict[str, Any] = chart.to_dict()
+
+    def without(part: dict[str, Any]) -> dict[str, Any]:
+        for key in ("layer", "vconcat", "concat"):
+            if key in part:
+                part[key] = [without(one) for one in part[key] if not _is_for_pointer(one)]
+        return part
+
+    spec = without(spec)
+    if "params" in spec:
+        spec["params"] = [one for one in spec["params"] if not one["name"].startswith("over_")]
+    return spec
+
+
+def _is_for_pointer(layer: dict[str, Any]) -> bool:
+    return str(layer.get("name", "")).startswith("values_")
+
+
+class _Embedded(json.JSONEncoder):
+    """JSON for the script of a page: no text in it can end the script or begin a comment."""
+
+    def encode(self, o: Any) -> str:
+        """Spells out whatever a reader of HTML looks for. In JSON it is in texts alone."""
+        return super().encode(o).translate(ESCAPED)
+
+
+def in_notebook(spec: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """How a notebook shows a chart: a page of its own with all scripts inside, since the scripts
+    that Altair's default renderer asks for are on another machine.
+    """
+    chart = alt.Chart.from_dict(spec)
+    page = drawn(chart, ".html").decode()
+    # The frame is as high as its content once that is drawn.
+    fit = "this.style.height = this.contentDocument.documentElement.scrollHeight + 8 + 'px'"
+    later = f"const fit = () => {{ {fit} }}; fit(); setTimeout(fit.bind(this), 500)"
+    frame = (
+        f'<iframe srcdoc="{html.escape(page)}" onload="{html.escape(later)}" '
+        'style="width: 100%; min-height: 420px; border: 0; background: white"></iframe>'
+    )
+    return {"text/html": frame}
+
+
+def prepare_notebooks() -> None:
+    """Lets notebooks show charts without a network, unless another renderer was chosen."""
+    alt.renderers.register("tcplab", in_notebook)
+    if alt.renderers.active == "default":
+        alt.renderers.enable("tcplab")

@@ -1,0 +1,240 @@
+"""The look of all charts, and what each of them is made of: lines with labels beside them, zoom."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import altair as alt
+import polars as pl
+
+from tcplab._core import printable
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+"""Of Okabe and Ito (2008), told apart by colour-blind people too; without yellow, which is too
+pale on white.
+"""
+
+LINK_COLOURS = ("#595959", "#E69F00", "#56B4E9", "#009E73")
+"""The first link is grey: no flow has its colour."""
+
+DASHES = ([1, 0], [6, 3], [2, 2])
+"""When the colours are used up, lines are dashed."""
+
+SHAPES = ("circle", "square", "triangle-up", "diamond", "cross", "triangle-down", "triangle-right")
+
+FONT = (
+    "'Liberation Sans', 'Noto Sans', Arial, 'DejaVu Sans', 'Noto Sans CJK SC', 'PingFang SC', "
+    "'Microsoft YaHei', 'Droid Sans Fallback', 'Noto Sans Arabic', 'Noto Sans Hebrew', "
+    "'Noto Sans Devanagari', sans-serif"
+)
+"""A font that has a script is looked for in this order: names may be in any."""
+
+INK, QUIET = "#1B1F24", "#595959"
+
+WIDTH = 640
+SAMPLE = 18
+"""The length of the piece of line beside a label, in pixels."""
+
+LINE = 14
+"""The least distance of two labels, in pixels."""
+
+ROLES = ("lines", "bars", "plane", "labels", "values")
+
+Styled = TypeVar("Styled", bound=alt.TopLevelMixin)
+Layer = alt.Chart | alt.LayerChart
+
+
+def styled(chart: Styled) -> Styled:
+    """The look of all charts."""
+    made: Any = linked(chart)
+    drawn: Styled = made.configure(
+        background="white",
+        font=FONT,
+        title=alt.TitleConfig(anchor="start", fontSize=15, subtitleFontSize=12, offset=12),
+        axis=alt.AxisConfig(gridOpacity=0.5, labelFontSize=11, titleFontSize=12),
+        legend=alt.LegendConfig(labelFontSize=11, titleFontSize=12, labelLimit=260),
+        header=alt.HeaderConfig(labelFontSize=12, titleFontSize=12),
+        view=alt.ViewConfig(stroke=None),
+    )
+    return drawn
+
+
+def titled(text: str, notes: Sequence[str] = ()) -> alt.TitleParams:
+    """A title, with notes below it."""
+    return alt.TitleParams(printable(text), subtitle=[printable(note) for note in notes if note])
+
+
+def data(rows: pl.DataFrame | Sequence[Mapping[str, Any]]) -> alt.InlineData:
+    """Rows as the data of a chart, which stand in its specification."""
+    values = rows.to_dicts() if isinstance(rows, pl.DataFrame) else [dict(row) for row in rows]
+    return alt.InlineData(values=values)
+
+
+def linked(chart: Styled) -> Styled:
+    """Gives a chart what the mouse does, by the roles that its layers have as names: `lines` and
+    `bars` zoom and move along their horizontal axis, all together, and a `plane` along both; a
+    press on one of the `labels`, or on `lines` that have none, leaves all with another `label`
+    pale; of `values`, those that are next to the pointer are shown.
+
+    Altair would link layers of panels that have nothing in common.
+    """
+    views: dict[str, list[str]] = {role: [] for role in ROLES}
+    params: list[Any] = []
+
+    def add(name: str, select: dict[str, Any], roles: Sequence[str], **more: Any) -> None:
+        if there := [view for role in roles for view in views[role]]:
+            param = alt.TopLevelSelectionParameter(name=name, select=select, views=there, **more)
+            params.append(param)
+
+    for layer in _layers(chart):
+        # Altair puts numbers behind the names of layers of panels.
+        role = re.sub(r"_\d+$", "", layer.name) if isinstance(layer.name, str) else ""
+        if role not in ROLES:
+            continue
+        number = len(views[role])
+        layer.name = f"{role}_{number}"
+        views[role].append(layer.name)
+        if role == "values":
+            shown = {"param": f"over_{number}", "empty": False, "value": 0.6}
+            layer.encoding.opacity = {"condition": shown, "value": 0}
+            over = {"type": "point", "encodings": ["x"], "nearest": True, "on": "pointerover"}
+            param = alt.TopLevelSelectionParameter(
+                name=f"over_{number}", select=over | {"clear": "pointerout"}, views=[layer.name]
+            )
+            params.append(param)
+    add("zoom", {"type": "interval", "encodings": ["x"]}, ["lines", "bars"], bind="scales")
+    add("move", {"type": "interval", "encodings": ["x", "y"]}, ["plane"], bind="scales")
+    if views["lines"]:
+        picked = {"type": "point", "fields": ["label"], "toggle": "true"}
+        # Two layers of a panel cannot have the same selection.
+        add("picked", picked, ["labels"] if views["labels"] else ["lines"])
+    made: Any = chart
+    if params:
+        made.params = params
+    known: Styled = made
+    return known
+
+
+def _layers(chart: Any) -> Iterator[Any]:
+    """The single charts that one is made of."""
+    for kind in ("layer", "vconcat", "concat"):
+        parts = getattr(chart, kind, alt.Undefined)
+        # Every chart has a method of the name `layer`, or none.
+        if isinstance(parts, list):
+            for part in parts:
+                yield from _layers(part)
+            return
+    yield chart
+
+
+def layered(layers: Sequence[Layer], **about: Any) -> alt.LayerChart:
+    """Layers above each other, with a size and a title."""
+    known = {name: value for name, value in about.items() if value is not alt.Undefined}
+    chart = alt.layer(*layers).properties(**known)
+    assert isinstance(chart, alt.LayerChart)
+    return chart
+
+
+def stacked(parts: Sequence[Layer], title: alt.TitleParams | None = None) -> alt.VConcatChart:
+    """Panels above each other, with colours of their own."""
+    chart = alt.vconcat(*parts, title=alt.Undefined if title is None else title)
+    apart: alt.VConcatChart = chart.resolve_scale(
+        color="independent", strokeDash="independent", shape="independent"
+    )
+    return apart
+
+
+def faded(opacity: float = 1.0) -> Any:
+    """As it is, unless something else is picked."""
+    return {"condition": {"param": "picked", "value": opacity}, "value": 0.08}
+
+
+def scale_of(names: Sequence[str], palette: Sequence[str] = COLOURS) -> alt.Scale:
+    """A colour for each name."""
+    colours = [palette[number % len(palette)] for number in range(len(names))]
+    return alt.Scale(domain=[*names], range=colours)
+
+
+def dashes_of(names: Sequence[str], palette: Sequence[str] = COLOURS) -> alt.Scale:
+    """A kind of line for each name: dashed where the colours are used up."""
+    dashes = [DASHES[number // len(palette) % len(DASHES)] for number in range(len(names))]
+    return alt.Scale(domain=[*names], range=dashes)
+
+
+def beside(
+    ends: Mapping[str, float],
+    *,
+    domain: tuple[float, float],
+    width: int,
+    height: int,
+    palette: Sequence[str] = COLOURS,
+    order: Sequence[str],
+    field: str = "label",
+    is_pressed: bool = True,
+) -> list[alt.Chart]:
+    """Labels at the right of lines, each with a piece of its line, as near to its end as there is
+    room: in print, no legend has to be looked up.
+    """
+    low, high = domain
+    span = (high - low) or 1.0
+    wanted = {name: height * (1 - (end - low) / span) for name, end in ends.items()}
+    places = spread(wanted, height)
+    rows = [{field: name, "place": place} for name, place in places.items()]
+    colour = alt.Color(f"{field}:N", scale=scale_of(order, palette), legend=None)
+    dash = alt.StrokeDash(f"{field}:N", scale=dashes_of(order, palette), legend=None)
+    y = alt.Y("place:Q", scale=None, axis=None)
+    base = alt.Chart(data(rows))
+    left = width + 8
+    opacity = faded() if is_pressed else alt.value(1)
+    return [
+        base.mark_rule(strokeWidth=2, clip=False).encode(
+            x=alt.value(left),
+            x2=alt.value(left + SAMPLE),
+            y=y,
+            color=colour,
+            strokeDash=dash,
+            opacity=opacity,
+        ),
+        base.mark_text(
+            align="left", baseline="middle", clip=False, fontSize=11, limit=280, color=INK
+        ).encode(
+            x=alt.value(left + SAMPLE + 5), y=y, text=f"{field}:N", opacity=opacity
+        ).properties(name="labels" if is_pressed else "names"),
+    ]  # fmt: skip
+
+
+def spread(wanted: Mapping[str, float], height: float) -> dict[str, float]:
+    """Places at least a line apart, each as near as it can be to where it is wanted: those that
+    are too close make a block around the mean of their places.
+    """
+    blocks: list[tuple[list[str], float]] = []
+    for name in sorted(wanted, key=lambda one: wanted[one]):
+        blocks.append(([name], wanted[name]))
+        while len(blocks) > 1:
+            (upper, above), (lower, below) = blocks[-2:]
+            if below - above >= LINE * (len(upper) + len(lower)) / 2:
+                break
+            both = len(upper) + len(lower)
+            blocks[-2:] = [
+                ([*upper, *lower], (above * len(upper) + below * len(lower)) / both),
+            ]
+    placed: dict[str, float] = {}
+    for names, middle in blocks:
+        first = middle - LINE * (len(names) - 1) / 2
+        placed |= {name: first + LINE * number for number, name in enumerate(names)}
+    # No label is below the axis, where its title stands.
+    below = max([0.0, max(placed.values(), default=0.0) - height])
+    return {name: place - below for name, place in placed.items()}
+
+
+def said(text: str, *, width: int = WIDTH, height: int = 60) -> alt.Chart:
+    """A panel that says why there is no chart."""
+    panel: alt.Chart = (
+        alt.Chart(data([{"why": printable(text)}]))
+        .mark_text(align="left", baseline="middle", fontSize=12, color=QUIET, limit=width)
+        .encode(x=alt.value(0), y=alt.value(height / 2), text="why:N")
+        .properties(width=width, height=height)
+    )
+    return panel
