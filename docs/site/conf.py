@@ -56,7 +56,6 @@ BELOW = {
     "docs/reference/congestion-controls": "docs/reference/cc/*",
     "docs/explanation/security": "docs/explanation/security-*",
     "CONTRIBUTING": "benches/ns3/*\n/SECURITY",
-    "docs/gallery": "docs/gallery/*",
 }
 TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', re.MULTILINE)
 
@@ -66,8 +65,14 @@ def contents(readme: str) -> str:
     parts = []
     for caption, links in LISTED.findall(readme):
         pages = "\n".join(f"/{page}" for page in LINK.findall(links))
-        parts.append(f"```{{toctree}}\n:hidden:\n:caption: {caption}\n\n{pages}\n```\n")
-    return "\n".join(parts)
+        parts.append(toctree(pages, caption))
+    return "".join(parts)
+
+
+def toctree(pages: str, caption: str = "") -> str:
+    """Pages below one, which the sidebar shows."""
+    options = ":hidden:\n:glob:\n" + (f":caption: {caption}\n" if caption else "")
+    return f"\n```{{toctree}}\n{options}\n{pages}\n```\n"
 
 
 def prepare(app: Sphinx, page: str, source: list[str]) -> None:
@@ -82,9 +87,11 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
         raise ExtensionError(f"{page}: {error}") from error
     text = TITLED.sub(r"```{code-block} \1\n:caption: \2\n", text)
     if page == root_doc:
-        text += "\n" + contents(text)
+        text += contents(text)
+    elif page == "docs/gallery":
+        text += toctree("\n".join(dict.fromkeys(gallery.LISTED.findall(source[0]))))
     elif page in BELOW:
-        text += f"\n```{{toctree}}\n:hidden:\n:glob:\n\n/{BELOW[page]}\n```\n"
+        text += toctree(f"/{BELOW[page]}")
     source[0] = text
 
 
