@@ -12,6 +12,7 @@ import re
 import shutil
 import sys
 from pathlib import Path
+from urllib.parse import unquote
 
 from sphinx.application import Sphinx
 from sphinx.errors import ExtensionError
@@ -57,6 +58,8 @@ BELOW = {
     "docs/explanation/security": "docs/explanation/security-*",
     "CONTRIBUTING": "benches/ns3/*\n/SECURITY",
 }
+IMAGE = re.compile(r'src="[^"]*_images/([^"/]+\.svg)"')
+SIZE = re.compile(r'width="\d+" height="\d+"')
 TITLED = re.compile(r'^```(\w+) title="([^"]+)"$', re.MULTILINE)
 
 
@@ -110,6 +113,15 @@ def for_everyone(
         ("body", '<div class="table-wrapper', '<div tabindex="0" class="table-wrapper'),
     ):
         context[part] = context.get(part, "").replace(before, after)
+    # Pictures with a size leave the text where it is while they are loaded.
+    sources = {name: ROOT / source for source, name in app.builder.images.items()}
+    context["body"] = IMAGE.sub(lambda found: sized(found, sources), context["body"])
+
+
+def sized(image: re.Match[str], sources: dict[str, Path]) -> str:
+    """An image of the page with the size that its SVG file has."""
+    size = SIZE.search(sources[unquote(image[1])].read_text(encoding="utf-8"))
+    return f"{image[0]} {size[0]}" if size else image[0]
 
 
 def front_page(app: Sphinx, failure: Exception | None) -> None:
