@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from itertools import pairwise
@@ -316,6 +317,18 @@ def test_a_second_swept_key_makes_panels() -> None:
     assert titles == {"rate = 5 Mbit/s", "rate = 20 Mbit/s"}
 
 
+def test_flows_are_beside_each_other_where_the_axis_is_all_that_is_swept() -> None:
+    swept = {"network.dumbbell.queue": ["0.5 BDP", "1 BDP", "2 BDP"]}
+    results = lab.run(two_senders(duration="1 s", sweep=swept))
+    chart = lab.plot.compare(results)
+    assert len(chart.to_dict()["concat"]) == 1
+    drawn = {(row["variant"], row["x"]): row["value"] for row in of_mark(chart, "line")[0]}
+    flows = results.joined("flows").select("flow", "network.dumbbell.queue", "goodput_mbit_s")
+    assert drawn == {
+        (flow, float(queue.removesuffix(" BDP"))): rate for flow, queue, rate in flows.iter_rows()
+    }
+
+
 def test_a_ranking_has_the_best_first(sweep: lab.Results) -> None:
     chart = lab.plot.ranking(sweep, "rtt_mean_ms")
     for rows in of_mark(chart, "point"):
@@ -570,3 +583,15 @@ def test_equal_results_make_equal_charts(pair: lab.Results) -> None:
     again = lab.run(two_senders())
     for chart in charts:
         assert chart(pair).to_json() == chart(again).to_json()
+
+
+def test_the_command_draws_the_answer(tcplab: Any, tmp_path: Path) -> None:
+    experiment = two_senders(duration="1 s", sweep={"flows[0].cc": ["cubic", "vegas"]})
+    (tmp_path / "pair.json").write_text(json.dumps(experiment.to_dict()))
+    done = tcplab("run", "pair.json", "--quiet", "--chart", "chart.json")
+    assert done.returncode == 0, done.stderr
+    drawn = json.loads((tmp_path / "chart.json").read_text())
+    assert drawn == json.loads(lab.plot.answer(lab.run(experiment)).to_json())
+    shown = tcplab("show", tmp_path / "results" / "pair", "--chart", "shown.json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads((tmp_path / "shown.json").read_text()) == drawn

@@ -165,7 +165,7 @@ def test_goodput_is_drawn_where_there_are_intervals(small: lab.Experiment) -> No
     with pytest.raises(ValueError, match="there are no intervals"):
         lab.plot.goodput(lab.run(small))
     chart = lab.plot.goodput(lab.run(small.replace(every="500 ms"))).to_dict()
-    (values,) = chart["datasets"].values()
+    values = chart["datasets"][chart["layer"][0]["data"]["name"]]
     assert [point["time_s"] for point in values] == [0.25, 0.75, 1.25, 1.75]
     assert len(lab.plot.overview(lab.run(small.replace(every="500 ms"))).to_dict()["vconcat"]) == 3
 

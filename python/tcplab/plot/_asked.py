@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import altair as alt
@@ -17,6 +17,7 @@ from tcplab._report._question import Question, called, question
 from tcplab._report._words import counted, phrase
 from tcplab._results import Results
 from tcplab._summary import BY, IS_UNFINISHED, MEASURED, with_times, with_transfers
+from tcplab.plot._runs import checked
 from tcplab.plot._style import titled
 
 MOST_PANELS = 12
@@ -54,6 +55,13 @@ class Asked:
     def variants(self) -> list[str]:
         """All of them, in the order of the experiment."""
         return list(dict.fromkeys(row["variant"] for row in self.rows))
+
+    def side_by_side(self) -> Asked:
+        """Where each panel would have one line, all flows in one panel."""
+        if self.variants() != [""]:
+            return self
+        rows = [row | {"variant": row["about"], "about": ""} for row in self.rows]
+        return replace(self, rows=rows)
 
     def panels(self, *keys: str) -> dict[tuple[str, ...], list[Row]]:
         """The rows of each panel: those with the same values of these keys."""
@@ -99,14 +107,6 @@ def asked(results: Results, metric: str | None, by: str | None) -> Asked:
     if not rows:
         raise ValueError(f"no run has {goal}{missing(goal)}")
     return Asked(found, goal, rows)
-
-
-def checked(results: Any) -> Results:
-    """Results, and nothing else."""
-    if not isinstance(results, Results):
-        what = type(results).__name__
-        raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
-    return results
 
 
 def missing(metric: str) -> str:

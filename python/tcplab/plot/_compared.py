@@ -62,7 +62,7 @@ def compare(
         return _backends(results)
     on = asked(results, metric, by)
     axis = on.axis
-    return _bars(on) if axis is None else _lines(on, axis)
+    return _bars(on) if axis is None else _lines(on.side_by_side(), axis)
 
 
 def ranking(
@@ -217,6 +217,7 @@ def _bars(on: Asked) -> alt.ConcatChart:
         base = alt.Chart(data([{key: row[key] for key in keys} for row in shown]))
         title = on.title
         band = alt.RelativeBandSize(band=0.7)
+        few_ticks = alt.Axis(tickCount=6)
         intervals = base.transform_filter("isValid(datum.low)").mark_rule(
             strokeWidth=1.8, color=INK
         )
@@ -225,7 +226,10 @@ def _bars(on: Asked) -> alt.ConcatChart:
             tooltip.insert(1, alt.Tooltip("case:N", title="case"))
         layers = [
             base.mark_bar(height=band, opacity=0.85).encode(
-                x=alt.X("value:Q", title=title, scale=scale), color=colour, tooltip=tooltip, **y
+                x=alt.X("value:Q", title=title, scale=scale, axis=few_ticks),
+                color=colour,
+                tooltip=tooltip,
+                **y,
             ),
             intervals.encode(x=alt.X("low:Q", title=title, scale=scale), x2="high:Q", **y),
             base.mark_text(align="left", dx=6, clip=False, color=INK, fontSize=11).encode(
@@ -294,7 +298,8 @@ def _line_layers(
     places = sorted({row["x"] for row in on.rows})
     is_few = len(places) <= _charts.MOST_TICKS
     ticks: dict[str, Any] = {"values": places} if is_few else {"tickCount": 6}
-    places_of_x = alt.Scale(**_charts.scale_of(places))
+    kind = _charts.scale_of(places).get("type", "linear")
+    places_of_x = alt.Scale(type=kind, domain=[places[0], places[-1]], nice=False, padding=12)
     x = alt.X("x:Q", title=axis.title, scale=places_of_x, axis=alt.Axis(format=".6~g", **ticks))
     scale = alt.Scale(domain=list(ends), nice=False)
     y = alt.Y("value:Q", title=on.title, scale=scale)

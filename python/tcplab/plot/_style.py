@@ -54,7 +54,9 @@ def styled(chart: Styled) -> Styled:
         font=FONT,
         title=alt.TitleConfig(anchor="start", fontSize=15, subtitleFontSize=12, offset=12),
         axis=alt.AxisConfig(gridOpacity=0.5, labelFontSize=11, titleFontSize=12),
-        legend=alt.LegendConfig(labelFontSize=11, titleFontSize=12, labelLimit=260),
+        legend=alt.LegendConfig(
+            labelFontSize=11, titleFontSize=12, labelLimit=260, symbolOpacity=1
+        ),
         header=alt.HeaderConfig(labelFontSize=12, titleFontSize=12),
         view=alt.ViewConfig(stroke=None),
     )
