@@ -5,13 +5,14 @@
 # make fuzz   compare them on random experiments; ARGS="--count 1000 --seed 7" or --help;
 #             the simulator alone, with the whole schema: ARGS="--sim --count 100000 --seed 1";
 #             the reader of experiments, with mutated texts: ARGS="--reader --count 1000000"
+# make docs   make a site of README and docs/, with the gallery's charts, in target/site
 # make fmt    format all sources and write generated files anew
 
 VENV := .venv
 BIN := $(VENV)/bin
 RUST := $(shell find crates -name '*.rs' -o -name Cargo.toml -o -path 'crates/linux/kernel/*' -type f) Cargo.toml Cargo.lock pyproject.toml
 
-.PHONY: run test bench parity fuzz fmt clean
+.PHONY: run test bench parity fuzz docs fmt clean
 
 run: $(VENV)/installed
 	@echo "== tcplab run examples/first.toml"
@@ -33,6 +34,10 @@ parity: $(VENV)/installed
 fuzz: $(VENV)/installed
 	@PYTHONPATH=tests $(BIN)/python -m fuzz $(ARGS)
 
+docs: $(VENV)/installed $(VENV)/docs
+	@scripts/step "making the site" scripts/site
+	@echo "open target/site/index.html"
+
 fmt: $(VENV)/installed
 	cargo fmt
 	$(BIN)/python scripts/generate.py
@@ -47,6 +52,10 @@ clean:
 $(VENV)/installed: $(RUST) | $(VENV)/tools
 	@scripts/step "fetching crates" cargo fetch --quiet --locked
 	@scripts/step "building tcplab" $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(VENV)/docs: pyproject.toml | $(VENV)/tools
+	@scripts/step "installing what makes the site" $(BIN)/pip install --quiet --disable-pip-version-check --group docs
 	@touch $@
 
 $(VENV)/tools: scripts/needs

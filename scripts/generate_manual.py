@@ -120,6 +120,7 @@ def python_page() -> str:
         "A setting that does nothing, or hardly what was meant, and stored results that cannot be",
         "used are reported through the module `warnings`, as `lab.TcplabWarning`. `plan.warnings`",
         "has those of one run: `experiment.plans()[0].warnings`.\n",
+        "## Functions\n",
         *entries("lab.", FUNCTIONS),
         "## Experiment\n",
         *methods(tcplab.Experiment, ["plans", "to_dict", "replace", "changed"]),

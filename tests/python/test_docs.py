@@ -1,20 +1,33 @@
 """What README and docs show is what happens: every console block is run and compared.
 
 A block ```toml title="FILE"``` is written to a file first, beside the examples. In the expected
-output `...` stands for any text: what differs from run to run, like elapsed time.
+output `...` stands for any text: what differs from run to run, like elapsed time. Python and SQL
+run where they stand. A piece of an experiment is tried in an experiment; commands that take minutes
+are read, not run; entries of the gallery draw their charts.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
+from unittest import mock
 
 import pytest
+
+sys.path.append(str(Path(__file__).parent.parent.parent / "scripts"))
+
+import gallery
+
+import tcplab as lab
+from tcplab.cli._main import parsed
 
 ROOT = Path(__file__).parent.parent.parent
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -23,9 +36,15 @@ NEEDS_KERNEL = re.compile(r"^\$ .*(--on linux|tcplab compare|backend='linux')", 
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 
 
-def pages_with(kind: str) -> list[Path]:
-    """The pages that have such a block."""
-    return [page for page in PAGES if f"```{kind}" in page.read_text(encoding="utf-8")]
+def pages_with(*kinds: str) -> list[Path]:
+    """The pages that have such a block, but for those of the gallery."""
+    return [page for page in PAGES if page not in gallery.PAGES and any(blocks(page, *kinds))]
+
+
+def blocks(page: Path, *kinds: str) -> list[tuple[str, str, str]]:
+    """The blocks of these kinds: their kind, title and content."""
+    text = page.read_text(encoding="utf-8")
+    return [block for block in BLOCK.findall(text) if not kinds or block[0] in kinds]
 
 
 def name(page: Path) -> str:
@@ -51,37 +70,202 @@ def is_shown(shown: str, printed: str) -> bool:
     return re.fullmatch(pattern, printed.strip(), re.DOTALL) is not None
 
 
-@pytest.mark.parametrize("page", pages_with("console"), ids=name)
-def test_console_blocks_print_what_they_show(
+@pytest.mark.parametrize("page", pages_with("console", "python", "sql"), ids=name)
+def test_blocks_print_what_they_show(
     page: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     if NEEDS_KERNEL.search(page.read_text(encoding="utf-8")):
         request.getfixturevalue("kernel")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    for kind, title, content in BLOCK.findall(page.read_text(encoding="utf-8")):
+    for kind, title, content in blocks(page):
         if kind in ("toml", "python") and title:
             (tmp_path / title).write_text(content, encoding="utf-8")
-        if kind != "console":
-            continue
-        for command, shown in steps(content):
-            if shlex.split(command)[0] in ("make", "git", "pip"):
-                continue
-            done = subprocess.run(
-                command,
-                check=False,
-                shell=True,
-                cwd=tmp_path,
-                env=os.environ | {"PATH": path, "COLUMNS": "100"},
-                capture_output=True,
-                text=True,
-                timeout=120,
-            )
-            printed = done.stdout + done.stderr
-            assert "Traceback" not in printed, printed
-            assert done.returncode == (2 if "error:" in shown else 0), printed
-            if shown:
-                assert is_shown(shown, printed), f"{command} printed\n{printed}\nnot\n{shown}"
+        elif kind == "python" and "build_kernel" not in content:
+            run_command(shlex.join([sys.executable, "-c", content]), tmp_path)
+        elif kind == "sql":
+            for query in content.splitlines():
+                ask = f"import duckdb; assert duckdb.sql({query!r}).fetchall()"
+                run_command(shlex.join([sys.executable, "-c", ask]), tmp_path)
+        elif kind == "console":
+            for command, shown in steps(content):
+                if shlex.split(command)[0] not in ("make", "git", "pip"):
+                    run_command(command, tmp_path, shown)
+
+
+def run_command(command: str, folder: Path, shown: str = "") -> None:
+    """Runs a command; it prints what is shown, and fails only if that is an error."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    done = subprocess.run(
+        command,
+        check=False,
+        shell=True,
+        cwd=folder,
+        env=os.environ | {"PATH": path, "COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    printed = done.stdout + done.stderr
+    assert "Traceback" not in printed, printed
+    assert done.returncode == (2 if "error:" in shown else 0), printed
+    if shown:
+        assert is_shown(shown, printed), f"{command} printed\n{printed}\nnot\n{shown}"
+
+
+PIECES = [
+    pytest.param(content, id=f"{name(page)}-{number}")
+    for page in pages_with("toml")
+    for number, (_, title, content) in enumerate(blocks(page, "toml"))
+    if not title
+]
+
+# An experiment with the nodes and parameters that pieces name, and where in it a piece may stand.
+WHOLE = """
+duration = "60 s"
+
+[let]
+delay = "10 ms"
+queue = "40 packets"
+buffer = "1 MB"
+
+[network.dumbbell]
+pairs = 2
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[network.links]]
+between = ["server", "left"]
+rate = "10 Mbit/s"
+delay = "10 ms"
+
+[[network.links]]
+between = ["client", "left"]
+rate = "10 Mbit/s"
+delay = "$delay"
+queue = "$queue"
+
+[[flows]]
+from = "left1"
+to = "right1"
+stack = { wmem = "$buffer" }
+"""
+FILES = {
+    "orbit": "1 10\n2 20\n",
+    "-delay": "1 10\n2 20\n",
+    "-light": "0 10 1 2\n100 10 1 2\n",
+    "": "10\n20\n",
+}
+PLACES = [[], ["network", "dumbbell"], ["network", "links"]]
+
+
+@pytest.mark.parametrize("piece", PIECES)
+def test_a_piece_of_an_experiment_is_right_somewhere(
+    piece: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for file in re.findall(r'"([\w-]+\.txt)"', piece):
+        kind = next((word for word in FILES if word in file), "")
+        Path(file).write_text(FILES[kind], encoding="utf-8")
+    for alternative in alternatives(piece):
+        refused = [refusal(tomllib.loads(alternative), place) for place in PLACES]
+        assert "" in refused, (alternative, refused)
+
+
+def alternatives(piece: str) -> list[str]:
+    """A piece, or its lines one by one if they are ways to write the same key."""
+    keys = re.findall(r"^(\w+) = ", piece, re.MULTILINE)
+    has_tables = re.search(r"^\[", piece, re.MULTILINE)
+    return [piece] if has_tables or len(set(keys)) == len(keys) else piece.splitlines()
+
+
+def refusal(piece: dict[str, Any], place: list[str]) -> str:
+    """Why an experiment with a piece in this place is none; nothing if it is one."""
+    whole = tomllib.loads(WHOLE)
+    at = whole
+    for key in place:
+        at = at[key][0] if isinstance(at[key], list) else at[key]
+    put(piece, at)
+    Path("piece.json").write_text(json.dumps(whole), encoding="utf-8")
+    said = []
+    for backend in ("sim", "linux"):
+        try:
+            lab.load("piece.json").plans(backend)
+        except lab.ConfigError as error:
+            said.append(str(error))
+        else:
+            return ""
+    return "; ".join(said)
+
+
+def put(piece: dict[str, Any], whole: dict[str, Any]) -> None:
+    """Adds a table to another: tables are merged, lists of tables follow each other."""
+    for key, value in piece.items():
+        there = whole.get(key)
+        if isinstance(value, dict) and isinstance(there, dict):
+            put(value, there)
+        elif isinstance(there, list) and isinstance(value, list):
+            there += value
+        elif isinstance(there, list) and isinstance(value, dict):
+            # `[network.links.forward]` is about the last of them.
+            put(value, there[-1])
+        else:
+            whole[key] = value
+
+
+COMMANDS = [
+    pytest.param(line, id=f"{name(page)}-{line}")
+    for page in [*pages_with("sh"), ROOT / "CONTRIBUTING.md"]
+    for _, _, content in blocks(page, "sh")
+    for line in content.splitlines()
+]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_that_take_minutes_are_understood(line: str) -> None:
+    program, *words = shlex.split(line, comments=True)
+    if program == "make":
+        assert re.search(rf"^{words[0]}:", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        return
+    assert program == "tcplab"
+    parsed(words)
+    for word in words:
+        assert "/" not in word or word.startswith("~") or (ROOT / word).exists()
+
+
+def test_python_that_builds_a_kernel_calls_what_there_is() -> None:
+    page = ROOT / "docs" / "how-to" / "kernels.md"
+    ((_, _, lines),) = blocks(page, "python")
+    with mock.patch("tcplab.build_kernel", autospec=True) as build:
+        build.return_value = mock.create_autospec(lab.Kernel, spec_set=True)
+        exec(lines, {})
+    build.assert_called_once()
+
+
+def test_no_kind_of_block_is_left_out() -> None:
+    kinds = {kind for page in PAGES for kind, _, _ in blocks(page)}
+    # The C file is compiled by test_kernels.py; `text` is what a command or a formula looks like.
+    assert kinds <= {"console", "python", "sql", "toml", "sh", "c", "text"}
+    fences = {page: page.read_text(encoding="utf-8").count("\n```") for page in PAGES}
+    assert {
+        page: number for page, number in fences.items() if number != 2 * len(blocks(page))
+    } == {}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        entry
+        for page in gallery.PAGES
+        for entry in gallery.entries(page.read_text(encoding="utf-8"))
+    ],
+    ids=lambda entry: entry.name,
+)
+def test_the_gallery_draws_what_it_finds(entry: gallery.Entry) -> None:
+    chart = entry.chart().read_text(encoding="utf-8")
+    # A chart without a mark of data is empty.
+    assert re.search(
+        r'class="mark-(line|rect|symbol|area|rule|arc|text|trail)[^"]* role-mark', chart
+    )
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -11,10 +11,10 @@ Long series are drawn by the least and the greatest of neighbouring points: no p
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from tcplab.plot._answer import answer
-from tcplab.plot._compared import compare, ranking
-from tcplab.plot._distributions import boxes, cdf
-from tcplab.plot._planes import heatmap, shares, tradeoff
 from tcplab.plot._runs import (
     cwnd,
     datagrams,
@@ -34,7 +34,11 @@ from tcplab.plot._saved import FORMATS, prepare_notebooks, save
 from tcplab.plot._saved import drawn as drawn
 from tcplab.plot._saved import numbered as numbered
 from tcplab.plot._saved import still as still
-from tcplab.plot._sequence import sequence
+
+if TYPE_CHECKING:
+    from tcplab.plot._compared import compare, ranking
+    from tcplab.plot._distributions import boxes, cdf
+    from tcplab.plot._planes import heatmap, shares, tradeoff
 
 __all__ = [
     "FORMATS",
@@ -63,4 +67,28 @@ __all__ = [
     "transfers",
 ]
 
+PLACES = {
+    "boxes": "_distributions",
+    "cdf": "_distributions",
+    "compare": "_compared",
+    "heatmap": "_planes",
+    "ranking": "_compared",
+    "sequence": "_sequence",
+    "shares": "_planes",
+    "tradeoff": "_planes",
+}
+"""The modules that load when a chart of them is drawn: their statistics take a while to load."""
+
 prepare_notebooks()
+
+
+def __getattr__(name: str) -> Any:
+    if name not in PLACES:
+        raise AttributeError(f"module 'tcplab.plot' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tcplab.plot.{PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -7,10 +7,7 @@ import polars as pl
 
 from tcplab._quantities import numbers
 from tcplab._results import Results
-from tcplab.plot._asked import asked, checked
-from tcplab.plot._compared import compare, ranking
-from tcplab.plot._planes import heatmap, is_cc, shares
-from tcplab.plot._runs import overview
+from tcplab.plot._runs import checked, overview
 
 MANY = 12
 """So many variants are told apart better when they are in the order of their rank."""
@@ -34,6 +31,11 @@ def answer(results: Results) -> alt.VConcatChart | alt.ConcatChart | alt.LayerCh
     runs = results.runs
     if runs["run"].n_unique() == 1:
         return overview(results)
+    # Statistics take a while to load, and a single run needs none.
+    from tcplab.plot._asked import asked  # noqa: PLC0415
+    from tcplab.plot._compared import compare, ranking  # noqa: PLC0415
+    from tcplab.plot._planes import heatmap, is_cc, shares  # noqa: PLC0415
+
     varied = [name for name in results.swept if runs[name].n_unique() > 1]
     if len([name for name in varied if is_cc(name)]) == 2 and _meet(results):
         return shares(results)

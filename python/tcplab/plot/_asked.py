@@ -17,6 +17,7 @@ from tcplab._report._question import Question, called, question
 from tcplab._report._words import counted, phrase
 from tcplab._results import Results
 from tcplab._summary import BY, IS_UNFINISHED, MEASURED, with_times, with_transfers
+from tcplab.plot._runs import checked
 from tcplab.plot._style import titled
 
 MOST_PANELS = 12
@@ -106,14 +107,6 @@ def asked(results: Results, metric: str | None, by: str | None) -> Asked:
     if not rows:
         raise ValueError(f"no run has {goal}{missing(goal)}")
     return Asked(found, goal, rows)
-
-
-def checked(results: Any) -> Results:
-    """Results, and nothing else."""
-    if not isinstance(results, Results):
-        what = type(results).__name__
-        raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
-    return results
 
 
 def missing(metric: str) -> str:

@@ -19,7 +19,8 @@ from tcplab._results import Results
 from tcplab._shown import short_names
 from tcplab._statistics import ellipse
 from tcplab._versus import LESS
-from tcplab.plot._asked import MOST_PANELS, about_runs, asked, checked, labelled, missing
+from tcplab.plot._asked import MOST_PANELS, about_runs, asked, labelled, missing
+from tcplab.plot._runs import checked
 from tcplab.plot._style import (
     INK,
     QUIET,

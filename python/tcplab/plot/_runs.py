@@ -422,11 +422,17 @@ def drops_and_marks(results: Results, run: str) -> pl.DataFrame:
     return pl.concat([counted, marks]).filter(pl.col("packets") > 0).collect()
 
 
-def chosen(results: Results, run: str | None) -> str:
-    """The run that is asked for, else the first."""
+def checked(results: Any) -> Results:
+    """Results, and nothing else."""
     if not isinstance(results, Results):
         what = type(results).__name__
         raise TypeError(f"results: those of tcplab.run are needed, not a {what}")
+    return results
+
+
+def chosen(results: Results, run: str | None) -> str:
+    """The run that is asked for, else the first."""
+    checked(results)
     known = results.runs["run"].to_list()
     if run is not None and run not in known:
         raise ValueError(f"no run of these results has the id {run!r}")
