@@ -519,3 +519,32 @@ def test_what_cannot_be_written_is_refused(
     assert "Traceback" not in done.stderr
     assert sorted(tmp_path.iterdir()) == before
     assert tcplab("report", "nowhere").returncode == 2
+
+
+def test_the_paths_of_both_variants_are_told(tmp_path: Path) -> None:
+    # 1 BDP of 20 and 24 Mbit/s over 40 ms: 100 and 120 kB, of packets of 1,500 bytes.
+    file = tmp_path / "two.toml"
+    file.write_text(
+        'duration = "1 s"\nrepeat = 2\n[let]\nrate = "20 Mbit/s"\n'
+        '[network.chain]\nrate = "$rate"\ndelay = "20 ms"\nqueue = "1 BDP"\n'
+        '[[flows]]\nfrom = "server"\nto = "client"\nstart_jitter = "300 ms"\n'
+        '[variants.old]\n[variants.new]\nrate = "24 Mbit/s"\n'
+    )
+    lab.report(lab.run(file), tmp_path / "report.md")
+    first = "In the first variant, a bottleneck of 20 Mbit/s, a base RTT of 40 ms and a queue of 67"
+    other = "in the other, a bottleneck of 24 Mbit/s and a queue of 80 packets"
+    said = (tmp_path / "report.md").read_text()
+    assert first in said
+    assert other in said
+
+
+def test_what_changes_nothing_is_warned_of(tmp_path: Path) -> None:
+    # A long transfer without loss has no tail to probe.
+    file = tmp_path / "tlp.toml"
+    file.write_text(
+        'duration = "1 s"\nrepeat = 10\n[network.chain]\nrate = "20 Mbit/s"\ndelay = "20 ms"\n'
+        '[[flows]]\nfrom = "server"\nto = "client"\nstart_jitter = "300 ms"\n'
+        '[sweep]\n"stack.tlp" = [true, false]\n'
+    )
+    lab.report(lab.run(file), tmp_path / "report.md")
+    assert "With care: nothing differs" in (tmp_path / "report.md").read_text()

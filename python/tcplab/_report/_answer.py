@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from tcplab import _described, statistics
+from tcplab import _core, _described, statistics
 from tcplab._cells import number
 from tcplab._labels import labels
 from tcplab._report._question import Question, Row, Values, called, is_better
@@ -24,6 +24,9 @@ from tcplab._report._words import (
     sentence,
 )
 from tcplab._versus import LESS, percent, rounded
+
+MOST_PATHS = 200
+"""Of more variants, nobody reads whether all have one path."""
 
 MOST_LISTED = 12
 """So many variants or cases are listed beside the answer; the table has them all."""
@@ -179,6 +182,10 @@ def _would_tell(asked: Question, row: Row) -> str:
         more = rounded(row["more_runs"])
         return f"; about {more} more runs would tell a difference of {percent(asked.margin)}"
     if row["more_runs"] == 0:
+        low, high = row["relative_low"], row["relative_high"]
+        if low is not None and high is not None and max(-low, high) <= asked.margin:
+            within = f"within the margin of {percent(asked.margin)}"
+            return f", {within} by itself, but not as one of so many comparisons"
         return f", about as great as the margin of {percent(asked.margin)}"
     return ""
 
@@ -670,17 +677,27 @@ def _condition(asked: Question, row: Row | None) -> Sentence:
 
 
 def _path(asked: Question) -> str:
-    """The bottleneck of the first variant in a few words."""
-    plan: dict[str, Any] = json.loads(asked.results.plans[0].to_json())
+    """The bottleneck in a few words: of all variants, of both, or else of the first."""
+    variants: dict[tuple[tuple[str, str], ...], _core.Plan] = {}
+    for plan in asked.results.plans:
+        variants.setdefault(tuple(plan.swept), plan)
+    plans = [json.loads(plan.to_json()) for plan in [*variants.values()][:MOST_PATHS]]
+    paths = list(dict.fromkeys(_bottleneck(asked, plan) for plan in plans))
+    first = f"{listed(list(paths[0]))}, for {plans[0]['duration']}"
+    if len(paths) == 1 and len(variants) <= MOST_PATHS:
+        return first
+    if len(variants) == 2:
+        differs = [part for part in paths[1] if part not in paths[0]]
+        return f"in the first variant, {first}; in the other, {listed(differs)}"
+    return f"in the first variant, {first}"
+
+
+def _bottleneck(asked: Question, plan: dict[str, Any]) -> tuple[str, ...]:
+    """What the path of the flows in question is made of."""
     flows = [flow for flow in plan["flows"] if flow["name"] in asked.subject] or plan["flows"]
-    lane = plan["lanes"][flows[0]["bottleneck"]]
-    rate, _, queue, loss = _described.lane(lane)
+    rate, _, queue, loss = _described.lane(plan["lanes"][flows[0]["bottleneck"]])
     size, _, discipline = queue.rpartition(", ")
     size = "1 packet" if size == "1 packets" else size
-    swept = {path.rsplit(".", 1)[-1] for path in asked.results.swept}
     said = [f"a bottleneck of {rate}", f"a base RTT of {flows[0]['base_rtt']}"]
-    said += [f"a queue of {size} ({discipline})"]
-    said += [f"loss of {loss}"] if loss != "none" else []
-    varied = [key for key in ("rate", "delay", "queue", "loss", "rtts") if key in swept]
-    text = f"{listed(said)}, for {plan['duration']}"
-    return f"in the first variant, {text}" if varied or asked.conditions else text
+    said += [f"a queue of {size} ({discipline})", f"loss of {loss}"]
+    return tuple(part for part in said if part != "loss of none")

@@ -57,6 +57,7 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
         *_unfinished(asked),
         *_queues(asked),
         *_repetitions(asked),
+        *_without_effect(asked),
         *_warned(asked),
     ]
     remarks.sort(key=lambda one: ["bad", "care"].index(one.weight))
@@ -145,6 +146,18 @@ def _queues(asked: Question) -> list[Remark]:
         "compared. Give the queue 20 packets or so, unless this is what is meant."
     )
     return [Remark("bad", f"A queue of {next(iter(found.values()))}", text)]
+
+
+def _without_effect(asked: Question) -> list[Remark]:
+    """What was swept may not have come into play, or be another thing than was meant."""
+    if asked.versus is None or set(asked.versus["verdict"].drop_nulls()) != {"equal"}:
+        return []
+    swept = listed([f"`{name}`" for name in asked.results.swept])
+    text = (
+        f"Each pair of runs has the same numbers to the last digit: {swept} changed nothing that "
+        "is compared. Either it never came into play here, or it is not what was meant."
+    )
+    return [Remark("care", "Nothing differs", text)]
 
 
 def _repetitions(asked: Question) -> list[Remark]:
