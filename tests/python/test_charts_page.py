@@ -8,7 +8,6 @@ from typing import Any
 
 import altair as alt
 import pytest
-from test_report_page import browser  # noqa: F401
 
 import tcplab as lab
 
@@ -27,7 +26,7 @@ def results() -> lab.Results:
 class Shown:
     """A page without a network, and what it said and asked for."""
 
-    def __init__(self, browser: Any, path: Path) -> None:  # noqa: F811
+    def __init__(self, browser: Any, path: Path) -> None:
         """Opens it."""
         context = browser.new_context(viewport={"width": 1100, "height": 900})
         context.set_offline(True)
@@ -48,7 +47,7 @@ class Shown:
 
 
 @pytest.fixture
-def show(browser: Any, tmp_path: Path) -> Iterator[Any]:  # noqa: F811
+def show(browser: Any, tmp_path: Path) -> Iterator[Any]:
     pages: list[Shown] = []
 
     def opened(content: str | bytes) -> Shown:

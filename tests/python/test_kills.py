@@ -129,7 +129,7 @@ def test_a_signal_ends_a_chart_that_is_drawn(tmp_path: Path) -> None:
 import os, signal, threading, time, tcplab
 from tcplab.cli import _chart, _signals
 class Chart:
-    def save(self, *_, **__):
+    def to_dict(self, *_, **__):
         os.kill(os.getpid(), signal.{name})
         sum(range(10**9))
 with _signals.obeyed():

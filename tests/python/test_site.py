@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from test_report_page import PHONE, WIDE, browser  # noqa: F401 - a fixture
+from test_report_page import PHONE, WIDE
 
 ROOT = Path(__file__).parent.parent.parent
 MAIN = ["index.html", "docs/tutorial.html", "docs/gallery.html", "docs/gallery/windows.html"]
@@ -90,7 +90,7 @@ def test_nothing_is_loaded_from_a_network(site: Path) -> None:
 class Opened:
     """A page without a network, and what it said and asked for."""
 
-    def __init__(self, browser: Any, address: str, **options: Any) -> None:  # noqa: F811
+    def __init__(self, browser: Any, address: str, **options: Any) -> None:
         """Opens it."""
         self.said: list[str] = []
         self.asked: list[str] = []
@@ -110,7 +110,7 @@ class Opened:
 
 
 @pytest.fixture
-def opened(browser: Any, site: Path) -> Iterator[Any]:  # noqa: F811
+def opened(browser: Any, site: Path) -> Iterator[Any]:
     pages: list[Opened] = []
 
     def opens(page: str, **options: Any) -> Any:

@@ -8,8 +8,6 @@ from html import escape
 from importlib import resources
 from urllib.parse import urlencode
 
-import polars as pl
-
 from tcplab import _core
 from tcplab._called import Called
 from tcplab._cells import LEFT, Column
@@ -148,7 +146,7 @@ def _runs(state: State, find: str, page: int) -> str:
     names = list(dict.fromkeys(path for run in state.planned for path, _ in run.swept))
     short = short_names(names)
     shown = {name: labels([dict(run.swept).get(name) for run in state.planned]) for name in names}
-    goodput = _goodput(state)
+    goodput = state.goodput
     words = find.lower().split()
     found = [
         run
@@ -217,10 +215,3 @@ def _words(run: Called, short: dict[str, str], state: State) -> Sequence[str]:
 def _is(word: str, one: str) -> bool:
     """What has a value has it as a whole: `repetition=1` is no 10."""
     return one.endswith(word) if "=" in word else word in one
-
-
-def _goodput(state: State) -> dict[str, float]:
-    if state.results is None:
-        return {}
-    sums = state.results.flows.group_by("run").agg(pl.col("goodput_mbit_s").sum())
-    return dict(sums.iter_rows())

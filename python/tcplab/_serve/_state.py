@@ -11,6 +11,8 @@ from functools import cached_property
 from os import PathLike
 from pathlib import Path
 
+import polars as pl
+
 from tcplab import _core
 from tcplab._asked import RUNS, asked, stored
 from tcplab._called import Called, called
@@ -27,8 +29,11 @@ LOOK_S = 0.5
 
 LOOK_FAR_S = 15.0
 
-SHARE = 0.2
+SHARE = 0.5
 """At most this share of the time goes into reading anew what goes on changing."""
+
+UNREADABLE = (ValueError, OSError, pl.exceptions.PolarsError)
+"""What reading tables raises that were changed after they had been checked."""
 
 Signature = tuple[tuple[str, int], ...]
 
@@ -65,8 +70,19 @@ class State:
         with _LOCK, warnings.catch_warnings(action="ignore"):
             try:
                 return content(self.results)
-            except (ValueError, OSError) as error:
-                return str(error)
+            except UNREADABLE as error:
+                return _one_line(error)
+
+    @cached_property
+    def goodput(self) -> dict[str, float]:
+        """Of all flows of each run together, in Mbit/s."""
+        if self.results is None:
+            return {}
+        try:
+            flows = self.results.flows
+        except UNREADABLE:
+            return {}
+        return dict(flows.group_by("run").agg(pl.col("goodput_mbit_s").sum()).iter_rows())
 
     @cached_property
     def report(self) -> bytes | None:
@@ -84,9 +100,12 @@ _LOCK = threading.RLock()
 """Warnings are a matter of the whole process: one thread at a time has its own way with them."""
 
 
-def _report(results: Results) -> bytes:
+def _report(results: Results) -> bytes | None:
     with _LOCK, warnings.catch_warnings(action="ignore"):
-        return written(results, "html")
+        try:
+            return written(results, "html")
+        except UNREADABLE:
+            return None
 
 
 class Watching:
@@ -173,7 +192,15 @@ class Watching:
             failed=failed,
             is_running=is_running,
         )
-        return replace(state, left_s=self._left_s(state))
+        state = replace(state, left_s=self._left_s(state))
+        if state.results is before.results:
+            # The files of what was read before may be no more.
+            known = {"finished", "said", "goodput", "report"} & before.__dict__.keys()
+            state.__dict__.update({name: before.__dict__[name] for name in known})
+        # They are read now, while they are what was checked.
+        for name in ("said", "goodput"):
+            getattr(state, name)
+        return state
 
     def _left_s(self, state: State) -> float | None:
         """From how many runs have finished since a process was first seen to write."""

@@ -90,12 +90,12 @@ def linked(chart: Styled) -> Styled:
             param = alt.TopLevelSelectionParameter(name=name, select=select, views=there, **more)
             params.append(param)
 
-    for layer in _layers(chart):
-        # Altair puts numbers behind the names of layers of panels.
+    for panel, layer in _layers(chart):
+        # Altair puts the number of the panel behind the names of its layers, whenever it likes.
         role = re.sub(r"_\d+$", "", layer.name) if isinstance(layer.name, str) else ""
         if role not in ROLES:
             continue
-        number = len(views[role])
+        number = len(views[role]) if panel is None else panel
         layer.name = f"{role}_{number}"
         views[role].append(layer.name)
         if role == "values":
@@ -119,16 +119,16 @@ def linked(chart: Styled) -> Styled:
     return known
 
 
-def _layers(chart: Any) -> Iterator[Any]:
-    """The single charts that one is made of."""
+def _layers(chart: Any, panel: int | None = None) -> Iterator[tuple[int | None, Any]]:
+    """The single charts that one is made of, each with the number of its panel, if it is in one."""
     for kind in ("layer", "vconcat", "concat"):
         parts = getattr(chart, kind, alt.Undefined)
         # Every chart has a method of the name `layer`, or none.
         if isinstance(parts, list):
-            for part in parts:
-                yield from _layers(part)
+            for number, part in enumerate(parts):
+                yield from _layers(part, panel if kind == "layer" else number)
             return
-    yield chart
+    yield panel, chart
 
 
 def layered(layers: Sequence[Layer], **about: Any) -> alt.LayerChart:
