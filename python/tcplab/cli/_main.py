@@ -37,6 +37,7 @@ COMMANDS = {
         "compare",
         "run an experiment file on several backends: print both numbers and the difference",
     ),
+    "paper": ("paper", "run published studies again, and say which of their claims hold"),
     "new": ("new", "write an experiment file to start from"),
     "check": ("check", "check an experiment file and print what would run"),
     "draw": ("draw", "draw the network of an experiment file: hosts, links and the ways of flows"),

@@ -1,0 +1,252 @@
+"""What runs say of a claim.
+
+Each check is a statement about means over runs with the same seeds, and each is looked at by an
+interval of 95 % (of 1 - 5 %/k where a claim has k checks): the check holds where the whole interval
+is on its side, and fails where the whole interval is on the other. A claim holds where all of its
+checks do, and does not where one fails: where none is open and each failed one says the opposite,
+it is reversed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tcplab import statistics
+from tcplab._core import ConfigError
+from tcplab._papers._measured import Tables, values
+from tcplab._papers._study import Check, Claim, Side, Study
+
+HOLDS = "holds"
+NO_LONGER = "holds no longer"
+FAILS = "does not hold"
+REVERSED = "reversed"
+OPEN = "cannot be told"
+NOT_RUN = "not run"
+UNTESTABLE = "not testable"
+
+VERDICTS = (HOLDS, NO_LONGER, FAILS, REVERSED, OPEN, NOT_RUN, UNTESTABLE)
+
+STACKS = ("then", "now")
+"""The study's own stack, and today's: variants of each experiment."""
+
+LEVEL = 0.95
+
+MOST_RUNS = 100_000
+"""A number of runs beyond this is no advice."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the runs of one stack say of one check."""
+
+    verdict: str
+    estimate: float | None = None
+    """The mean, or by which share of the other side it is above that."""
+
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    needed: int | None = None
+    """About so many runs would tell, if they spread as these do."""
+
+    is_share: bool = False
+
+
+@dataclass(frozen=True)
+class Decided:
+    """What is known of a claim."""
+
+    claim: Claim
+    verdict: str
+    then: str
+    now: str
+    findings: Mapping[str, tuple[Finding, ...]]
+    """Of each stack, those of its checks."""
+
+    depends: tuple[tuple[str, str], ...] = ()
+    """Where the verdict is not the same for all values of what is varied: each, with its own."""
+
+    needed: int | None = None
+
+
+def decide(claim: Claim, study: Study, tables: Tables) -> Decided:
+    """Decides a claim by what was measured.
+
+    Raises:
+        ConfigError: A check asks for a column that its experiment has not.
+    """
+    if claim.reason is not None:
+        return Decided(claim, UNTESTABLE, UNTESTABLE, UNTESTABLE, {})
+    places = _places(claim, tables)
+    found = {
+        (stack, place): _all_of(claim, tables, {"variant": stack, **dict(place)})
+        for stack in STACKS
+        for place in places
+    }
+    first = places[0]
+    verdicts = {stack: _together(found[stack, first]) for stack in STACKS}
+    own = [(_called(place), _together(found["then", place])) for place in places]
+    differs = len({verdict for _, verdict in own}) > 1
+    needs = [one.needed for one in found["then", first] if one.verdict == OPEN]
+    return Decided(
+        claim,
+        _overall(verdicts["then"], verdicts["now"]),
+        verdicts["then"],
+        verdicts["now"],
+        {stack: found[stack, first] for stack in STACKS},
+        tuple(own) if differs else (),
+        max((n for n in needs if n is not None), default=None)
+        if verdicts["then"] == OPEN and None not in needs
+        else None,
+    )
+
+
+def _places(claim: Claim, tables: Tables) -> list[tuple[tuple[str, str], ...]]:
+    """The values of what is varied, in the order of the file; the first is our choice."""
+    ids = [one.side.experiment for one in claim.checks if one.side is not None]
+    options = []
+    for column in claim.varied:
+        seen: list[str] = []
+        for rows in (tables[one] for one in ids if one in tables):
+            if column not in rows.columns:
+                raise ConfigError(f"claim {claim.id}: varied: {column} is no column of {ids[0]}")
+            seen += [one for one in rows[column].unique(maintain_order=True) if one not in seen]
+        options.append([(column, one) for one in seen])
+    return list(itertools.product(*options)) or [()]
+
+
+def _called(place: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{column} {value}" for column, value in place)
+
+
+def _all_of(claim: Claim, tables: Tables, more: Mapping[str, str]) -> tuple[Finding, ...]:
+    level = 1 - (1 - LEVEL) / len(claim.checks)
+    return tuple(_finding(one, tables, more, level) for one in claim.checks)
+
+
+def _together(findings: tuple[Finding, ...]) -> str:
+    verdicts = {one.verdict for one in findings}
+    if NOT_RUN in verdicts:
+        return NOT_RUN
+    if verdicts == {REVERSED}:
+        return REVERSED
+    if verdicts & {FAILS, REVERSED}:
+        return FAILS
+    return OPEN if OPEN in verdicts else HOLDS
+
+
+def _overall(then: str, now: str) -> str:
+    return NO_LONGER if then == HOLDS and now in (FAILS, REVERSED) else then
+
+
+def _finding(check: Check, tables: Tables, more: Mapping[str, str], level: float) -> Finding:
+    if check.arithmetic is not None:
+        return _of_arithmetic(check)
+    assert check.side is not None
+    ours = values(tables, check.side, more)
+    if ours is None:
+        return Finding(NOT_RUN)
+    if check.other is None:
+        return _of_limits(check, list(ours.values()), level)
+    theirs = values(tables, check.other, more)
+    if theirs is None:
+        return Finding(NOT_RUN)
+    pairs = [(ours[one], theirs[one]) for one in ours if one in theirs]
+    return _of_pairs(check, [one for one, _ in pairs], [two for _, two in pairs], level)
+
+
+def _of_arithmetic(check: Check) -> Finding:
+    import duckdb  # noqa: PLC0415 (most need it not)
+
+    try:
+        with duckdb.connect() as database:
+            row = database.execute(f"select cast(({check.arithmetic}) as double)").fetchone()
+    except duckdb.Error as error:
+        raise ConfigError(f"arithmetic: {check.arithmetic}: {str(error).splitlines()[0]}") from None
+    value = float(row[0]) if row is not None and row[0] is not None else math.nan
+    low = -math.inf if check.low is None else check.low
+    high = math.inf if check.high is None else check.high
+    return Finding(HOLDS if low <= value <= high else FAILS, value, value, value, 1)
+
+
+def _of_limits(check: Check, ours: list[float], level: float) -> Finding:
+    found = statistics.interval(ours, level=level)
+    low = -math.inf if check.low is None else check.low
+    high = math.inf if check.high is None else check.high
+    if found.low is None or found.high is None or found.estimate is None:
+        return Finding(OPEN, found.estimate, n=found.n)
+    numbers = (found.estimate, found.low, found.high, found.n)
+    if low <= found.low and found.high <= high:
+        return Finding(HOLDS, *numbers)
+    if found.high < low or high < found.low:
+        return Finding(FAILS, *numbers)
+    nearest = min(abs(found.estimate - low), abs(found.estimate - high))
+    return Finding(OPEN, *numbers, _needed(found, nearest))
+
+
+def _of_pairs(check: Check, ours: list[float], theirs: list[float], level: float) -> Finding:
+    apart = statistics.difference(ours, theirs, level=level)
+    of = abs(sum(theirs) / len(theirs)) if theirs else 0.0
+    if apart.low is None or apart.high is None or apart.estimate is None or of == 0:
+        shown = apart.estimate / of if apart.estimate is not None and of else None
+        return Finding(OPEN, shown, n=apart.n, is_share=True)
+    numbers = (apart.estimate / of, apart.low / of, apart.high / of, apart.n)
+    if check.how == "similar_to":
+        above = _beyond(ours, theirs, 1 + check.by, level)
+        below = _beyond(ours, theirs, 1 - check.by, level)
+        bounds = (above.low, above.high, below.low, below.high)
+        if None in bounds:
+            return Finding(OPEN, *numbers, is_share=True)
+        if (above.high or 0.0) < 0 < (below.low or 0.0):
+            return Finding(HOLDS, *numbers, is_share=True)
+        if (above.low or 0.0) > 0 or (below.high or 0.0) < 0:
+            return Finding(FAILS, *numbers, is_share=True)
+        needs = [_needed(one, abs(one.estimate or 0.0)) for one in (above, below)]
+        known = [n for n in needs if n is not None]
+        needed = max(known) if len(known) == len(needs) else None
+        return Finding(OPEN, *numbers, needed, is_share=True)
+    side = 1 if check.how == "above" else -1
+    beyond = _beyond(ours, theirs, 1 + side * check.by, level)
+    if beyond.low is None or beyond.high is None or beyond.estimate is None:
+        return Finding(OPEN, *numbers, is_share=True)
+    low, high = sorted((side * beyond.low, side * beyond.high))
+    if low > 0:
+        return Finding(HOLDS, *numbers, is_share=True)
+    if max(side * apart.low, side * apart.high) < 0:
+        return Finding(REVERSED, *numbers, is_share=True)
+    if high < 0:
+        return Finding(FAILS, *numbers, is_share=True)
+    return Finding(OPEN, *numbers, _needed(beyond, abs(beyond.estimate)), is_share=True)
+
+
+def _beyond(
+    ours: list[float], theirs: list[float], times: float, level: float
+) -> statistics.Interval:
+    """By how much one side exceeds so many times the other."""
+    return statistics.difference(ours, [times * one for one in theirs], level=level)
+
+
+def _needed(found: statistics.Interval, distance: float) -> int | None:
+    """How many runs would move the nearer limit off the line: widths shrink as 1/sqrt(n)."""
+    width = found.half_width
+    if width is None or distance == 0:
+        return None
+    needed = math.ceil(found.n * (width / distance) ** 2)
+    return needed if needed <= MOST_RUNS else None
+
+
+def summary_of(side: Side, tables: Tables, stack: str) -> statistics.Interval | None:
+    """The mean of a quantity with one stack."""
+    found = values(tables, side, {"variant": stack})
+    return None if not found else statistics.interval(list(found.values()))
+
+
+def share_below(side: Side, tables: Tables, stack: str, value: float) -> float | None:
+    """Which share of our runs is below a published number: where a single run of theirs falls."""
+    found = values(tables, side, {"variant": stack})
+    if not found:
+        return None
+    return sum(one < value for one in found.values()) / len(found)

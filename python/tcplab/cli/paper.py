@@ -1,0 +1,175 @@
+"""tcplab paper: published studies, run again with their own stack and with today's."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from tcplab import _core
+from tcplab._cells import LEFT, Column
+from tcplab._experiment import load
+from tcplab._papers import _measured, _page, _study
+from tcplab._put import put
+from tcplab._run import run as run_all
+from tcplab.cli import _arguments, _text
+from tcplab.cli._say import say
+
+OUT = Path("results") / "papers"
+
+ALL = "all"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is done with which study."""
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    one = actions.add_parser("list", help="list the studies")
+    one.set_defaults(act=_list)
+    one = actions.add_parser("show", help="say what a study asked, found and claims")
+    one.add_argument("name", metavar="NAME", help="a study, as `tcplab paper list` has it")
+    one.set_defaults(act=_show)
+    one = actions.add_parser("run", help="run the experiments of a study")
+    one.add_argument("name", metavar="NAME", help=f"a study, or {ALL}")
+    one.add_argument(
+        "--figure",
+        metavar="ID",
+        action="append",
+        help="run this experiment alone, by its id like D2-E1; may be given several times",
+    )
+    one.add_argument(
+        "--quick", action="store_true", help="few repetitions: minutes, and wide intervals"
+    )
+    one.add_argument(
+        "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
+    )
+    _add_out(one, "where the results go")
+    _arguments.add_workers(one)
+    one.set_defaults(act=_run)
+    one = actions.add_parser("report", help="their numbers and claims beside ours, with verdicts")
+    one.add_argument("name", metavar="NAME", help=f"a study, or {ALL}")
+    one.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where the page goes: .html or .md (default: Markdown on standard output)",
+    )
+    one.add_argument("--quick", action="store_true", help="of what `run --quick` measured")
+    one.add_argument("--on", default="sim", metavar="BACKEND", help="of what this backend measured")
+    _add_out(one, "where the results are; what is not there is what tcplab brings along")
+    one.set_defaults(act=_report)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Does it."""
+    args.act(args)
+
+
+def _add_out(parser: argparse.ArgumentParser, about: str) -> None:
+    parser.add_argument(
+        "--out", type=Path, default=OUT, metavar="DIR", help=f"{about} (default: {OUT})"
+    )
+
+
+def _named(name: str) -> list[_study.Study]:
+    return [_study.load(one) for one in (_study.names() if name == ALL else [name])]
+
+
+def _list(args: argparse.Namespace) -> None:
+    rows = []
+    for study in _named(ALL):
+        ran = sum(one.path is not None for one in study.experiments.values())
+        experiments = f"{ran} of {len(study.experiments)}"
+        rows.append(
+            (study.name, str(study.year), study.authors, experiments, str(len(study.claims)))
+        )
+    columns = [
+        Column("study", align=LEFT),
+        Column("year"),
+        Column("authors", align=LEFT),
+        Column("experiments run"),
+        Column("claims"),
+    ]
+    say(_text.table(columns, rows))
+
+
+def _show(args: argparse.Namespace) -> None:
+    study = _study.load(args.name)
+    say(f"{study.title}\n{study.authors}, {study.year}. {study.published}\n")
+    say(f"Asked  {study.question}\nFound  {study.found}\nThen   {study.then}\n")
+    columns = [
+        Column("experiment", align=LEFT),
+        Column("what", align=LEFT),
+        Column("file", align=LEFT),
+    ]
+    rows = [
+        (one.id, one.title, str(one.path) if one.path else f"not run: {one.reason}")
+        for one in study.experiments.values()
+    ]
+    say(_text.table(columns, rows) + "\n")
+    columns = [Column(name, align=LEFT) for name in ("claim", "kind", "what")]
+    say(_text.table(columns, [(one.id, one.kind, one.words) for one in study.claims]))
+
+
+def _run(args: argparse.Namespace) -> None:
+    studies = _named(args.name)
+    known = {id_ for study in studies for id_ in study.experiments}
+    asked = set(args.figure or known)
+    for id_ in sorted(asked - known):
+        raise _core.ConfigError(f"--figure: {id_} is none of {', '.join(sorted(known))}")
+    for study in studies:
+        place = _place(study, args)
+        for experiment in study.experiments.values():
+            if experiment.id not in asked:
+                continue
+            if experiment.path is None:
+                if args.figure:
+                    say(f"{experiment.id}  not run: {experiment.reason}", file=sys.stderr)
+                continue
+            say(f"{experiment.id}  {experiment.title}", file=sys.stderr, flush=True)
+            read = load(experiment.path)
+            if args.quick:
+                read = read.changed({"repeat": study.quick})
+            results = run_all(
+                read, out=place / experiment.id, workers=args.workers, backend=args.on
+            )
+            _measured.write(place, experiment, _measured.table_of(results, experiment))
+    for study in studies:
+        _say_verdicts(study, args)
+
+
+def _place(study: _study.Study, args: argparse.Namespace) -> Path:
+    """The folder of what was measured of a study: apart for what must not be mixed."""
+    name = study.name + ("-quick" if args.quick else "")
+    return Path(args.out) / (name if args.on == "sim" else f"{name}-{args.on}")
+
+
+def _tables(study: _study.Study, args: argparse.Namespace) -> _measured.Tables:
+    """What was measured here; of the rest, what the study's folder brings along."""
+    own = _measured.read(study, _place(study, args))
+    if args.quick or args.on != "sim":
+        return own
+    return {**_measured.read(study, study.folder / _measured.COMMITTED), **own}
+
+
+def _say_verdicts(study: _study.Study, args: argparse.Namespace) -> None:
+    of = _page.decided(study, _tables(study, args))
+    rows = [(one.claim.id, one.then, one.now, _page.told_of(one)) for one in of]
+    columns = [Column(name, align=LEFT) for name in ("claim", "then", "now", "verdict")]
+    say(f"{study.name}\n" + _text.table(columns, rows), flush=True)
+
+
+def _report(args: argparse.Namespace) -> None:
+    studies = _named(args.name)
+    path: Path | None = args.output
+    if path is not None and path.suffix not in (".html", ".md"):
+        raise _core.ConfigError(f"-o: {path}: a page ends with .html or .md")
+    pages = [block for study in studies for block in _page.blocks(study, _tables(study, args))]
+    is_html = path is not None and path.suffix == ".html"
+    text = _page.html(pages) if is_html else _page.markdown(pages)
+    if path is None:
+        say(text.rstrip("\n"), flush=True)
+        return
+    _arguments.ensure_writable(path, "the page")
+    put(text.encode(), path)
+    say(f"report  {path}", file=sys.stderr)

@@ -1,0 +1,318 @@
+"""Published studies: their files are whole, and verdicts come out as the truth is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Command
+
+from tcplab._core import ConfigError
+from tcplab._papers import _measured, _page, _study, _verdicts
+
+IDS = {
+    "martic-2013": ("D0", range(2), 35, ("T1", "T2", "T3", "T4", "T5", "T6", "T7")),
+    "grieco-2004": ("D1", range(1, 10), 34, ()),
+    "braud-2016": ("D2", range(1, 7), 20, ()),
+    "orosz-2007": ("D3", range(1, 2), 13, ("T1",)),
+    "tso-2021": ("D4", range(1, 5), 13, ("T1", "T2", "T3", "T4")),
+}
+"""What the digest of the five studies has: ids of experiments, claims and tables."""
+
+STUDY = """
+title = "A study"
+authors = "A. Nyone"
+year = 2026
+published = "nowhere"
+digest = "D9"
+question = "Is one faster?"
+found = "One is."
+then = "a stack"
+quick = 2
+unknown = ["whether it rained"]
+[experiments.D9-E1]
+title = "one and two"
+file = "both.toml"
+[experiments.D9-E1.quantities.goodput]
+words = "goodput"
+unit = "Mbit/s"
+value = "sum(goodput_mbit_s)"
+from = "flows"
+[experiments.D9-E2]
+title = "outside"
+reason = "the path is no more"
+"""
+
+CLAIMS = """
+[[claim]]
+id = "D9-C1"
+kind = "order"
+place = "Fig. 1"
+words = "One is faster than two."
+[[claim.check]]
+experiment = "D9-E1"
+quantity = "goodput"
+cell = { cc = "one" }
+above = { cell = { cc = "two" } }
+"""
+
+PUBLISHED = """
+[[number]]
+what = "one's goodput"
+value = 9.5
+unit = "Mbit/s"
+place = "Fig. 1"
+certainty = "stated"
+experiment = "D9-E1"
+quantity = "goodput"
+cell = { cc = "newreno" }
+"""
+
+BOTH = """
+duration = "2 s"
+repeat = 12
+[network.chain]
+rate = "10 Mbit/s"
+delay = "5 ms"
+[[flows]]
+from = "server"
+to = "client"
+start_jitter = "100 ms"
+[sweep]
+"cc" = ["newreno", "cubic"]
+[let]
+cc = "newreno"
+profile = "ns2"
+[stack]
+cc = "$cc"
+profile = "$profile"
+[variants.then]
+[variants.now]
+profile = "linux-6.12"
+"""
+
+
+@pytest.fixture
+def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    place = tmp_path / "papers" / "nyone-2026"
+    place.mkdir(parents=True)
+    for name, text in {
+        "study": STUDY,
+        "claims": CLAIMS,
+        "published": PUBLISHED,
+        "both": BOTH,
+    }.items():
+        (place / f"{name}.toml").write_text(text)
+    monkeypatch.setattr(_study, "FOLDER", place.parent)
+    return place.parent
+
+
+def claim(folder: Path, check: str, **more: str) -> _study.Study:
+    """The study with one claim, decided by this check."""
+    head = CLAIMS.split("[[claim.check]]", maxsplit=1)[0]
+    keys = "".join(f"{key} = {value}\n" for key, value in more.items())
+    (folder / "nyone-2026" / "claims.toml").write_text(f"{head}{keys}{check}")
+    return _study.load("nyone-2026")
+
+
+def of_check(rule: str) -> str:
+    start = '[[claim.check]]\nexperiment = "D9-E1"\nquantity = "goodput"\n'
+    return f'{start}cell = {{ cc = "one" }}\n{rule}\n'
+
+
+def drawn(draw: random.Random, *, times: float, now: float | None = None) -> _measured.Tables:
+    """30 runs of each side with a spread of 25 %, half of it common to a pair."""
+    rows = []
+    for stack, factor in (("then", times), ("now", times if now is None else now)):
+        for repetition in range(30):
+            common = draw.gauss(0, 0.18)
+            for cc, mean in (("one", factor), ("two", 1.0)):
+                value = mean * (1 + common + draw.gauss(0, 0.18))
+                rows.append((stack, cc, repetition, value))
+    table = pl.DataFrame(rows, schema=["variant", "cc", "repetition", "goodput"], orient="row")
+    return {"D9-E1": table}
+
+
+def decided(study: _study.Study, tables: _measured.Tables) -> _verdicts.Decided:
+    (found,) = _page.decided(study, tables)
+    return found
+
+
+@pytest.mark.parametrize(("times", "right"), [(1.2, "holds"), (0.8, "reversed")])
+def test_true_differences_of_20_percent_are_found(studies: Path, times: float, right: str) -> None:
+    study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(1)
+    told = [decided(study, drawn(draw, times=times)).verdict for _ in range(200)]
+    assert told.count(right) >= 0.9 * len(told)
+    # Those that are decided are decided rightly.
+    assert set(told) <= {right, "cannot be told"}
+
+
+def test_no_difference_is_hardly_ever_taken_for_one(studies: Path) -> None:
+    study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(2)
+    told = [decided(study, drawn(draw, times=1.0)).then for _ in range(400)]
+    # 5 % of 400 is 20, with a standard deviation of sqrt(400 * 0.05 * 0.95) = 4.4.
+    assert told.count("cannot be told") >= 400 - 20 - 3 * 4.4
+
+
+def test_what_changed_since_is_told(studies: Path) -> None:
+    study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(3)
+    found = decided(study, drawn(draw, times=1.4, now=0.7))
+    assert (found.then, found.now, found.verdict) == ("holds", "reversed", "holds no longer")
+
+
+def test_a_margin_counts(studies: Path) -> None:
+    draw = random.Random(4)
+    tables = drawn(draw, times=1.3)
+    for rule, told in (
+        ('above = { cell = { cc = "two" }, by = 0.1 }', "holds"),
+        ('above = { cell = { cc = "two" }, by = 0.8 }', "does not hold"),
+        ('below = { cell = { cc = "two" } }', "reversed"),
+        ('similar_to = { cell = { cc = "two" }, within = 0.8 }', "holds"),
+        ('similar_to = { cell = { cc = "two" }, within = 0.05 }', "does not hold"),
+        ("between = [1.0, 1.6]", "holds"),
+        ("at_least = 2", "does not hold"),
+        ("at_most = 1", "does not hold"),
+        ("at_most = 1.31", "cannot be told"),
+    ):
+        assert decided(claim(studies, of_check(rule)), tables).verdict == told, rule
+
+
+def test_all_checks_must_hold(studies: Path) -> None:
+    tables = drawn(random.Random(5), times=1.5)
+    good, bad = of_check("at_least = 1"), of_check("at_least = 3")
+    assert decided(claim(studies, good + good), tables).verdict == "holds"
+    assert decided(claim(studies, good + bad), tables).verdict == "does not hold"
+
+
+def test_arithmetic_of_a_paper_is_checked(studies: Path) -> None:
+    check = '[[claim.check]]\narithmetic = "83333 * 1460 / 1000"\nbetween = [121665, 121667]\n'
+    assert decided(claim(studies, check), {}).verdict == "holds"
+    check = '[[claim.check]]\narithmetic = "power(83333 / 1.2, 2)"\nat_most = 5e6\n'
+    assert decided(claim(studies, check), {}).verdict == "does not hold"
+
+
+def test_what_a_verdict_depends_on_is_told(studies: Path) -> None:
+    draw = random.Random(6)
+    parts = []
+    for start, times in (("together", 1.4), ("in turn", 0.7)):
+        (rows,) = drawn(draw, times=times).values()
+        parts.append(rows.with_columns(pl.lit(start).alias("start")))
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'), varied='["start"]')
+    found = decided(study, {"D9-E1": pl.concat(parts)})
+    assert found.verdict == "holds"
+    assert found.depends == (("start together", "holds"), ("start in turn", "reversed"))
+
+
+def test_runs_that_would_tell(studies: Path) -> None:
+    """Halving the interval takes four times as many runs."""
+    study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(8)
+    found = decided(study, drawn(draw, times=1.03))
+    (finding,) = found.findings["then"]
+    assert finding.low is not None
+    assert finding.high is not None
+    assert finding.estimate is not None
+    width = max(finding.high - finding.estimate, finding.estimate - finding.low)
+    assert found.verdict == "cannot be told"
+    assert found.needed == pytest.approx(30 * (width / abs(finding.estimate)) ** 2, abs=1)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_study_is_whole(name: str) -> None:
+    digest, experiments, claims, tables = IDS[name]
+    study = _study.load(name)
+    assert study.digest == digest
+    assert set(study.experiments) == {f"{digest}-E{number}" for number in experiments}
+    assert {one.id for one in study.claims} == {f"{digest}-C{n + 1}" for n in range(claims)}
+    assert {f"{digest}-{table}" for table in tables} <= {one.id for one in study.numbers}
+    # What is said of each: none decides itself by nothing, and what is not run says why.
+    for one in study.claims:
+        assert one.checks or one.reason
+    _page.blocks(study, {})
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_the_files_of_a_study_have_both_stacks_and_30_runs(name: str) -> None:
+    import tcplab as lab  # noqa: PLC0415
+
+    for experiment in _study.load(name).experiments.values():
+        if experiment.path is None:
+            continue
+        read = lab.load(experiment.path)
+        assert {"then", "now"} <= set(read.variants or {}), experiment.path
+        assert read.repeat == 30 or not isinstance(read.repeat, int), experiment.path
+        assert read.plans()
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
+    study = _study.load(name)
+    place = study.folder / _measured.COMMITTED
+    read = _measured.read(study, place)
+    assert {path.stem for path in place.glob("*.csv")} == set(read)
+    # Each check finds its columns, and the cells that it asks for.
+    for one in _page.decided(study, read):
+        ids = {check.side.experiment for check in one.claim.checks if check.side is not None}
+        if ids <= set(read) and ids:
+            assert one.then != "not run", one.claim.id
+
+
+def test_a_study_is_run_and_reported(
+    studies: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from tcplab.cli._main import main  # noqa: PLC0415
+
+    claim(
+        studies,
+        '[[claim.check]]\nexperiment = "D9-E1"\nquantity = "goodput"\n'
+        'cell = { cc = "newreno" }\nbetween = [0, 10]\n',
+    )
+    out = tmp_path / "out"
+    assert main(["paper", "run", "nyone-2026", "--out", str(out), "--workers", "1"]) == 0
+    assert "D9-C1  holds  holds  holds" in capsys.readouterr().out
+    page = tmp_path / "page.html"
+    assert main(["paper", "report", "nyone-2026", "--out", str(out), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "Of 1 claims: 1 holds." in text
+    assert "9.5 Mbit/s" in text
+    # What was measured of another file does not count.
+    file = studies / "nyone-2026" / "both.toml"
+    file.write_text(file.read_text().replace("10 Mbit/s", "20 Mbit/s"))
+    capsys.readouterr()
+    assert main(["paper", "report", "nyone-2026", "--out", str(out)]) == 0
+    assert "Of 1 claims: 1 not run." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("study", ("quick = 2", "quick = 2\nfast = 3"), "fast: there is no such key here"),
+        ("study", ('file = "both.toml"', 'file = "no.toml"'), "no.toml is not there"),
+        ("study", ("year = 2026", 'year = "2026"'), "year: a whole number is needed"),
+        ("claims", ('kind = "order"', 'kind = "guess"'), "'guess' is none of quantity, order"),
+        ("claims", ("D9-E1", "D9-E7"), "D9-E7 is none of D9-E1, D9-E2"),
+        ("claims", ('quantity = "goodput"', 'quantity = "x"'), "x is none of goodput"),
+        ("claims", ("above = ", "over = "), "one of between, at_least"),
+        ("published", ("value = 9.5", "value = true"), "value: a number is needed"),
+    ],
+)
+def test_what_no_study_can_say_is_refused(
+    studies: Path, file: str, change: tuple[str, str], said: str
+) -> None:
+    path = studies / "nyone-2026" / f"{file}.toml"
+    text = path.read_text()
+    assert change[0] in text
+    path.write_text(text.replace(*change))
+    with pytest.raises(ConfigError) as refused:
+        _study.load("nyone-2026")
+    assert said in str(refused.value)
+    assert f"{file}.toml" in str(refused.value)
+
+
+def test_a_study_that_is_not_there(tcplab: Command) -> None:
+    refused = tcplab("paper", "report", "nobody-1999")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "'nobody-1999' is no study; there are " in refused.stderr
