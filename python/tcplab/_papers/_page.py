@@ -80,7 +80,7 @@ def counts(of: Sequence[Decided]) -> dict[str, int]:
 def blocks(study: Study, tables: Tables) -> list[Block]:
     """What the page of a study says."""
     of = decided(study, tables)
-    told = ", ".join(f"{number} {verdict}" for verdict, number in counts(of).items())
+    told = ", ".join(f"{verdict} {number}" for verdict, number in counts(of).items())
     page: list[Block] = [
         Heading(study.title, 1),
         f"{study.authors}, {study.year}. {study.published}.",
@@ -108,12 +108,11 @@ def blocks(study: Study, tables: Tables) -> list[Block]:
             ],
         ),
         Heading("Their numbers and ours"),
-        "*Place* is the share of our runs with their stack that are below the published number: "
-        "what a single run of theirs would be among ours.",
-        Rows(
-            ("what", "published", "then", "place", "now", "where it is printed"),
-            [_number(one, tables) for one in study.numbers],
-        ),
+        "Of each number: what is *published*, the mean with *their stack* and its *place*, the "
+        "mean with *today's*. The place is the share of our runs with their stack that are below "
+        "the published number, those equal to it counted half: what a single run of theirs would "
+        "be among ours.",
+        *_numbers(study, tables),
         Heading("What was run"),
         Rows(
             ("experiment", "what", "file"),
@@ -163,13 +162,13 @@ def shown(finding: Finding) -> str:
         return finding.verdict
     if finding.is_share:
         middle, low, high = (
-            None if one is None else f"{100 * one:+.1f}".replace("-", MINUS)
+            None if one is None else f"{100 * one:+,.1f}".replace("-", MINUS)
             for one in (finding.estimate, finding.low, finding.high)
         )
         unit = " %"
     else:
         middle, low, high = (
-            None if one is None else f"{one:.4g}".replace("-", MINUS)
+            None if one is None else _written(one, f"{one:.4g}")
             for one in (finding.estimate, finding.low, finding.high)
         )
         unit = ""
@@ -178,18 +177,68 @@ def shown(finding: Finding) -> str:
     return f"{middle}{unit} ({low} to {high})"
 
 
-def _number(number: Number, tables: Tables) -> tuple[str, ...]:
-    what = f"{number.id}: {number.what}" if number.id else number.what
-    if number.note:
-        what += f" ({number.note})"
-    published = f"{number.value:g} {number.unit}".strip()
-    place = f"{number.place}, {number.certainty}"
+def _numbers(study: Study, tables: Tables) -> list[Block]:
+    """Each published table in its own form, then the numbers that stand alone."""
+    page: list[Block] = []
+    printed: dict[str, list[Number]] = {}
+    for number in study.numbers:
+        if number.row:
+            printed.setdefault(number.id or number.place, []).append(number)
+    for name, numbers in printed.items():
+        first = numbers[0]
+        note = f" {first.note}" if first.note else ""
+        columns = {one.column: one.unit for one in numbers}
+        cells = {(one.row, one.column): " / ".join(_sides(one, tables)) for one in numbers}
+        page += [
+            Heading(f"{name}: {first.place}", 3),
+            f"How sure of what is printed: {first.certainty}.{note} Each cell: "
+            + ("published / then (place) / now." if first.side else "published; not measured."),
+            Rows(
+                (
+                    "",
+                    *(f"{column}, {unit}" if unit else column for column, unit in columns.items()),
+                ),
+                [
+                    (", ".join(row), *(cells.get((row, column), "") for column in columns))
+                    for row in dict.fromkeys(one.row for one in numbers)
+                ],
+            ),
+        ]
+    alone = [one for one in study.numbers if not one.row]
+    if alone:
+        page += [
+            Heading("Other numbers", 3),
+            Rows(
+                ("what", "unit", "published / then (place) / now", "where it is printed"),
+                [
+                    (
+                        f"{one.what} ({one.note})" if one.note else one.what,
+                        one.unit,
+                        " / ".join(_sides(one, tables)),
+                        f"{one.place}, {one.certainty}",
+                    )
+                    for one in alone
+                ],
+            ),
+        ]
+    return page
+
+
+def _sides(number: Number, tables: Tables) -> list[str]:
+    """What is published, and what is measured of it."""
+    published = _written(number.value, f"{number.value:.10g}")
     if number.side is None:
-        return (what, published, "", "", "", place)
+        return [published]
     then, now = (summary_of(number.side, tables, stack) for stack in ("then", "now"))
-    below = share_below(number.side, tables, "then", number.value)
-    share = "" if below is None else f"{100 * below:.0f} %"
-    return (what, published, _mean(then), share, _mean(now), place)
+    share = share_below(number.side, tables, "then", number.value)
+    place = "" if share is None else f" ({100 * share:.0f} %)"
+    return [published, (_mean(then) or "not run") + place, _mean(now) or "not run"]
+
+
+def _written(number: float, short: str) -> str:
+    """A number as a reader writes it: thousands apart, no exponents where digits say it."""
+    far = abs(number) >= 1e4
+    return (f"{number:,.0f}" if far else short).replace("-", MINUS)
 
 
 def _mean(found: Interval | None) -> str:

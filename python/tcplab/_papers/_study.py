@@ -97,6 +97,8 @@ class Number:
     certainty: str
     side: Side | None
     note: str | None
+    row: tuple[str, ...] = ()
+    column: str = ""
 
 
 @dataclass(frozen=True)
@@ -390,5 +392,15 @@ def _rows(table: _Table, experiments: Mapping[str, Experiment]) -> Iterator[Numb
                 if found.path is not None and quantity not in found.quantities:
                     raise table.wrong("columns", f"{experiment} has no quantity {quantity}")
             unit = str(units.get(column, ""))
-            what = f"{column}: {called}"
-            yield Number(id_, what, float(value), unit, place, certainty, side, note)
+            yield Number(
+                id_,
+                f"{column}: {called}",
+                float(value),
+                unit,
+                place,
+                certainty,
+                side,
+                note,
+                row=tuple(values),
+                column=column,
+            )

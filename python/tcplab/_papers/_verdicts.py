@@ -245,8 +245,9 @@ def summary_of(side: Side, tables: Tables, stack: str) -> statistics.Interval | 
 
 
 def share_below(side: Side, tables: Tables, stack: str, value: float) -> float | None:
-    """Which share of our runs is below a published number: where a single run of theirs falls."""
+    """Where a published number falls among our runs: the share below it, equal ones half."""
     found = values(tables, side, {"variant": stack})
     if not found:
         return None
-    return sum(one < value for one in found.values()) / len(found)
+    below = sum((one < value) + (one <= value) for one in found.values())
+    return below / (2 * len(found))
