@@ -13,6 +13,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import cached_property
@@ -114,7 +115,7 @@ class Remote:
             return found
         for path in sorted(self._files.find(self._top)):
             name = PurePosixPath(path).relative_to(PurePosixPath(self._top))
-            if len(name.parts) == 1:
+            if len(name.parts) == 1 and not name.name.startswith("."):
                 found[path] = name.name
             elif len(name.parts) == 2 and name.name == LIST:
                 found[path] = name.parts[0]
@@ -159,14 +160,24 @@ class Remote:
         source, target = self.folder / name, f"{self._top}/{name}"
         if source.is_file():
             self._files.makedirs(self._top, exist_ok=True)
-            self._files.pipe_file(target, source.read_bytes())
+            self._put_whole(source, target)
             return
         self._take_away(name)
         files = [path for path in source.rglob("*") if path.is_file()]
         for path in sorted(files, key=lambda path: path.name == LIST):
             own = f"{target}/{path.relative_to(source).as_posix()}"
             self._files.makedirs(str(PurePosixPath(own).parent), exist_ok=True)
-            self._files.put_file(str(path), own)
+            if path.name == LIST:
+                self._put_whole(path, own)
+            else:
+                self._files.put_file(str(path), own)
+
+    def _put_whole(self, source: Path, target: str) -> None:
+        """Writes a file so that nobody ever sees half of it: not every place does so by itself."""
+        path = PurePosixPath(target)
+        unfinished = str(path.with_name(f".{path.name}.{uuid.uuid4().hex}"))
+        self._files.put_file(str(source), unfinished)
+        self._files.mv(unfinished, target)
 
     def _take_away(self, name: str) -> None:
         """Removes a group, its list first: without it, it is none."""
