@@ -21,6 +21,7 @@ from generate_reference import (
     tables_page,
 )
 from generate_support import limits_page, readme
+from studies import OVERVIEW, PAGES, names, overview, page
 
 import tcplab
 from tcplab import plot
@@ -130,6 +131,11 @@ FILES: dict[str, Callable[[], str]] = {
 for name, kind in tcplab.algorithms().select("name", "kind").iter_rows():
     FILES[f"{CC}/{name}.md"] = partial(algorithm_page, name)
     FILES[f"{CC}/{name}.svg"] = partial(chart_of, name, kind)
+
+
+for study in names():
+    FILES[f"{PAGES}/{study}.md"] = partial(page, study)
+FILES[f"{OVERVIEW}.md"] = overview
 
 
 for name, example in TEMPLATES.items():

@@ -2,7 +2,8 @@
 
 The Markdown files stay as they are read on GitHub: their relative links are followed and checked,
 `title="..."` of a block becomes its caption, and the contents beside each page are the lists of
-links in README. The gallery's charts are made on the way (`scripts/gallery.py`).
+links in README. The gallery's charts are made on the way (`scripts/gallery.py`), and so are the
+figures of published studies (`scripts/studies.py`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 sys.path.append(str(ROOT / "scripts"))
 
 import gallery  # noqa: E402
+import studies  # noqa: E402
 
 import tcplab  # noqa: E402
 
@@ -56,6 +58,7 @@ LINK = re.compile(r"\]\(([\w/.-]+)\.md\)")
 BELOW = {
     "docs/reference/congestion-controls": "docs/reference/cc/*",
     "docs/explanation/security": "docs/explanation/security-*",
+    "docs/how-to/papers": "docs/papers/*",
     "CONTRIBUTING": "benches/ns3/*\n/SECURITY",
 }
 IMAGE = re.compile(r'src="[^"]*_images/([^"/]+\.svg)"')
@@ -86,6 +89,8 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
             text = gallery.with_overview(text)
         elif page.startswith("docs/gallery/"):
             text = gallery.with_charts(text)
+        elif page.startswith(f"{studies.PAGES}/") and page != studies.OVERVIEW:
+            text = studies.with_figures(page.rpartition("/")[2])
     except gallery.EntryError as error:
         raise ExtensionError(f"{page}: {error}") from error
     text = TITLED.sub(r"```{code-block} \1\n:caption: \2\n", text)
@@ -100,7 +105,8 @@ def prepare(app: Sphinx, page: str, source: list[str]) -> None:
 
 def charts_may_differ(app: Sphinx, env: object, *_: object) -> list[str]:
     """The pages with charts are always read again: these depend on the program."""
-    return [page for page in app.project.docnames if page.startswith("docs/gallery")]
+    drawn = ("docs/gallery", studies.PAGES)
+    return [page for page in app.project.docnames if page.startswith(drawn)]
 
 
 def for_everyone(

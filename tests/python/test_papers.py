@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from pathlib import Path
 
@@ -9,15 +10,17 @@ import polars as pl
 import pytest
 from conftest import Command
 
+from tcplab import statistics
 from tcplab._core import ConfigError
-from tcplab._papers import _measured, _page, _study, _verdicts
+from tcplab._papers import _measured, _page, _prose, _runs, _study, _verdicts
+from tcplab._papers._figures import chart
 
 IDS = {
     "tso-2021": ("D4", range(1, 5), 13, ("T1", "T2", "T3", "T4")),
 }
 """By study, what its digest has: ids of experiments, claims and tables."""
 
-STUDY = """
+STUDY = '''
 title = "A study"
 authors = "A. Nyone"
 year = 2026
@@ -28,18 +31,54 @@ found = "One is."
 then = "a stack"
 quick = 2
 unknown = ["whether it rained"]
+ours = """It is {D9-E1 goodput variant=then cc=newreno}, \\
+{D9-E1 goodput variant=now cc=newreno / variant=then} with the other."""
+today = "The claim {D9-C1}."
 [experiments.D9-E1]
 title = "one and two"
 file = "both.toml"
+lost = { wait = "100 ms" }
+quick = { cc = ["newreno"] }
 [experiments.D9-E1.quantities.goodput]
 words = "goodput"
 unit = "Mbit/s"
 value = "sum(goodput_mbit_s)"
 from = "flows"
+[experiments.D9-E1.series.window]
+words = "congestion window"
+unit = "segments"
+x = "time_s"
+x_words = "time, s"
+y = "cwnd_segments"
+from = "samples"
+line = "flow"
+runs = "first"
+[experiments.D9-E1.series.spread]
+words = "goodput by second"
+unit = "Mbit/s"
+x = "round(start_s)"
+x_words = "time, s"
+y = "sum(goodput_mbit_s)"
+from = "intervals"
+runs = "all"
 [experiments.D9-E2]
 title = "outside"
 reason = "the path is no more"
-"""
+[[figures]]
+id = "Fig. 1"
+title = "goodput"
+experiment = "D9-E1"
+shows = "goodput"
+kind = "bars"
+x = "cc"
+level = { value = 10, words = "the link" }
+[[figures]]
+id = "Fig. 2"
+title = "window"
+experiment = "D9-E1"
+shows = "window"
+kind = "lines"
+'''
 
 CLAIMS = """
 [[claim]]
@@ -69,16 +108,19 @@ cell = { cc = "newreno" }
 BOTH = """
 duration = "2 s"
 repeat = 12
+every = "1 s"
 [network.chain]
 rate = "10 Mbit/s"
 delay = "5 ms"
 [[flows]]
 from = "server"
 to = "client"
-start_jitter = "100 ms"
+start_jitter = "$wait"
 [sweep]
 "cc" = ["newreno", "cubic"]
+wait = ["100 ms", "10 ms"]
 [let]
+wait = "100 ms"
 cc = "newreno"
 profile = "ns2"
 [stack]
@@ -126,13 +168,14 @@ def drawn(draw: random.Random, *, times: float, now: float | None = None) -> _me
             common = draw.gauss(0, 0.18)
             for cc, mean in (("one", factor), ("two", 1.0)):
                 value = mean * (1 + common + draw.gauss(0, 0.18))
-                rows.append((stack, cc, repetition, value))
-    table = pl.DataFrame(rows, schema=["variant", "cc", "repetition", "goodput"], orient="row")
+                rows.append((stack, cc, "100 ms", repetition, value))
+    names = ["variant", "cc", "wait", "repetition", "goodput"]
+    table = pl.DataFrame(rows, schema=names, orient="row")
     return {"D9-E1": table}
 
 
 def decided(study: _study.Study, tables: _measured.Tables) -> _verdicts.Decided:
-    (found,) = _page.decided(study, tables)
+    (found,) = _page.decided(study, _measured.Measured(tables))
     return found
 
 
@@ -141,7 +184,7 @@ def test_true_differences_of_20_percent_are_found(studies: Path, times: float, r
     study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(1)
     told = [decided(study, drawn(draw, times=times)).verdict for _ in range(200)]
     assert told.count(right) >= 0.9 * len(told)
-    # Those that are decided are decided rightly.
+    # None is decided wrongly.
     assert set(told) <= {right, "cannot be told"}
 
 
@@ -192,13 +235,44 @@ def test_arithmetic_of_a_paper_is_checked(studies: Path) -> None:
 def test_what_a_verdict_depends_on_is_told(studies: Path) -> None:
     draw = random.Random(6)
     parts = []
-    for start, times in (("together", 1.4), ("in turn", 0.7)):
+    for wait, times in (("100 ms", 1.4), ("10 ms", 0.7), ("20 ms", 1.4)):
         (rows,) = drawn(draw, times=times).values()
-        parts.append(rows.with_columns(pl.lit(start).alias("start")))
-    study = claim(studies, of_check('above = { cell = { cc = "two" } }'), varied='["start"]')
+        parts.append(rows.with_columns(pl.lit(wait).alias("wait")))
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
     found = decided(study, {"D9-E1": pl.concat(parts)})
     assert found.verdict == "holds"
-    assert found.depends == (("start together", "holds"), ("start in turn", "reversed"))
+    assert found.depends == (("wait 10 ms", "reversed"),)
+
+
+def test_a_cell_that_was_run_in_part_decides_nothing(studies: Path) -> None:
+    check = of_check('above = { cell = { cc = ["two", "three"] } }')
+    assert decided(claim(studies, check), drawn(random.Random(7), times=1.4)).verdict == "not run"
+
+
+def test_looks_while_repetitions_are_added_share_the_chance_of_error(studies: Path) -> None:
+    """With up to 120 repetitions there are looks at 30, 60 and 120: each has a third of 5 %."""
+    path = studies / "nyone-2026" / "study.toml"
+    path.write_text(path.read_text().replace("quick = {", "at_most = 120\nquick = {"))
+    tables = drawn(random.Random(9), times=1.03)
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    ours, theirs = (
+        tables["D9-E1"].filter((pl.col("cc") == cc) & (pl.col("variant") == "then"))["goodput"]
+        for cc in ("one", "two")
+    )
+    level = 1 - 0.05 / 3
+    expected = statistics.difference(ours.to_list(), theirs.to_list(), level=level)
+    (finding,) = decided(study, tables).findings["then"]
+    assert expected.low is not None
+    assert finding.low == pytest.approx(expected.low / theirs.mean())  # type: ignore[operator]
+
+
+def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    draw = random.Random(10)
+    here, there = drawn(draw, times=1.4), drawn(draw, times=0.7)
+    (found,) = _page.decided(study, _measured.Measured(here, linux=there))
+    assert found.of == {"then": "holds", "now": "holds", "now, on Linux": "reversed"}
+    assert found.verdict == "holds"
 
 
 def test_runs_that_would_tell(studies: Path) -> None:
@@ -225,7 +299,9 @@ def test_a_study_is_whole(name: str) -> None:
     # What is said of each: none decides itself by nothing, and what is not run says why.
     for one in study.claims:
         assert one.checks or one.reason
-    _page.blocks(study, {})
+    _page.blocks(study, _measured.Measured())
+    assert study.ours, "what we find"
+    assert study.today, "what happens today"
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -246,12 +322,19 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     study = _study.load(name)
     place = study.folder / _measured.COMMITTED
     read = _measured.read(study, place)
-    assert {path.stem for path in place.glob("*.csv")} == set(read)
+    run = {one.id for one in study.experiments.values() if one.path is not None}
+    assert set(read.tables) == run
+    files = {*run, *(f"{id_}.{series}" for id_, series in read.series)}
+    assert {path.name.removesuffix(".csv") for path in place.glob("*.csv")} == files
+    on_linux = {one.id for one in study.experiments.values() if one.linux is not None}
+    assert set(read.linux) == on_linux
     # Each check finds its columns, and the cells that it asks for.
-    for one in _page.decided(study, read):
-        ids = {check.side.experiment for check in one.claim.checks if check.side is not None}
-        if ids <= set(read) and ids:
-            assert one.then != "not run", one.claim.id
+    of = _page.decided(study, read)
+    for one in of:
+        assert "not run" not in (one.then, one.now), one.claim.id
+    by_id = {one.claim.id: one for one in of}
+    for text in (study.ours, study.today):
+        assert _prose.NOT_MEASURED not in _prose.filled(text, study, read, by_id)
 
 
 def test_each_study_has_its_counts() -> None:
@@ -264,12 +347,12 @@ def test_what_was_measured_is_what_this_version_measures(name: str, tmp_path: Pa
 
     assert main(["paper", "run", name, "--quick", "--out", str(tmp_path)]) == 0
     study = _study.load(name)
-    brought = _measured.read(study, study.folder / _measured.COMMITTED)
-    again = _measured.read(study, next(tmp_path.rglob("made.json")).parent)
+    brought = _measured.read(study, study.folder / _measured.COMMITTED).tables
+    again = _measured.read(study, next(tmp_path.rglob("made.json")).parent).tables
     assert set(again) == set(brought)
     for id_, rows in again.items():
-        few = brought[id_].filter(pl.col("repetition").is_in(rows["repetition"].unique().to_list()))
         by = [one for one in rows.columns if one not in study.experiments[id_].quantities]
+        few = brought[id_].join(rows, on=by, how="semi")
         assert rows.sort(by).equals(few.sort(by)), id_
 
 
@@ -287,12 +370,43 @@ def test_a_study_is_run_and_reported(
     )
     out = tmp_path / "out"
     assert main(["paper", "run", "nyone-2026", "--out", str(out), "--workers", "1"]) == 0
-    assert "D9-C1  holds  holds  holds" in capsys.readouterr().out
+    told = capsys.readouterr()
+    assert "D9-C1  holds  holds  holds" in told.out
+    # 2 stacks, 2 algorithms, 2 waits, 30 repetitions.
+    assert "D9-E1  one and two: 240 runs" in told.err
     page = tmp_path / "page.html"
     assert main(["paper", "report", "nyone-2026", "--out", str(out), "-o", str(page)]) == 0
     text = page.read_text()
     assert "Of 1 claims: holds 1." in text
     assert "<td>Mbit/s</td><td>9.5 / 9." in text
+    assert text.count("<svg") == 2
+    notes = tmp_path / "page.md"
+    assert main(["paper", "report", "all", "--out", str(out), "-o", str(notes)]) == 0
+    assert "![Fig. 2: window](page/fig--2.svg)" in notes.read_text()
+    assert "<svg" in (tmp_path / "page" / "fig--2.svg").read_text()
+    study = _study.load("nyone-2026")
+    measured = _measured.read(study, out / "nyone-2026")
+    (said,) = [one for one in _page.blocks(study, measured) if "It is 9." in str(one)]
+    rows = measured.tables["D9-E1"].filter(pl.col("wait") == "100 ms")
+    by_variant = (
+        rows.filter(pl.col("cc") == "newreno").group_by("variant").agg(pl.col("goodput").mean())
+    )
+    means = dict(by_variant.iter_rows())
+    share = f"{100 * (means['now'] / means['then'] - 1):+.1f} % ("
+    assert f"It is {means['then']:.4g} (" in str(said)
+    assert share.replace("-", "\u2212") in str(said)
+    check_figure(study, measured, rows.filter(pl.col("variant") == "then"))
+    # The points of a trace are those of a run; means over runs have their intervals.
+    assert measured.series["D9-E1", "window"].columns == [
+        "variant", "cc", "wait", "line", "x", "y"
+    ]  # fmt: skip
+    by_second = measured.series["D9-E1", "spread"].filter(
+        pl.col("variant") == "then", pl.col("cc") == "newreno", pl.col("wait") == "100 ms"
+    )
+    assert by_second["x"].to_list() == [0.0, 1.0]
+    # Two seconds of goodput over the two seconds but the wait: what flows have in the mean.
+    assert by_second["y"].mean() == pytest.approx(means["then"], rel=0.06)
+    assert (by_second["low"] < by_second["y"]).all()
     # What was measured of another file does not count.
     file = studies / "nyone-2026" / "both.toml"
     file.write_text(file.read_text().replace("10 Mbit/s", "20 Mbit/s"))
@@ -301,9 +415,87 @@ def test_a_study_is_run_and_reported(
     assert "Of 1 claims: not run 1." in capsys.readouterr().out
 
 
+def check_figure(study: _study.Study, measured: _measured.Measured, rows: pl.DataFrame) -> None:
+    """What is drawn is what the table has, and what is published."""
+    drawn = chart(study, study.figures[0], measured).to_dict()
+    assert [part["title"] for part in drawn["concat"]] == ["then", "now"]
+    values = [
+        value
+        for part in drawn["concat"][0]["layer"]
+        for value in drawn["datasets"][part["data"]["name"]]
+    ]
+    bars = {one["x"]: one["y"] for one in values if "low" in one}
+    for cc, height in bars.items():
+        assert height == pytest.approx(rows.filter(pl.col("cc") == cc)["goodput"].mean())
+    assert set(bars) == {"newreno", "cubic"}
+    assert {"x": "newreno", "line": "", "y": 9.5} in values
+    assert {"y": 10.0, "words": "the link"} in values
+
+
+def test_a_part_of_a_study_is_run_quickly(studies: Path, tmp_path: Path) -> None:
+    study = _study.load("nyone-2026")
+    way = _runs.Way(tmp_path, is_quick=True, workers=1)
+    _runs.run_study(study, ["D9-E1"], way)
+    rows = _measured.read(study, way.place(study)).tables["D9-E1"]
+    assert set(rows["cc"]) == {"newreno"}
+    assert set(rows["repetition"]) == {0, 1}
+    made = json.loads((way.place(study) / "made.json").read_text())
+    assert made["D9-E1"]["runs"] == len(rows) == 2 * 2 * 2
+
+
+def test_repetitions_are_added_where_a_claim_is_open(studies: Path, tmp_path: Path) -> None:
+    path = studies / "nyone-2026" / "study.toml"
+    path.write_text(path.read_text().replace("quick = {", "at_most = 45\nquick = {"))
+    # Equal to itself: no number of runs tells whether it is above.
+    study = claim(
+        studies,
+        '[[claim.check]]\nexperiment = "D9-E1"\nquantity = "goodput"\ncell = { cc = "cubic" }\n'
+        'above = { cell = { cc = "cubic" } }\n',
+    )
+    way = _runs.Way(tmp_path, workers=1)
+    _runs.run_study(study, ["D9-E1"], way)
+    assert max(_measured.read(study, way.place(study)).tables["D9-E1"]["repetition"]) == 44
+
+
+def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
+    import tcplab as lab  # noqa: PLC0415
+
+    path = studies / "nyone-2026" / "both.toml"
+    text = path.read_text().replace('wait = ["100 ms", "10 ms"]\n', "")
+    path.write_text(f'{text}\n[[zip]]\nwait = ["100 ms", "10 ms"]\nduration = ["2 s", "3 s"]\n')
+    read = lab.load(path)
+    few = _runs.narrowed(read, {"wait": ("10 ms",), "variant": ("now",)}, 1, path)
+    wanted = {("wait", "10 ms"), ("variant", "now")}
+    ids = [one.id for one in read.plans() if wanted <= set(one.swept) and one.repetition == 0]
+    assert [one.id for one in few.plans()] == ids
+    assert len(ids) == 2
+    with pytest.raises(ConfigError, match=r"wait is not swept over 7 ms"):
+        _runs.narrowed(read, {"wait": ("7 ms",)}, 1, path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{D9-E7 goodput}", "no such claim, or experiment"),
+        ("{D9-E1 speed}", "no such claim, or experiment"),
+        ("{D9-E1 goodput cc}", "cc is no key with a value"),
+        ("{nothing}", "an experiment, a quantity and keys"),
+    ],
+)
+def test_places_for_numbers_that_lead_nowhere_are_refused(
+    studies: Path, text: str, said: str
+) -> None:
+    study = _study.load("nyone-2026")
+    with pytest.raises(ConfigError, match=said):
+        _prose.filled(text, study, _measured.Measured(), {})
+
+
 @pytest.mark.parametrize(
     ("file", "change", "said"),
     [
+        ("study", ('shows = "window"', 'shows = "windows"'), "windows is none of goodput, window"),
+        ("study", ('kind = "bars"', 'kind = "pie"'), "'pie' is none of lines, bars, points"),
+        ("study", ('x = "cc"\n', ""), "x: a quantity is shown over a swept key"),
         ("study", ("quick = 2", "quick = 2\nfast = 3"), "fast: there is no such key here"),
         ("study", ('file = "both.toml"', 'file = "no.toml"'), "no.toml is not there"),
         ("study", ("year = 2026", 'year = "2026"'), "year: a whole number is needed"),

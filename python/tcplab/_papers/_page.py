@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
+
+import altair as alt
 
 from tcplab._core import __version__
-from tcplab._papers._measured import Tables
-from tcplab._papers._study import Claim, Number, Study
+from tcplab._papers import _figures, _words
+from tcplab._papers._measured import Measured, Tables
+from tcplab._papers._prose import filled
+from tcplab._papers._study import Number, Study
 from tcplab._papers._verdicts import (
     FAILS,
     HOLDS,
     NO_LONGER,
     NOT_RUN,
+    ON_LINUX,
     OPEN,
     REVERSED,
     UNTESTABLE,
     VERDICTS,
     Decided,
-    Finding,
     decide,
     share_below,
     summary_of,
 )
-from tcplab._report._html import sheet
-from tcplab.statistics import Interval
 
 MEANINGS = {
     HOLDS: "With the study's stack the whole interval is on the claim's side.",
@@ -63,12 +64,21 @@ class Items:
     items: Sequence[str]
 
 
-Block = Heading | Rows | Items | str
+@dataclass(frozen=True)
+class Picture:
+    """A chart, and what it shows in words."""
+
+    name: str
+    words: str
+    chart: alt.TopLevelMixin
 
 
-def decided(study: Study, tables: Tables) -> list[Decided]:
+Block = Heading | Rows | Items | Picture | str
+
+
+def decided(study: Study, measured: Measured) -> list[Decided]:
     """All claims of a study."""
-    return [decide(claim, study, tables) for claim in study.claims]
+    return [decide(claim, study, measured.tables, measured.linux) for claim in study.claims]
 
 
 def counts(of: Sequence[Decided]) -> dict[str, int]:
@@ -77,42 +87,41 @@ def counts(of: Sequence[Decided]) -> dict[str, int]:
     return {verdict: found[verdict] for verdict in VERDICTS if found[verdict]}
 
 
-def blocks(study: Study, tables: Tables) -> list[Block]:
+def blocks(study: Study, measured: Measured) -> list[Block]:
     """What the page of a study says."""
-    of = decided(study, tables)
-    told = ", ".join(f"{verdict} {number}" for verdict, number in counts(of).items())
+    of = decided(study, measured)
+    by_id = {one.claim.id: one for one in of}
+
+    def told(text: str) -> list[Block]:
+        parts = filled(text, study, measured, by_id).strip().split("\n\n")
+        return [" ".join(part.split()) for part in parts if part.strip()]
+
     page: list[Block] = [
         Heading(study.title, 1),
         f"{study.authors}, {study.year}. {study.published}.",
         Heading("What was asked"),
-        study.question,
+        *told(study.question),
         Heading("What they found"),
-        study.found,
-        Heading("What we find"),
-        f"Of {len(of)} claims: {told}.",
-        f"*Then* is the study's own stack: {study.then}. *Now* is Linux 6.12. Each difference is "
-        "of runs with the same seeds, with its interval of 95 % (narrower chances of error where "
-        "several checks decide one claim).",
-        Items([f"**{verdict}**: {MEANINGS[verdict]}" for verdict in counts(of)]),
-        Rows(
-            ("claim", "what they say", "then", "now", "verdict"),
-            [
-                (
-                    one.claim.id,
-                    _words(one.claim),
-                    _stack(one, "then"),
-                    _stack(one, "now"),
-                    told_of(one),
-                )
-                for one in of
-            ],
-        ),
+        *told(study.found),
+    ]
+    if study.ours:
+        page += [Heading("What we find with their stack"), *told(study.ours)]
+    if study.today:
+        page += [Heading("What happens today"), *told(study.today)]
+    page += _claims(study, of)
+    if study.figures:
+        page += [Heading("Their figures, drawn again")]
+        for figure in study.figures:
+            name = "".join(c if c.isalnum() else "-" for c in figure.id.lower()).strip("-")
+            words = f"{figure.id}: {figure.title}"
+            page.append(Picture(name, words, _figures.chart(study, figure, measured)))
+    page += [
         Heading("Their numbers and ours"),
         "Of each number: what is *published*, the mean with *their stack* and its *place*, the "
         "mean with *today's*. The place is the share of our runs with their stack that are below "
         "the published number, those equal to it counted half: what a single run of theirs would "
         "be among ours.",
-        *_numbers(study, tables),
+        *_numbers(study, measured.tables),
         Heading("What was run"),
         Rows(
             ("experiment", "what", "file"),
@@ -125,6 +134,7 @@ def blocks(study: Study, tables: Tables) -> list[Block]:
                 for one in study.experiments.values()
             ],
         ),
+        *_on_linux(study),
         Heading("What could not be known"),
         Items(study.unknown),
         Heading("Repeat it"),
@@ -134,47 +144,61 @@ def blocks(study: Study, tables: Tables) -> list[Block]:
     return page
 
 
-def told_of(one: Decided) -> str:
-    """The verdict, and what it depends on."""
-    text = one.verdict
-    if one.verdict == OPEN and one.needed is not None:
-        text += f" (about {one.needed:,} runs would tell)"
-    if one.claim.reason is not None:
-        text += f": {one.claim.reason}"
-    if one.depends:
-        text += "; depends: " + "; ".join(f"{place}: {told}" for place, told in one.depends)
-    return text
+def _claims(study: Study, of: Sequence[Decided]) -> list[Block]:
+    told = ", ".join(f"{verdict} {number}" for verdict, number in counts(of).items())
+    has_linux = any(ON_LINUX in one.of for one in of)
+    heads = ["claim", "what they say", "decided by", "then", "now"]
+    if has_linux:
+        heads.append(ON_LINUX)
+    heads.append("verdict")
+    return [
+        Heading("Claim by claim"),
+        f"Of {len(of)} claims: {told}.",
+        f"*Then* is the study's own stack: {study.then}. *Now* is Linux 6.12. Each difference is "
+        "of runs with the same seeds, with its interval of 95 % (narrower chances of error where "
+        "several checks decide one claim, or where repetitions are added until it is decided).",
+        Items([f"**{verdict}**: {MEANINGS[verdict]}" for verdict in counts(of)]),
+        Rows(
+            heads,
+            [
+                (
+                    one.claim.id,
+                    claim_words(one),
+                    "; ".join(_words.check(check, study) for check in one.claim.checks),
+                    *(
+                        _stack(one, stack)
+                        for stack in ("then", "now", *([ON_LINUX] if has_linux else []))
+                    ),
+                    _words.verdict(one),
+                )
+                for one in of
+            ],
+        ),
+    ]
 
 
-def _words(claim: Claim) -> str:
+def claim_words(one: Decided) -> str:
+    """What a claim says, where, and what the authors' own numbers say of it."""
+    claim = one.claim
     text = f"{claim.words} ({claim.place})"
-    return f"{text} Their own numbers: {claim.paper}" if claim.paper else text
+    return f"{text} Remark: {claim.paper}" if claim.paper else text
 
 
 def _stack(one: Decided, stack: str) -> str:
     findings = one.findings.get(stack, ())
-    return "; ".join(shown(finding) for finding in findings)
+    return "; ".join(_words.shown(finding) for finding in findings)
 
 
-def shown(finding: Finding) -> str:
-    """A number with its interval."""
-    if finding.estimate is None:
-        return finding.verdict
-    if finding.is_share:
-        middle, low, high = (
-            None if one is None else f"{100 * one:+,.1f}".replace("-", MINUS)
-            for one in (finding.estimate, finding.low, finding.high)
-        )
-        unit = " %"
-    else:
-        middle, low, high = (
-            None if one is None else _written(one, f"{one:.4g}")
-            for one in (finding.estimate, finding.low, finding.high)
-        )
-        unit = ""
-    if low is None or low == high:
-        return f"{middle}{unit}"
-    return f"{middle}{unit} ({low} to {high})"
+def _on_linux(study: Study) -> list[Block]:
+    """Which experiments the kernel runs too, or why none of one."""
+    items = []
+    for one in study.experiments.values():
+        if one.linux_reason is not None:
+            items.append(f"{one.id}: not run on the kernel: {one.linux_reason}")
+        elif one.linux is not None:
+            cells = ", ".join(f"{key} {' or '.join(of)}" for key, of in one.linux.items())
+            items.append(f"{one.id}: on the kernel too, {cells or 'all of it'}")
+    return [Items(items)] if items else []
 
 
 def _numbers(study: Study, tables: Tables) -> list[Block]:
@@ -226,99 +250,47 @@ def _numbers(study: Study, tables: Tables) -> list[Block]:
 
 def _sides(number: Number, tables: Tables) -> list[str]:
     """What is published, and what is measured of it."""
-    published = _written(number.value, f"{number.value:.10g}")
+    published = _words.number(number.value, f"{number.value:.10g}")
     if number.side is None:
         return [published]
     then, now = (summary_of(number.side, tables, stack) for stack in ("then", "now"))
     share = share_below(number.side, tables, "then", number.value)
     place = "" if share is None else f" ({100 * share:.0f} %)"
-    return [published, (_mean(then) or "not run") + place, _mean(now) or "not run"]
+    return [published, (_words.mean(then) or "not run") + place, _words.mean(now) or "not run"]
 
 
-def _written(number: float, short: str) -> str:
-    """A number as a reader writes it: thousands apart, no exponents where digits say it."""
-    far = abs(number) >= 1e4
-    return (f"{number:,.0f}" if far else short).replace("-", MINUS)
-
-
-def _mean(found: Interval | None) -> str:
-    if found is None or found.estimate is None:
-        return ""
-    return shown(Finding("", found.estimate, found.low, found.high))
-
-
-def markdown(page: Sequence[Block]) -> str:
-    """The page as Markdown."""
-    parts = []
-    for block in page:
-        if isinstance(block, Heading):
-            parts.append(f"{'#' * block.level} {block.text}")
-        elif isinstance(block, Rows):
-            lines = [block.heads, ["---"] * len(block.heads), *block.rows]
-            parts.append("\n".join(f"| {' | '.join(map(_cell, row))} |" for row in lines))
-        elif isinstance(block, Items):
-            parts.append("\n".join(f"- {item}" for item in block.items))
-        else:
-            parts.append(block)
-    return "\n\n".join(parts) + "\n"
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
-def html(page: Sequence[Block]) -> str:
-    """The page as one file of HTML, which loads nothing."""
-    title = next(block.text for block in page if isinstance(block, Heading))
-    parts = []
-    for block in page:
-        if isinstance(block, Heading):
-            parts.append(f"<h{block.level}>{escape(block.text)}</h{block.level}>")
-        elif isinstance(block, Rows):
-            heads = "".join(f'<th scope="col">{_marked(one)}</th>' for one in block.heads)
-            rows = "".join(
-                "<tr>" + "".join(f"<td>{_marked(one)}</td>" for one in row) + "</tr>"
-                for row in block.rows
-            )
-            parts.append(
-                '<div class="wide" tabindex="0"><table>'
-                f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div>"
-            )
-        elif isinstance(block, Items):
-            items = "".join(f"<li>{_marked(one)}</li>" for one in block.items)
-            parts.append(f"<ul>{items}</ul>")
-        else:
-            parts.append(f"<p>{_marked(block)}</p>")
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta http-equiv="Content-Security-Policy" '
-        "content=\"default-src 'none'; style-src 'unsafe-inline'\">"
-        f"<title>{escape(title)}</title><style>{sheet()}{STYLE}</style></head>"
-        f"<body><main>{''.join(parts)}</main></body></html>\n"
-    )
-
-
-MINUS = "\u2212"
-
-STYLE = """
-main { max-width: 75rem; margin: 0 auto; padding: 1rem; }
-.wide { overflow-x: auto; }
-td, th { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; white-space: normal; }
-"""
-
-SIGNS: Mapping[str, str] = {"**": "strong", "*": "em", "`": "code"}
-
-
-def _marked(text: str) -> str:
-    """Text with the few signs of Markdown that pages here use."""
-    done = escape(text)
-    for sign, tag in SIGNS.items():
-        pieces = done.split(sign)
-        if len(pieces) % 2 == 0:  # A lone sign stands for itself.
-            continue
-        done = "".join(
-            f"<{tag}>{piece}</{tag}>" if number % 2 else piece
-            for number, piece in enumerate(pieces)
+def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Block]:
+    """All claims of all studies, by verdict."""
+    page: list[Block] = [Heading("All claims of all studies", 1)]
+    verdicts = [
+        verdict
+        for verdict in VERDICTS
+        if any(one.verdict == verdict for _, of in studies.values() for one in of)
+    ]
+    page.append(
+        Rows(
+            ("study", "claims", *verdicts),
+            [
+                (
+                    f"{study.authors}, {study.year}: {study.title}",
+                    str(len(of)),
+                    *(str(counts(of).get(verdict, 0)) for verdict in verdicts),
+                )
+                for study, of in studies.values()
+            ],
         )
-    return done
+    )
+    for verdict in verdicts:
+        page += [Heading(verdict.capitalize()), MEANINGS[verdict]]
+        page.append(
+            Rows(
+                ("study", "claim", "what they say"),
+                [
+                    (name, one.claim.id, one.claim.words)
+                    for name, (_, of) in studies.items()
+                    for one in of
+                    if one.verdict == verdict
+                ],
+            )
+        )
+    return page

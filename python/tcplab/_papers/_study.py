@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tcplab._core import ConfigError
+from tcplab._papers._reading import Table
 
 FOLDER = Path(__file__).parent.parent / "papers"
 
@@ -19,6 +19,13 @@ CERTAINTIES = ("stated", "recovered", "derived", "lost")
 COMPARISONS = ("above", "below", "similar_to")
 
 LIMITS = ("between", "at_least", "at_most")
+
+FORMS = ("lines", "bars", "points")
+
+RUNS = ("first", "all")
+
+REPEAT = 30
+"""How often the experiments of studies are repeated, before some are repeated more often."""
 
 Cell = Mapping[str, tuple[str, ...]]
 """Which runs: by the column of a swept parameter, the values that it may have."""
@@ -37,6 +44,47 @@ class Quantity:
 
 
 @dataclass(frozen=True)
+class Series:
+    """Points of a run over time, or over something else that is not swept."""
+
+    name: str
+    words: str
+    unit: str
+    x: str
+    x_words: str
+    y: str
+    table: str
+    where: str | None
+    line: str | None
+    """What tells the curves of one picture apart, in SQL."""
+
+    is_of_all: bool
+    """Whether `y` is an aggregate at each `x`, of all runs; else the points are those of the first
+    repetition."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the study, drawn again in the form that its authors chose."""
+
+    id: str
+    title: str
+    experiment: str
+    shows: str
+    """The name of a quantity or of a series."""
+
+    form: str
+    x: str | None
+    line: str | None
+    panel: str
+    cell: Cell
+    is_log: bool
+    has_zero: bool
+    level: tuple[float, str] | None
+    """A value that is drawn as a line, and its words."""
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One of the study's experiments: the file that runs it, or why none does."""
 
@@ -46,6 +94,22 @@ class Experiment:
     path: Path | None
     reason: str | None
     quantities: Mapping[str, Quantity]
+    series: Mapping[str, Series] = field(default_factory=dict)
+    lost: Cell = field(default_factory=dict)
+    """Our choice of what was not published, by the key that is swept over its range."""
+
+    quick: Cell = field(default_factory=dict)
+    """What of the swept values a quick run keeps."""
+
+    at_most: int = REPEAT
+    """So many repetitions are made where claims cannot be told by fewer."""
+
+    linux: Cell | None = None
+    """What of the swept values the kernel runs too; nothing if it runs none."""
+
+    linux_repeat: int = REPEAT
+    linux_reason: str | None = None
+    """Why the kernel runs none."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +119,8 @@ class Side:
     experiment: str
     quantity: str
     cell: Cell
+    lost: Cell = field(default_factory=dict)
+    """Our choice of what was not published, where the cell does not say otherwise."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +148,6 @@ class Claim:
     checks: tuple[Check, ...]
     reason: str | None
     paper: str | None
-    varied: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -117,9 +182,16 @@ class Study:
     quick: int
     unknown: tuple[str, ...]
     folder: Path
+    ours: str = ""
+    """What we find with their stack."""
+
+    today: str = ""
+    """What happens with today's."""
+
     experiments: Mapping[str, Experiment] = field(default_factory=dict)
     claims: tuple[Claim, ...] = ()
     numbers: tuple[Number, ...] = ()
+    figures: tuple[Figure, ...] = ()
 
 
 def names() -> list[str]:
@@ -136,26 +208,31 @@ def load(name: str) -> Study:
     if name not in names():
         raise ConfigError(f"{name!r} is no study; there are {', '.join(names())}")
     place = FOLDER / name
-    about = _Table.of_file(place / "study.toml")
+    about = Table.of_file(place / "study.toml")
     texts = {
         key: about.text(key)
         for key in ("title", "authors", "published", "digest", "question", "found", "then")
     }
     year, quick = about.whole("year"), about.whole("quick")
     unknown = about.texts("unknown")
+    ours, today = about.maybe("ours") or "", about.maybe("today") or ""
     experiments = {
         key: _experiment(key, table, place) for key, table in about.tables("experiments")
     }
+    figures = tuple(_figure(table, experiments) for table in about.entries("figures"))
     about.finish()
-    claims = _Table.of_file(place / "claims.toml")
-    numbers = _Table.of_file(place / "published.toml")
+    claims = Table.of_file(place / "claims.toml")
+    numbers = Table.of_file(place / "published.toml")
     study = Study(
         name=name,
         year=year,
         quick=quick,
         unknown=unknown,
         folder=place,
+        ours=ours,
+        today=today,
         experiments=experiments,
+        figures=figures,
         claims=tuple(_claim(table, experiments) for table in claims.entries("claim")),
         numbers=tuple(_numbers(numbers, experiments)),
         **texts,
@@ -170,89 +247,7 @@ def load(name: str) -> Study:
     return study
 
 
-class _Table:
-    """A table of a file. Who reads it takes each key; `finish` refuses those that nobody took."""
-
-    def __init__(self, content: Mapping[str, Any], where: str) -> None:
-        self.where = where
-        self._left = dict(content)
-
-    @classmethod
-    def of_file(cls, path: Path) -> _Table:
-        try:
-            return cls(tomllib.loads(path.read_text(encoding="utf-8")), str(path))
-        except FileNotFoundError:
-            raise ConfigError(f"{path}: there is no such file") from None
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise ConfigError(f"{path}: {error}") from None
-
-    def wrong(self, key: str, what: str) -> ConfigError:
-        return ConfigError(f"{self.where}: {key}: {what}")
-
-    def take(self, key: str, kinds: tuple[type, ...], what: str, *, needed: bool) -> Any:
-        value = self._left.pop(key, None)
-        if value is None and not needed:
-            return None
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise self.wrong(key, f"{what} is needed")
-        return value
-
-    def text(self, key: str) -> str:
-        return str(self.take(key, (str,), "a text", needed=True))
-
-    def maybe(self, key: str) -> str | None:
-        value: str | None = self.take(key, (str,), "a text", needed=False)
-        return value
-
-    def choice(self, key: str, of: tuple[str, ...]) -> str:
-        value = self.text(key)
-        if value not in of:
-            raise self.wrong(key, f"{value!r} is none of {', '.join(of)}")
-        return value
-
-    def whole(self, key: str) -> int:
-        return int(self.take(key, (int,), "a whole number", needed=True))
-
-    def number(self, key: str) -> float | None:
-        value = self.take(key, (int, float), "a number", needed=False)
-        return None if value is None else float(value)
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        value = self.take(key, (list,), "a list of texts", needed=False) or []
-        if not all(isinstance(one, str) for one in value):
-            raise self.wrong(key, "a list of texts is needed")
-        return tuple(value)
-
-    def list_of(self, key: str) -> list[Any]:
-        return list(self.take(key, (list,), "a list", needed=True))
-
-    def plain(self, key: str) -> dict[str, Any]:
-        return dict(self.take(key, (dict,), "a table", needed=False) or {})
-
-    def table(self, key: str) -> _Table | None:
-        value = self.take(key, (dict,), "a table", needed=False)
-        return None if value is None else _Table(value, f"{self.where}: {key}")
-
-    def tables(self, key: str) -> Iterator[tuple[str, _Table]]:
-        for name, content in self.plain(key).items():
-            if not isinstance(content, dict):
-                raise self.wrong(f"{key}.{name}", "a table is needed")
-            yield name, _Table(content, f"{self.where}: {key}.{name}")
-
-    def entries(self, key: str) -> Iterator[_Table]:
-        found = self.take(key, (list,), "a list of tables", needed=False) or []
-        for number, content in enumerate(found):
-            if not isinstance(content, dict):
-                raise self.wrong(key, "a list of tables is needed")
-            own = content.get("id", number)
-            yield _Table(content, f"{self.where}: {key} {own}")
-
-    def finish(self) -> None:
-        for key in self._left:
-            raise self.wrong(key, "there is no such key here")
-
-
-def _experiment(key: str, table: _Table, place: Path) -> Experiment:
+def _experiment(key: str, table: Table, place: Path) -> Experiment:
     title, where = table.text("title"), table.maybe("place") or ""
     file, reason = table.maybe("file"), table.maybe("reason")
     quantities = {}
@@ -266,30 +261,107 @@ def _experiment(key: str, table: _Table, place: Path) -> Experiment:
             own.maybe("where"),
         )
         own.finish()
+    series = {name: _series(name, own) for name, own in table.tables("series")}
+    lost, quick = _cell(table.plain("lost")), _cell(table.plain("quick"))
+    at_most = table.number("at_most")
+    linux_reason = table.maybe("linux") if table.holds("linux", str) else None
+    linux = _cell(table.plain("linux")) if table.has("linux") else None
+    linux_repeat = table.number("linux_repeat")
     table.finish()
     if (file is None) == (reason is None):
         raise table.wrong("file", "a file runs it, or there is a reason why none does")
     path = None if file is None else place / file
     if path is not None and not path.is_file():
         raise table.wrong("file", f"{path} is not there")
-    return Experiment(key, title, where, path, reason, quantities)
+    if twice := sorted(quantities.keys() & series.keys()):
+        raise table.wrong(f"series.{twice[0]}", "a quantity is called so")
+    return Experiment(
+        key,
+        title,
+        where,
+        path,
+        reason,
+        quantities,
+        series,
+        lost,
+        quick,
+        REPEAT if at_most is None else int(at_most),
+        linux,
+        REPEAT if linux_repeat is None else int(linux_repeat),
+        linux_reason,
+    )
 
 
-def _claim(table: _Table, experiments: Mapping[str, Experiment]) -> Claim:
+def _series(name: str, table: Table) -> Series:
+    found = Series(
+        name,
+        table.text("words"),
+        table.text("unit"),
+        table.text("x"),
+        table.text("x_words"),
+        table.text("y"),
+        table.text("from"),
+        table.maybe("where"),
+        table.maybe("line"),
+        table.choice("runs", RUNS) == "all",
+    )
+    table.finish()
+    return found
+
+
+def _figure(table: Table, experiments: Mapping[str, Experiment]) -> Figure:
+    id_, title, experiment = table.text("id"), table.text("title"), table.text("experiment")
+    shows, form = table.text("shows"), table.choice("kind", FORMS)
+    x, line, panel = table.maybe("x"), table.maybe("line"), table.maybe("panel")
+    level = table.table("level")
+    found = experiments.get(experiment)
+    if found is None:
+        raise table.wrong("experiment", f"{experiment} is none of {', '.join(experiments)}")
+    if found.path is None:
+        raise table.wrong("experiment", f"{experiment} is not run")
+    if shows not in found.quantities and shows not in found.series:
+        there = ", ".join((*found.quantities, *found.series))
+        raise table.wrong("shows", f"{shows} is none of {there}")
+    if (x is None) != (shows in found.series):
+        raise table.wrong("x", "a quantity is shown over a swept key, a series over its own axis")
+    mark = None
+    if level is not None:
+        mark = (level.number("value") or 0.0, level.text("words"))
+        level.finish()
+    made = Figure(
+        id_,
+        title,
+        experiment,
+        shows,
+        form,
+        x,
+        line,
+        panel or "variant",
+        _cell(table.plain("cell")),
+        table.truth("log"),
+        table.truth("zero", default=True),
+        mark,
+    )
+    table.finish()
+    return made
+
+
+def _claim(table: Table, experiments: Mapping[str, Experiment]) -> Claim:
     id_, kind = table.text("id"), table.choice("kind", KINDS)
     place, words = table.text("place"), table.text("words")
-    reason, paper, varied = table.maybe("reason"), table.maybe("paper"), table.texts("varied")
+    reason, paper = table.maybe("reason"), table.maybe("paper")
+    table.texts("varied")
     checks = tuple(_check(one, experiments) for one in table.entries("check"))
     table.finish()
     if (reason is None) == (not checks):
         raise table.wrong("check", "checks decide it, or there is a reason why it is not tested")
-    return Claim(id_, kind, place, words, checks, reason, paper, varied)
+    return Claim(id_, kind, place, words, checks, reason, paper)
 
 
-def _check(table: _Table, experiments: Mapping[str, Experiment]) -> Check:
+def _check(table: Table, experiments: Mapping[str, Experiment]) -> Check:
     arithmetic = table.maybe("arithmetic")
     side = None if arithmetic is not None else _side(table, experiments, None)
-    given = [key for key in (*LIMITS, *COMPARISONS) if key in table._left]
+    given = [key for key in (*LIMITS, *COMPARISONS) if table.has(key)]
     if len(given) != 1 or (side is None and given[0] in COMPARISONS):
         raise table.wrong("check", f"one of {', '.join((*LIMITS, *COMPARISONS))} is needed")
     how = given[0]
@@ -321,7 +393,7 @@ def _check(table: _Table, experiments: Mapping[str, Experiment]) -> Check:
     return Check(side, arithmetic, low, high, how, other, by, why)
 
 
-def _side(table: _Table, experiments: Mapping[str, Experiment], of: Side | None) -> Side:
+def _side(table: Table, experiments: Mapping[str, Experiment], of: Side | None) -> Side:
     experiment = table.maybe("experiment") or (of.experiment if of else None)
     quantity = table.maybe("quantity") or (of.quantity if of else None)
     if experiment is None or quantity is None:
@@ -331,24 +403,24 @@ def _side(table: _Table, experiments: Mapping[str, Experiment], of: Side | None)
     found = experiments[experiment]
     if found.path is not None and quantity not in found.quantities:
         raise table.wrong("quantity", f"{quantity} is none of {', '.join(found.quantities)}")
-    return Side(experiment, quantity, _cell(table.plain("cell")))
+    return Side(experiment, quantity, _cell(table.plain("cell")), found.lost)
 
 
 def _cell(plain: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {
-        key: tuple(_written(one) for one in (value if isinstance(value, list) else [value]))
+        key: tuple(written(one) for one in (value if isinstance(value, list) else [value]))
         for key, value in plain.items()
     }
 
 
-def _written(value: Any) -> str:
+def written(value: Any) -> str:
     """A value as the column of a swept parameter has it."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _numbers(table: _Table, experiments: Mapping[str, Experiment]) -> Iterator[Number]:
+def _numbers(table: Table, experiments: Mapping[str, Experiment]) -> Iterator[Number]:
     for one in table.entries("number"):
-        has_side = "experiment" in one._left
+        has_side = one.has("experiment")
         value = one.number("value")
         if value is None:
             raise one.wrong("value", "a number is needed")
@@ -368,7 +440,7 @@ def _numbers(table: _Table, experiments: Mapping[str, Experiment]) -> Iterator[N
         one.finish()
 
 
-def _rows(table: _Table, experiments: Mapping[str, Experiment]) -> Iterator[Number]:
+def _rows(table: Table, experiments: Mapping[str, Experiment]) -> Iterator[Number]:
     id_, place = table.text("id"), table.text("place")
     certainty = table.choice("certainty", CERTAINTIES)
     experiment, note = table.maybe("experiment"), table.maybe("note")
@@ -379,7 +451,7 @@ def _rows(table: _Table, experiments: Mapping[str, Experiment]) -> Iterator[Numb
     for row in table.list_of("rows"):
         if not isinstance(row, list) or len(row) != len(key) + len(columns):
             raise table.wrong("rows", f"{len(key) + len(columns)} values are needed in {row}")
-        values = [_written(one) for one in row[: len(key)]]
+        values = [written(one) for one in row[: len(key)]]
         called = ", ".join(values)
         for (column, quantity), value in zip(columns.items(), row[len(key) :], strict=True):
             if not isinstance(value, int | float) or isinstance(value, bool):
@@ -387,8 +459,8 @@ def _rows(table: _Table, experiments: Mapping[str, Experiment]) -> Iterator[Numb
             side = None
             if experiment is not None and quantity:
                 own = {name: (one,) for name, one in zip(key, values, strict=True)}
-                side = Side(experiment, quantity, {**cell, **own})
                 found = experiments[experiment]
+                side = Side(experiment, quantity, {**cell, **own}, found.lost)
                 if found.path is not None and quantity not in found.quantities:
                     raise table.wrong("columns", f"{experiment} has no quantity {quantity}")
             unit = str(units.get(column, ""))

@@ -1,15 +1,15 @@
 """What runs say of a claim.
 
 Each check is a statement about means over runs with the same seeds, and each is looked at by an
-interval of 95 % (of 1 - 5 %/k where a claim has k checks): the check holds where the whole interval
-is on its side, and fails where the whole interval is on the other. A claim holds where all of its
-checks do, and does not where one fails: where none is open and each failed one says the opposite,
-it is reversed.
+interval: the check holds where the whole interval is on its side, and fails where the whole
+interval is on the other. The interval is of 95 % where a claim has one check. With k checks, and l
+looks at the claim while repetitions are added, it is of 1 - 5 %/(k l), so that all of them together
+err in at most 5 % of claims. A claim holds where all of its checks do, and does not where one
+fails: where none is open and each failed one says the opposite, it is reversed.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from tcplab import statistics
 from tcplab._core import ConfigError
 from tcplab._papers._measured import Tables, values
-from tcplab._papers._study import Check, Claim, Side, Study
+from tcplab._papers._study import REPEAT, Check, Claim, Side, Study
 
 HOLDS = "holds"
 NO_LONGER = "holds no longer"
@@ -31,6 +31,9 @@ VERDICTS = (HOLDS, NO_LONGER, FAILS, REVERSED, OPEN, NOT_RUN, UNTESTABLE)
 
 STACKS = ("then", "now")
 """The study's own stack, and today's: variants of each experiment."""
+
+ON_LINUX = "now, on Linux"
+"""Today's stack as the kernel itself runs it."""
 
 LEVEL = 0.95
 
@@ -61,69 +64,96 @@ class Decided:
 
     claim: Claim
     verdict: str
-    then: str
-    now: str
+    of: Mapping[str, str]
+    """The verdict with each stack."""
+
     findings: Mapping[str, tuple[Finding, ...]]
     """Of each stack, those of its checks."""
 
     depends: tuple[tuple[str, str], ...] = ()
-    """Where the verdict is not the same for all values of what is varied: each, with its own."""
+    """The values of lost parameters with which the verdict is another, each with that."""
 
     needed: int | None = None
 
+    @property
+    def then(self) -> str:
+        """The verdict with the study's own stack."""
+        return self.of["then"]
 
-def decide(claim: Claim, study: Study, tables: Tables) -> Decided:
-    """Decides a claim by what was measured.
+    @property
+    def now(self) -> str:
+        """The verdict with today's."""
+        return self.of["now"]
+
+
+def decide(claim: Claim, study: Study, tables: Tables, linux: Tables | None = None) -> Decided:
+    """Decides a claim by what was measured, `linux` of it on the kernel.
 
     Raises:
         ConfigError: A check asks for a column that its experiment has not.
     """
     if claim.reason is not None:
-        return Decided(claim, UNTESTABLE, UNTESTABLE, UNTESTABLE, {})
+        return Decided(claim, UNTESTABLE, dict.fromkeys(STACKS, UNTESTABLE), {})
     places = _places(claim, tables)
+    level = 1 - (1 - LEVEL) / (len(claim.checks) * _looks(claim, study))
     found = {
-        (stack, place): _all_of(claim, tables, {"variant": stack, **dict(place)})
+        (stack, place): _all_of(claim, tables, {"variant": stack, **dict(place)}, level)
         for stack in STACKS
         for place in places
     }
     first = places[0]
-    verdicts = {stack: _together(found[stack, first]) for stack in STACKS}
-    own = [(_called(place), _together(found["then", place])) for place in places]
-    differs = len({verdict for _, verdict in own}) > 1
+    findings = {stack: found[stack, first] for stack in STACKS}
+    if linux:
+        findings[ON_LINUX] = _all_of(claim, linux, {"variant": "now", **dict(first)}, level)
+    verdicts = {stack: _together(of) for stack, of in findings.items()}
+    if verdicts.get(ON_LINUX) == NOT_RUN:
+        del verdicts[ON_LINUX], findings[ON_LINUX]
+    others = [(_called(place), _together(found["then", place])) for place in places[1:]]
     needs = [one.needed for one in found["then", first] if one.verdict == OPEN]
     return Decided(
         claim,
         _overall(verdicts["then"], verdicts["now"]),
-        verdicts["then"],
-        verdicts["now"],
-        {stack: found[stack, first] for stack in STACKS},
-        tuple(own) if differs else (),
+        verdicts,
+        findings,
+        tuple(one for one in others if one[1] != verdicts["then"]),
         max((n for n in needs if n is not None), default=None)
         if verdicts["then"] == OPEN and None not in needs
         else None,
     )
 
 
+def _looks(claim: Claim, study: Study) -> int:
+    """How often the claim may be looked at while repetitions are added: each time twice as many."""
+    sides = [side for check in claim.checks for side in (check.side, check.other)]
+    most = [study.experiments[side.experiment].at_most for side in sides if side is not None]
+    return 1 + math.ceil(math.log2(max([REPEAT, *most]) / REPEAT))
+
+
 def _places(claim: Claim, tables: Tables) -> list[tuple[tuple[str, str], ...]]:
-    """The values of what is varied, in the order of the file; the first is our choice."""
-    ids = [one.side.experiment for one in claim.checks if one.side is not None]
-    options = []
-    for column in claim.varied:
-        seen: list[str] = []
-        for rows in (tables[one] for one in ids if one in tables):
-            if column not in rows.columns:
-                raise ConfigError(f"claim {claim.id}: varied: {column} is no column of {ids[0]}")
-            seen += [one for one in rows[column].unique(maintain_order=True) if one not in seen]
-        options.append([(column, one) for one in seen])
-    return list(itertools.product(*options)) or [()]
+    """What of the lost parameters the claim is decided with: nothing, which is our choice, then one
+    value of one of them after the other.
+    """
+    sides = [side for check in claim.checks for side in (check.side, check.other)]
+    found: dict[tuple[str, str], None] = {}
+    for side in sides:
+        rows = None if side is None else tables.get(side.experiment)
+        if side is None or rows is None:
+            continue
+        for key, choice in side.lost.items():
+            if key in side.cell:
+                continue
+            values_there = rows[key].unique(maintain_order=True).to_list()
+            found |= {(key, one): None for one in values_there if one not in choice}
+    return [(), *((one,) for one in found)]
 
 
 def _called(place: tuple[tuple[str, str], ...]) -> str:
     return ", ".join(f"{column} {value}" for column, value in place)
 
 
-def _all_of(claim: Claim, tables: Tables, more: Mapping[str, str]) -> tuple[Finding, ...]:
-    level = 1 - (1 - LEVEL) / len(claim.checks)
+def _all_of(
+    claim: Claim, tables: Tables, more: Mapping[str, str], level: float
+) -> tuple[Finding, ...]:
     return tuple(_finding(one, tables, more, level) for one in claim.checks)
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from tcplab import _core
 from tcplab._cells import LEFT, Column
-from tcplab._experiment import load
-from tcplab._papers import _measured, _page, _study
+from tcplab._papers import _measured, _page, _rendered, _runs, _study, _words
 from tcplab._put import put
-from tcplab._run import run as run_all
 from tcplab.cli import _arguments, _text
 from tcplab.cli._say import say
+from tcplab.plot._saved import drawn
 
 OUT = Path("results") / "papers"
 
@@ -117,44 +118,35 @@ def _run(args: argparse.Namespace) -> None:
     asked = set(args.figure or known)
     for id_ in sorted(asked - known):
         raise _core.ConfigError(f"--figure: {id_} is none of {', '.join(sorted(known))}")
+    way = _way(args)
     for study in studies:
-        place = _place(study, args)
-        for experiment in study.experiments.values():
-            if experiment.id not in asked:
-                continue
-            if experiment.path is None:
-                if args.figure:
-                    say(f"{experiment.id}  not run: {experiment.reason}", file=sys.stderr)
-                continue
-            say(f"{experiment.id}  {experiment.title}", file=sys.stderr, flush=True)
-            read = load(experiment.path)
-            if args.quick:
-                read = read.changed({"repeat": study.quick})
-            results = run_all(
-                read, out=place / experiment.id, workers=args.workers, backend=args.on
-            )
-            _measured.write(place, experiment, _measured.table_of(results, experiment))
+        _runs.run_study(study, [id_ for id_ in study.experiments if id_ in asked], way)
     for study in studies:
-        _say_verdicts(study, args)
+        _say_verdicts(study, way)
 
 
-def _place(study: _study.Study, args: argparse.Namespace) -> Path:
-    """The folder of what was measured of a study: apart for what must not be mixed."""
-    name = study.name + ("-quick" if args.quick else "")
-    return Path(args.out) / (name if args.on == "sim" else f"{name}-{args.on}")
+def _way(args: argparse.Namespace) -> _runs.Way:
+    workers = getattr(args, "workers", None)
+    return _runs.Way(args.out, is_quick=args.quick, backend=args.on, workers=workers)
 
 
-def _tables(study: _study.Study, args: argparse.Namespace) -> _measured.Tables:
+def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
     """What was measured here; of the rest, what the study's folder brings along."""
-    own = _measured.read(study, _place(study, args))
-    if args.quick or args.on != "sim":
+    own = _measured.read(study, way.place(study))
+    if way.is_quick or way.backend != _runs.SIM:
         return own
-    return {**_measured.read(study, study.folder / _measured.COMMITTED), **own}
+    brought = _measured.read(study, study.folder / _measured.COMMITTED)
+    linux = _measured.read(study, replace(way, backend=_runs.LINUX).place(study))
+    return _measured.Measured(
+        {**brought.tables, **own.tables},
+        {**brought.series, **own.series},
+        {**brought.linux, **linux.tables},
+    )
 
 
-def _say_verdicts(study: _study.Study, args: argparse.Namespace) -> None:
-    of = _page.decided(study, _tables(study, args))
-    rows = [(one.claim.id, one.then, one.now, _page.told_of(one)) for one in of]
+def _say_verdicts(study: _study.Study, way: _runs.Way) -> None:
+    of = _page.decided(study, _measured_of(study, way))
+    rows = [(one.claim.id, one.then, one.now, _words.verdict(one)) for one in of]
     columns = [Column(name, align=LEFT) for name in ("claim", "then", "now", "verdict")]
     say(f"{study.name}\n" + _text.table(columns, rows), flush=True)
 
@@ -164,12 +156,29 @@ def _report(args: argparse.Namespace) -> None:
     path: Path | None = args.output
     if path is not None and path.suffix not in (".html", ".md"):
         raise _core.ConfigError(f"-o: {path}: a page ends with .html or .md")
-    pages = [block for study in studies for block in _page.blocks(study, _tables(study, args))]
-    is_html = path is not None and path.suffix == ".html"
-    text = _page.html(pages) if is_html else _page.markdown(pages)
+    measured = {study.name: _measured_of(study, _way(args)) for study in studies}
+    pages: list[_page.Block] = []
+    if args.name == ALL:
+        pages += _page.overview(
+            {one.name: (one, _page.decided(one, measured[one.name])) for one in studies}
+        )
+    for study in studies:
+        pages += _page.blocks(study, measured[study.name])
     if path is None:
-        say(text.rstrip("\n"), flush=True)
+        say(_rendered.markdown(pages).rstrip("\n"), flush=True)
         return
     _arguments.ensure_writable(path, "the page")
-    put(text.encode(), path)
+    if path.suffix == ".html":
+        put(_rendered.html(pages).encode(), path)
+    else:
+        put(_rendered.markdown(pages, partial(_beside, path)).encode(), path)
     say(f"report  {path}", file=sys.stderr)
+
+
+def _beside(page: Path, picture: _page.Picture) -> str:
+    """Puts a picture into a folder beside the page, and says where from there."""
+    folder = page.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    file = folder / f"{picture.name}.svg"
+    put(drawn(picture.chart, ".svg"), file)
+    return f"{folder.name}/{file.name}"

@@ -1,0 +1,287 @@
+"""The figures of a study, drawn again in the form that its authors chose, beside their numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from tcplab import statistics
+from tcplab._papers._measured import Measured, cell_of
+from tcplab._papers._study import Figure, Number, Study
+from tcplab._quantities import numbers
+from tcplab.plot._style import (
+    COLOURS,
+    INK,
+    SHAPES,
+    Layer,
+    data,
+    layered,
+    said,
+    scale_of,
+    styled,
+    titled,
+)
+
+WIDE, NARROW, HEIGHT = 560, 360, 240
+
+MOST_APART = 3
+"""Panels whose greatest values are further apart than this have axes of their own."""
+
+ENDINGS = {
+    "mbit_s": "Mbit/s",
+    "ms": "ms",
+    "bytes": "B",
+    "packets": "packets",
+    "bdp": "BDP",
+    "share": "share",
+}
+"""The unit of swept values, by the ending of a column of numbers."""
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure as it is drawn."""
+
+    figure: Figure
+    rows: Sequence[Row]
+    """Points: `panel`, `line`, `x`, `y`, `low`, `high`."""
+
+    published: Sequence[Row]
+    words: str
+    """What is drawn."""
+
+    x_title: str
+    y_title: str
+    is_number: bool
+    """Whether `x` is a number."""
+
+    def ends(self, panel: str | None) -> list[float]:
+        """The values that the vertical axis of a panel, or of all panels, has room for."""
+        rows = [row for row in self.rows if panel in (None, row["panel"])]
+        found = [
+            end
+            for row in (*rows, *self.published)
+            for end in (row["y"], row.get("low"), row.get("high"))
+            if end is not None
+        ]
+        return found if self.figure.level is None else [*found, self.figure.level[0]]
+
+    @property
+    def panels(self) -> list[str]:
+        """The panels, in the order of the runs."""
+        return list(dict.fromkeys(row["panel"] for row in self.rows))
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each panel has a vertical axis of its own, since one axis would press the curves
+        of another panel flat.
+        """
+        greatest = [max(self.ends(panel)) for panel in self.panels]
+        return max(greatest) > MOST_APART * max(min(greatest), 0.0)
+
+
+def chart(study: Study, figure: Figure, measured: Measured) -> alt.ConcatChart | alt.LayerChart:
+    """A figure with what we measure, and what of it is published."""
+    drawn = _drawn(study, figure, measured)
+    if drawn is None:
+        return styled(
+            layered([said("not measured yet")], title=titled(f"{figure.id}: {figure.title}"))
+        )
+    notes = [f"{study.experiments[figure.experiment].title}: {drawn.words}"]
+    if drawn.published:
+        notes.append("black diamonds: published")
+    if any(row["low"] is not None for row in drawn.rows):
+        notes.append("ranges: 95 % intervals of the mean")
+    panels = drawn.panels
+    if drawn.is_apart:
+        notes.append("each panel has a vertical axis of its own")
+    lines = list(dict.fromkeys(row["line"] for row in drawn.rows))
+    width = WIDE if len(panels) == 1 else NARROW
+    parts: list[Layer] = [
+        layered(
+            _layers(drawn, panel, lines, has_legend=number == 0),
+            width=width,
+            height=HEIGHT,
+            title=panel or alt.Undefined,
+        )
+        for number, panel in enumerate(panels)
+    ]
+    title = titled(f"{figure.id}: {figure.title}", notes)
+    return styled(alt.concat(*parts, columns=2, title=title))
+
+
+def _drawn(study: Study, figure: Figure, measured: Measured) -> Drawn | None:
+    experiment = study.experiments[figure.experiment]
+    cell = {**experiment.lost, **figure.cell}
+    if figure.shows in experiment.series:
+        series = experiment.series[figure.shows]
+        points = measured.series.get((figure.experiment, figure.shows))
+        if points is None:
+            return None
+        points = cell_of(points, {key: cell[key] for key in cell if key in points.columns})
+        rows = [
+            {
+                "panel": _panel(row, figure),
+                "line": str(row.get(figure.line or "line") or ""),
+                "x": row["x"],
+                "y": row["y"],
+                "low": row.get("low"),
+                "high": row.get("high"),
+            }
+            for row in points.iter_rows(named=True)
+        ]
+        if not rows:
+            return None
+        return Drawn(figure, rows, [], series.words, series.x_words, series.unit, is_number=True)
+    found = measured.tables.get(figure.experiment)
+    if found is None:
+        return None
+    quantity = experiment.quantities[figure.shows]
+    table = cell_of(found, {key: cell[key] for key in cell if key in found.columns})
+    assert figure.x is not None
+    rows = _of_quantity(table, figure)
+    as_numbers = numbers([str(row["x"]) for row in rows])
+    is_number = figure.form == "lines" and as_numbers is not None
+    x_title = figure.x
+    if is_number and as_numbers is not None:
+        unit = ENDINGS.get(as_numbers[0], "")
+        x_title = f"{figure.x}, {unit}" if unit else figure.x
+        for row, value in zip(rows, as_numbers[1].to_list(), strict=True):
+            row["x"] = value
+    published = _published(study, figure, is_number=is_number)
+    if not rows:
+        return None
+    return Drawn(figure, rows, published, quantity.words, x_title, quantity.unit, is_number)
+
+
+def _panel(row: Mapping[str, Any], figure: Figure) -> str:
+    value = row.get(figure.panel)
+    if value is None:
+        return ""
+    return str(value) if figure.panel == "variant" else f"{figure.panel} {value}"
+
+
+def _of_quantity(table: pl.DataFrame, figure: Figure) -> list[Row]:
+    """The mean of each cell with its interval."""
+    keys = [key for key in (figure.panel, figure.line, figure.x) if key and key in table.columns]
+    by = list(dict.fromkeys(keys))
+    runs = table.group_by([*by, "repetition"], maintain_order=True).agg(pl.col(figure.shows).mean())
+    groups = runs.group_by(by, maintain_order=True).agg(figure.shows)
+    rows = []
+    for row in groups.iter_rows(named=True):
+        found = statistics.interval(row[figure.shows])
+        if found.estimate is None:
+            continue
+        rows.append(
+            {
+                "panel": _panel(row, figure),
+                "line": str(row.get(figure.line or "") or ""),
+                "x": row[figure.x or ""],
+                "y": found.estimate,
+                "low": found.low,
+                "high": found.high,
+            }
+        )
+    return rows
+
+
+def _published(study: Study, figure: Figure, *, is_number: bool) -> list[Row]:
+    """What is published of a figure's cells."""
+    rows = []
+    for number in study.numbers:
+        place = _place(number, figure)
+        if place is None:
+            continue
+        x, line = place
+        known = numbers([x]) if is_number else None
+        rows.append({"x": known[1][0] if known else x, "line": line, "y": number.value})
+    return rows
+
+
+def _place(number: Number, figure: Figure) -> tuple[str, str] | None:
+    side = number.side
+    if side is None or (side.experiment, side.quantity) != (figure.experiment, figure.shows):
+        return None
+    cell = {**side.lost, **side.cell}
+    for key, allowed in figure.cell.items():
+        if key in cell and not set(cell[key]) <= set(allowed):
+            return None
+    x, line = cell.get(figure.x or ""), cell.get(figure.line or "", ("",))
+    if x is None or len(x) != 1 or len(line) != 1:
+        return None
+    return x[0], line[0]
+
+
+def _layers(drawn: Drawn, panel: str, lines: Sequence[str], *, has_legend: bool) -> list[Layer]:
+    figure = drawn.figure
+    rows = [row for row in drawn.rows if row["panel"] == panel]
+    legend = None
+    if has_legend and len(lines) > 1:
+        legend = alt.Legend(title=None, orient="top", columns=4)
+    shapes = [SHAPES[n // len(COLOURS) % len(SHAPES)] for n in range(len(lines))]
+    scale_of_shapes = alt.Scale(domain=[*lines], range=shapes)
+    shape = alt.Shape("line:N", scale=scale_of_shapes, legend=legend)
+    colour = alt.Color("line:N", scale=scale_of(lines), legend=legend)
+    ends = drawn.ends(panel if drawn.is_apart else None)
+    scale = alt.Scale(
+        zero=figure.has_zero,
+        domain=[min(0.0, *ends) if figure.has_zero else min(ends), max(ends)],
+        nice=True,
+    )
+    y = alt.Y("y:Q", title=drawn.y_title or None, scale=scale)
+    offset: dict[str, Any] = {}
+    if drawn.is_number:
+        scale_of_x = (
+            alt.Scale(type="log", zero=False)
+            if figure.is_log
+            else alt.Scale(zero=False, nice=False)
+        )
+        x: Any = alt.X("x:Q", title=drawn.x_title, scale=scale_of_x)
+    else:
+        order = list(dict.fromkeys(row["x"] for row in drawn.rows))
+        x = alt.X("x:N", title=drawn.x_title, sort=order, axis=alt.Axis(labelAngle=-30))
+        if len(lines) > 1:
+            offset = {"xOffset": alt.XOffset("line:N", sort=[*lines])}
+    base = alt.Chart(data(rows))
+    layers: list[Layer] = []
+    if figure.form == "bars":
+        layers.append(base.mark_bar(opacity=0.85).encode(x=x, y=y, color=colour, **offset))
+    elif figure.form == "lines":
+        layers.append(base.mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour))
+    if figure.form != "lines" or len(rows) <= 60:
+        if figure.form != "bars":
+            layers.append(
+                base.mark_point(filled=True, size=36).encode(
+                    x=x, y=y, color=colour, shape=shape, **offset
+                )
+            )
+        known = [row for row in rows if row["low"] is not None]
+        if known:
+            ink = alt.value(INK) if figure.form == "bars" else colour
+            layers.append(
+                alt.Chart(data(known))
+                .mark_rule(strokeWidth=1.2)
+                .encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=ink, **offset)
+            )
+    if drawn.published:
+        layers.append(
+            alt.Chart(data(drawn.published))
+            .mark_point(shape="diamond", size=60, color=INK, filled=True, opacity=0.9)
+            .encode(x=x, y=y, **offset)
+        )
+    if figure.level is not None:
+        value, words = figure.level
+        mark = alt.Chart(data([{"y": value, "words": words}]))
+        layers.append(mark.mark_rule(color=INK, strokeDash=[4, 3]).encode(y=y))
+        layers.append(
+            mark.mark_text(align="left", baseline="bottom", dy=-2, color=INK, fontSize=11).encode(
+                x=alt.value(4), y=y, text="words:N"
+            )
+        )
+    return layers

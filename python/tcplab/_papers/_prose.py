@@ -1,0 +1,81 @@
+"""Numbers in the text of a study: they are not typed, but name where they are measured.
+
+`{D1-E4 goodput variant=then cc=vegas}` is a mean with its interval,
+`{D1-E4 goodput variant=then cc=westwood+ / cc=newreno}` by how much one exceeds the other in runs
+with the same seeds, and `{D1-C24}` the verdict on a claim.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+
+from tcplab import statistics
+from tcplab._core import ConfigError
+from tcplab._papers._measured import Measured, values
+from tcplab._papers._study import Side, Study
+from tcplab._papers._verdicts import Decided, Finding
+from tcplab._papers._words import shown
+
+PLACE = re.compile(r"\{([^{}]+)\}")
+
+NOT_MEASURED = "(not measured)"
+
+
+def filled(text: str, study: Study, measured: Measured, of: Mapping[str, Decided]) -> str:
+    """A text with its numbers in their places.
+
+    Raises:
+        ConfigError: A place names what the study does not have.
+    """
+    return PLACE.sub(lambda found: _told(found[1], study, measured, of), text)
+
+
+def _told(place: str, study: Study, measured: Measured, of: Mapping[str, Decided]) -> str:
+    about = f"{study.name}: {{{place}}}"
+    if place in of:
+        return of[place].verdict
+    before, slash, after = place.partition(" / ")
+    try:
+        experiment, quantity, *words = shlex.split(before)
+    except ValueError:
+        raise ConfigError(
+            f"{about}: an experiment, a quantity and keys with values are needed"
+        ) from None
+    known = study.experiments.get(experiment)
+    if known is None or quantity not in known.quantities:
+        raise ConfigError(f"{about}: there is no such claim, or experiment with such a quantity")
+    cell = _cell(words, about)
+    side = Side(experiment, quantity, cell, known.lost)
+    ours = values(measured.tables, side, {})
+    if ours is None:
+        return NOT_MEASURED
+    if not slash:
+        found = statistics.interval(list(ours.values()))
+        unit = known.quantities[quantity].unit
+        finding = Finding("", found.estimate, found.low, found.high)
+        if unit == "%":
+            return f"{shown(finding)} %"
+        return f"{shown(finding)} {unit}".rstrip()
+    other = Side(experiment, quantity, {**cell, **_cell(shlex.split(after), about)}, known.lost)
+    theirs = values(measured.tables, other, {})
+    if theirs is None:
+        return NOT_MEASURED
+    pairs = [one for one in ours if one in theirs]
+    apart = statistics.difference([ours[one] for one in pairs], [theirs[one] for one in pairs])
+    mean = sum(theirs[one] for one in pairs) / len(pairs) if pairs else 0.0
+    if not mean or apart.estimate is None:
+        return NOT_MEASURED
+    low, high = (None if one is None else one / abs(mean) for one in (apart.low, apart.high))
+    return shown(Finding("", apart.estimate / abs(mean), low, high, is_share=True))
+
+
+def _cell(words: list[str], about: str) -> dict[str, tuple[str, ...]]:
+    cell = {}
+    for word in words:
+        key, sign, value = word.partition("=")
+        if not sign:
+            raise ConfigError(f"{about}: {word} is no key with a value")
+        cell[key] = tuple(value.split("|"))
+    return cell

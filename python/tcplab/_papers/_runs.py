@@ -1,0 +1,141 @@
+"""Runs the experiments of a study: all of them or a part, and again where claims are still open."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tcplab._core import ConfigError
+from tcplab._experiment import load, loaded
+from tcplab._papers import _measured
+from tcplab._papers._study import REPEAT, Cell, Claim, Experiment, Study, written
+from tcplab._papers._verdicts import OPEN, STACKS, decide
+from tcplab._run import run
+from tcplab.cli._say import say
+from tcplab.experiment import Experiment as Lab
+
+SIM, LINUX = "sim", "linux"
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a study is run."""
+
+    out: Path
+    """The folder of all studies."""
+
+    is_quick: bool = False
+    backend: str = SIM
+    workers: int | None = None
+
+    def place(self, study: Study) -> Path:
+        """The folder of what was measured of a study: apart for what must not be mixed."""
+        name = study.name + ("-quick" if self.is_quick else "")
+        return self.out / (name if self.backend == SIM else f"{name}-{self.backend}")
+
+
+def run_study(study: Study, asked: Sequence[str], way: Way) -> None:
+    """Runs the experiments that are asked for, each with `REPEAT` repetitions. Those whose claims
+    cannot be told by these are repeated twice as often, and so on up to what the study allows.
+
+    Raises:
+        ConfigError: A file asks for what cannot be run.
+    """
+    left = {id_: REPEAT for id_ in asked if _is_run(study.experiments[id_], way)}
+    while left:
+        for id_, repeat in left.items():
+            _run(study, study.experiments[id_], repeat, way)
+        left = {} if way.is_quick or way.backend != SIM else dict(_further(study, left, way))
+
+
+def _is_run(experiment: Experiment, way: Way) -> bool:
+    reason = experiment.reason
+    if way.backend == LINUX and experiment.linux is None:
+        reason = reason or experiment.linux_reason or "the study names no cells for the kernel"
+    if reason is not None:
+        say(f"{experiment.id}  not run: {reason}", file=sys.stderr)
+    return reason is None
+
+
+def _run(study: Study, experiment: Experiment, repeat: int, way: Way) -> None:
+    assert experiment.path is not None
+    cell: Cell = {}
+    if way.is_quick:
+        cell, repeat = experiment.quick, study.quick
+    if way.backend == LINUX:
+        cell = {**cell, "variant": ("now",), **(experiment.linux or {})}
+        repeat = min(repeat, experiment.linux_repeat)
+    asked = narrowed(load(experiment.path), cell, repeat, experiment.path)
+    number = len(asked.plans(way.backend))
+    known = _measured.seconds_for(study, experiment, number, is_linux=way.backend == LINUX)
+    about = f"{experiment.id}  {experiment.title}: {number:,} runs"
+    if known is not None:
+        about += f", about {_long(known / (way.workers or os.cpu_count() or 1))}"
+    say(about, file=sys.stderr, flush=True)
+    place = way.place(study)
+    results = run(asked, out=place / experiment.id, workers=way.workers, backend=way.backend)
+    _measured.write(place, experiment, results)
+
+
+def _long(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.0f} min"
+
+
+def _further(study: Study, ran: Mapping[str, int], way: Way) -> Iterator[tuple[str, int]]:
+    """The experiments that more repetitions may help, and how many they get: twice as many."""
+    measured = _measured.read(study, way.place(study))
+    wanted: set[str] = set()
+    for claim in study.claims:
+        decided = decide(claim, study, measured.tables)
+        if any(decided.of[stack] == OPEN for stack in STACKS):
+            wanted |= _experiments_of(claim)
+    for id_, repeat in ran.items():
+        at_most = study.experiments[id_].at_most
+        if id_ in wanted and repeat < at_most:
+            yield id_, min(2 * repeat, at_most)
+
+
+def _experiments_of(claim: Claim) -> set[str]:
+    sides = [side for check in claim.checks for side in (check.side, check.other)]
+    return {side.experiment for side in sides if side is not None}
+
+
+def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path) -> Lab:
+    """An experiment with these of its swept values alone, and so many repetitions.
+
+    Raises:
+        ConfigError: A key of the cell is not swept, or has none of the values.
+    """
+    plain: dict[str, Any] = experiment.to_dict()
+    for key, allowed in cell.items():
+        if key == "variant":
+            there = plain.get("variants", {})
+            plain["variants"] = {name: there[name] for name in there if name in allowed}
+            kept = set(plain["variants"])
+        elif key in plain.get("sweep", {}):
+            values = plain["sweep"][key]
+            plain["sweep"][key] = [one for one in values if written(one) in allowed]
+            kept = {written(one) for one in plain["sweep"][key]}
+        else:
+            kept = _zipped(plain.get("zip", []), key, allowed)
+        if lacking := sorted(set(allowed) - kept):
+            raise ConfigError(f"{path}: {key} is not swept over {lacking[0]}")
+    plain["repeat"] = repeat
+    return loaded(plain)
+
+
+def _zipped(tables: Sequence[dict[str, list[Any]]], key: str, allowed: Sequence[str]) -> set[str]:
+    """Leaves those rows of the tables that have one of the values for a key; which there are."""
+    kept: set[str] = set()
+    for table in tables:
+        if key not in table:
+            continue
+        rows = [place for place, one in enumerate(table[key]) if written(one) in allowed]
+        kept |= {written(table[key][place]) for place in rows}
+        for other, values in table.items():
+            table[other] = [values[place] for place in rows]
+    return kept

@@ -1,0 +1,93 @@
+"""Numbers and verdicts as readers see them."""
+
+from __future__ import annotations
+
+from tcplab import statistics
+from tcplab._papers._study import Cell, Check, Study
+from tcplab._papers._verdicts import OPEN, Decided, Finding
+
+MINUS = "\u2212"
+
+
+def verdict(one: Decided) -> str:
+    """The verdict, and what it depends on."""
+    text = one.verdict
+    if one.verdict == OPEN and one.needed is not None:
+        text += f" (about {one.needed:,} runs would tell)"
+    if one.claim.reason is not None:
+        text += f": {one.claim.reason}"
+    if one.depends:
+        text += "; depends: " + "; ".join(f"{place}: {told}" for place, told in one.depends)
+    return text
+
+
+def check(one: Check, study: Study) -> str:
+    """What a check asks of the runs."""
+    if one.arithmetic is not None:
+        return f"`{one.arithmetic}` is {_limits(one, '')}{_why(one)}"
+    assert one.side is not None
+    quantity = study.experiments[one.side.experiment].quantities.get(one.side.quantity)
+    words = one.side.quantity if quantity is None else quantity.words
+    unit = "" if quantity is None else quantity.unit
+    ours = f"{one.side.experiment}: {words}{_cell(one.side.cell)}"
+    if one.other is None:
+        return f"{ours} is {_limits(one, unit)}{_why(one)}"
+    other = _cell(one.other.cell).strip() or "all"
+    if one.other.quantity != one.side.quantity:
+        known = study.experiments[one.other.experiment].quantities.get(one.other.quantity)
+        other = f"{one.other.quantity if known is None else known.words}{_cell(one.other.cell)}"
+    if one.other.experiment != one.side.experiment:
+        other = f"{one.other.experiment}: {other}"
+    if one.how == "similar_to":
+        return f"{ours} is within {100 * one.by:g} % of {other}{_why(one)}"
+    by = f" by {100 * one.by:g} %" if one.by else ""
+    return f"{ours} is {one.how} {other}{by}{_why(one)}"
+
+
+def _limits(one: Check, unit: str) -> str:
+    low, high = (None if end is None else f"{end:g}" for end in (one.low, one.high))
+    text = f"{low} to {high}" if low and high else f"at least {low}" if low else f"at most {high}"
+    return f"{text} {unit}".rstrip()
+
+
+def _cell(cell: Cell) -> str:
+    parts = [f"{key} {' or '.join(allowed)}" for key, allowed in cell.items()]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def _why(one: Check) -> str:
+    return f" ({one.why})" if one.why else ""
+
+
+def shown(finding: Finding) -> str:
+    """A number with its interval."""
+    if finding.estimate is None:
+        return finding.verdict
+    if finding.is_share:
+        middle, low, high = (
+            None if one is None else f"{100 * one:+,.1f}".replace("-", MINUS)
+            for one in (finding.estimate, finding.low, finding.high)
+        )
+        unit = " %"
+    else:
+        middle, low, high = (
+            None if one is None else number(one, f"{one:.4g}")
+            for one in (finding.estimate, finding.low, finding.high)
+        )
+        unit = ""
+    if low is None or low == high:
+        return f"{middle}{unit}"
+    return f"{middle}{unit} ({low} to {high})"
+
+
+def number(value: float, short: str) -> str:
+    """A number as a reader writes it: thousands apart, no exponents where digits say it."""
+    far = abs(value) >= 1e4
+    return (f"{value:,.0f}" if far else short).replace("-", MINUS)
+
+
+def mean(found: statistics.Interval | None) -> str:
+    """A mean with its interval."""
+    if found is None or found.estimate is None:
+        return ""
+    return shown(Finding("", found.estimate, found.low, found.high))
