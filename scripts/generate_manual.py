@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import tcplab
-from tcplab import cc, plot, statistics
+from tcplab import cc, models, plot, statistics
 from tcplab._metrics import METRICS
 from tcplab.cli._main import COMMANDS, main
 
@@ -46,6 +46,15 @@ SURE: list[Callable[..., Any]] = [
     statistics.holm,
     statistics.warm_up,
 ]
+THEORY: list[Callable[..., Any]] = [
+    models.mathis,
+    models.pftk,
+    models.reno,
+    models.westwood,
+    models.cubic,
+    models.bbr_ceiling,
+    models.beside,
+]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
 OF_A_RUN: list[Callable[..., Any]] = [
     plot.overview,
@@ -71,6 +80,7 @@ OF_MANY_RUNS: list[Callable[..., Any]] = [
     plot.heatmap,
     plot.cdf,
     plot.boxes,
+    plot.models,
 ]
 OTHER_CHARTS: list[Callable[..., Any]] = [plot.network, plot.save]
 
@@ -142,6 +152,10 @@ def python_page() -> str:
         inspect.getdoc(statistics.Interval) or "",
         "",
         *attributes(statistics.Interval),
+        "## Models\n",
+        inspect.getdoc(models) or "",
+        "",
+        *entries("lab.models.", THEORY),
         "## Charts\n",
         "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.",
         "[Charts](../how-to/charts.md) shows them.\n",

@@ -38,6 +38,7 @@ from tcplab.plot._saved import still as still
 if TYPE_CHECKING:
     from tcplab.plot._compared import compare, ranking
     from tcplab.plot._distributions import boxes, cdf
+    from tcplab.plot._models import models
     from tcplab.plot._planes import heatmap, shares, tradeoff
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "goodput",
     "heatmap",
     "internals",
+    "models",
     "network",
     "overview",
     "queue",
@@ -72,6 +74,7 @@ PLACES = {
     "cdf": "_distributions",
     "compare": "_compared",
     "heatmap": "_planes",
+    "models": "_models",
     "ranking": "_compared",
     "sequence": "_sequence",
     "shares": "_planes",

@@ -1,0 +1,158 @@
+"""What theory says of a flow's rate: models of throughput by loss and round trip.
+
+All take round trips in milliseconds, the probability that a segment is lost as a share (0.001 is
+0.1 %), and give Mbit/s of data. What they assume is said with each; beside measurements stand they
+in `beside`, and in a chart by `tcplab.plot.models`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+
+from tcplab._results import Results
+
+MSS = 1448
+"""Bytes of data in a segment on Ethernet, with timestamps."""
+
+
+def mathis(rtt_ms: float, loss: float, *, mss: int = MSS, ack_every: int = 2) -> float:
+    """Reno's rate with few losses that are all repaired without a timeout: `C/sqrt(p)` segments in
+    a round trip, with `C = sqrt(3/(2b))` for an ACK for every b-th segment (Mathis, Semke, Mahdavi
+    and Ott: The macroscopic behavior of the TCP congestion avoidance algorithm, CCR 27(3), 1997,
+    equation 3 and table 1).
+    """
+    _check(rtt_ms, loss)
+    return _rate(math.sqrt(1.5 / ack_every / loss), rtt_ms, mss)
+
+
+def pftk(
+    rtt_ms: float,
+    loss: float,
+    *,
+    mss: int = MSS,
+    ack_every: int = 2,
+    rto_ms: float | None = None,
+    most_segments: float = math.inf,
+) -> float:
+    """Reno's rate with timeouts, which come before fast retransmissions where losses are many
+    (Padhye, Firoiu, Towsley and Kurose: Modeling TCP throughput, SIGCOMM 1998, equation 30; RFC
+    5348 section 3.1).
+
+    Args:
+        rtt_ms: The mean round trip.
+        loss: The probability of a loss event.
+        mss: Bytes of data in a segment.
+        ack_every: How many segments an ACK covers.
+        rto_ms: The retransmission timeout; by default four round trips, and 200 ms at least.
+        most_segments: The largest window that the receiver allows.
+    """
+    _check(rtt_ms, loss)
+    timeout = max(4 * rtt_ms, 200.0) if rto_ms is None else rto_ms
+    repair = rtt_ms * math.sqrt(2 * ack_every * loss / 3)
+    waits = min(1.0, 3 * math.sqrt(3 * ack_every * loss / 8))
+    per_ms = 1 / (repair + timeout * waits * loss * (1 + 32 * loss**2))
+    return _rate(min(most_segments, per_ms * rtt_ms), rtt_ms, mss)
+
+
+def reno(rtt_ms: float, loss: float, *, mss: int = MSS) -> float:
+    """Reno's rate where each ACK covers one segment, halves at each loss and never times out:
+    `sqrt(2(1-p)/p)` segments in a round trip (equation 2 of Grieco and Mascolo 2004, from the
+    balance of growth and decrease for each ACK).
+    """
+    _check(rtt_ms, loss)
+    return _rate(math.sqrt(2 * (1 - loss) / loss), rtt_ms, mss)
+
+
+def westwood(rtt_ms: float, loss: float, *, queueing_ms: float, mss: int = MSS) -> float:
+    """Westwood+'s rate, which leaves at a loss what the path holds without a queue:
+    `sqrt((1-p)/p) / sqrt(RTT Tq)` (equation 3 of Grieco and Mascolo 2004).
+
+    Args:
+        rtt_ms: The mean round trip.
+        loss: The probability of a loss.
+        queueing_ms: Its part that is spent in queues, the mean RTT less the least.
+        mss: Bytes of data in a segment.
+    """
+    _check(rtt_ms, loss)
+    if not 0 < queueing_ms <= rtt_ms:
+        raise ValueError(f"queueing_ms: {queueing_ms} is not in (0, {rtt_ms}]")
+    segments = math.sqrt((1 - loss) / loss) * math.sqrt(rtt_ms / queueing_ms)
+    return _rate(segments, rtt_ms, mss)
+
+
+def cubic(
+    rtt_ms: float, loss: float, *, c: float = 0.4, beta: float = 0.7, mss: int = MSS
+) -> float:
+    """CUBIC's rate: `(C (3 + beta) / (4 (1 - beta)))^(1/4) (RTT/p)^(3/4)` segments in a round trip,
+    and no less than the friendly region has, which is Reno's mean with an ACK for every segment
+    (RFC 9438, section 5).
+    """
+    _check(rtt_ms, loss)
+    seconds = rtt_ms / 1000
+    own = (c * (3 + beta) / (4 * (1 - beta))) ** 0.25 * (seconds / loss) ** 0.75
+    friendly = math.sqrt(1.5 / loss)
+    return _rate(max(own, friendly), rtt_ms, mss)
+
+
+def bbr_ceiling(rate_mbit_s: float, loss: float) -> float:
+    """The most that BBR (version 1) gets of a link that loses packets at random: what arrives of a
+    full link, `rate (1 - p)`, as long as its probes, 1.25 times the rate it knows, bring more than
+    that rate: up to a loss of 1 - 1/1.25 = 20 %. Beyond, each probe finds less than the one before,
+    and the rate falls to nothing (Cardwell et al., BBR, ACM Queue 14(5), 2016, figure 8 and text).
+    """
+    if rate_mbit_s <= 0:
+        raise ValueError(f"rate_mbit_s: {rate_mbit_s} is not above 0")
+    if not 0 <= loss < 1:
+        raise ValueError(f"loss: {loss} is not in [0, 1)")
+    return rate_mbit_s * (1 - loss) if 1.25 * (1 - loss) > 1 else 0.0
+
+
+MODELS = ("mathis", "pftk", "cubic")
+"""Those that know a flow by its round trip and its losses alone."""
+
+
+def beside(results: Results, *, ack_every: int = 1) -> pl.DataFrame:
+    """What models say of each TCP flow of all runs, beside what it had: a row for each flow that
+    lost something, with `goodput_mbit_s`, `rtt_mean_ms`, `loss` (losses that made the window
+    smaller, as a share of the segments that were sent) and a column for each of the `MODELS`.
+
+    Models assume a flow that always has something to send, whose window only losses limit.
+
+    Args:
+        results: The results.
+        ack_every: For how many segments an ACK counts when the window grows: 1 where what
+            they cover is counted, as in Linux and by RFC 3465; 2 where a delayed ACK counts as one
+            (`abc = "off"`).
+    """
+    rows = results.joined("flows").filter(
+        pl.col("transport") == "tcp",
+        pl.col("loss_episodes") > 0,
+        pl.col("rtt_mean_ms").is_not_null(),
+        pl.col("goodput_mbit_s") > 0,
+    )
+    rows = rows.with_columns((pl.col("loss_episodes") / pl.col("sent_segments")).alias("loss"))
+    pairs = rows.select("rtt_mean_ms", "loss").rows()
+    predicted = {
+        "mathis": [mathis(*pair, ack_every=ack_every) for pair in pairs],
+        "pftk": [pftk(*pair, ack_every=ack_every) for pair in pairs],
+        "cubic": [cubic(*pair) for pair in pairs],
+    }
+    about = ["run", *results.swept, "repetition", "flow", "cc"]
+    measured = ["goodput_mbit_s", "rtt_mean_ms", "loss"]
+    return rows.select(*about, *measured).with_columns(
+        *(pl.Series(name, values, dtype=pl.Float64) for name, values in predicted.items())
+    )
+
+
+def _rate(segments: float, rtt_ms: float, mss: int) -> float:
+    """So many segments in a round trip, in Mbit/s."""
+    return segments * mss * 8 / (rtt_ms * 1000)
+
+
+def _check(rtt_ms: float, loss: float) -> None:
+    if not rtt_ms > 0:
+        raise ValueError(f"rtt_ms: {rtt_ms} is not above 0")
+    if not 0 < loss < 1:
+        raise ValueError(f"loss: {loss} is not in (0, 1)")
