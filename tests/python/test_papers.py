@@ -125,10 +125,10 @@ cc = "newreno"
 profile = "ns2"
 [stack]
 cc = "$cc"
-profile = "$profile"
 [variants.then]
+stack = { profile = "$profile" }
 [variants.now]
-profile = "linux-6.12"
+stack = { profile = "linux-6.12" }
 """
 
 
@@ -199,6 +199,14 @@ def test_what_changed_since_is_told(studies: Path) -> None:
     study, draw = claim(studies, of_check('above = { cell = { cc = "two" } }')), random.Random(3)
     found = decided(study, drawn(draw, times=1.4, now=0.7))
     assert (found.then, found.now, found.verdict) == ("holds", "reversed", "holds no longer")
+
+
+def test_what_is_equal_in_each_pair_is_not_above(studies: Path) -> None:
+    (rows,) = drawn(random.Random(11), times=1.0).values()
+    one = rows.filter(pl.col("cc") == "one")
+    same = pl.concat([one, one.with_columns(pl.lit("two").alias("cc"))])
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    assert decided(study, {"D9-E1": same}).verdict == "does not hold"
 
 
 def test_a_margin_counts(studies: Path) -> None:
@@ -443,15 +451,16 @@ def test_a_part_of_a_study_is_run_quickly(studies: Path, tmp_path: Path) -> None
     assert made["D9-E1"]["runs"] == len(rows) == 2 * 2 * 2
 
 
-def test_repetitions_are_added_where_a_claim_is_open(studies: Path, tmp_path: Path) -> None:
+def test_repetitions_are_added_where_a_claim_is_open(
+    studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = studies / "nyone-2026" / "study.toml"
     path.write_text(path.read_text().replace("quick = {", "at_most = 45\nquick = {"))
-    # Equal to itself: no number of runs tells whether it is above.
-    study = claim(
-        studies,
-        '[[claim.check]]\nexperiment = "D9-E1"\nquantity = "goodput"\ncell = { cc = "cubic" }\n'
-        'above = { cell = { cc = "cubic" } }\n',
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    still_open = _verdicts.Decided(
+        study.claims[0], "", {"then": "holds", "now": _verdicts.OPEN}, {}
     )
+    monkeypatch.setattr(_runs, "decide", lambda *_: still_open)
     way = _runs.Way(tmp_path, workers=1)
     _runs.run_study(study, ["D9-E1"], way)
     assert max(_measured.read(study, way.place(study)).tables["D9-E1"]["repetition"]) == 44
@@ -469,6 +478,8 @@ def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
     ids = [one.id for one in read.plans() if wanted <= set(one.swept) and one.repetition == 0]
     assert [one.id for one in few.plans()] == ids
     assert len(ids) == 2
+    # What only a variant used that is left out is no parameter any more.
+    assert "profile" not in (_runs.narrowed(read, {"variant": ("now",)}, 1, path).let or {})
     with pytest.raises(ConfigError, match=r"wait is not swept over 7 ms"):
         _runs.narrowed(read, {"wait": ("7 ms",)}, 1, path)
 

@@ -28,6 +28,9 @@ from tcplab.plot._style import (
 
 WIDE, NARROW, HEIGHT = 560, 360, 240
 
+MOST_MARKED = 60
+"""Lines through more points than this have no marks for them."""
+
 MOST_APART = 3
 """Panels whose greatest values are further apart than this have axes of their own."""
 
@@ -161,15 +164,18 @@ def _drawn(study: Study, figure: Figure, measured: Measured) -> Drawn | None:
 
 
 def _panel(row: Mapping[str, Any], figure: Figure) -> str:
-    value = row.get(figure.panel)
-    if value is None:
-        return ""
-    return str(value) if figure.panel == "variant" else f"{figure.panel} {value}"
+    parts = []
+    for key in figure.panels:
+        value = row.get(key)
+        if value is not None:
+            parts.append(str(value) if key == "variant" else f"{key} {value}")
+    return ", ".join(parts)
 
 
 def _of_quantity(table: pl.DataFrame, figure: Figure) -> list[Row]:
     """The mean of each cell with its interval."""
-    keys = [key for key in (figure.panel, figure.line, figure.x) if key and key in table.columns]
+    wanted = (*figure.panels, figure.line, figure.x)
+    keys = [key for key in wanted if key and key in table.columns]
     by = list(dict.fromkeys(keys))
     runs = table.group_by([*by, "repetition"], maintain_order=True).agg(pl.col(figure.shows).mean())
     groups = runs.group_by(by, maintain_order=True).agg(figure.shows)
@@ -218,70 +224,104 @@ def _place(number: Number, figure: Figure) -> tuple[str, str] | None:
     return x[0], line[0]
 
 
+@dataclass(frozen=True)
+class _Axes:
+    """How the layers of a panel are placed and coloured."""
+
+    x: Any
+    y_title: str
+    scale: alt.Scale
+    colour: alt.Color
+    shape: alt.Shape
+    offset: Mapping[str, Any]
+
+    def y(self, field: str = "y") -> alt.Y:
+        """A field along the vertical axis."""
+        return alt.Y(f"{field}:Q", title=self.y_title or None, scale=self.scale)
+
+
 def _layers(drawn: Drawn, panel: str, lines: Sequence[str], *, has_legend: bool) -> list[Layer]:
     figure = drawn.figure
     rows = [row for row in drawn.rows if row["panel"] == panel]
+    if figure.is_log_y:
+        rows = [row for row in rows if row["y"] > 0]
+    axes = _axes(drawn, panel, lines, has_legend=has_legend)
+    layers = _marks(figure.form, rows, axes)
+    if drawn.published:
+        layers.append(
+            alt.Chart(data(drawn.published))
+            .mark_point(shape="diamond", size=60, color=INK, filled=True, opacity=0.9)
+            .encode(x=axes.x, y=axes.y(), **axes.offset)
+        )
+    if figure.level is not None:
+        value, words = figure.level
+        mark = alt.Chart(data([{"y": value, "words": words}]))
+        layers.append(mark.mark_rule(color=INK, strokeDash=[4, 3]).encode(y=axes.y()))
+        layers.append(
+            mark.mark_text(align="left", baseline="bottom", dy=-2, color=INK, fontSize=11).encode(
+                x=alt.value(4), y=axes.y(), text="words:N"
+            )
+        )
+    return layers
+
+
+def _axes(drawn: Drawn, panel: str, lines: Sequence[str], *, has_legend: bool) -> _Axes:
+    figure = drawn.figure
     legend = None
     if has_legend and len(lines) > 1:
         legend = alt.Legend(title=None, orient="top", columns=4)
     shapes = [SHAPES[n // len(COLOURS) % len(SHAPES)] for n in range(len(lines))]
-    scale_of_shapes = alt.Scale(domain=[*lines], range=shapes)
-    shape = alt.Shape("line:N", scale=scale_of_shapes, legend=legend)
-    colour = alt.Color("line:N", scale=scale_of(lines), legend=legend)
     ends = drawn.ends(panel if drawn.is_apart else None)
-    scale = alt.Scale(
-        zero=figure.has_zero,
-        domain=[min(0.0, *ends) if figure.has_zero else min(ends), max(ends)],
-        nice=True,
-    )
-    y = alt.Y("y:Q", title=drawn.y_title or None, scale=scale)
+    if figure.is_log_y:
+        least = min(end for end in ends if end > 0)
+        scale = alt.Scale(type="log", domain=[least, max(ends)], nice=True)
+    else:
+        least = min(0.0, *ends) if figure.has_zero else min(ends)
+        scale = alt.Scale(zero=figure.has_zero, domain=[least, max(ends)], nice=True)
     offset: dict[str, Any] = {}
     if drawn.is_number:
-        scale_of_x = (
-            alt.Scale(type="log", zero=False)
-            if figure.is_log
-            else alt.Scale(zero=False, nice=False)
-        )
-        x: Any = alt.X("x:Q", title=drawn.x_title, scale=scale_of_x)
+        of_x = alt.Scale(type="log") if figure.is_log else alt.Scale(zero=False, nice=False)
+        x: Any = alt.X("x:Q", title=drawn.x_title, scale=of_x)
     else:
         order = list(dict.fromkeys(row["x"] for row in drawn.rows))
         x = alt.X("x:N", title=drawn.x_title, sort=order, axis=alt.Axis(labelAngle=-30))
         if len(lines) > 1:
             offset = {"xOffset": alt.XOffset("line:N", sort=[*lines])}
+    return _Axes(
+        x,
+        drawn.y_title,
+        scale,
+        alt.Color("line:N", scale=scale_of(lines), legend=legend),
+        alt.Shape("line:N", scale=alt.Scale(domain=[*lines], range=shapes), legend=legend),
+        offset,
+    )
+
+
+def _marks(form: str, rows: Sequence[Row], axes: _Axes) -> list[Layer]:
+    """The means, as bars, lines or points, with their intervals where these can be told apart."""
     base = alt.Chart(data(rows))
     layers: list[Layer] = []
-    if figure.form == "bars":
-        layers.append(base.mark_bar(opacity=0.85).encode(x=x, y=y, color=colour, **offset))
-    elif figure.form == "lines":
-        layers.append(base.mark_line(strokeWidth=1.6).encode(x=x, y=y, color=colour))
-    if figure.form != "lines" or len(rows) <= 60:
-        if figure.form != "bars":
-            layers.append(
-                base.mark_point(filled=True, size=36).encode(
-                    x=x, y=y, color=colour, shape=shape, **offset
-                )
-            )
-        known = [row for row in rows if row["low"] is not None]
-        if known:
-            ink = alt.value(INK) if figure.form == "bars" else colour
-            layers.append(
-                alt.Chart(data(known))
-                .mark_rule(strokeWidth=1.2)
-                .encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q", color=ink, **offset)
-            )
-    if drawn.published:
+    if form == "bars":
+        bars = base.mark_bar(opacity=0.85)
+        layers.append(bars.encode(x=axes.x, y=axes.y(), color=axes.colour, **axes.offset))
+    elif form == "lines":
+        line = base.mark_line(strokeWidth=1.6)
+        layers.append(line.encode(x=axes.x, y=axes.y(), color=axes.colour))
+    if form == "lines" and len(rows) > MOST_MARKED:
+        return layers
+    if form != "bars":
+        points = base.mark_point(filled=True, size=36)
         layers.append(
-            alt.Chart(data(drawn.published))
-            .mark_point(shape="diamond", size=60, color=INK, filled=True, opacity=0.9)
-            .encode(x=x, y=y, **offset)
+            points.encode(x=axes.x, y=axes.y(), color=axes.colour, shape=axes.shape, **axes.offset)
         )
-    if figure.level is not None:
-        value, words = figure.level
-        mark = alt.Chart(data([{"y": value, "words": words}]))
-        layers.append(mark.mark_rule(color=INK, strokeDash=[4, 3]).encode(y=y))
+    known = [row for row in rows if row["low"] is not None]
+    if axes.scale.to_dict().get("type") == "log":
+        known = [row for row in known if row["low"] > 0]
+    if known:
+        ink: Any = alt.value(INK) if form == "bars" else axes.colour
         layers.append(
-            mark.mark_text(align="left", baseline="bottom", dy=-2, color=INK, fontSize=11).encode(
-                x=alt.value(4), y=y, text="words:N"
-            )
+            alt.Chart(data(known))
+            .mark_rule(strokeWidth=1.2)
+            .encode(x=axes.x, y=axes.y("low"), y2="high:Q", color=ink, **axes.offset)
         )
     return layers

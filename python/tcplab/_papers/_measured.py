@@ -57,6 +57,8 @@ def table_of(results: Results, experiment: Experiment) -> pl.DataFrame:
         ConfigError: A quantity is no expression over the table that it names.
     """
     rows = results.runs.select(*results.swept, "repetition", "run")
+    if taken := sorted({*_called(results).values(), "repetition"} & experiment.quantities.keys()):
+        raise _core.ConfigError(f"{experiment.id}: quantity {taken[0]}: a swept key is called so")
     for name, quantity in experiment.quantities.items():
         where = f" where {quantity.where}" if quantity.where else ""
         sql = f"select run, ({quantity.value}) as value from {quantity.table}{where} group by run"
@@ -85,7 +87,7 @@ def points_of(results: Results, experiment: Experiment, series: Series) -> pl.Da
     )
     found = _query(results, sql, f"{experiment.id}: series {series.name}").drop_nulls("y")
     cells = results.runs.select("run", *results.swept)
-    rows = found.join(cells, on="run", how="left", maintain_order="left").rename(_called(results))
+    rows = cells.join(found, on="run", maintain_order="left_right").rename(_called(results))
     by = [_called(results)[one] for one in results.swept] + ["line"]
     if series.is_of_all:
         return _means(rows, [*by, "x"])
@@ -100,7 +102,7 @@ def _means(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
         pl.Series("y", [one.estimate for one in found], dtype=pl.Float64),
         pl.Series("low", [one.low for one in found], dtype=pl.Float64),
         pl.Series("high", [one.high for one in found], dtype=pl.Float64),
-    ).sort(by, maintain_order=True)
+    )
 
 
 def _query(results: Results, sql: str, about: str) -> pl.DataFrame:

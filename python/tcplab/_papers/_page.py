@@ -210,13 +210,14 @@ def _numbers(study: Study, tables: Tables) -> list[Block]:
             printed.setdefault(number.id or number.place, []).append(number)
     for name, numbers in printed.items():
         first = numbers[0]
+        is_measured = any(one.side is not None for one in numbers)
         note = f" {first.note}" if first.note else ""
         columns = {one.column: one.unit for one in numbers}
         cells = {(one.row, one.column): " / ".join(_sides(one, tables)) for one in numbers}
         page += [
             Heading(f"{name}: {first.place}", 3),
             f"How sure of what is printed: {first.certainty}.{note} Each cell: "
-            + ("published / then (place) / now." if first.side else "published; not measured."),
+            + ("published / then (place) / now." if is_measured else "published; not measured."),
             Rows(
                 (
                     "",

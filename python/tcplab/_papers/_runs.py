@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -125,7 +126,26 @@ def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path) -> Lab:
         if lacking := sorted(set(allowed) - kept):
             raise ConfigError(f"{path}: {key} is not swept over {lacking[0]}")
     plain["repeat"] = repeat
+    _drop_unused(plain)
     return loaded(plain)
+
+
+def _drop_unused(plain: dict[str, Any]) -> None:
+    """Removes parameters that only variants used which are left out, also where they are swept:
+    their values would make no difference.
+    """
+    parameters = plain.get("let", {})
+    while unused := [name for name in parameters if not _is_used(name, plain)]:
+        for name in unused:
+            del parameters[name]
+            for swept in (plain.get("sweep", {}), *plain.get("zip", [])):
+                swept.pop(name, None)
+    plain["zip"] = [table for table in plain.get("zip", []) if table]
+
+
+def _is_used(name: str, plain: Mapping[str, Any]) -> bool:
+    others = {key: value for key, value in plain["let"].items() if key != name}
+    return f'"${name}"' in json.dumps({**plain, "let": others})
 
 
 def _zipped(tables: Sequence[dict[str, list[Any]]], key: str, allowed: Sequence[str]) -> set[str]:

@@ -76,9 +76,12 @@ class Figure:
     form: str
     x: str | None
     line: str | None
-    panel: str
+    panels: tuple[str, ...]
+    """The swept keys whose values have panels of their own."""
+
     cell: Cell
     is_log: bool
+    is_log_y: bool
     has_zero: bool
     level: tuple[float, str] | None
     """A value that is drawn as a line, and its words."""
@@ -312,7 +315,8 @@ def _series(name: str, table: Table) -> Series:
 def _figure(table: Table, experiments: Mapping[str, Experiment]) -> Figure:
     id_, title, experiment = table.text("id"), table.text("title"), table.text("experiment")
     shows, form = table.text("shows"), table.choice("kind", FORMS)
-    x, line, panel = table.maybe("x"), table.maybe("line"), table.maybe("panel")
+    x, line = table.maybe("x"), table.maybe("line")
+    panels = table.texts("panel") if table.holds("panel", list) else (table.maybe("panel"),)
     level = table.table("level")
     found = experiments.get(experiment)
     if found is None:
@@ -336,9 +340,10 @@ def _figure(table: Table, experiments: Mapping[str, Experiment]) -> Figure:
         form,
         x,
         line,
-        panel or "variant",
+        tuple(panel or "variant" for panel in panels),
         _cell(table.plain("cell")),
         table.truth("log"),
+        table.truth("log_y"),
         table.truth("zero", default=True),
         mark,
     )

@@ -243,6 +243,9 @@ def _of_pairs(check: Check, ours: list[float], theirs: list[float], level: float
     if beyond.low is None or beyond.high is None or beyond.estimate is None:
         return Finding(OPEN, *numbers, is_share=True)
     low, high = sorted((side * beyond.low, side * beyond.high))
+    if low == high == 0:
+        # Equal in each pair, and nothing is above its equal.
+        return Finding(FAILS, *numbers, is_share=True)
     if low > 0:
         return Finding(HOLDS, *numbers, is_share=True)
     if max(side * apart.low, side * apart.high) < 0:
