@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 
 import polars as pl
@@ -401,7 +402,12 @@ def test_a_study_is_run_and_reported(
     )
     means = dict(by_variant.iter_rows())
     share = f"{100 * (means['now'] / means['then'] - 1):+.1f} % ("
-    assert f"It is {means['then']:.4g} (" in str(said)
+    found = re.search(r"It is ([\d.]+) ± ([\d.]+) Mbit/s", str(said))
+    assert found is not None
+    then = rows.filter(pl.col("cc") == "newreno", pl.col("variant") == "then")["goodput"].to_list()
+    half = statistics.interval(then).half_width
+    assert float(found[1]) == pytest.approx(means["then"], abs=float(found[2]) / 10)
+    assert float(found[2]) == pytest.approx(half, rel=0.05)
     assert share.replace("-", "\u2212") in str(said)
     check_figure(study, measured, rows.filter(pl.col("variant") == "then"))
     # The points of a trace are those of a run; means over runs have their intervals.

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from tcplab import statistics
 from tcplab._papers._study import Cell, Check, Study
 from tcplab._papers._verdicts import OPEN, Decided, Finding
 
 MINUS = "\u2212"
+
+MOST_UNEVEN = 1.5
+"""An interval is called even up to this ratio of its sides."""
 
 
 def verdict(one: Decided) -> str:
@@ -63,21 +68,36 @@ def shown(finding: Finding) -> str:
     """A number with its interval."""
     if finding.estimate is None:
         return finding.verdict
-    if finding.is_share:
-        middle, low, high = (
-            None if one is None else f"{100 * one:+,.1f}".replace("-", MINUS)
-            for one in (finding.estimate, finding.low, finding.high)
-        )
-        unit = " %"
-    else:
-        middle, low, high = (
-            None if one is None else number(one, f"{one:.4g}")
-            for one in (finding.estimate, finding.low, finding.high)
-        )
-        unit = ""
-    if low is None or low == high:
-        return f"{middle}{unit}"
-    return f"{middle}{unit} ({low} to {high})"
+    if not finding.is_share:
+        return measured(finding.estimate, finding.low, finding.high)
+    middle, low, high = (
+        None if one is None else f"{100 * one:+,.1f}".replace("-", MINUS)
+        for one in (finding.estimate, finding.low, finding.high)
+    )
+    return f"{middle} %" if low is None or low == high else f"{middle} % ({low} to {high})"
+
+
+def measured(value: float, low: float | None, high: float | None) -> str:
+    """A mean with its interval, `9.43 ± 0.12`: as many digits as that leaves. Where the limits are
+    about as far from it, the further one is said of both.
+    """
+    if low is None or high is None or low == high:
+        return number(value, f"{value:.4g}")
+    below, above = value - low, high - value
+    places = _places(max(below, above))
+    middle, less, more = (_fixed(one, places) for one in (value, below, above))
+    is_even = max(below, above) < MOST_UNEVEN * min(below, above)
+    further = less if below > above else more
+    return f"{middle} ± {further}" if is_even else f"{middle} +{more} {MINUS}{less}"
+
+
+def _places(width: float) -> int:
+    """How many decimals two digits of an interval's width take; fewer than none: it is rounded."""
+    return 1 - math.floor(math.log10(width)) if width > 0 else 0
+
+
+def _fixed(value: float, places: int) -> str:
+    return f"{round(value, places):,.{max(places, 0)}f}".replace("-", MINUS)
 
 
 def number(value: float, short: str) -> str:
@@ -90,4 +110,4 @@ def mean(found: statistics.Interval | None) -> str:
     """A mean with its interval."""
     if found is None or found.estimate is None:
         return ""
-    return shown(Finding("", found.estimate, found.low, found.high))
+    return measured(found.estimate, found.low, found.high)
