@@ -7,6 +7,9 @@ import polars as pl
 MOST_POINTS = 2000
 """The most points of one line: about two for each pixel of its width."""
 
+GROUP, LENGTH = "thin: group", "thin: length"
+"""Columns for the time being, called as no column of a table is."""
+
 
 def thin(points: pl.DataFrame, *, by: str, y: str, most: int = MOST_POINTS) -> pl.DataFrame:
     """At most so many points of each series, which look the same when drawn.
@@ -25,13 +28,13 @@ def thin(points: pl.DataFrame, *, by: str, y: str, most: int = MOST_POINTS) -> p
     group = place * (most // 2) // length
     drawn = pl.col(y)
     # Of equal ones the first, so that of each group at most two remain.
-    within = [by, "group"]
+    within = [by, GROUP]
     is_least = place_in(drawn.arg_min(), within)
     is_greatest = place_in(drawn.arg_max(), within)
     return (
-        points.with_columns(group.alias("group"), length.alias("length"))
-        .filter((pl.col("length") <= most) | is_least | is_greatest)
-        .drop("group", "length")
+        points.with_columns(group.alias(GROUP), length.alias(LENGTH))
+        .filter((pl.col(LENGTH) <= most) | is_least | is_greatest)
+        .drop(GROUP, LENGTH)
     )
 
 

@@ -53,7 +53,7 @@ class Drawn:
 
     figure: Figure
     rows: Sequence[Row]
-    """Points: `panel`, `line`, `x`, `y`, `low`, `high`."""
+    """Points: `panel` and the values of its `keys`, `line`, `x`, `y`, `low`, `high`."""
 
     published: Sequence[Row]
     words: str
@@ -69,11 +69,20 @@ class Drawn:
         rows = [row for row in self.rows if panel in (None, row["panel"])]
         found = [
             end
-            for row in (*rows, *self.published)
+            for row in (*rows, *self.published_in(panel))
             for end in (row["y"], row.get("low"), row.get("high"))
             if end is not None
         ]
         return found if self.figure.level is None else [*found, self.figure.level[0]]
+
+    def published_in(self, panel: str | None) -> list[Row]:
+        """What is published of a panel, or of all panels."""
+        keys: Row = next((row["keys"] for row in self.rows if row["panel"] == panel), {})
+        return [
+            {"x": row["x"], "line": row["line"], "y": row["y"]}
+            for row in self.published
+            if panel is None or row["panels"].items() <= keys.items()
+        ]
 
     @property
     def panels(self) -> list[str]:
@@ -131,6 +140,7 @@ def _drawn(study: Study, figure: Figure, measured: Measured) -> Drawn | None:
         rows = [
             {
                 "panel": _panel(row, figure),
+                "keys": {key: str(row.get(key)) for key in figure.panels},
                 "line": str(row.get(figure.line or "line") or ""),
                 "x": row["x"],
                 "y": row["y"],
@@ -187,6 +197,7 @@ def _of_quantity(table: pl.DataFrame, figure: Figure) -> list[Row]:
         rows.append(
             {
                 "panel": _panel(row, figure),
+                "keys": {key: str(row.get(key)) for key in figure.panels},
                 "line": str(row.get(figure.line or "") or ""),
                 "x": row[figure.x or ""],
                 "y": found.estimate,
@@ -204,13 +215,16 @@ def _published(study: Study, figure: Figure, *, is_number: bool) -> list[Row]:
         place = _place(number, figure)
         if place is None:
             continue
-        x, line = place
+        x, line, panels = place
         known = numbers([x]) if is_number else None
-        rows.append({"x": known[1][0] if known else x, "line": line, "y": number.value})
+        x_value = known[1][0] if known else x
+        rows.append({"x": x_value, "line": line, "y": number.value, "panels": panels})
     return rows
 
 
-def _place(number: Number, figure: Figure) -> tuple[str, str] | None:
+def _place(number: Number, figure: Figure) -> tuple[str, str, Row] | None:
+    """Where a number stands in a figure: along its axis, on which line, and in the panels that have
+    these values; nothing if it is not of this figure."""
     side = number.side
     if side is None or (side.experiment, side.quantity) != (figure.experiment, figure.shows):
         return None
@@ -221,7 +235,8 @@ def _place(number: Number, figure: Figure) -> tuple[str, str] | None:
     x, line = cell.get(figure.x or ""), cell.get(figure.line or "", ("",))
     if x is None or len(x) != 1 or len(line) != 1:
         return None
-    return x[0], line[0]
+    panels = {key: cell[key][0] for key in figure.panels if len(cell.get(key, ())) == 1}
+    return x[0], line[0], panels
 
 
 @dataclass(frozen=True)
@@ -247,9 +262,10 @@ def _layers(drawn: Drawn, panel: str, lines: Sequence[str], *, has_legend: bool)
         rows = [row for row in rows if row["y"] > 0]
     axes = _axes(drawn, panel, lines, has_legend=has_legend)
     layers = _marks(figure.form, rows, axes)
-    if drawn.published:
+    published = drawn.published_in(panel)
+    if published:
         layers.append(
-            alt.Chart(data(drawn.published))
+            alt.Chart(data(published))
             .mark_point(shape="diamond", size=60, color=INK, filled=True, opacity=0.9)
             .encode(x=axes.x, y=axes.y(), **axes.offset)
         )
@@ -299,7 +315,8 @@ def _axes(drawn: Drawn, panel: str, lines: Sequence[str], *, has_legend: bool) -
 
 def _marks(form: str, rows: Sequence[Row], axes: _Axes) -> list[Layer]:
     """The means, as bars, lines or points, with their intervals where these can be told apart."""
-    base = alt.Chart(data(rows))
+    drawn = [{key: row[key] for key in ("line", "x", "y", "low", "high")} for row in rows]
+    base = alt.Chart(data(drawn))
     layers: list[Layer] = []
     if form == "bars":
         bars = base.mark_bar(opacity=0.85)
@@ -314,7 +331,7 @@ def _marks(form: str, rows: Sequence[Row], axes: _Axes) -> list[Layer]:
         layers.append(
             points.encode(x=axes.x, y=axes.y(), color=axes.colour, shape=axes.shape, **axes.offset)
         )
-    known = [row for row in rows if row["low"] is not None]
+    known = [row for row in drawn if row["low"] is not None]
     if axes.scale.to_dict().get("type") == "log":
         known = [row for row in known if row["low"] > 0]
     if known:

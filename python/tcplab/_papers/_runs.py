@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +70,7 @@ def _run(study: Study, experiment: Experiment, repeat: int, way: Way) -> None:
     if way.backend == LINUX:
         cell = {**cell, "variant": ("now",), **(experiment.linux or {})}
         repeat = min(repeat, experiment.linux_repeat)
-    asked = narrowed(load(experiment.path), cell, repeat, experiment.path)
+    asked = narrowed(load(experiment.path), cell, repeat, experiment.path, way.backend)
     number = len(asked.plans(way.backend))
     known = _measured.seconds_for(study, experiment, number, is_linux=way.backend == LINUX)
     about = f"{experiment.id}  {experiment.title}: {number:,} runs"
@@ -105,7 +105,7 @@ def _experiments_of(claim: Claim) -> set[str]:
     return {side.experiment for side in sides if side is not None}
 
 
-def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path) -> Lab:
+def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path, backend: str = SIM) -> Lab:
     """An experiment with these of its swept values alone, and so many repetitions.
 
     Raises:
@@ -126,26 +126,32 @@ def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path) -> Lab:
         if lacking := sorted(set(allowed) - kept):
             raise ConfigError(f"{path}: {key} is not swept over {lacking[0]}")
     plain["repeat"] = repeat
-    _drop_unused(plain)
-    return loaded(plain)
+    return _without_unused(plain, backend)
 
 
-def _drop_unused(plain: dict[str, Any]) -> None:
-    """Removes parameters that only variants used which are left out, also where they are swept:
-    their values would make no difference.
+UNUSED = re.compile(r"let\.(\w+): is not used")
+
+
+def _without_unused(plain: dict[str, Any], backend: str) -> Lab:
+    """An experiment without the parameters that only variants used which are left out: planning
+    names them. Where they are swept, their values would make no difference.
     """
-    parameters = plain.get("let", {})
-    while unused := [name for name in parameters if not _is_used(name, plain)]:
-        for name in unused:
-            del parameters[name]
-            for swept in (plain.get("sweep", {}), *plain.get("zip", [])):
-                swept.pop(name, None)
-    plain["zip"] = [table for table in plain.get("zip", []) if table]
-
-
-def _is_used(name: str, plain: Mapping[str, Any]) -> bool:
-    others = {key: value for key, value in plain["let"].items() if key != name}
-    return f'"${name}"' in json.dumps({**plain, "let": others})
+    while True:
+        asked = loaded(plain)
+        try:
+            asked.plans(backend)
+        except ConfigError as error:
+            unused = UNUSED.findall(str(error))
+            if not unused:
+                raise
+        else:
+            return asked
+        variants = plain.get("variants", {}).values()
+        swept = (plain.get("sweep", {}), *plain.get("zip", []))
+        for keys in (plain["let"], *swept, *variants):
+            for name in unused:
+                keys.pop(name, None)
+        plain["zip"] = [table for table in plain.get("zip", []) if table]
 
 
 def _zipped(tables: Sequence[dict[str, list[Any]]], key: str, allowed: Sequence[str]) -> set[str]:
