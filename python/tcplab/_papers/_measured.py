@@ -126,13 +126,19 @@ def fingerprint(experiment: Experiment) -> str:
     return hashlib.sha256(f"{content} {measures!r} {series!r}".encode()).hexdigest()[:16]
 
 
-def write(place: Path, experiment: Experiment, results: Results) -> None:
-    """Puts what an experiment measured into a folder, and of what file and version it is."""
+def write(place: Path, study: Study, experiment: Experiment, results: Results) -> None:
+    """Puts what an experiment measured into a folder, and of what file and version it is.
+
+    Keys that step with others (`zip`) and that nothing in the study names are left out.
+    """
     place.mkdir(parents=True, exist_ok=True)
-    rows = table_of(results, experiment)
+    assert experiment.path is not None
+    stepping = {key for table in load(experiment.path).to_dict().get("zip", []) for key in table}
+    left_out = stepping - study.keys()
+    rows = table_of(results, experiment).drop(left_out, strict=False)
     _put(rows, place / f"{experiment.id}.csv")
     for series in experiment.series.values():
-        points = points_of(results, experiment, series)
+        points = points_of(results, experiment, series).drop(left_out, strict=False)
         _put(points, place / f"{experiment.id}.{series.name}.csv")
     made = _made_of(place)
     made[experiment.id] = {

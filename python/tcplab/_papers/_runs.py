@@ -79,7 +79,7 @@ def _run(study: Study, experiment: Experiment, repeat: int, way: Way) -> None:
     say(about, file=sys.stderr, flush=True)
     place = way.place(study)
     results = run(asked, out=place / experiment.id, workers=way.workers, backend=way.backend)
-    _measured.write(place, experiment, results)
+    _measured.write(place, study, experiment, results)
 
 
 def _long(seconds: float) -> str:

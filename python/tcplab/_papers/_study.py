@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -195,6 +196,16 @@ class Study:
     claims: tuple[Claim, ...] = ()
     numbers: tuple[Number, ...] = ()
     figures: tuple[Figure, ...] = ()
+
+    def keys(self) -> set[str]:
+        """The swept keys that anything in the study names."""
+        sides = [number.side for number in self.numbers]
+        for claim in self.claims:
+            sides += [side for check in claim.checks for side in (check.side, check.other)]
+        named = {key for side in sides if side is not None for key in (*side.cell, *side.lost)}
+        for figure in self.figures:
+            named |= {*figure.cell, *figure.panels, figure.x or "", figure.line or ""}
+        return named | set(re.findall(r"([^\s={}]+)=", self.ours + self.today))
 
 
 def names() -> list[str]:
