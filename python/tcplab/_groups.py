@@ -381,15 +381,21 @@ MOST_STRETCHES = 500
 
 
 def rows_of(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
-    """The rows of these runs, in this order, with the columns that these have."""
+    """The rows of these runs, in this order, with the columns that these have. Columns that the
+    version did not have which stored them are empty.
+    """
     stretches = list(_stretches(runs, table))
     if len(stretches) <= MOST_STRETCHES:
         scans = [group.scan(table).slice(first, rows) for group, first, rows in stretches]
-        rows = pl.concat(scans, how="diagonal")
+        rows = pl.concat(scans, how="diagonal_relaxed")
     else:
         rows = _sorted(runs, table)
     further = [one for run, group in runs.items() for one in group.ran[run].further.get(table, ())]
-    return rows.select(*declared(table), *dict.fromkeys(further))
+    there = rows.collect_schema()
+    lacking = [
+        pl.lit(None, pl.Float64).alias(name) for name in declared(table) if name not in there
+    ]
+    return rows.with_columns(lacking).select(*declared(table), *dict.fromkeys(further))
 
 
 def _stretches(runs: Mapping[str, Group], table: str) -> Iterator[tuple[Group, int, int]]:
@@ -418,5 +424,5 @@ def _sorted(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
         own.setdefault(id(group), (group, []))[1].append(run)
     scans = [group.scan(table).filter(pl.col("run").is_in(names)) for group, names in own.values()]
     order = pl.LazyFrame({"run": list(runs), "place of run": range(len(runs))})
-    rows = pl.concat(scans, how="diagonal").join(order, on="run", maintain_order="left")
+    rows = pl.concat(scans, how="diagonal_relaxed").join(order, on="run", maintain_order="left")
     return rows.sort("place of run", maintain_order=True).drop("place of run")
