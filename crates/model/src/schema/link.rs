@@ -265,14 +265,17 @@ impl LinkSettings {
         ];
         // States that are shorter than this let the time between two packets take for ever.
         if let Some(Loss::GilbertTime(timed)) = &lane.loss {
-            // Where a state may follow itself, all may be of the shorter kind.
-            let pair = match timed.change.0 {
-                change if change < 1.0 => timed.good.min(timed.bad).saturating_mul(2),
-                _ => timed.good + timed.bad,
-            };
             // A packet is lost or not once it has left, which may be after the end.
             let until = (duration + lane.rate.time_for(lane.mtu)).as_picos();
-            let number = 2 * (until / pair.as_picos().max(1));
+            let in_turn = 2 * (until / (timed.good + timed.bad).as_picos().max(1));
+            // Where a state may follow itself, both follow themselves as often on average, and so
+            // many times in a row hardly ever.
+            let in_a_row = 100.0 / timed.change.0.max(f64::MIN_POSITIVE);
+            let shorter = until / timed.good.min(timed.bad).as_picos().max(1);
+            let number = match timed.change.0 {
+                change if change < 1.0 => shorter.min(in_turn.saturating_add(in_a_row as u64)),
+                _ => in_turn,
+            };
             if number > MOST_STATES {
                 let (what, number) = ("changes of state", number.into());
                 return Err(("loss", Problem::TooMany { what, number, most: MOST_STATES }));

@@ -527,6 +527,24 @@ fn a_trace_with_outages_is_no_longer_than_memory_is() {
 }
 
 #[test]
+fn states_of_a_channel_are_no_more_than_a_run_can_bear() {
+    let with = |bad: &str, change: f64| {
+        format!(
+            "duration = \"1000 s\"\n[[network.links]]\nbetween = [\"a\", \"b\"]\nrate = \"2 Mbit/s\"\n\
+             delay = \"1 ms\"\nloss = {{ kind = \"gilbert-time\", good = \"1 s\", bad = \"{bad}\", \
+             change = {change} }}\n[[flows]]\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    // One state each half second on average, although ten million of the shorter kind would fit: in
+    // a row they come with a probability of 2^-200.
+    assert_eq!(plans(&with("100 us", 0.5)).map(|plans| plans.len()).ok(), Some(1));
+    // Here so many may come in a row, each a million times on average: 1000 s, and the 6 ms of a
+    // packet, have 100,000,600 of them.
+    let many = message(&with("10 us", 1e-6));
+    assert!(many.contains("100000600 changes of state are too many"), "{many}");
+}
+
+#[test]
 fn a_setting_of_one_direction_is_named_with_it() {
     let link = |lines: &str| {
         format!(
