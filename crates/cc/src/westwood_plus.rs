@@ -112,6 +112,8 @@ pub struct WestwoodPlus {
     /// When the sample began, in jiffies.
     since: Option<u64>,
     estimate: Estimate,
+    /// The last sample of the bandwidth, in bytes per jiffy.
+    sample: f64,
     /// The last RTT and the least, in jiffies.
     rtt: u64,
     rtt_min: u64,
@@ -132,7 +134,6 @@ enum Estimate {
     },
     Once {
         estimate: f64,
-        last_sample: f64,
     },
 }
 
@@ -140,11 +141,11 @@ impl Estimate {
     fn new(filter: Filter) -> Self {
         match filter {
             Filter::Linux => Self::Twice { first: 0, second: 0 },
-            Filter::Paper | Filter::Tustin => Self::Once { estimate: 0.0, last_sample: 0.0 },
+            Filter::Paper | Filter::Tustin => Self::Once { estimate: 0.0 },
         }
     }
 
-    fn take(&mut self, bytes: u64, interval: u64, config: &Config) {
+    fn take(&mut self, bytes: u64, interval: u64, (before, config): (f64, &Config)) {
         match self {
             Self::Twice { first, second } => {
                 let sample = bytes / interval;
@@ -155,10 +156,10 @@ impl Estimate {
                     *second = eighth(*second, *first);
                 }
             }
-            Self::Once { estimate, last_sample } => {
+            Self::Once { estimate } => {
                 let sample = bytes as f64 / interval as f64;
                 let new = match config.filter {
-                    Filter::Tustin => f64::midpoint(sample, *last_sample),
+                    Filter::Tustin => f64::midpoint(sample, before),
                     // The paper does not say where it begins. As in Linux, where the first sample is.
                     _ if *estimate <= 0.0 => {
                         *estimate = sample;
@@ -167,7 +168,6 @@ impl Estimate {
                     _ => sample,
                 };
                 *estimate = config.alpha * *estimate + (1.0 - config.alpha) * new;
-                *last_sample = sample;
             }
         }
     }
@@ -175,14 +175,14 @@ impl Estimate {
     fn bytes_in(self, jiffies: u64) -> u64 {
         match self {
             Self::Twice { second, .. } => second.saturating_mul(jiffies),
-            Self::Once { estimate, .. } => (estimate * jiffies as f64) as u64,
+            Self::Once { estimate } => (estimate * jiffies as f64) as u64,
         }
     }
 
     fn mbit_s(self) -> f64 {
         let bytes_per_jiffy = match self {
             Self::Twice { second, .. } => second as f64,
-            Self::Once { estimate, .. } => estimate,
+            Self::Once { estimate } => estimate,
         };
         bytes_per_jiffy * 8.0 / 1e3
     }
@@ -198,6 +198,7 @@ impl WestwoodPlus {
     pub fn new(init: &Init, config: Config) -> Self {
         Self {
             estimate: Estimate::new(config.filter),
+            sample: 0.0,
             config,
             flavour: init.flavour,
             window: Window::new(init),
@@ -227,7 +228,8 @@ impl WestwoodPlus {
         let interval = now.saturating_sub(since);
         let least = if self.is_linux() { LEAST_INTERVAL } else { 0 };
         if self.rtt > 0 && interval > self.rtt.max(least) {
-            self.estimate.take(self.bytes, interval, &self.config);
+            self.estimate.take(self.bytes, interval, (self.sample, &self.config));
+            self.sample = self.bytes as f64 / interval as f64;
             self.bytes = 0;
             self.since = Some(now);
         }
@@ -316,6 +318,8 @@ impl CongestionControl for WestwoodPlus {
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
         // Estimated bandwidth, in Mbit/s.
         record("bandwidth_mbit_s", self.estimate.mbit_s());
+        // Last sample of the bandwidth, in Mbit/s.
+        record("sample_mbit_s", self.sample * 8.0 / 1e3);
         // Last RTT, in milliseconds.
         record("rtt_ms", self.rtt as f64);
         // Least RTT, in milliseconds.

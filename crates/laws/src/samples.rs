@@ -52,11 +52,13 @@ impl Check<SampleRow> for Samples<'_> {
                 Flow { path_ms, least_ms, time_s: 0.0, acked_bytes: 0 }
             });
             let (time, acked) = (samples.time_s[row], samples.acked_bytes[row]);
-            let srtt = samples.srtt_ms[row];
+            let (rtt, srtt) = (samples.rtt_ms[row], samples.srtt_ms[row]);
             let (law, what) = if !(flow.time_s..=self.end_s).contains(&time) {
                 (Law::Time, out_of_order(time, flow.time_s, self.end_s))
             } else if acked < flow.acked_bytes {
                 (Law::Time, format!("`acked_bytes` is {acked}, after {}", flow.acked_bytes))
+            } else if rtt < flow.path_ms - CLOCK_MS {
+                (Law::Rtt, format!("`rtt_ms` is {rtt}, and the path takes {} ms", flow.path_ms))
             } else if srtt < flow.least_ms {
                 (Law::Rtt, format!("`srtt_ms` is {srtt}, and the path takes {} ms", flow.path_ms))
             } else {

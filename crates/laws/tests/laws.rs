@@ -93,6 +93,7 @@ fn tables(plan: &Plan, edit: impl FnOnce(&mut Rows)) -> Tables {
         time_s: 0.05,
         cwnd_segments: 10,
         ssthresh_segments: None,
+        rtt_ms: Some(20.08),
         srtt_ms: Some(20.08),
         rto_ms: 200.0,
         in_flight_segments: 5,
@@ -233,6 +234,8 @@ fn nothing_is_faster_than_its_path() {
     let seen = broken(|rows| rows.flow.rtt_mean_ms = Some(25.1));
     assert_eq!(seen, (Law::Rtt, Some(("flows", 0))));
     let seen = broken(|rows| rows.samples[1].srtt_ms = Some(19.0));
+    assert_eq!(seen, (Law::Rtt, Some(("samples", 1))));
+    let seen = broken(|rows| rows.samples[1].rtt_ms = Some(20.0789));
     assert_eq!(seen, (Law::Rtt, Some(("samples", 1))));
 }
 
@@ -622,6 +625,7 @@ fn long_tables(plan: &Plan, number: usize, edit: &impl Fn(&mut Long)) -> Tables 
                 time_s,
                 cwnd_segments: 10,
                 ssthresh_segments: None,
+                rtt_ms: Some(20.08),
                 srtt_ms: Some(20.08),
                 rto_ms: 200.0,
                 in_flight_segments: 5,
@@ -682,9 +686,10 @@ fn a_row_of_the_third_part_is_found_by_its_number() {
     let plan = plan(EXPERIMENT);
     let number = 2 * PART + 7;
     assert!(check(&plan, long_tables(&plan, number, &|_| {})).is_ok());
-    let edits: [(&str, Law, Edit<'_, Long>); 6] = [
+    let edits: [(&str, Law, Edit<'_, Long>); 7] = [
         ("samples", Law::Time, &|row| row.sample.acked_bytes = 1_999),
         ("samples", Law::Rtt, &|row| row.sample.srtt_ms = Some(1.0)),
+        ("samples", Law::Rtt, &|row| row.sample.rtt_ms = Some(19.9)),
         ("links", Law::Rate, &|row| row.link.utilisation = 1.1),
         ("links", Law::Time, &|row| row.link.sent_packets = 8),
         ("drops", Law::Time, &|row| row.drop.time_s = 0.1),

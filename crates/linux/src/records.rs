@@ -51,6 +51,8 @@ pub(crate) struct Sample {
     pub srtt_us: u32,
     pub rto_us: u32,
     pub in_flight: u32,
+    /// The last sample; 0 before there is one.
+    pub rtt_us: u32,
     pub acked_bytes: u64,
     /// Bytes a second; 0 if it does not pace.
     pub pacing: u64,
@@ -299,7 +301,7 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
 fn sample(mut fields: Fields<'_>) -> Sample {
     let (cwnd, ssthresh) = (fields.u32(), fields.u32());
     let (srtt_us, rto_us) = (fields.u32(), fields.u32());
-    let (in_flight, _rtt_us) = (fields.u32(), fields.u32());
+    let (in_flight, rtt_us) = (fields.u32(), fields.u32());
     let (acked_bytes, pacing, delivery_rate) = (fields.u64(), fields.u64(), fields.u64());
     let (_state, attribute) = (fields.u32(), fields.u32());
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
@@ -325,6 +327,7 @@ fn sample(mut fields: Fields<'_>) -> Sample {
         srtt_us,
         rto_us,
         in_flight,
+        rtt_us,
         acked_bytes,
         pacing,
         delivery_rate,

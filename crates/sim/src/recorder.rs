@@ -210,6 +210,7 @@ impl<'a> Recorder<'a> {
             time_s: now.as_secs_f64(),
             cwnd_segments: seen.cwnd,
             ssthresh_segments: seen.ssthresh,
+            rtt_ms: (!seen.rtt.is_zero()).then(|| seen.rtt.as_millis_f64()),
             srtt_ms: (!seen.srtt.is_zero()).then(|| seen.srtt.as_millis_f64()),
             rto_ms: seen.rto.as_millis_f64(),
             in_flight_segments: seen.in_flight,

@@ -244,6 +244,9 @@ rows! {
         cwnd_segments: u64,
         /// Slow-start threshold in segments, once there is one.
         ssthresh_segments: Option<u64>,
+        /// The last RTT in milliseconds, as it was measured: of the newest segment that an ACK covered,
+        /// if that was sent once.
+        rtt_ms: Option<f64>,
         /// Smoothed RTT in milliseconds, once there is one.
         srtt_ms: Option<f64>,
         /// Retransmission timeout in milliseconds.
@@ -358,6 +361,7 @@ impl SampleRow {
             time_s: number as f64,
             cwnd_segments: number,
             ssthresh_segments: None,
+            rtt_ms: None,
             srtt_ms: None,
             rto_ms: 200.0,
             in_flight_segments: 1,

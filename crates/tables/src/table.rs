@@ -569,6 +569,7 @@ mod tests {
             time_s: 0.5,
             cwnd_segments,
             ssthresh_segments: None,
+            rtt_ms: Some(41.0),
             srtt_ms: Some(40.0),
             rto_ms: 200.0,
             in_flight_segments: cwnd_segments,

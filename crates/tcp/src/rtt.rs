@@ -20,6 +20,8 @@ pub(crate) struct Rtt {
     /// Extremes and sum of what was measured of the newest segments, which waited least for their ACK.
     pub min: Duration,
     pub max: Duration,
+    /// The last of them; zero until there is one.
+    pub latest: Duration,
     /// In nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
     pub sum_nanos: u64,
     pub count: u64,
@@ -63,6 +65,7 @@ impl Rtt {
             backoff: 0,
             min: Duration::MAX,
             max: Duration::ZERO,
+            latest: Duration::ZERO,
             sum_nanos: 0,
             count: 0,
         }
@@ -145,6 +148,7 @@ impl Rtt {
     pub fn note(&mut self, rtt: Duration) {
         self.min = self.min.min(rtt);
         self.max = self.max.max(rtt);
+        self.latest = rtt;
         self.sum_nanos = self.sum_nanos.saturating_add(rtt.as_nanos());
         self.count += 1;
     }

@@ -13,6 +13,8 @@ pub struct Snapshot {
     pub ssthresh: Option<u64>,
     /// Smoothed RTT; zero until the first sample.
     pub srtt: Duration,
+    /// The last RTT that was measured of a segment that was sent once; zero until there is one.
+    pub rtt: Duration,
     /// Retransmission timeout.
     pub rto: Duration,
     /// Segments in flight.
@@ -93,6 +95,7 @@ impl Endpoint {
             cwnd: self.send.cwnd(),
             ssthresh: self.send.control.ssthresh,
             srtt: self.send.rtt.srtt(),
+            rtt: self.send.rtt.latest,
             rto: self.send.rtt.rto(&self.settings),
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),

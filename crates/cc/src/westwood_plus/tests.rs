@@ -25,10 +25,10 @@ fn event(cause: Cause) -> Congestion {
 fn two_filters_keep_seven_eighths_each_in_whole_numbers() {
     let config = Config::default();
     let mut estimate = Estimate::new(Filter::Linux);
-    estimate.take(1000, 10, &config);
+    estimate.take(1000, 10, (0.0, &config));
     assert!(matches!(estimate, Estimate::Twice { first: 100, second: 100 }), "{estimate:?}");
     // (700 + 180) / 8 = 110, and (700 + 110) / 8 = 101.25.
-    estimate.take(1809, 10, &config);
+    estimate.take(1809, 10, (100.0, &config));
     assert!(matches!(estimate, Estimate::Twice { first: 110, second: 101 }), "{estimate:?}");
 }
 
@@ -37,9 +37,9 @@ fn the_filter_of_the_paper_keeps_nine_tenths() {
     let value = |filter| {
         let config = Config { filter, alpha: 0.9 };
         let mut estimate = Estimate::new(filter);
-        estimate.take(1000, 10, &config);
-        estimate.take(2000, 10, &config);
-        let Estimate::Once { estimate, .. } = estimate else { panic!("{estimate:?}") };
+        estimate.take(1000, 10, (0.0, &config));
+        estimate.take(2000, 10, (100.0, &config));
+        let Estimate::Once { estimate } = estimate else { panic!("{estimate:?}") };
         estimate
     };
     // It begins with the first sample: 0.9 * 100 + 0.1 * 200.
@@ -94,5 +94,9 @@ fn nothing_is_sampled_in_less_than_fifty_milliseconds() {
         cc.on_arrival(&flow, &Ack { rtt, is_predicted: at == 0, ..Ack::default() });
         let seen = crate::testing::probe(&cc, "bandwidth_mbit_s");
         assert!((seen - expected).abs() < 1e-9, "{at} ms: {seen}");
+        // The sample itself is not rounded.
+        let sample = if at == 51 { 1460.0 * 50.0 / 51.0 * 8.0 / 1e3 } else { 0.0 };
+        let seen = crate::testing::probe(&cc, "sample_mbit_s");
+        assert!((seen - sample).abs() < 1e-9, "{at} ms: {seen}");
     }
 }

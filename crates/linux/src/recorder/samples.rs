@@ -61,6 +61,7 @@ impl Recorder<'_> {
             time_s: seconds(time),
             cwnd_segments: sample.cwnd.into(),
             ssthresh_segments: (sample.ssthresh < NO_THRESHOLD).then_some(sample.ssthresh.into()),
+            rtt_ms: (sample.rtt_us > 0).then_some(f64::from(sample.rtt_us) / 1e3),
             srtt_ms: (sample.srtt_us > 0).then_some(f64::from(sample.srtt_us) / 1e3),
             rto_ms: f64::from(sample.rto_us) / 1e3,
             in_flight_segments: sample.in_flight.into(),
