@@ -109,6 +109,23 @@ def test_what_cannot_be_told_says_how_many_runs_would() -> None:
     assert [one.title for one in found.trust.remarks] == ["Few repetitions"]
 
 
+def test_two_runs_that_agree_are_no_proof() -> None:
+    results = lab.run(
+        experiment(
+            repeat=2,
+            duration="6 s",
+            network={"chain": {"rate": "100 Mbit/s", "delay": "50 ms", "queue": "1 packets"}},
+            sweep={"flows[0].cc": ["cubic", "newreno"]},
+        )
+    )
+    row = results.versus("cubic", metrics=["goodput_mbit_s"]).row(0, named=True)
+    assert row["verdict"] == "unknown"
+    assert row["relative_low"] * row["relative_high"] > 0
+    headline = plain(content(results).answer.headline)
+    assert headline.startswith("In 2 pairs of runs newreno gives ")
+    assert ", but that may be chance" in headline
+
+
 def test_what_is_better_at_a_cost_says_the_cost() -> None:
     # Four BDP of queue, when full, delay by four base RTTs.
     results = lab.run(

@@ -152,9 +152,20 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
         return sentence("In one run of each, ", ours, f" {words.verb} {a}", apart(row),
                         f" {direction} {words.noun} than ", theirs, tail,
                         ". One pair of runs cannot tell how much of that is chance.")  # fmt: skip
+    if _has_one_sign(row):
+        return sentence("In ", counted(pairs, "pair"), " of runs ", ours, f" {words.verb} {a}",
+                        apart(row), f" {direction} {words.noun} than ", theirs,
+                        ", but that may be chance", _would_tell(asked, row), ".")  # fmt: skip
     return sentence("It cannot be told whether ", ours, f" {words.verb} {a}{words.more} or ",
                     f"{words.less} {words.noun} than ", theirs, ": the difference is between ",
                     Piece(_between(row), "value"), _would_tell(asked, row), ".")  # fmt: skip
+
+
+def _has_one_sign(row: Row) -> bool:
+    """Whether the whole interval is on one side of no difference."""
+    kind = "relative" if row["relative"] is not None else "difference"
+    low, high = row[f"{kind}_low"], row[f"{kind}_high"]
+    return low is not None and high is not None and low * high > 0
 
 
 def _bound(row: Row) -> str:
