@@ -301,7 +301,7 @@ fn content_of(kind: u16, id: u32, bytes: &[u8]) -> Result<Content, Unreadable> {
 fn sample(mut fields: Fields<'_>) -> Sample {
     let (cwnd, ssthresh) = (fields.u32(), fields.u32());
     let (srtt_us, rto_us) = (fields.u32(), fields.u32());
-    let (in_flight, rtt_us) = (fields.u32(), fields.u32());
+    let (in_flight, last_rtt_us) = (fields.u32(), fields.u32());
     let (acked_bytes, pacing, delivery_rate) = (fields.u64(), fields.u64(), fields.u64());
     let (_state, attribute) = (fields.u32(), fields.u32());
     // INET_DIAG_VEGASINFO, INET_DIAG_DCTCPINFO, INET_DIAG_BBRINFO.
@@ -327,7 +327,7 @@ fn sample(mut fields: Fields<'_>) -> Sample {
         srtt_us,
         rto_us,
         in_flight,
-        rtt_us,
+        rtt_us: last_rtt_us,
         acked_bytes,
         pacing,
         delivery_rate,
