@@ -6,6 +6,7 @@ import json
 import random
 import re
 from pathlib import Path
+from statistics import fmean
 
 import polars as pl
 import pytest
@@ -27,6 +28,8 @@ IDS = {
     "bbr-cubic-2019": ("D7", range(1, 7), 17, ("T1", "T2", "T3", "T4")),
 }
 """By study, what its digest has: ids of experiments, claims and tables."""
+
+STUDIES, STACKS = _study.FOLDER, _verdicts.STACKS
 
 PARTS = {"D0-C35": ("a", "b", "c")}
 """Claims that are decided in parts."""
@@ -326,6 +329,60 @@ def test_a_study_is_whole(name: str) -> None:
     _page.blocks(study, _measured.Measured())
     assert study.ours, "what we find"
     assert study.today, "what happens today"
+
+
+Pairs = list[tuple[float, float]]
+"""What both sides of a comparison have, by run."""
+
+
+def pairs_of(name: str) -> list[Pairs]:
+    """The comparisons of a study as its runs have them, where these spread at all."""
+    study = _study.load(name)
+    tables = _measured.read(study, study.folder / _measured.COMMITTED).tables
+    found = []
+    for check in (check for one in study.claims for check in one.checks):
+        if check.side is None or check.other is None:
+            continue
+        ours = _measured.values(tables, check.side, {"variant": "then"})
+        theirs = _measured.values(tables, check.other, {"variant": "then"})
+        assert ours is not None
+        assert theirs is not None
+        found.append([(ours[one], theirs[one]) for one in ours if one in theirs])
+    return [one for one in found if len(set(one)) > 1 and fmean(two for _, two in one) != 0]
+
+
+def planted(pairs: Pairs, times: float, draw: random.Random) -> _measured.Tables:
+    """As many runs that spread as these do, of which one side has so many times the other's mean."""
+    ours, theirs = (fmean(side) for side in zip(*pairs, strict=True))
+    rows = []
+    for repetition, (one, two) in enumerate(draw.choices(pairs, k=len(pairs))):
+        rows.append(("one", repetition, one - ours + times * theirs))
+        rows.append(("two", repetition, two))
+    table = pl.DataFrame(rows, schema=["cc", "repetition", "goodput"], orient="row")
+    both = pl.concat(table.with_columns(pl.lit(stack).alias("variant")) for stack in STACKS)
+    return {"D9-E1": both.with_columns(pl.lit("100 ms").alias("wait"))}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_planted_truths_are_found_with_the_spread_of_a_study(name: str, studies: Path) -> None:
+    with pytest.MonkeyPatch.context() as original:
+        original.setattr(_study, "FOLDER", STUDIES)
+        of_study = pairs_of(name)
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    draw = random.Random(1)
+    for times, right in ((1.2, "holds"), (0.8, "reversed"), (1.0, "cannot be told")):
+        told = [
+            decided(study, planted(pairs, times, draw)).then
+            for pairs in of_study
+            for _ in range(10)
+        ]
+        n = len(told)
+        if times == 1.0:
+            # 5 % of n, with a standard deviation of sqrt(n * 0.05 * 0.95).
+            assert n - told.count(right) <= 0.05 * n + 3 * (n * 0.05 * 0.95) ** 0.5
+        else:
+            assert told.count(right) >= 0.9 * n
+            assert set(told) <= {right, "cannot be told"}
 
 
 @pytest.mark.parametrize("name", IDS)
