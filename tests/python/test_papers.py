@@ -352,7 +352,7 @@ def pairs_of(name: str) -> list[Pairs]:
 
 
 def planted(pairs: Pairs, times: float, draw: random.Random) -> _measured.Tables:
-    """As many runs that spread as these do, of which one side has so many times the other's mean."""
+    """As many runs, which spread as these do; one side has so many times the other's mean."""
     ours, theirs = (fmean(side) for side in zip(*pairs, strict=True))
     rows = []
     for repetition, (one, two) in enumerate(draw.choices(pairs, k=len(pairs))):
