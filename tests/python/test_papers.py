@@ -14,7 +14,7 @@ from conftest import Command
 
 from tcplab import statistics
 from tcplab._core import ConfigError
-from tcplab._papers import _measured, _page, _prose, _runs, _study, _verdicts
+from tcplab._papers import _measured, _page, _prose, _runs, _study, _verdicts, _words
 from tcplab._papers._figures import chart
 
 IDS = {
@@ -418,6 +418,23 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
         assert _prose.NOT_MEASURED not in _prose.filled(text, study, read, by_id)
 
 
+@pytest.mark.parametrize(
+    ("mean", "below", "above", "shown"),
+    [
+        (9.43, 0.12, 0.12, "9.43 ± 0.12"),
+        # One interval is said of both sides only where they are about equal.
+        (82.8, 1.3, 0.3, "82.8 +0.3 \u22121.3"),
+        # Four digits at most, and never an interval of nothing.
+        (49.0306, 0.0064, 0.0064, "49.03 ± 0.01"),
+        (12345.6, 54.0, 54.0, "12,350 ± 50"),
+    ],
+)
+def test_means_have_the_digits_that_their_intervals_leave(
+    mean: float, below: float, above: float, shown: str
+) -> None:
+    assert _words.measured(mean, mean - below, mean + above) == shown
+
+
 def test_each_study_has_its_counts() -> None:
     assert set(_study.names()) == set(IDS)
 
@@ -478,8 +495,9 @@ def test_a_study_is_run_and_reported(
     assert found is not None
     then = rows.filter(pl.col("cc") == "newreno", pl.col("variant") == "then")["goodput"].to_list()
     half = statistics.interval(then).half_width
-    assert float(found[1]) == pytest.approx(means["then"], abs=float(found[2]) / 10)
-    assert float(found[2]) == pytest.approx(half, rel=0.05)
+    # Four digits of nine and something.
+    assert float(found[1]) == pytest.approx(means["then"], abs=0.0005)
+    assert float(found[2]) == pytest.approx(half, abs=0.0005)
     assert share.replace("-", "\u2212") in str(said)
     check_figure(study, measured, rows.filter(pl.col("variant") == "then"))
     # The points of a trace are those of a run; means over runs have their intervals.
