@@ -7,11 +7,13 @@ import random
 import re
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import polars as pl
 import pytest
 from conftest import Command
 
+import tcplab as lab
 from tcplab import statistics
 from tcplab._core import ConfigError
 from tcplab._papers import _measured, _page, _prose, _runs, _study, _verdicts, _words
@@ -391,8 +393,6 @@ def test_planted_truths_are_found_with_the_spread_of_a_study(name: str, studies:
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_files_of_a_study_have_both_stacks_and_30_runs(name: str) -> None:
-    import tcplab as lab  # noqa: PLC0415
-
     for experiment in _study.load(name).experiments.values():
         if experiment.path is None:
             continue
@@ -566,9 +566,32 @@ def test_repetitions_are_added_where_a_claim_is_open(
     assert max(_measured.read(study, way.place(study)).tables["D9-E1"]["repetition"]) == 44
 
 
-def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
-    import tcplab as lab  # noqa: PLC0415
+@pytest.mark.usefixtures("kernel")
+def test_another_kernel_runs_what_it_alone_has(
+    studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = studies / "nyone-2026" / "study.toml"
+    own = 'linux = { cc = ["newreno"], wait = ["10 ms"] }\nlinux_own = { cc = ["cubic"] }\n'
+    path.write_text(path.read_text().replace("quick = {", f"{own}quick = {{"))
+    study = _study.load("nyone-2026")
+    swept: dict[str | None, set[object]] = {}
 
+    def noted(asked: Any, **how: Any) -> None:
+        swept[how["kernel"]] = {one.swept["cc"] for one in asked.plans()}
+
+    monkeypatch.setattr(_runs, "run", noted)
+    monkeypatch.setattr(_runs._measured, "write", lambda *_: None)
+    for kernel in (None, lab.DEFAULT_KERNEL):
+        way = _runs.Way(tmp_path, backend="linux", kernel=kernel)
+        _runs.run_study(study, ["D9-E1"], way)
+    assert swept == {None: {"newreno"}, lab.DEFAULT_KERNEL: {"newreno", "cubic"}}
+    assert way.place(study).name == f"nyone-2026-linux-{lab.DEFAULT_KERNEL}"
+    path.write_text(path.read_text().replace("linux_own = { cc", "linux_own = { rtt"))
+    with pytest.raises(ConfigError, match=r"linux_own: it adds values to keys of `linux`"):
+        _study.load("nyone-2026")
+
+
+def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
     path = studies / "nyone-2026" / "both.toml"
     text = path.read_text().replace('wait = ["100 ms", "10 ms"]\n', "")
     path.write_text(f'{text}\n[[zip]]\nwait = ["100 ms", "10 ms"]\nduration = ["2 s", "3 s"]\n')

@@ -12,7 +12,7 @@ from tcplab._core import __version__
 from tcplab._papers import _figures, _words
 from tcplab._papers._measured import Measured, Tables
 from tcplab._papers._prose import filled
-from tcplab._papers._study import Number, Study
+from tcplab._papers._study import Cell, Number, Study
 from tcplab._papers._verdicts import (
     FAILS,
     HOLDS,
@@ -189,6 +189,10 @@ def _stack(one: Decided, stack: str) -> str:
     return "; ".join(_words.shown(finding) for finding in findings)
 
 
+def _cells(cell: Cell) -> str:
+    return ", ".join(f"{key} {' or '.join(of)}" for key, of in cell.items())
+
+
 def _on_linux(study: Study) -> list[Block]:
     """Which experiments the kernel runs too, or why none of one."""
     items = []
@@ -196,8 +200,10 @@ def _on_linux(study: Study) -> list[Block]:
         if one.linux_reason is not None:
             items.append(f"{one.id}: not run on the kernel: {one.linux_reason}")
         elif one.linux is not None:
-            cells = ", ".join(f"{key} {' or '.join(of)}" for key, of in one.linux.items())
-            items.append(f"{one.id}: on the kernel too, {cells or 'all of it'}")
+            item = f"{one.id}: on the kernel too, {_cells(one.linux) or 'all of it'}"
+            if one.linux_own:
+                item += f"; with a kernel that has it, also {_cells(one.linux_own)}"
+            items.append(item)
     return [Items(items)] if items else []
 
 

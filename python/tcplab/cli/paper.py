@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
+    _add_kernel(one, "of the backend `linux`: this kernel, not the default one")
     _add_out(one, "where the results go")
     _arguments.add_workers(one)
     one.set_defaults(act=_run)
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     one.add_argument("--quick", action="store_true", help="of what `run --quick` measured")
     one.add_argument("--on", default="sim", metavar="BACKEND", help="of what this backend measured")
+    _add_kernel(one, "of what this kernel measured")
     _add_out(one, "where the results are; what is not there is what tcplab brings along")
     one.set_defaults(act=_report)
 
@@ -64,6 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Does it."""
     args.act(args)
+
+
+def _add_kernel(parser: argparse.ArgumentParser, about: str) -> None:
+    parser.add_argument("--kernel", metavar="NAME", help=about)
 
 
 def _add_out(parser: argparse.ArgumentParser, about: str) -> None:
@@ -127,7 +133,11 @@ def _run(args: argparse.Namespace) -> None:
 
 def _way(args: argparse.Namespace) -> _runs.Way:
     workers = getattr(args, "workers", None)
-    return _runs.Way(args.out, is_quick=args.quick, backend=args.on, workers=workers)
+    if args.kernel is not None and args.on != _runs.LINUX:
+        raise _core.ConfigError("--kernel: only the backend `linux` boots a kernel: --on linux")
+    return _runs.Way(
+        args.out, is_quick=args.quick, backend=args.on, workers=workers, kernel=args.kernel
+    )
 
 
 def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
