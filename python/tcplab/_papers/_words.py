@@ -13,13 +13,15 @@ MINUS = "\u2212"
 MOST_UNEVEN = 1.5
 """An interval is called even up to this ratio of its sides."""
 
-MOST_DIGITS = 4
+MOST_DIGITS = 5
 """No mean is shown with more digits than this, however sure they are."""
 
 
 def verdict(one: Decided) -> str:
     """The verdict, and what it depends on."""
     text = one.verdict
+    if one.is_arithmetic:
+        text += " (by arithmetic of their numbers alone)"
     if one.verdict == OPEN and one.needed is not None:
         text += f" (about {one.needed:,} runs would tell)"
     if one.claim.reason is not None:
@@ -102,7 +104,11 @@ def _places(number: float) -> int:
 
 
 def _fixed(value: float, places: int) -> str:
-    return f"{round(value, places):,.{max(places, 0)}f}".replace("-", MINUS)
+    rounded = round(value, places)
+    text = (
+        f"{rounded:,.{max(places, 0)}f}" if abs(rounded) >= 1e4 else f"{rounded:.{max(places, 0)}f}"
+    )
+    return text.replace("-", MINUS)
 
 
 def number(value: float, short: str) -> str:
