@@ -295,7 +295,9 @@ impl CongestionControl for Compound {
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
-        if !event.again {
+        if event.again {
+            self.window.shrink(flow, event, 1.0 - self.config.beta);
+        } else {
             self.fit();
             self.before = Some(self.delay);
             // Half of NewReno's window, half a segment included.
@@ -305,8 +307,6 @@ impl CongestionControl for Compound {
             let rest = self.window.cwnd().saturating_mul(ONE).saturating_sub(half);
             self.delay.dwnd = rest.min(self.delay.dwnd);
             self.begins = true;
-        } else {
-            self.window.shrink(flow, event, 1.0 - self.config.beta);
         }
         if event.cause == Cause::Timeout {
             self.forget();
