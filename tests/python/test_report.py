@@ -233,7 +233,13 @@ def test_the_answer_is_about_what_has_an_end(swept: str) -> None:
         network=lab.Network(dumbbell=lab.Dumbbell(pairs=2, rate="5 Mbit/s", delay="20 ms")),
         flows=[
             lab.Flow(name="backup", from_="left1", to="right1"),
-            lab.Flow(name="web", from_="left2", to="right2", size="50 kB", start="3 s"),
+            lab.Flow(
+                name="web",
+                from_="left2",
+                to="right2",
+                traffic={"kind": "bulk", "size": "50 kB"},
+                start="3 s",
+            ),
         ],
         sweep={swept: values[swept]},
     )
