@@ -498,7 +498,7 @@ def test_another_kernel_runs_what_it_alone_has(
     swept: dict[str | None, set[object]] = {}
 
     def noted(asked: Any, **how: Any) -> None:
-        swept[how["kernel"]] = {one.swept["cc"] for one in asked.plans()}
+        swept[how["kernel"]] = {dict(one.swept)["cc"] for one in asked.plans()}
 
     monkeypatch.setattr(_runs, "run", noted)
     monkeypatch.setattr(_runs._measured, "write", lambda *_: None)

@@ -48,7 +48,7 @@ fn roots_give_the_power_of_three_quarters() {
 fn windows_and_delays_of_any_size_have_room() {
     let mut cc = compound(u64::from(u32::MAX), Config::default());
     cc.adjust(UNKNOWN - 1);
-    assert_near(cc.diff as f64 / ONE as f64, (1 << 22) as f64 * (1.0 - 1e5 / 2_147_483_646.0));
+    assert_near(cc.diff as f64 / ONE as f64, f64::from(1 << 22) * (1.0 - 1e5 / 2_147_483_646.0));
     cc.delay.base_rtt = UNKNOWN - 1;
     cc.adjust(UNKNOWN - 1);
     // 2^16.5 / 8 - 1.
