@@ -6,6 +6,7 @@ import json
 import random
 import re
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import polars as pl
@@ -15,7 +16,7 @@ from conftest import Command
 import tcplab as lab
 from tcplab import statistics
 from tcplab._core import ConfigError
-from tcplab._papers import _measured, _page, _prose, _runs, _study, _verdicts
+from tcplab._papers import _checked, _measured, _page, _prose, _runs, _study, _verdicts, _words
 from tcplab._papers._figures import chart
 
 IDS = {
@@ -29,6 +30,8 @@ IDS = {
     "bbr-cubic-2019": ("D7", range(1, 7), 17, ("T1", "T2", "T3", "T4")),
 }
 """By study, what its digest has: ids of experiments, claims and tables."""
+
+STUDIES, STACKS = _study.FOLDER, _verdicts.STACKS
 
 PARTS = {"D0-C35": ("a", "b", "c")}
 """Claims that are decided in parts."""
@@ -326,8 +329,67 @@ def test_a_study_is_whole(name: str) -> None:
     for one in study.claims:
         assert one.checks or one.reason
     _page.blocks(study, _measured.Measured())
+    _checked.check(study)
     assert study.ours, "what we find"
     assert study.today, "what happens today"
+
+
+FOUND = {"cubic-2008": 0.7}
+"""Studies of which 30 runs tell less than 90 %: ratios of two flows that spread from 0 to 1."""
+
+Pairs = list[tuple[float, float]]
+"""What both sides of a comparison have, by run."""
+
+
+def pairs_of(name: str) -> list[Pairs]:
+    """The comparisons of a study as its runs have them, where these spread at all."""
+    study = _study.load(name)
+    tables = _measured.read(study, study.folder / _measured.COMMITTED).tables
+    found = []
+    for check in (check for one in study.claims for check in one.checks):
+        if check.side is None or check.other is None:
+            continue
+        ours = _measured.values(tables, check.side, {"variant": "then"})
+        theirs = _measured.values(tables, check.other, {"variant": "then"})
+        assert ours is not None
+        assert theirs is not None
+        found.append([(ours[one], theirs[one]) for one in ours if one in theirs])
+    return [one for one in found if len(set(one)) > 1 and fmean(two for _, two in one) != 0]
+
+
+def planted(pairs: Pairs, times: float, draw: random.Random) -> _measured.Tables:
+    """As many runs, which spread as these do; one side has so many times the other's mean."""
+    ours, theirs = (fmean(side) for side in zip(*pairs, strict=True))
+    rows = []
+    for repetition, (one, two) in enumerate(draw.choices(pairs, k=len(pairs))):
+        rows.append(("one", repetition, one - ours + times * theirs))
+        rows.append(("two", repetition, two))
+    table = pl.DataFrame(rows, schema=["cc", "repetition", "goodput"], orient="row")
+    both = pl.concat(table.with_columns(pl.lit(stack).alias("variant")) for stack in STACKS)
+    return {"D9-E1": both.with_columns(pl.lit("100 ms").alias("wait"))}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_planted_truths_are_found_with_the_spread_of_a_study(name: str, studies: Path) -> None:
+    with pytest.MonkeyPatch.context() as original:
+        original.setattr(_study, "FOLDER", STUDIES)
+        of_study = pairs_of(name)
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    draw = random.Random(1)
+    for times, right in ((1.2, "holds"), (0.8, "reversed"), (1.0, "cannot be told")):
+        told = [
+            decided(study, planted(pairs, times, draw)).then
+            for pairs in of_study
+            for _ in range(10)
+        ]
+        n = len(told)
+        if times == 1.0:
+            # 5 % of n, with a standard deviation of sqrt(n * 0.05 * 0.95).
+            assert n - told.count(right) <= 0.05 * n + 3 * (n * 0.05 * 0.95) ** 0.5
+        else:
+            assert told.count(right) >= FOUND.get(name, 0.9) * n
+            # An interval of 95 % is on the wrong side of a true difference in 2.5 % at most.
+            assert n - told.count(right) - told.count("cannot be told") <= 0.025 * n
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -351,7 +413,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     files = {*run, *(f"{id_}.{series}" for id_, series in read.series)}
     assert {path.name.removesuffix(".csv") for path in place.glob("*.csv")} == files
     on_linux = {one.id for one in study.experiments.values() if one.linux is not None}
-    assert set(read.linux) == on_linux
+    assert set(read.linux) <= on_linux
     # Each check finds its columns, and the cells that it asks for.
     of = _page.decided(study, read)
     for one in of:
@@ -359,6 +421,23 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     by_id = {one.claim.id: one for one in of}
     for text in (study.ours, study.today):
         assert _prose.NOT_MEASURED not in _prose.filled(text, study, read, by_id)
+
+
+@pytest.mark.parametrize(
+    ("mean", "below", "above", "shown"),
+    [
+        (9.43, 0.12, 0.12, "9.43 ± 0.12"),
+        # One interval is said of both sides only where they are about equal.
+        (82.8, 1.3, 0.3, "82.8 +0.3 \u22121.3"),
+        # Five digits at most, and never an interval of nothing.
+        (49.0306, 0.0004, 0.0004, "49.031 ± 0.001"),
+        (12345.6, 4.4, 4.4, "12,346 ± 4"),
+    ],
+)
+def test_means_have_the_digits_that_their_intervals_leave(
+    mean: float, below: float, above: float, shown: str
+) -> None:
+    assert _words.measured(mean, mean - below, mean + above) == shown
 
 
 def test_each_study_has_its_counts() -> None:
@@ -421,8 +500,9 @@ def test_a_study_is_run_and_reported(
     assert found is not None
     then = rows.filter(pl.col("cc") == "newreno", pl.col("variant") == "then")["goodput"].to_list()
     half = statistics.interval(then).half_width
-    assert float(found[1]) == pytest.approx(means["then"], abs=float(found[2]) / 10)
-    assert float(found[2]) == pytest.approx(half, rel=0.05)
+    # Five digits at most of nine and something.
+    assert float(found[1]) == pytest.approx(means["then"], abs=0.0005)
+    assert float(found[2]) == pytest.approx(half, abs=0.0005)
     assert share.replace("-", "\u2212") in str(said)
     check_figure(study, measured, rows.filter(pl.col("variant") == "then"))
     # The points of a trace are those of a run; means over runs have their intervals.
@@ -572,6 +652,54 @@ def test_what_no_study_can_say_is_refused(
         _study.load("nyone-2026")
     assert said in str(refused.value)
     assert f"{file}.toml" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("study", ('lost = { wait = "100 ms" }', 'lost = { start = "0 s" }'), "start is not swept"),
+        ("study", ('x = "cc"', 'x = "c"'), "Fig. 1: c is not swept; there are cc, variant, wait"),
+        ("study", ("{D9-C1}", "{D9-C9}"), "no claim is called so"),
+        ("study", ("{D9-C1}", "{D9-C1"), "has no end"),
+        (
+            "study",
+            ("variant=then cc=newreno}", "variant=then cc=reno}"),
+            "over reno, but over cubic",
+        ),
+        ("claims", ('cell = { cc = "one" }', 'cell = { c = "one" }'), "D9-C1: c is not swept"),
+        ("claims", ('cell = { cc = "one" }', 'cell = { cc = "one" }'), "cc is not swept over one"),
+        (
+            "published",
+            ('cc = "newreno"', 'cc = "reno"'),
+            "one's goodput: cc is not swept over reno",
+        ),
+        (
+            "both",
+            ('[variants.now]\nstack = { profile = "linux-6.12" }', ""),
+            "variants.now is miss",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_runs(
+    studies: Path, file: str, change: tuple[str, str], said: str
+) -> None:
+    claims = studies / "nyone-2026" / "claims.toml"
+    if file != "claims":
+        claims.write_text(claims.read_text().replace('"one"', '"newreno"').replace("two", "cubic"))
+    path = studies / "nyone-2026" / f"{file}.toml"
+    text = path.read_text()
+    assert change[0] in text
+    path.write_text(text.replace(*change))
+    with pytest.raises(ConfigError) as refused:
+        _checked.check(_study.load("nyone-2026"))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("arithmetic", ["1 / 0", "2 +"])
+def test_arithmetic_without_a_number_is_refused(studies: Path, arithmetic: str) -> None:
+    check = f'[[claim.check]]\narithmetic = "{arithmetic}"\nat_least = 1\n'
+    with pytest.raises(ConfigError, match=r"nyone-2026: D9-C1: arithmetic"):
+        _checked.check(claim(studies, check))
 
 
 def test_a_study_that_is_not_there(tcplab: Command) -> None:

@@ -99,14 +99,15 @@ def _further(study: Study, ran: Mapping[str, int], way: Way) -> Iterator[tuple[s
     for claim in study.claims:
         decided = decide(claim, study, measured.tables)
         if any(decided.of[stack] == OPEN for stack in STACKS):
-            wanted |= _experiments_of(claim)
+            wanted |= experiments_of(claim)
     for id_, repeat in ran.items():
         at_most = study.experiments[id_].at_most
         if id_ in wanted and repeat < at_most:
             yield id_, min(2 * repeat, at_most)
 
 
-def _experiments_of(claim: Claim) -> set[str]:
+def experiments_of(claim: Claim) -> set[str]:
+    """The experiments whose runs decide a claim."""
     sides = [side for check in claim.checks for side in (check.side, check.other)]
     return {side.experiment for side in sides if side is not None}
 
