@@ -290,6 +290,14 @@ def test_looks_while_repetitions_are_added_share_the_chance_of_error(studies: Pa
     assert finding.low == pytest.approx(expected.low / theirs.mean())  # type: ignore[operator]
 
 
+def test_what_was_lost_may_be_nothing_to_the_kernel(studies: Path) -> None:
+    # Today's stack has no such parameter, so its runs are not swept over it.
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    tables = drawn(random.Random(1), times=2)
+    of_kernel = {"D9-E1": tables["D9-E1"].filter(variant="now").drop("wait")}
+    assert decided(study, of_kernel).now == "holds"
+
+
 def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
     study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
     draw = random.Random(10)

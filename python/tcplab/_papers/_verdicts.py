@@ -146,7 +146,8 @@ def _places(claim: Claim, tables: Tables) -> list[tuple[tuple[str, str], ...]]:
         if side is None or rows is None:
             continue
         for key, choice in side.lost.items():
-            if key in side.cell:
+            # The kernel runs today's stack alone, to which what was lost may be nothing.
+            if key in side.cell or key not in rows.columns:
                 continue
             values_there = rows[key].unique(maintain_order=True).to_list()
             found |= {(key, one): None for one in values_there if one not in choice}

@@ -177,7 +177,9 @@ def _say_verdicts(study: _study.Study, way: _runs.Way, asked: set[str]) -> None:
     if rows:
         say(f"{study.name}\n" + _text.table(columns, rows), flush=True)
     say(f"tables  {way.place(study)}", file=sys.stderr)
-    options = "".join((" --quick" * way.is_quick, f" --on {way.backend}" * (way.backend != "sim")))
+    options = " --quick" * way.is_quick + f" --on {way.backend}" * (way.backend != _runs.SIM)
+    if way.kernel is not None:
+        options += f" --kernel {way.kernel}"
     say(f"numbers tcplab paper report {study.name}{options}", file=sys.stderr)
 
 
