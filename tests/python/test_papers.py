@@ -421,7 +421,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     files = {*run, *(f"{id_}.{series}" for id_, series in read.series)}
     assert {path.name.removesuffix(".csv") for path in place.glob("*.csv")} == files
     on_linux = {one.id for one in study.experiments.values() if one.linux is not None}
-    assert set(read.linux) <= on_linux
+    assert set(read.linux) == on_linux
     # Each check finds its columns, and the cells that it asks for.
     of = _page.decided(study, read)
     for one in of:
@@ -440,6 +440,8 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
         # Five digits at most, and never an interval of nothing.
         (49.0306, 0.0004, 0.0004, "49.031 ± 0.001"),
         (12345.6, 4.4, 4.4, "12,346 ± 4"),
+        # Of an interval that says nothing of the value, its ends.
+        (5.925, 6.325, 167_930.0, "5.9 (−0.40 to 170,000)"),
     ],
 )
 def test_means_have_the_digits_that_their_intervals_leave(

@@ -13,6 +13,9 @@ MINUS = "\u2212"
 MOST_UNEVEN = 1.5
 """An interval is called even up to this ratio of its sides."""
 
+MOST_UNSURE = 10
+"""An interval that reaches so many times its value away from it is told by its ends."""
+
 MOST_DIGITS = 5
 """No mean is shown with more digits than this, however sure they are."""
 
@@ -89,6 +92,9 @@ def measured(value: float, low: float | None, high: float | None) -> str:
     if low is None or high is None or low == high:
         return number(value, f"{value:.4g}")
     below, above = value - low, high - value
+    if value and max(below, above) > MOST_UNSURE * abs(value):
+        # Digits that such an interval leaves would say nothing of the value.
+        return f"{number(value, f'{value:.2g}')} ({_rough(low)} to {_rough(high)})"
     places = min(_places(max(below, above)), _places(value) + MOST_DIGITS - 2)
     middle, less, more = (_fixed(one, places) for one in (value, below, above))
     least = _fixed(10.0**-places, places)
@@ -96,6 +102,11 @@ def measured(value: float, low: float | None, high: float | None) -> str:
     is_even = max(below, above) < MOST_UNEVEN * min(below, above)
     further = less if below > above else more
     return f"{middle} ± {further}" if is_even else f"{middle} +{more} {MINUS}{less}"
+
+
+def _rough(value: float) -> str:
+    """A limit with two digits."""
+    return _fixed(value, _places(value))
 
 
 def _places(number: float) -> int:
