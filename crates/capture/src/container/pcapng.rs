@@ -78,22 +78,20 @@ impl Section {
             return Step::Damage(format!("a block of {length} bytes"));
         }
         match kind {
-            PACKET | OLD_PACKET if length > LARGEST => too_large(length),
-            PACKET if length < 32 || bytes.len() < 28 => short(bytes, length),
-            PACKET => {
-                let [number, high, low, kept, original] =
-                    [8, 12, 16, 20, 24].map(|at| order.word(bytes, at));
-                let found = Found { number, ticks: u64::from(high) << 32 | u64::from(low) };
-                self.packet(interfaces, found, (28, length), (kept, original))
+            PACKET | OLD_PACKET | SIMPLE_PACKET | INTERFACE | STATISTICS if length > LARGEST => {
+                too_large(length)
             }
-            OLD_PACKET if length < 32 || bytes.len() < 28 => short(bytes, length),
-            OLD_PACKET => {
-                let number = order.short(bytes, 8).into();
+            PACKET | OLD_PACKET if length < 32 || bytes.len() < 28 => short(bytes, length),
+            PACKET | OLD_PACKET => {
+                let number = if kind == PACKET {
+                    order.word(bytes, 8)
+                } else {
+                    order.short(bytes, 8).into()
+                };
                 let [high, low, kept, original] = [12, 16, 20, 24].map(|at| order.word(bytes, at));
                 let found = Found { number, ticks: u64::from(high) << 32 | u64::from(low) };
                 self.packet(interfaces, found, (28, length), (kept, original))
             }
-            SIMPLE_PACKET if length > LARGEST => too_large(length),
             SIMPLE_PACKET if length < 16 => short(bytes, length),
             SIMPLE_PACKET => {
                 let original = order.word(bytes, 8);
@@ -104,7 +102,6 @@ impl Section {
                 let found = Found { number: 0, ticks: 0 };
                 self.packet(interfaces, found, (12, length), (kept, original))
             }
-            INTERFACE | STATISTICS if length > LARGEST => too_large(length),
             INTERFACE | STATISTICS => {
                 let whole = window.peek(length as usize);
                 if whole.len() < length as usize {

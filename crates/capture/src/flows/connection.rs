@@ -157,7 +157,7 @@ impl Connection {
                 has_sack,
                 has_timestamps,
             };
-            me.sends(now, tcp, &seen, most);
+            me.sends(now, tcp, seen, most);
         }
         if tcp.flags.has(Flags::FIN) {
             me.has_fin = true;

@@ -165,14 +165,14 @@ impl Half {
     /// So many segments a packet with this much data was when it was sent: a network card may have divided
     /// it afterwards, or put it together before it was captured.
     #[inline]
-    fn segments_of(payload: u64, other: &Other) -> u64 {
+    fn segments_of(payload: u64, other: Other) -> u64 {
         let Some(mss) = other.mss else { return 1 };
         let full = u64::from(mss).saturating_sub(if other.has_timestamps { 12 } else { 0 }).max(1);
         if payload <= full { 1 } else { payload.div_ceil(full) }
     }
 
     /// It sends something that takes sequence numbers.
-    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: &Other, most: usize) {
+    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) {
         let length = u64::from(tcp.sequence_length());
         let payload = u64::from(tcp.payload);
         self.place_at(tcp.seq);
@@ -244,7 +244,7 @@ impl Half {
     }
 
     /// It sends a range again, or for the first time that is seen.
-    fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: &Other) {
+    fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: Other) {
         if tcp.flags.has(Flags::SYN) {
             self.count.repeated_handshakes += 1;
             self.flight.within(start, end, |piece| {

@@ -40,10 +40,13 @@ pub const MOST_CONNECTIONS: usize = 200_000;
 /// The ends of a connection, the smaller first.
 type Key = ((Address, u16), (Address, u16));
 
+/// Where connections are by their ends.
+#[expect(clippy::disallowed_types, reason = "asked by key, never gone through")]
+type Places = std::collections::HashMap<Key, u32>;
+
 /// Follows the connections of a capture.
 pub struct Flows {
-    #[expect(clippy::disallowed_types, reason = "asked by key, never gone through")]
-    places: std::collections::HashMap<Key, u32>,
+    places: Places,
     /// The connections that are followed, and free places.
     slots: Vec<Slot>,
     free: Vec<u32>,
@@ -97,7 +100,7 @@ impl Flows {
     /// Follows at most this many connections at once.
     pub fn new(most: usize) -> Self {
         Self {
-            places: Default::default(),
+            places: Places::default(),
             slots: Vec::new(),
             free: Vec::new(),
             oldest: NONE,

@@ -201,7 +201,6 @@ impl Repair {
             self.probing = None;
         }
         match self.state {
-            State::Open => {}
             State::Fast { until } | State::Loss { until, .. } if seen.ack >= until => {
                 self.state = State::Open;
             }
@@ -212,8 +211,7 @@ impl Repair {
             {
                 self.state = State::Open;
             }
-            State::Fast { .. } => {}
-            State::Loss { in_doubt: false, .. } => {}
+            State::Open | State::Fast { .. } | State::Loss { in_doubt: false, .. } => {}
             State::Loss { .. } if seen.is_original => self.state = State::Open,
             State::Loss { until, .. } => {
                 if seen.next > until {

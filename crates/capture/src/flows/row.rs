@@ -353,7 +353,8 @@ pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, b
 }
 
 fn agreed(halves: [&Half; 2]) -> String {
-    let options: [(&str, fn(&Half) -> bool); 3] = [
+    type Has = fn(&Half) -> bool;
+    let options: [(&str, Has); 3] = [
         ("sack", |half| half.sack_permitted),
         ("timestamps", |half| half.timestamps),
         ("window scale", |half| half.scale.is_some()),
