@@ -344,10 +344,15 @@ impl Half {
             while let Some(piece) = self.flight.take_until(ack) {
                 // A SYN or a FIN alone takes one number.
                 heard.segments += u64::from(piece.times > 0 && piece.end > piece.start + 1);
+                seen.is_repeat |= piece.times > 1;
                 if piece.times == 1 && !piece.is_sacked {
                     newest = Some(piece.first);
                     seen.is_original |= piece.end <= before_timeout;
                 }
+            }
+            if seen.is_repeat {
+                // What is behind a gap was acknowledged when the gap was filled, not when it arrived.
+                newest = None;
             }
             self.una = ack;
             self.sacked.trim(ack);

@@ -55,6 +55,8 @@ pub(super) struct Repair {
     /// the first.
     undone: u64,
     stamp: Option<u32>,
+    /// The receiver tells of what arrived out of order.
+    has_sack: bool,
     /// When the capture saw the last ACK, and the last that acknowledged something new.
     last_ack: i64,
     progress: i64,
@@ -88,6 +90,8 @@ pub(super) struct Seen {
     pub has_advanced: bool,
     /// Something was acknowledged that was sent once, and before the timer ran out.
     pub is_original: bool,
+    /// So was something that was sent again.
+    pub is_repeat: bool,
     pub has_new_sack: bool,
     pub is_duplicate: bool,
     pub has_dsack: bool,
@@ -127,6 +131,7 @@ impl Repair {
             (self.undone, self.stamp) = (0, None);
         }
         self.undone += 1;
+        self.has_sack = seen.has_sack;
         self.stamp = self.stamp.or(seen.clock);
         self.cause(seen, estimate)
     }
@@ -135,9 +140,10 @@ impl Repair {
         let Repeat { now, next, .. } = seen;
         let waited = now - self.progress.max(seen.head_last);
         let timer = (estimate.rto() + self.near) << self.backoff.min(10);
-        // The timer may run out while ACKs arrive that acknowledge nothing; not just when one does.
-        let is_due =
-            seen.is_head && waited >= timer / 20 * 19 && now - self.last_ack - self.near > AT_ONCE;
+        // The timer may run out while ACKs arrive that acknowledge nothing. What leaves just behind an ACK is
+        // its work where probes and RACK may have put the timer off, which they do with SACK.
+        let is_at_once = now - self.last_ack - self.near <= AT_ONCE;
+        let is_due = seen.is_head && waited >= timer / 20 * 19 && !(seen.has_sack && is_at_once);
         if !is_due && !self.is_silent(now, estimate) {
             return self.by_ack(next);
         }
@@ -200,8 +206,11 @@ impl Repair {
         {
             self.probing = None;
         }
+        // Without SACK, ACKs of what was sent again look like news of a loss: more must be acknowledged
+        // (RFC 6582 §3.2, `tcp_try_undo_recovery`).
+        let more = u64::from(!self.has_sack);
         match self.state {
-            State::Fast { until } | State::Loss { until, .. } if seen.ack >= until => {
+            State::Fast { until } | State::Loss { until, .. } if seen.ack >= until + more => {
                 self.state = State::Open;
             }
             // Nothing was lost: each repetition was told of, or the clock says that the original arrived
@@ -212,7 +221,11 @@ impl Repair {
                 self.state = State::Open;
             }
             State::Open | State::Fast { .. } | State::Loss { in_doubt: false, .. } => {}
-            State::Loss { .. } if seen.is_original => self.state = State::Open,
+            // Without SACK, a repetition that fills a gap acknowledges what is behind the gap as well
+            // (`tcp_clean_rtx_queue`).
+            State::Loss { .. } if seen.is_original && (self.has_sack || !seen.is_repeat) => {
+                self.state = State::Open;
+            }
             State::Loss { until, .. } => {
                 if seen.next > until {
                     if seen.has_new_sack || seen.is_duplicate {

@@ -98,15 +98,17 @@ impl Faults {
             format!("{} packets {what}", self.unreadable),
             "what they carried".into(),
         ));
-        let cut = match (self.cut_headers, self.cut_options) {
-            (0, 0) => "data of applications; all that is told of connections is complete".into(),
-            (headers, options) => format!(
-                "the header of TCP of {headers} packets, which are left out, and options (SACK, \
-                 timestamps) of {options}"
-            ),
-        };
         let seen = format!("{} packets were not kept whole", self.cut);
-        faults.push(("snap length", self.cut.max(self.cut_headers), seen, cut));
+        faults.push(("snap length", self.cut, seen, "data of applications".into()));
+        let (headers, options) = (self.cut_headers, self.cut_options);
+        faults.push((
+            "headers",
+            headers + options,
+            format!("{headers} headers of TCP and the options of {options} others are cut"),
+            "what these packets did: those without a header are left out, in others SACK and timestamps may \
+             be missing"
+                .into(),
+        ));
         faults.push((
             "fragments",
             self.incomplete,

@@ -65,8 +65,8 @@ rows! {
     "capture_faults" CaptureFaultRow CaptureFaultColumns {
         /// The file.
         file: Label,
-        /// Its name: `one direction`, `snap length`, `missing packets`, `dropped packets`, `offload`,
-        /// `clock`, `duplicates`, `damage`, `unreadable packets`, `fragments`, `handshakes`,
+        /// Its name: `one direction`, `snap length`, `headers`, `missing packets`, `dropped packets`,
+        /// `offload`, `clock`, `duplicates`, `damage`, `unreadable packets`, `fragments`, `handshakes`,
         /// `connections`.
         fault: Label,
         /// How often: packets, bytes or connections, as the next column says.

@@ -48,7 +48,8 @@ fn as_pcapng(pcap: &[u8]) -> Vec<u8> {
     let section = [0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255, 255];
     let mut file = block(0x0a0d_0d0a, &section);
     file.extend(block(1, &[101, 0, 0, 0, 0, 0, 0, 0, 9, 0, 1, 0, 9, 0, 0, 0, 0, 0, 0, 0]));
-    let mut reader = Reader::new(Box::new(Cursor::new(pcap.to_vec())), "x").unwrap();
+    let mut reader =
+        Reader::new(Box::new(Cursor::new(pcap.to_vec())), "x").expect("it is a capture");
     while let Some(packet) = reader.next_packet() {
         let time = packet.time as u64;
         let words = [0, (time >> 32) as u32, time as u32, packet.bytes.len() as u32, packet.length];
