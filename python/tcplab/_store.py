@@ -24,7 +24,7 @@ import pwd
 import re
 import shutil
 import stat
-import tempfile
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -183,25 +183,24 @@ class Store:
         Raises:
             OSError: They cannot.
         """
-        try:
-            with suppress(FileExistsError):
-                self.folder.mkdir(parents=True, exist_ok=True)
-            life = ExitStack()
-            with locked(self.folder):
-                self._remove_leftovers()
-                working = Path(tempfile.mkdtemp(prefix=WORKING, dir=self.folder))
-                life.enter_context(locked(working))
-                known = {path.name for path in self.folder.iterdir()}
-            syncing = _core.Syncing(self.folder)
-        except OSError as error:
-            reason = error.strerror.lower() if error.strerror else error
-            raise OSError(f"the folder {self.folder} cannot be written: {reason}") from None
-        with life:
+        # Named before it is made: an interrupt at any moment finds what to remove.
+        working = self.folder / f"{WORKING}{uuid.uuid4().hex[:8]}"
+        with ExitStack() as life:
+            life.callback(shutil.rmtree, working, ignore_errors=True)
             try:
-                yield Workplace(self, working, syncing, known)
-            finally:
-                shutil.rmtree(working, ignore_errors=True)
-                syncing.close()
+                with suppress(FileExistsError):
+                    self.folder.mkdir(parents=True, exist_ok=True)
+                with locked(self.folder):
+                    self._remove_leftovers()
+                    working.mkdir(mode=0o700)
+                    life.enter_context(locked(working))
+                    known = {path.name for path in self.folder.iterdir()}
+                syncing = _core.Syncing(self.folder)
+            except OSError as error:
+                reason = error.strerror.lower() if error.strerror else error
+                raise OSError(f"the folder {self.folder} cannot be written: {reason}") from None
+            life.callback(syncing.close)
+            yield Workplace(self, working, syncing, known)
 
     def leftovers(self) -> list[Path]:
         """The working folders, of processes that live and of others."""

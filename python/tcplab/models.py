@@ -132,6 +132,8 @@ def beside(results: Results, *, ack_every: int = 1) -> pl.DataFrame:
         pl.col("rtt_mean_ms").is_not_null(),
         pl.col("goodput_mbit_s") > 0,
     )
+    taken = {one: f"sweep.{one}" for one in results.swept if one in ("loss", *MODELS)}
+    rows = rows.rename(taken)
     rows = rows.with_columns((pl.col("loss_episodes") / pl.col("sent_segments")).alias("loss"))
     pairs = rows.select("rtt_mean_ms", "loss").rows()
     predicted = {
@@ -139,7 +141,8 @@ def beside(results: Results, *, ack_every: int = 1) -> pl.DataFrame:
         "pftk": [pftk(*pair, ack_every=ack_every) for pair in pairs],
         "cubic": [cubic(*pair) for pair in pairs],
     }
-    about = ["run", *results.swept, "repetition", "flow", "cc"]
+    swept = [taken.get(one, one) for one in results.swept]
+    about = ["run", *swept, "repetition", "flow", "cc"]
     measured = ["goodput_mbit_s", "rtt_mean_ms", "loss"]
     return rows.select(*about, *measured).with_columns(
         *(pl.Series(name, values, dtype=pl.Float64) for name, values in predicted.items())
@@ -152,6 +155,8 @@ def _rate(segments: float, rtt_ms: float, mss: int) -> float:
 
 
 def _check(rtt_ms: float, loss: float) -> None:
+    if not isinstance(rtt_ms, int | float):
+        raise TypeError(f"rtt_ms: {rtt_ms!r} is not a number of milliseconds")
     if not rtt_ms > 0:
         raise ValueError(f"rtt_ms: {rtt_ms} is not above 0")
     if not 0 < loss < 1:

@@ -10,6 +10,9 @@ and flows of one host have options of their own. With `--hosts`, the sending hos
 own; with `--offload`, the receiving host has GRO. With `--applications`, these are of web pages,
 arrivals, requests, UDP and writes, and each transfer is compared instead.
 
+With `--cc`, all flows have one congestion control. One that the default kernel lacks needs
+`--kernel`: a kernel that was built with it.
+
 With `--sim`, experiments of the whole schema run on `sim` alone, each twice: none may panic, break
 a law, hang, or have another digest the second time.
 
@@ -30,7 +33,7 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 import tcplab as lab
 from fuzz import alone, queues, transfers, whole
 from fuzz.compare import Flow, Outcome, compare
-from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw
+from fuzz.draw import APPLICATIONS, KINDS, Kinds, Plain, draw, with_cc
 from fuzz.hosts import HOSTS
 from fuzz.links import LINKS
 from fuzz.offload import OFFLOAD
@@ -75,6 +78,8 @@ def main() -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="OPTION=VALUE", help="of sim's stack only"
     )
+    parser.add_argument("--cc", help="of all flows, where ACKs are compared")
+    parser.add_argument("--kernel", help="compare with this kernel, not with the default one")
     parser.add_argument("--applications", action="store_true", help="the kinds with transfers")
     parser.add_argument("--links", action="store_true", help="the kinds with links that change")
     parser.add_argument("--sockets", action="store_true", help="the kinds with options of sockets")
@@ -84,6 +89,10 @@ def main() -> None:
     parser.add_argument("--sim", action="store_true", help="only `sim`, with the whole schema")
     parser.add_argument("--reader", action="store_true", help="only the reader of experiments")
     args = parser.parse_args()
+    if (args.cc or args.kernel) and (
+        args.applications or args.queues or args.sim or args.reader or args.write
+    ):
+        parser.error("--cc and --kernel are for experiments whose ACKs are compared")
     if args.reader:
         sys.exit(only_the_reader(args))
     if args.sim:
@@ -118,7 +127,7 @@ def survey(args: argparse.Namespace) -> None:
     numbers = [number for number in range(args.count) if kinds[number % len(kinds)] in wanted]
     outcomes: dict[int, tuple[str, Sequence[Flow]]] = {}
     with ThreadPoolExecutor(args.workers) as pool:
-        jobs = {pool.submit(_compared, args.seed, number, drawn): number for number in numbers}
+        jobs = {pool.submit(_compared, args, number, drawn): number for number in numbers}
         for job in as_completed(jobs):
             number, outcome = jobs[job], job.result()
             kind = kinds[number % len(kinds)]
@@ -274,22 +283,23 @@ def only_sim(args: argparse.Namespace) -> int:
     return 1 if kind == alone.FOUND else 0
 
 
-def _compared(seed: int, number: int, kinds: Kinds) -> Outcome | str:
+def _compared(args: argparse.Namespace, number: int, kinds: Kinds) -> Outcome | str:
     try:
-        return compare(draw(seed, number, kinds).experiment)
+        experiment = with_cc(draw(args.seed, number, kinds).experiment, args.cc)
+        return compare(experiment, kernel=args.kernel)
     except ERRORS as error:
         return str(error)
 
 
 def detail(args: argparse.Namespace) -> None:
     """Shows one experiment, as small as wanted, and where it differs."""
-    experiment = draw(args.seed, args.case, _drawn(args)).experiment
+    experiment = with_cc(draw(args.seed, args.case, _drawn(args)).experiment, args.cc)
     overrides = dict(map(_option, args.set))
     if args.shrink:
 
         def differs_at(candidate: Plain) -> float | None:
             try:
-                first = compare(candidate, overrides).first
+                first = compare(candidate, overrides, args.kernel).first
             except ERRORS:
                 return None
             if first is None or first.difference is None:
@@ -299,7 +309,7 @@ def detail(args: argparse.Namespace) -> None:
 
         experiment = shrink(experiment, differs_at, args.tries)
     print(json.dumps(experiment, indent=2))
-    outcome = compare(experiment, overrides)
+    outcome = compare(experiment, overrides, args.kernel)
     for flow in outcome.flows:
         says = flow.difference or flow.parts or "identical"
         print(f"{flow.name}, {flow.cc}: {says}, goodput {flow.goodput}")

@@ -79,18 +79,24 @@ def as_experiment(plain: Plain) -> lab.Experiment:
     return made
 
 
-def run(plain: Plain, overrides: Plain | None = None) -> dict[str, lab.Results]:
-    """Runs an experiment on both backends; `overrides` are options of the simulator's stack."""
+def run(
+    plain: Plain, overrides: Plain | None = None, kernel: str | None = None
+) -> dict[str, lab.Results]:
+    """Runs an experiment on both backends; `overrides` are options of the simulator's stack, and
+    `kernel` is another kernel than the default one.
+    """
     changed = plain | {"stack": plain.get("stack", {}) | (overrides or {})}
     return {
         SIM: lab.run(as_experiment(changed), workers=1, progress=False),
-        LINUX: lab.run(as_experiment(plain), backend=LINUX, workers=1, progress=False),
+        LINUX: lab.run(
+            as_experiment(plain), backend=LINUX, workers=1, kernel=kernel, progress=False
+        ),
     }
 
 
-def compare(plain: Plain, overrides: Plain | None = None) -> Outcome:
+def compare(plain: Plain, overrides: Plain | None = None, kernel: str | None = None) -> Outcome:
     """Runs an experiment on both backends and compares them."""
-    results = run(plain, overrides)
+    results = run(plain, overrides, kernel)
     sim, linux = results[SIM], results[LINUX]
     (sim_run,), (linux_run,) = sim.runs["run"], linux.runs["run"]
     flows, traces = [], {}

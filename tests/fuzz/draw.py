@@ -775,6 +775,14 @@ def draw(seed: int, number: int, kinds: Kinds = KINDS) -> Case:
     return Case(kind, number, kinds[kind](random) | measure(measuring))
 
 
+def with_cc(plain: Plain, cc: str | None) -> Plain:
+    """An experiment all of whose flows have this congestion control; without one, as it was."""
+    if cc is None:
+        return plain
+    flows = [flow | {"cc": cc} if "cc" in flow else flow for flow in plain["flows"]]
+    return plain | {"flows": flows}
+
+
 def measure(random: Random) -> Plain:
     """Of every other experiment, what is measured: a window, intervals, or both.
 

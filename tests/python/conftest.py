@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +17,8 @@ from playwright.sync_api import sync_playwright
 import tcplab as lab
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+OWN_CC = EXAMPLES.parent / "docs" / "how-to" / "kernels.md"
+"""The page with a congestion control as a C file."""
 
 # GNU readline, which pytest loads, puts the size of a terminal into the environment of processes,
 # past `os.environ`. Tables of tests are as wide as a file lets them be.
@@ -76,3 +79,24 @@ def kernel() -> lab.Kernel:
     if os.environ.get("CI"):
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def manual_cc(folder: Path) -> Path:
+    """The congestion control of the manual, as a file in a folder."""
+    text = OWN_CC.read_text(encoding="utf-8")
+    (source,) = re.findall(r'^```c title="tcp_mine.c"\n(.*?)^```$', text, re.MULTILINE | re.DOTALL)
+    file = folder / "tcp_mine.c"
+    file.write_text(source, encoding="utf-8")
+    return file
+
+
+@pytest.fixture(scope="session")
+def own_kernel(kernel: lab.Kernel, tmp_path_factory: pytest.TempPathFactory) -> lab.Kernel:
+    """A kernel with the manual's congestion control and with Compound.
+
+    It is kept in the cache, where all tests find it: built once for each version of the kernel.
+    """
+    files = [manual_cc(tmp_path_factory.mktemp("cc")), EXAMPLES / "linux" / "tcp_compound.c"]
+    built = lab.build_kernel("6.12", congestion_controls=files, name="tests-own", progress=False)
+    assert built.release == kernel.release
+    return built

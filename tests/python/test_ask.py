@@ -394,6 +394,15 @@ def test_try_makes_a_sweep_of_several_values(tcplab: Command) -> None:
     assert [round(rtt, -1) for rtt in rtts["rtt_min_ms"]] == [10, 10, 40, 40]
 
 
+def test_a_page_meets_a_flow_that_is_at_work(tcplab: Command) -> None:
+    words = ["try", "--rate", "5M", "--traffic", "web", "--against", "cubic", "--repeat", "3"]
+    done = tcplab(*words, "--no-chart", "--format", "json")
+    flows = [one for one in json.loads(done.stdout)["flows"] if one["flow"] == "flow"]
+    starts = [one["start_s"] for one in flows]
+    assert all(2 <= start <= 3 for start in starts)
+    assert len(set(starts)) == 3
+
+
 TRIED = {
     ("--rate", "10Mbps"): "--rate: `Mbps` is not a unit of rate",
     ("--cc", "cubic,,bbr"): "'cubic,,bbr' has an empty value",

@@ -13,11 +13,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Command
+from conftest import Command, manual_cc
 
 import tcplab as lab
-
-PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "kernels.md"
 
 
 @pytest.fixture
@@ -40,10 +38,7 @@ def source_cache(cache: Path, kernel: lab.Kernel) -> Path:
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
     """The congestion control of the manual."""
-    (source,) = re.findall(r'^```c title="tcp_mine.c"\n(.*?)^```$', PAGE.read_text(), re.M | re.S)
-    file = tmp_path / "tcp_mine.c"
-    file.write_text(source)
-    return file
+    return manual_cc(tmp_path)
 
 
 def tree(folder: Path, kconfig: str | None) -> Path:
@@ -153,13 +148,8 @@ def test_a_kernel_is_found_copied_listed_and_removed(
     assert [left.name for left in lab.kernels()] == [kernel.name]
 
 
-@pytest.mark.usefixtures("kernel")
-def test_the_congestion_control_of_the_manual_runs_in_the_kernel(example: Path) -> None:
-    # Kept in the cache under a name of its own: built once for each version of the kernel.
-    kernel = lab.build_kernel(
-        "6.12", congestion_controls=[example], name="tests-mine", progress=False
-    )
-    assert "mine" in kernel.congestion_controls
+def test_the_congestion_control_of_the_manual_runs_in_the_kernel(own_kernel: lab.Kernel) -> None:
+    assert "mine" in own_kernel.congestion_controls
     chain = lab.Chain(rate="10 Mbit/s", delay="10 ms", queue="30 packets")
     experiment = lab.Experiment(
         duration="10 s",
@@ -167,7 +157,7 @@ def test_the_congestion_control_of_the_manual_runs_in_the_kernel(example: Path) 
         flows=[lab.Flow(from_="client", to="server", cc="mine")],
         record=lab.Record(samples="ack"),
     )
-    samples = lab.run(experiment, backend="linux", kernel="tests-mine").samples
+    samples = lab.run(experiment, backend="linux", kernel=own_kernel.name).samples
     changes = samples.select(
         "time_s",
         "ssthresh_segments",

@@ -159,8 +159,9 @@ def test_signals_have_their_exit_status(tmp_path: Path) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
+        # As soon as it can be seen: the folder's own process may not know of it yet.
         while not list((tmp_path / "out").glob(".unfinished-*")):
-            time.sleep(0.05)
+            time.sleep(0)
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 128 + number

@@ -129,3 +129,16 @@ def test_flows_without_losses_have_no_model() -> None:
     assert models.beside(results).is_empty()
     with pytest.raises(ValueError, match="no flow lost anything"):
         lab.plot.models(results)
+
+
+def test_a_swept_parameter_may_be_called_as_a_model_is() -> None:
+    experiment = lab.Experiment(
+        duration="3 s",
+        let={"loss": "1 %"},
+        network=lab.Network(chain=lab.Chain(rate="10 Mbit/s", delay="10 ms", loss="$loss")),
+        flows=[lab.Flow(from_="client", to="server")],
+        sweep={"loss": ["1 %", "2 %"]},
+    )
+    rows = models.beside(lab.run(experiment, progress=False))
+    assert rows["sweep.loss"].to_list() == ["1 %", "2 %"]
+    assert rows["loss"].dtype == pl.Float64

@@ -7,14 +7,16 @@ import random
 import re
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import polars as pl
 import pytest
 from conftest import Command
 
+import tcplab as lab
 from tcplab import statistics
 from tcplab._core import ConfigError
-from tcplab._papers import _measured, _page, _prose, _runs, _study, _verdicts
+from tcplab._papers import _checked, _measured, _page, _prose, _runs, _study, _verdicts, _words
 from tcplab._papers._figures import chart
 
 IDS = {
@@ -288,6 +290,14 @@ def test_looks_while_repetitions_are_added_share_the_chance_of_error(studies: Pa
     assert finding.low == pytest.approx(expected.low / theirs.mean())  # type: ignore[operator]
 
 
+def test_what_was_lost_may_be_nothing_to_the_kernel(studies: Path) -> None:
+    # Today's stack has no such parameter, so its runs are not swept over it.
+    study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
+    tables = drawn(random.Random(1), times=2)
+    of_kernel = {"D9-E1": tables["D9-E1"].filter(variant="now").drop("wait")}
+    assert decided(study, of_kernel).now == "holds"
+
+
 def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
     study = claim(studies, of_check('above = { cell = { cc = "two" } }'))
     draw = random.Random(10)
@@ -327,9 +337,13 @@ def test_a_study_is_whole(name: str) -> None:
     for one in study.claims:
         assert one.checks or one.reason
     _page.blocks(study, _measured.Measured())
+    _checked.check(study)
     assert study.ours, "what we find"
     assert study.today, "what happens today"
 
+
+FOUND = {"cubic-2008": 0.7}
+"""Studies of which 30 runs tell less than 90 %: ratios of two flows that spread from 0 to 1."""
 
 Pairs = list[tuple[float, float]]
 """What both sides of a comparison have, by run."""
@@ -381,14 +395,13 @@ def test_planted_truths_are_found_with_the_spread_of_a_study(name: str, studies:
             # 5 % of n, with a standard deviation of sqrt(n * 0.05 * 0.95).
             assert n - told.count(right) <= 0.05 * n + 3 * (n * 0.05 * 0.95) ** 0.5
         else:
-            assert told.count(right) >= 0.9 * n
-            assert set(told) <= {right, "cannot be told"}
+            assert told.count(right) >= FOUND.get(name, 0.9) * n
+            # An interval of 95 % is on the wrong side of a true difference in 2.5 % at most.
+            assert n - told.count(right) - told.count("cannot be told") <= 0.025 * n
 
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_files_of_a_study_have_both_stacks_and_30_runs(name: str) -> None:
-    import tcplab as lab  # noqa: PLC0415
-
     for experiment in _study.load(name).experiments.values():
         if experiment.path is None:
             continue
@@ -408,7 +421,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     files = {*run, *(f"{id_}.{series}" for id_, series in read.series)}
     assert {path.name.removesuffix(".csv") for path in place.glob("*.csv")} == files
     on_linux = {one.id for one in study.experiments.values() if one.linux is not None}
-    assert set(read.linux) == on_linux
+    assert set(read.linux) <= on_linux
     # Each check finds its columns, and the cells that it asks for.
     of = _page.decided(study, read)
     for one in of:
@@ -416,6 +429,23 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
     by_id = {one.claim.id: one for one in of}
     for text in (study.ours, study.today):
         assert _prose.NOT_MEASURED not in _prose.filled(text, study, read, by_id)
+
+
+@pytest.mark.parametrize(
+    ("mean", "below", "above", "shown"),
+    [
+        (9.43, 0.12, 0.12, "9.43 ± 0.12"),
+        # One interval is said of both sides only where they are about equal.
+        (82.8, 1.3, 0.3, "82.8 +0.3 \u22121.3"),
+        # Five digits at most, and never an interval of nothing.
+        (49.0306, 0.0004, 0.0004, "49.031 ± 0.001"),
+        (12345.6, 4.4, 4.4, "12,346 ± 4"),
+    ],
+)
+def test_means_have_the_digits_that_their_intervals_leave(
+    mean: float, below: float, above: float, shown: str
+) -> None:
+    assert _words.measured(mean, mean - below, mean + above) == shown
 
 
 def test_each_study_has_its_counts() -> None:
@@ -478,8 +508,9 @@ def test_a_study_is_run_and_reported(
     assert found is not None
     then = rows.filter(pl.col("cc") == "newreno", pl.col("variant") == "then")["goodput"].to_list()
     half = statistics.interval(then).half_width
-    assert float(found[1]) == pytest.approx(means["then"], abs=float(found[2]) / 10)
-    assert float(found[2]) == pytest.approx(half, rel=0.05)
+    # Five digits at most of nine and something.
+    assert float(found[1]) == pytest.approx(means["then"], abs=0.0005)
+    assert float(found[2]) == pytest.approx(half, abs=0.0005)
     assert share.replace("-", "\u2212") in str(said)
     check_figure(study, measured, rows.filter(pl.col("variant") == "then"))
     # The points of a trace are those of a run; means over runs have their intervals.
@@ -544,9 +575,32 @@ def test_repetitions_are_added_where_a_claim_is_open(
     assert max(_measured.read(study, way.place(study)).tables["D9-E1"]["repetition"]) == 44
 
 
-def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
-    import tcplab as lab  # noqa: PLC0415
+@pytest.mark.usefixtures("kernel")
+def test_another_kernel_runs_what_it_alone_has(
+    studies: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = studies / "nyone-2026" / "study.toml"
+    own = 'linux = { cc = ["newreno"], wait = ["10 ms"] }\nlinux_own = { cc = ["cubic"] }\n'
+    path.write_text(path.read_text().replace("quick = {", f"{own}quick = {{"))
+    study = _study.load("nyone-2026")
+    swept: dict[str | None, set[object]] = {}
 
+    def noted(asked: Any, **how: Any) -> None:
+        swept[how["kernel"]] = {dict(one.swept)["cc"] for one in asked.plans()}
+
+    monkeypatch.setattr(_runs, "run", noted)
+    monkeypatch.setattr(_runs._measured, "write", lambda *_: None)
+    for kernel in (None, lab.DEFAULT_KERNEL):
+        way = _runs.Way(tmp_path, backend="linux", kernel=kernel)
+        _runs.run_study(study, ["D9-E1"], way)
+    assert swept == {None: {"newreno"}, lab.DEFAULT_KERNEL: {"newreno", "cubic"}}
+    assert way.place(study).name == f"nyone-2026-linux-{lab.DEFAULT_KERNEL}"
+    path.write_text(path.read_text().replace("linux_own = { cc", "linux_own = { rtt"))
+    with pytest.raises(ConfigError, match=r"linux_own: it adds values to keys of `linux`"):
+        _study.load("nyone-2026")
+
+
+def test_values_that_are_zipped_are_chosen_together(studies: Path) -> None:
     path = studies / "nyone-2026" / "both.toml"
     text = path.read_text().replace('wait = ["100 ms", "10 ms"]\n', "")
     path.write_text(f'{text}\n[[zip]]\nwait = ["100 ms", "10 ms"]\nduration = ["2 s", "3 s"]\n')
@@ -606,6 +660,54 @@ def test_what_no_study_can_say_is_refused(
         _study.load("nyone-2026")
     assert said in str(refused.value)
     assert f"{file}.toml" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "said"),
+    [
+        ("study", ('lost = { wait = "100 ms" }', 'lost = { start = "0 s" }'), "start is not swept"),
+        ("study", ('x = "cc"', 'x = "c"'), "Fig. 1: c is not swept; there are cc, variant, wait"),
+        ("study", ("{D9-C1}", "{D9-C9}"), "no claim is called so"),
+        ("study", ("{D9-C1}", "{D9-C1"), "has no end"),
+        (
+            "study",
+            ("variant=then cc=newreno}", "variant=then cc=reno}"),
+            "over reno, but over cubic",
+        ),
+        ("claims", ('cell = { cc = "one" }', 'cell = { c = "one" }'), "D9-C1: c is not swept"),
+        ("claims", ('cell = { cc = "one" }', 'cell = { cc = "one" }'), "cc is not swept over one"),
+        (
+            "published",
+            ('cc = "newreno"', 'cc = "reno"'),
+            "one's goodput: cc is not swept over reno",
+        ),
+        (
+            "both",
+            ('[variants.now]\nstack = { profile = "linux-6.12" }', ""),
+            "variants.now is miss",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_anything_runs(
+    studies: Path, file: str, change: tuple[str, str], said: str
+) -> None:
+    claims = studies / "nyone-2026" / "claims.toml"
+    if file != "claims":
+        claims.write_text(claims.read_text().replace('"one"', '"newreno"').replace("two", "cubic"))
+    path = studies / "nyone-2026" / f"{file}.toml"
+    text = path.read_text()
+    assert change[0] in text
+    path.write_text(text.replace(*change))
+    with pytest.raises(ConfigError) as refused:
+        _checked.check(_study.load("nyone-2026"))
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("arithmetic", ["1 / 0", "2 +"])
+def test_arithmetic_without_a_number_is_refused(studies: Path, arithmetic: str) -> None:
+    check = f'[[claim.check]]\narithmetic = "{arithmetic}"\nat_least = 1\n'
+    with pytest.raises(ConfigError, match=r"nyone-2026: D9-C1: arithmetic"):
+        _checked.check(claim(studies, check))
 
 
 def test_a_study_that_is_not_there(tcplab: Command) -> None:

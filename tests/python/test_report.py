@@ -28,6 +28,7 @@ from tcplab._report._content import Content, content
 from tcplab._report._details import PANELS
 from tcplab._report._html import html
 from tcplab._report._markdown import markdown
+from tcplab._report._question import question
 from tcplab._report._words import phrase, plain
 from tcplab._versus import percent
 from tcplab.cli._arguments import REPORTS
@@ -222,6 +223,31 @@ def test_several_cases_are_counted() -> None:
     assert said_of == [
         f"queue = {row['network.chain.queue']}: {row['said']}" for row in rows.to_dicts()
     ]
+
+
+@pytest.mark.parametrize("swept", ["network.dumbbell.queue", "flows.backup.cc"])
+def test_the_answer_is_about_what_has_an_end(swept: str) -> None:
+    values = {"network.dumbbell.queue": ["1 BDP", "10 BDP"], "flows.backup.cc": ["cubic", "vegas"]}
+    experiment = lab.Experiment(
+        duration="10 s",
+        network=lab.Network(dumbbell=lab.Dumbbell(pairs=2, rate="5 Mbit/s", delay="20 ms")),
+        flows=[
+            lab.Flow(name="backup", from_="left1", to="right1"),
+            lab.Flow(
+                name="web",
+                from_="left2",
+                to="right2",
+                traffic={"kind": "bulk", "size": "50 kB"},
+                start="3 s",
+            ),
+        ],
+        sweep={swept: values[swept]},
+    )
+    asked = question(
+        lab.run(experiment, progress=False), versus=None, by=None, metrics=[], margin=0.05
+    )
+    assert asked.goal == "completion_s"
+    assert "web" in asked.about(asked.subject)
 
 
 def test_shares_are_those_of_the_baseline() -> None:

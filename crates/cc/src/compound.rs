@@ -11,13 +11,20 @@
 //! - `diff = win (1 - baseRTT / RTT)`: the segments of the flow that wait in queues. RTT is the least
 //!   of the round trip, so that delayed ACKs do not count.
 //! - `diff < gamma`: `dwnd` grows by `alpha win^k - 1`; the one is what `cwnd` grows by.
-//! - else it shrinks by `zeta diff`.
+//! - else `dwnd` shrinks by `zeta diff`, and slow start does not take it back: `ssthresh` follows.
 //! - After a loss the whole is `win (1 - beta)`, of which half of the old `cwnd` is `cwnd`; after a
 //!   timeout `dwnd` is zero.
 //!
 //! With short queues a fixed `gamma` is never reached, and Compound takes more than its share. Tuning
 //! by emulation (`gamma_tuning`) watches what NewReno alone would have waiting, `cwnd (1 - baseRTT / RTT)`,
 //! and after each loss moves `gamma` towards three quarters of that.
+//!
+//! A round trip is over when what was sent after its first ACK is acknowledged. The first one after a
+//! loss begins when the repair is over: RTTs until then tell of the repair.
+//!
+//! All is in whole numbers, so that a module of the kernel computes the same at every ACK
+//! (`examples/linux/tcp_compound.c`): RTTs in microseconds, `dwnd`, `diff` and `gamma` in 1/1024
+//! segment, rounded down.
 //!
 //! - Tan, Song, Zhang, Sridharan: A compound TCP approach for high-speed and long distance networks,
 //!   MSR-TR-2005-86 and INFOCOM 2006: the windows and alpha, beta, k, zeta, gamma.
@@ -26,9 +33,10 @@
 //! - draft-sridharan-tcpm-ctcp-02, 2008: both together.
 //! - Andrew's module for Linux (2008), which is not in the kernel: `low_window` and `lambda`.
 
+use crate::kernel::micros;
 use crate::{
-    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Left,
-    Marks, Preset, Round, Window, above_zero, defaults, share,
+    Ack, Algorithm, Cause, Congestion, CongestionControl, Control, FlowState, Init, Kind, Marks,
+    Preset, Window, above_zero, defaults, share,
 };
 use serde::{Deserialize, Serialize};
 use tcplab_units::Duration;
@@ -112,6 +120,18 @@ impl Default for Config {
     }
 }
 
+/// One segment, or one of what has parts of 1/1024.
+const ONE: u64 = 1 << 10;
+/// No RTT yet, in microseconds.
+const UNKNOWN: u64 = 0x7fff_ffff;
+/// Windows are not taken for larger in what is computed from them: the products have 64 bits.
+const MOST_SEGMENTS: u64 = 1 << 22;
+
+/// In 1/1024, and so that the products have 64 bits.
+fn fixed(value: f64) -> u64 {
+    (libm::round(value * ONE as f64) as u64).min(u64::from(u32::MAX))
+}
+
 /// The Compound controller of one flow.
 #[derive(Clone, Debug)]
 pub struct Compound {
@@ -119,58 +139,98 @@ pub struct Compound {
     /// Both windows together.
     window: Window,
     delay: Delay,
-    /// The same before the last decrease.
-    before: Delay,
-    /// What waits in queues.
-    diff: f64,
+    /// The same before the last decrease, until that is taken back.
+    before: Option<Delay>,
+    /// Least RTT of the round trip, in microseconds.
+    least: u64,
+    /// What had been sent when the round trip began.
+    begin: u64,
+    /// The next ACK that may widen the window begins a round trip.
+    begins: bool,
+    /// What waits in queues, in 1/1024 segment.
+    diff: u64,
 }
 
 /// The part that delay governs.
 #[derive(Clone, Copy, Debug)]
 struct Delay {
-    /// Its window; the whole part of it is part of the flow's.
-    dwnd: f64,
-    base_rtt: Duration,
-    gamma: f64,
-    /// What NewReno would have waiting, if that was measured since the last loss.
-    diff_reno: Option<f64>,
+    /// Its window in 1/1024 segment; whole segments of it are part of the flow's.
+    dwnd: u64,
+    /// Least RTT of the flow, in microseconds.
+    base_rtt: u64,
+    /// In 1/1024 segment.
+    gamma: u64,
+    /// What NewReno would have waiting, in 1/1024 segment, if that was measured since the last loss.
+    diff_reno: Option<u64>,
+}
+
+impl Delay {
+    /// Nothing is known of the path.
+    fn new(config: &Config) -> Self {
+        Self { dwnd: 0, base_rtt: UNKNOWN, gamma: fixed(config.gamma), diff_reno: None }
+    }
 }
 
 impl Compound {
     /// Compound at the start of a connection.
     pub fn new(init: &Init, config: Config) -> Self {
-        let (base_rtt, gamma) = (Duration::MAX, config.gamma);
-        let delay = Delay { dwnd: 0.0, base_rtt, gamma, diff_reno: None };
-        Self { config, window: Window::new(init), delay, before: delay, diff: 0.0 }
+        Self {
+            delay: Delay::new(&config),
+            config,
+            window: Window::new(init),
+            before: None,
+            least: UNKNOWN,
+            begin: 0,
+            begins: true,
+            diff: 0,
+        }
     }
 
     /// The window that losses govern.
     fn cwnd(&self) -> u64 {
-        self.window.cwnd().saturating_sub(self.delay.dwnd as u64)
+        self.window.cwnd().saturating_sub(self.delay.dwnd / ONE)
     }
 
-    /// Gives the window of delay so many segments, and the flow those more or less.
-    fn set_dwnd(&mut self, dwnd: f64) {
+    /// The window of delay is part of a window that the sender may have made smaller since.
+    fn fit(&mut self) {
+        self.delay.dwnd = self.delay.dwnd.min(self.window.cwnd().saturating_mul(ONE));
+    }
+
+    /// Gives the window of delay so much, and the flow the whole segments more or less.
+    fn set_dwnd(&mut self, dwnd: u64) {
         let cwnd = self.cwnd();
-        self.delay.dwnd = dwnd.max(0.0);
-        self.window.set(cwnd.saturating_add(self.delay.dwnd as u64));
+        self.delay.dwnd = dwnd;
+        self.window.set(cwnd.saturating_add(dwnd / ONE));
     }
 
-    /// A round trip in congestion avoidance is over.
-    fn adjust(&mut self, round: &Round) {
-        let Some(rtt) = round.min_rtt.filter(|rtt| *rtt > Duration::ZERO) else {
-            return;
+    /// What the window of delay grows by in a round trip, for both to grow by `alpha win^k`.
+    fn growth(&self, win: u64) -> u64 {
+        let power = if (self.config.k - 0.75).abs() < f64::EPSILON {
+            three_quarters(win)
+        } else {
+            (libm::pow(win as f64, self.config.k) * ONE as f64) as u64
         };
-        let win = self.window.cwnd() as f64;
-        let queued = 1.0 - (self.delay.base_rtt.as_secs_f64() / rtt.as_secs_f64()).min(1.0);
-        self.diff = win * queued;
-        self.delay.diff_reno = Some(self.cwnd() as f64 * queued);
+        let both = fixed(self.config.alpha).saturating_mul(power) / ONE;
+        both.saturating_sub(ONE).min(win * ONE)
+    }
+
+    /// A round trip in congestion avoidance is over, of which this is the least RTT.
+    fn adjust(&mut self, rtt: u64) {
+        if rtt == UNKNOWN {
+            return;
+        }
+        let waited = rtt.saturating_sub(self.delay.base_rtt);
+        let queued = |segments: u64| segments.min(MOST_SEGMENTS) * ONE * waited / rtt;
+        self.diff = queued(self.window.cwnd());
+        self.delay.diff_reno = Some(queued(self.cwnd()));
         let dwnd = self.delay.dwnd;
         if self.diff >= self.delay.gamma {
-            self.set_dwnd(dwnd - self.config.zeta * self.diff);
+            let less = fixed(self.config.zeta).saturating_mul(self.diff) / ONE;
+            self.set_dwnd(dwnd.saturating_sub(less));
+            self.window.set_threshold(self.window.ssthresh().min(self.window.cwnd()));
         } else if self.window.cwnd() >= self.config.low_window {
-            let grown = self.config.alpha * libm::pow(win, self.config.k) - 1.0;
-            self.set_dwnd(dwnd + grown.clamp(0.0, win));
+            let more = self.growth(self.window.cwnd().min(MOST_SEGMENTS));
+            self.set_dwnd(dwnd.saturating_add(more));
         }
     }
 
@@ -181,70 +241,102 @@ impl Compound {
             return;
         };
         let Config { lambda, gamma_low, gamma_high, .. } = self.config;
-        let gamma = (1.0 - lambda) * self.delay.gamma + lambda * 0.75 * diff_reno;
-        self.delay.gamma = gamma.min(gamma_high).max(gamma_low);
+        let lambda = fixed(lambda);
+        let gamma = ((ONE - lambda) * self.delay.gamma + lambda * (diff_reno * 3 / 4)) / ONE;
+        self.delay.gamma = gamma.min(fixed(gamma_high)).max(fixed(gamma_low));
+    }
+
+    /// After a timeout the path may be another: all that was known of its delay is not.
+    fn forget(&mut self) {
+        self.delay = Delay::new(&self.config);
+        self.begins = true;
     }
 }
 
+/// `win^(3/4)` in 1/1024, by roots of whole numbers, as the kernel has them (`int_sqrt64`).
+fn three_quarters(win: u64) -> u64 {
+    // The inner root is in 1/2^20, so the outer one is of 2^20 times its value.
+    (win * (win << 40).isqrt()).isqrt()
+}
+
 impl CongestionControl for Compound {
-    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+    fn hears_arrivals(&self) -> bool {
+        true
+    }
+
+    fn on_arrival(&mut self, _flow: &FlowState, ack: &Ack) {
         if let Some(rtt) = ack.rtt {
+            let rtt = micros(rtt).clamp(1, UNKNOWN - 1);
             self.delay.base_rtt = self.delay.base_rtt.min(rtt);
+            self.least = self.least.min(rtt);
         }
-        if flow.is_recovering() || !flow.cwnd_limited {
+    }
+
+    fn on_ack(&mut self, flow: &FlowState, ack: &Ack) {
+        if flow.is_recovering() || ack.credit == 0 {
             return;
         }
+        let (rtt, is_over) = (self.least, !self.begins && flow.una > self.begin);
+        if self.begins || is_over {
+            (self.least, self.begin, self.begins) = (UNKNOWN, flow.nxt, false);
+        }
+        if !flow.cwnd_limited {
+            return;
+        }
+        self.fit();
         let is_starting = self.window.in_slow_start();
         let rest = self.window.slow_start(ack.credit);
         if rest > 0 {
             self.window.grow(self.window.cwnd() as f64, rest);
         }
-        if let Some(round) = ack.round.filter(|_| !is_starting) {
-            self.adjust(&round);
+        if is_over && !is_starting {
+            self.adjust(rtt);
         }
-    }
-
-    fn on_adopted(&mut self, _flow: &FlowState, left: &Left) {
-        self.window.take_over(left);
     }
 
     fn on_congestion(&mut self, flow: &FlowState, event: Congestion) {
         if event.again {
-            return self.window.shrink(flow, event, 1.0 - self.config.beta);
-        }
-        self.before = self.delay;
-        let half = self.cwnd() as f64 / 2.0;
-        self.window.shrink(flow, event, 1.0 - self.config.beta);
-        if event.cause == Cause::Timeout {
-            // The path may be another: all that was known of its delay is not.
-            let (base_rtt, gamma) = (Duration::MAX, self.config.gamma);
-            self.delay = Delay { dwnd: 0.0, base_rtt, gamma, diff_reno: None };
+            self.window.shrink(flow, event, 1.0 - self.config.beta);
         } else {
+            self.fit();
+            self.before = Some(self.delay);
+            // Half of NewReno's window, half a segment included.
+            let half = self.cwnd().saturating_mul(ONE) / 2;
+            self.window.shrink(flow, event, 1.0 - self.config.beta);
             self.tune();
-            self.delay.dwnd = (self.window.cwnd() as f64 - half).clamp(0.0, self.delay.dwnd);
+            let rest = self.window.cwnd().saturating_mul(ONE).saturating_sub(half);
+            self.delay.dwnd = rest.min(self.delay.dwnd);
+            self.begins = true;
+        }
+        if event.cause == Cause::Timeout {
+            self.forget();
         }
     }
 
+    fn on_resized(&mut self, _flow: &FlowState) {
+        self.forget();
+        self.before = None;
+        self.window.vouch();
+    }
+
     fn on_undo(&mut self, _flow: &FlowState) {
-        if self.window.undo() {
-            self.delay = self.before;
+        self.window.undo();
+        if let Some(before) = self.before.take() {
+            let base_rtt = self.delay.base_rtt.min(before.base_rtt);
+            self.delay = Delay { base_rtt, ..before };
         }
     }
 
     fn on_restart(&mut self, flow: &FlowState, idle: Duration) {
         // What is left is NewReno's: what delay allowed was for the path as it was.
-        self.delay.dwnd = 0.0;
+        self.delay.dwnd = 0;
+        self.before = None;
+        self.begins = true;
         self.window.restart(flow, idle);
     }
 
-    fn on_unused(&mut self, _flow: &FlowState, used: u64) {
-        self.window.narrow(used);
-        self.delay.dwnd = self.delay.dwnd.min(self.window.cwnd() as f64);
-    }
-
-    fn on_moderated(&mut self, cwnd: u64) {
-        self.window.cap(cwnd);
-        self.delay.dwnd = self.delay.dwnd.min(self.window.cwnd() as f64);
+    fn window(&mut self) -> Option<&mut Window> {
+        Some(&mut self.window)
     }
 
     fn control(&self) -> Control {
@@ -252,17 +344,18 @@ impl CongestionControl for Compound {
     }
 
     fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        let base_rtt = Some(self.delay.base_rtt).filter(|rtt| *rtt < Duration::MAX);
+        let base_rtt = Some(self.delay.base_rtt).filter(|rtt| *rtt < UNKNOWN);
+        let segments = |parts: u64| parts as f64 / ONE as f64;
         // The part of the window that loss governs, in segments.
         record("cwnd", self.cwnd() as f64);
         // The part of the window that delay governs, in segments.
-        record("dwnd", self.delay.dwnd);
+        record("dwnd", segments(self.delay.dwnd));
         // Segments estimated to wait in queues.
-        record("diff", self.diff);
+        record("diff", segments(self.diff));
         // Queued segments beyond which `dwnd` decreases.
-        record("gamma", self.delay.gamma);
+        record("gamma", segments(self.delay.gamma));
         // Least RTT, in milliseconds; 0 until there is one.
-        record("base_rtt_ms", base_rtt.map_or(0.0, Duration::as_millis_f64));
+        record("base_rtt_ms", base_rtt.map_or(0.0, |rtt| rtt as f64 / 1e3));
     }
 }
 

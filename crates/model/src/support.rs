@@ -93,7 +93,12 @@ pub const FEATURES: &[Feature] = &[
     kind("profile", "freebsd-9.2", "`freebsd-9.2`", SIM),
     kind("profile", "windows-7", "`windows-7`", SIM),
     kind("cc", "bbr3", "`bbr3`", SIM),
-    kind("cc", "compound", "`compound`", SIM),
+    kind(
+        "cc",
+        "compound",
+        "`compound` (a kernel can be built with it: examples/linux/tcp_compound.c)",
+        SIM,
+    ),
     kind("cc", "copa", "`copa`", SIM),
     kind("cc", "ledbat", "`ledbat`", SIM),
     kind("cc", "prague", "`prague`", SIM),

@@ -504,7 +504,8 @@ pub(crate) fn change(
 
 /// Gives a key of a tree another value, in all variants. Returns the places where the value stands.
 ///
-/// A sweep of the same key is taken out: it would set others.
+/// A sweep of the same key is taken out: it would set others. A variant that sets the key is not
+/// overruled, since which of them is meant cannot be told.
 pub(crate) fn set(tree: &mut Value, path: &str, value: &Value) -> Result<Vec<String>, Problem> {
     let known = Known::new(tree, &mut Vec::new());
     let ends = expand(tree, known.steps(steps(path)?)?)?;
@@ -513,10 +514,15 @@ pub(crate) fn set(tree: &mut Value, path: &str, value: &Value) -> Result<Vec<Str
     let lies_in_one = |steps: &[Step]| ends.iter().any(|end| steps.starts_with(end));
     let mut swept_here = Vec::new();
     for axis in axes(&mut tree.clone(), &mut Vec::new()) {
-        let Some(choice) = axis.choices.first().filter(|_| axis.key != "variants") else {
-            continue;
-        };
         let hides = |it: &&Setting| ends.iter().any(|end| end.starts_with(&it.steps));
+        if axis.key == "variants" {
+            let mut settings = axis.choices.iter().flat_map(|choice| &choice.settings);
+            if let Some(hiding) = settings.find(hides) {
+                return Err(Problem::Invalid(format!("`{}` sets it there: set that", hiding.key)));
+            }
+            continue;
+        }
+        let Some(choice) = axis.choices.first() else { continue };
         let Some(hiding) = choice.settings.iter().find(hides) else { continue };
         if axis.key != "sweep" || !choice.settings.iter().all(|it| lies_in_one(&it.steps)) {
             return Err(Problem::Invalid(format!("`{}` sets it in all runs", hiding.key)));
@@ -661,6 +667,11 @@ mod tests {
         assert_eq!(one.unwrap_err(), "`sweep.\"flows.*.cc\"` sets it in all runs");
         let places = set(&mut tree, "flows.*.cc", &json!("reno")).unwrap();
         assert_eq!(places, ["flows[0].cc", "flows[1].cc"]);
+        let variants = json!({ "x": { "flows": [{ "cc": "bbr" }, {}] }, "y": {} });
+        let mut with_variants = tree.clone();
+        with_variants["variants"] = variants;
+        let one = set(&mut with_variants, "flows.a.cc", &json!("cubic")).map_err(says);
+        assert_eq!(one.unwrap_err(), "`variants.x.flows` sets it there: set that");
         set(&mut tree, "b", &json!(2)).unwrap();
         set(&mut tree, "repeat", &json!(3)).unwrap();
         let flows = json!([{ "name": "a", "cc": "reno" }, { "cc": "reno" }]);

@@ -11,8 +11,8 @@ import altair as alt
 from tcplab._core import __version__
 from tcplab._papers import _figures, _words
 from tcplab._papers._measured import Measured, Tables
-from tcplab._papers._prose import filled
-from tcplab._papers._study import Number, Study
+from tcplab._papers._prose import NOT_MEASURED, filled
+from tcplab._papers._study import Cell, Number, Study
 from tcplab._papers._verdicts import (
     FAILS,
     HOLDS,
@@ -34,11 +34,14 @@ MEANINGS = {
     NO_LONGER: "It holds with the study's stack, and today's says otherwise.",
     FAILS: "With the study's stack the whole interval is outside of what the claim says.",
     REVERSED: "With the study's stack the opposite holds.",
-    OPEN: "The interval is on both sides; where it helps, the number of runs that would tell "
-    "is given.",
+    OPEN: "The interval is on both sides, or there are too few runs for one; where more help, "
+    "about how many is given.",
     NOT_RUN: "What decides it has not been measured yet: `tcplab paper run` does.",
     UNTESTABLE: "The claim says why.",
 }
+
+
+LEFT_OUT = "(Left out here is what rests on experiments that were not run.)"
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ def blocks(study: Study, measured: Measured) -> list[Block]:
 
     def told(text: str) -> list[Block]:
         parts = filled(text, study, measured, by_id).strip().split("\n\n")
-        return [" ".join(part.split()) for part in parts if part.strip()]
+        whole = [" ".join(part.split()) for part in parts if NOT_MEASURED not in part]
+        return [*whole, LEFT_OUT] if len(whole) < len(parts) else list(whole)
 
     page: list[Block] = [
         Heading(study.title, 1),
@@ -110,7 +114,10 @@ def blocks(study: Study, measured: Measured) -> list[Block]:
         page += [Heading("What happens today"), *told(study.today)]
     page += _claims(study, of)
     if study.figures:
-        page += [Heading("Their figures, drawn again")]
+        page += [
+            Heading("Their figures, drawn again"),
+            f"`tcplab paper report {study.name} -o page.html` has them all, as has the site.",
+        ]
         for figure in study.figures:
             name = "".join(c if c.isalnum() else "-" for c in figure.id.lower()).strip("-")
             words = f"{figure.id}: {figure.title}"
@@ -123,18 +130,11 @@ def blocks(study: Study, measured: Measured) -> list[Block]:
         "be among ours.",
         *_numbers(study, measured.tables),
         Heading("What was run"),
-        Rows(
-            ("experiment", "what", "file"),
-            [
-                (
-                    one.id,
-                    f"{one.title} ({one.place})" if one.place else one.title,
-                    one.path.name if one.path else f"not run: {one.reason}",
-                )
-                for one in study.experiments.values()
-            ],
-        ),
-        *_on_linux(study),
+        "Runs of a setting have different seeds: what chance decides, such as starts, losses, "
+        "jitter and arrivals, is in the file. Where nothing does, all are the same, and there is "
+        "no interval.",
+        _experiments(study, measured),
+        *_on_linux(study, measured),
         Heading("What could not be known"),
         Items(study.unknown),
         Heading("Repeat it"),
@@ -153,10 +153,11 @@ def _claims(study: Study, of: Sequence[Decided]) -> list[Block]:
     heads.append("verdict")
     return [
         Heading("Claim by claim"),
-        f"Of {len(of)} claims: {told}.",
+        f"Of {len(of)} claims: {told}." + _by_arithmetic(of),
         f"*Then* is the study's own stack: {study.then}. *Now* is Linux 6.12. Each difference is "
         "of runs with the same seeds, with its interval of 95 % (narrower chances of error where "
-        "several checks decide one claim, or where repetitions are added until it is decided).",
+        "several checks decide one claim, or where repetitions are added until it is decided). "
+        "Where a check names several values, *a or b*, it is about their mean in each run.",
         Items([f"**{verdict}**: {MEANINGS[verdict]}" for verdict in counts(of)]),
         Rows(
             heads,
@@ -177,6 +178,15 @@ def _claims(study: Study, of: Sequence[Decided]) -> list[Block]:
     ]
 
 
+def _by_arithmetic(of: Sequence[Decided]) -> str:
+    number = sum(one.is_arithmetic for one in of)
+    return (
+        f" Of these, {number} by arithmetic of their numbers alone, without a run."
+        if number
+        else ""
+    )
+
+
 def claim_words(one: Decided) -> str:
     """What a claim says, where, and what the authors' own numbers say of it."""
     claim = one.claim
@@ -189,15 +199,34 @@ def _stack(one: Decided, stack: str) -> str:
     return "; ".join(_words.shown(finding) for finding in findings)
 
 
-def _on_linux(study: Study) -> list[Block]:
-    """Which experiments the kernel runs too, or why none of one."""
+def _cells(cell: Cell) -> str:
+    return ", ".join(f"{key} {' or '.join(of)}" for key, of in cell.items())
+
+
+def _experiments(study: Study, measured: Measured) -> Rows:
+    """What was run, and how often."""
+    rows = []
+    for one in study.experiments.values():
+        table = measured.tables.get(one.id)
+        often = "" if table is None else f"{table.height:,} ({table['repetition'].n_unique()})"
+        title = f"{one.title} ({one.place})" if one.place else one.title
+        file = one.path.name if one.path else f"not run: {one.reason}"
+        rows.append((one.id, title, often, file))
+    return Rows(("experiment", "what", "runs (of each setting)", "file"), rows)
+
+
+def _on_linux(study: Study, measured: Measured) -> list[Block]:
+    """Which experiments the kernel ran too, or why none of one."""
     items = []
     for one in study.experiments.values():
         if one.linux_reason is not None:
             items.append(f"{one.id}: not run on the kernel: {one.linux_reason}")
         elif one.linux is not None:
-            cells = ", ".join(f"{key} {' or '.join(of)}" for key, of in one.linux.items())
-            items.append(f"{one.id}: on the kernel too, {cells or 'all of it'}")
+            told = "on the kernel too" if one.id in measured.linux else "not run on the kernel yet"
+            item = f"{one.id}: {told}, {_cells(one.linux) or 'all of it'}"
+            if one.linux_own:
+                item += f"; with a kernel that has it, also {_cells(one.linux_own)}"
+            items.append(item)
     return [Items(items)] if items else []
 
 
@@ -285,9 +314,9 @@ def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Blo
         page += [Heading(verdict.capitalize()), MEANINGS[verdict]]
         page.append(
             Rows(
-                ("study", "claim", "what they say"),
+                ("study", "claim", "what they say", "verdict", "now"),
                 [
-                    (name, one.claim.id, one.claim.words)
+                    (name, one.claim.id, one.claim.words, _words.verdict(one), one.now)
                     for name, (_, of) in studies.items()
                     for one in of
                     if one.verdict == verdict

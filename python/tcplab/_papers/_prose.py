@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from tcplab import statistics
 from tcplab._core import ConfigError
 from tcplab._papers._measured import Measured, values
 from tcplab._papers._study import Side, Study
-from tcplab._papers._verdicts import Decided, Finding
+from tcplab._papers._verdicts import NOT_RUN, Decided, Finding
 from tcplab._papers._words import shown
 
 PLACE = re.compile(r"\{([^{}]+)\}")
@@ -33,32 +33,19 @@ def filled(text: str, study: Study, measured: Measured, of: Mapping[str, Decided
 
 
 def _told(place: str, study: Study, measured: Measured, of: Mapping[str, Decided]) -> str:
-    about = f"{study.name}: {{{place}}}"
     if place in of:
-        return of[place].verdict
-    before, slash, after = place.partition(" / ")
-    try:
-        experiment, quantity, *words = shlex.split(before)
-    except ValueError:
-        raise ConfigError(
-            f"{about}: an experiment, a quantity and keys with values are needed"
-        ) from None
-    known = study.experiments.get(experiment)
-    if known is None or quantity not in known.quantities:
-        raise ConfigError(f"{about}: there is no such claim, or experiment with such a quantity")
-    cell = _cell(words, about)
-    side = Side(experiment, quantity, cell, known.lost)
+        return NOT_MEASURED if of[place].verdict == NOT_RUN else of[place].verdict
+    side, other = _sides(place, study)
     ours = values(measured.tables, side, {})
     if ours is None:
         return NOT_MEASURED
-    if not slash:
+    if other is None:
         found = statistics.interval(list(ours.values()))
-        unit = known.quantities[quantity].unit
+        unit = study.experiments[side.experiment].quantities[side.quantity].unit
         finding = Finding("", found.estimate, found.low, found.high)
         if unit == "%":
             return f"{shown(finding)} %"
         return f"{shown(finding)} {unit}".rstrip()
-    other = Side(experiment, quantity, {**cell, **_cell(shlex.split(after), about)}, known.lost)
     theirs = values(measured.tables, other, {})
     if theirs is None:
         return NOT_MEASURED
@@ -69,6 +56,44 @@ def _told(place: str, study: Study, measured: Measured, of: Mapping[str, Decided
         return NOT_MEASURED
     low, high = (None if one is None else one / abs(mean) for one in (apart.low, apart.high))
     return shown(Finding("", apart.estimate / abs(mean), low, high, is_share=True))
+
+
+def sides_in(text: str, study: Study) -> Iterator[Side]:
+    """What the places of a text look at.
+
+    Raises:
+        ConfigError: A place names what the study does not have, or does not end.
+    """
+    if "{" in (rest := PLACE.sub("", text)):
+        end = rest[rest.index("{") :].split("\n", maxsplit=1)[0]
+        raise ConfigError(f"{study.name}: {end[:40]!r} has no end, }}")
+    claims = {claim.id for claim in study.claims}
+    for found in PLACE.finditer(text):
+        if found[1] not in claims:
+            yield from (side for side in _sides(found[1], study) if side is not None)
+
+
+def _sides(place: str, study: Study) -> tuple[Side, Side | None]:
+    """What a place looks at, and what that is compared with."""
+    about = f"{study.name}: {{{place}}}"
+    before, slash, after = place.partition(" / ")
+    try:
+        experiment, quantity, *words = shlex.split(before)
+    except ValueError:
+        raise ConfigError(
+            f"{about}: no claim is called so; else an experiment, a quantity and keys with values "
+            "are needed"
+        ) from None
+    known = study.experiments.get(experiment)
+    if known is None or quantity not in known.quantities:
+        raise ConfigError(f"{about}: there is no such claim, or experiment with such a quantity")
+    cell = _cell(words, about)
+    side = Side(experiment, quantity, cell, known.lost)
+    if not slash:
+        return side, None
+    return side, Side(
+        experiment, quantity, {**cell, **_cell(shlex.split(after), about)}, known.lost
+    )
 
 
 def _cell(words: list[str], about: str) -> dict[str, tuple[str, ...]]:

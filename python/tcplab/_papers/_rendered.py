@@ -12,7 +12,7 @@ from tcplab.plot._saved import drawn
 
 def markdown(page: Sequence[Block], picture: Callable[[Picture], str] | None = None) -> str:
     """The page as Markdown. `picture` says where the file of a picture is; without, pictures are
-    left out.
+    only named.
     """
     parts = []
     for block in page:
@@ -24,8 +24,9 @@ def markdown(page: Sequence[Block], picture: Callable[[Picture], str] | None = N
         elif isinstance(block, Items):
             parts.append("\n".join(f"- {item}" for item in block.items))
         elif isinstance(block, Picture):
-            if picture is not None:
-                parts.append(f"![{block.words}]({picture(block)})")
+            parts.append(
+                f"![{block.words}]({picture(block)})" if picture is not None else f"- {block.words}"
+            )
         else:
             parts.append(block)
     return "\n\n".join(parts) + "\n"
@@ -78,7 +79,7 @@ main { max-width: 75rem; margin: 0 auto; padding: 1rem; }
 .wide { overflow-x: auto; margin: 1rem 0; }
 figure.wide { background: white; }
 td:first-child { white-space: nowrap; }
-td, th { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; }
+td, th { text-align: left; vertical-align: top; padding: 0.3rem 0.6rem; white-space: normal; }
 """
 
 SIGNS: Mapping[str, str] = {"**": "strong", "*": "em", "`": "code"}

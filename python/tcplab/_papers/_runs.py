@@ -32,11 +32,14 @@ class Way:
     is_quick: bool = False
     backend: str = SIM
     workers: int | None = None
+    kernel: str | None = None
+    """Which kernel the backend `linux` uses; without it, the default one."""
 
     def place(self, study: Study) -> Path:
         """The folder of what was measured of a study: apart for what must not be mixed."""
         name = study.name + ("-quick" if self.is_quick else "")
-        return self.out / (name if self.backend == SIM else f"{name}-{self.backend}")
+        others = (self.backend if self.backend != SIM else None, self.kernel)
+        return self.out / "-".join([name, *filter(None, others)])
 
 
 def run_study(study: Study, asked: Sequence[str], way: Way) -> None:
@@ -69,16 +72,19 @@ def _run(study: Study, experiment: Experiment, repeat: int, way: Way) -> None:
         cell, repeat = experiment.quick, study.quick
     if way.backend == LINUX:
         cell = {**cell, "variant": ("now",), **(experiment.linux or {})}
+        if way.kernel is not None:
+            cell |= {key: (*cell[key], *more) for key, more in experiment.linux_own.items()}
         repeat = min(repeat, experiment.linux_repeat)
-    asked = narrowed(load(experiment.path), cell, repeat, experiment.path, way.backend)
-    number = len(asked.plans(way.backend))
+    asked = narrowed(load(experiment.path), cell, repeat, experiment.path, way)
+    number = len(asked.plans(way.backend, kernel=way.kernel))
     known = _measured.seconds_for(study, experiment, number, is_linux=way.backend == LINUX)
     about = f"{experiment.id}  {experiment.title}: {number:,} runs"
     if known is not None:
         about += f", about {_long(known / (way.workers or os.cpu_count() or 1))}"
     say(about, file=sys.stderr, flush=True)
     place = way.place(study)
-    results = run(asked, out=place / experiment.id, workers=way.workers, backend=way.backend)
+    out = place / experiment.id
+    results = run(asked, out=out, workers=way.workers, backend=way.backend, kernel=way.kernel)
     _measured.write(place, study, experiment, results)
 
 
@@ -93,19 +99,20 @@ def _further(study: Study, ran: Mapping[str, int], way: Way) -> Iterator[tuple[s
     for claim in study.claims:
         decided = decide(claim, study, measured.tables)
         if any(decided.of[stack] == OPEN for stack in STACKS):
-            wanted |= _experiments_of(claim)
+            wanted |= experiments_of(claim)
     for id_, repeat in ran.items():
         at_most = study.experiments[id_].at_most
         if id_ in wanted and repeat < at_most:
             yield id_, min(2 * repeat, at_most)
 
 
-def _experiments_of(claim: Claim) -> set[str]:
+def experiments_of(claim: Claim) -> set[str]:
+    """The experiments whose runs decide a claim."""
     sides = [side for check in claim.checks for side in (check.side, check.other)]
     return {side.experiment for side in sides if side is not None}
 
 
-def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path, backend: str = SIM) -> Lab:
+def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path, way: Way | None = None) -> Lab:
     """An experiment with these of its swept values alone, and so many repetitions.
 
     Raises:
@@ -126,20 +133,21 @@ def narrowed(experiment: Lab, cell: Cell, repeat: int, path: Path, backend: str 
         if lacking := sorted(set(allowed) - kept):
             raise ConfigError(f"{path}: {key} is not swept over {lacking[0]}")
     plain["repeat"] = repeat
-    return _without_unused(plain, backend)
+    return _without_unused(plain, way)
 
 
 UNUSED = re.compile(r"let\.(\w+): is not used")
 
 
-def _without_unused(plain: dict[str, Any], backend: str) -> Lab:
+def _without_unused(plain: dict[str, Any], way: Way | None) -> Lab:
     """An experiment without the parameters that only variants used which are left out: planning
     names them. Where they are swept, their values would make no difference.
     """
+    backend, kernel = (SIM, None) if way is None else (way.backend, way.kernel)
     while True:
         asked = loaded(plain)
         try:
-            asked.plans(backend)
+            asked.plans(backend, kernel=kernel)
         except ConfigError as error:
             unused = UNUSED.findall(str(error))
             if not unused:

@@ -115,6 +115,9 @@ class Experiment:
     linux_reason: str | None = None
     """Why the kernel runs none."""
 
+    linux_own: Cell = field(default_factory=dict)
+    """What else a kernel runs that has further congestion controls."""
+
 
 @dataclass(frozen=True)
 class Side:
@@ -281,12 +284,15 @@ def _experiment(key: str, table: Table, place: Path) -> Experiment:
     linux_reason = table.maybe("linux") if table.holds("linux", str) else None
     linux = _cell(table.plain("linux")) if table.has("linux") else None
     linux_repeat = table.number("linux_repeat")
+    linux_own = _cell(table.plain("linux_own"))
     table.finish()
     if (file is None) == (reason is None):
         raise table.wrong("file", "a file runs it, or there is a reason why none does")
     path = None if file is None else place / file
     if path is not None and not path.is_file():
         raise table.wrong("file", f"{path} is not there")
+    if linux_own.keys() - (linux or {}).keys():
+        raise table.wrong("linux_own", "it adds values to keys of `linux`")
     if twice := sorted(quantities.keys() & series.keys()):
         raise table.wrong(f"series.{twice[0]}", "a quantity is called so")
     return Experiment(
@@ -303,6 +309,7 @@ def _experiment(key: str, table: Table, place: Path) -> Experiment:
         linux,
         REPEAT if linux_repeat is None else int(linux_repeat),
         linux_reason,
+        linux_own,
     )
 
 

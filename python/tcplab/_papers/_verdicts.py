@@ -81,6 +81,12 @@ class Decided:
         return self.of["then"]
 
     @property
+    def is_arithmetic(self) -> bool:
+        """Whether the paper's own numbers decide it alone, and no run."""
+        checks = self.claim.checks
+        return bool(checks) and all(one.arithmetic is not None for one in checks)
+
+    @property
     def now(self) -> str:
         """The verdict with today's."""
         return self.of["now"]
@@ -140,7 +146,8 @@ def _places(claim: Claim, tables: Tables) -> list[tuple[tuple[str, str], ...]]:
         if side is None or rows is None:
             continue
         for key, choice in side.lost.items():
-            if key in side.cell:
+            # The kernel runs today's stack alone, to which what was lost may be nothing.
+            if key in side.cell or key not in rows.columns:
                 continue
             values_there = rows[key].unique(maintain_order=True).to_list()
             found |= {(key, one): None for one in values_there if one not in choice}
@@ -197,6 +204,8 @@ def _of_arithmetic(check: Check) -> Finding:
     except duckdb.Error as error:
         raise ConfigError(f"arithmetic: {check.arithmetic}: {str(error).splitlines()[0]}") from None
     value = float(row[0]) if row is not None and row[0] is not None else math.nan
+    if not math.isfinite(value):
+        raise ConfigError(f"arithmetic: {check.arithmetic} is no number")
     low = -math.inf if check.low is None else check.low
     high = math.inf if check.high is None else check.high
     return Finding(HOLDS if low <= value <= high else FAILS, value, value, value, 1)
@@ -223,7 +232,7 @@ def _of_pairs(check: Check, ours: list[float], theirs: list[float], level: float
     if apart.low is None or apart.high is None or apart.estimate is None or of == 0:
         shown = apart.estimate / of if apart.estimate is not None and of else None
         return Finding(OPEN, shown, n=apart.n, is_share=True)
-    numbers = (apart.estimate / of, apart.low / of, apart.high / of, apart.n)
+    numbers = (apart.estimate / of, _lowest(ours, apart.low / of), apart.high / of, apart.n)
     if check.how == "similar_to":
         above = _beyond(ours, theirs, 1 + check.by, level)
         below = _beyond(ours, theirs, 1 - check.by, level)
@@ -253,6 +262,11 @@ def _of_pairs(check: Check, ours: list[float], theirs: list[float], level: float
     if high < 0:
         return Finding(FAILS, *numbers, is_share=True)
     return Finding(OPEN, *numbers, _needed(beyond, abs(beyond.estimate)), is_share=True)
+
+
+def _lowest(ours: list[float], low: float) -> float:
+    """The lower limit of a share: what is never below nothing is not less than 100 % below."""
+    return max(low, -1.0) if min(ours) >= 0 else low
 
 
 def _beyond(

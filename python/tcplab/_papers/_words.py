@@ -13,10 +13,15 @@ MINUS = "\u2212"
 MOST_UNEVEN = 1.5
 """An interval is called even up to this ratio of its sides."""
 
+MOST_DIGITS = 5
+"""No mean is shown with more digits than this, however sure they are."""
+
 
 def verdict(one: Decided) -> str:
     """The verdict, and what it depends on."""
     text = one.verdict
+    if one.is_arithmetic:
+        text += " (by arithmetic of their numbers alone)"
     if one.verdict == OPEN and one.needed is not None:
         text += f" (about {one.needed:,} runs would tell)"
     if one.claim.reason is not None:
@@ -78,26 +83,32 @@ def shown(finding: Finding) -> str:
 
 
 def measured(value: float, low: float | None, high: float | None) -> str:
-    """A mean with its interval, `9.43 ± 0.12`: as many digits as that leaves. Where the limits are
-    about as far from it, the further one is said of both.
+    """A mean with its interval, `9.43 ± 0.12`: as many digits as that leaves, up to
+    `MOST_DIGITS`. Where the limits are about as far from it, the further one is said of both.
     """
     if low is None or high is None or low == high:
         return number(value, f"{value:.4g}")
     below, above = value - low, high - value
-    places = _places(max(below, above))
+    places = min(_places(max(below, above)), _places(value) + MOST_DIGITS - 2)
     middle, less, more = (_fixed(one, places) for one in (value, below, above))
+    least = _fixed(10.0**-places, places)
+    less, more = (least if one == _fixed(0, places) else one for one in (less, more))
     is_even = max(below, above) < MOST_UNEVEN * min(below, above)
     further = less if below > above else more
     return f"{middle} ± {further}" if is_even else f"{middle} +{more} {MINUS}{less}"
 
 
-def _places(width: float) -> int:
-    """How many decimals two digits of an interval's width take; fewer than none: it is rounded."""
-    return 1 - math.floor(math.log10(width)) if width > 0 else 0
+def _places(number: float) -> int:
+    """How many decimals two digits of a number take; fewer than none: it is rounded."""
+    return 1 - math.floor(math.log10(abs(number))) if number else 0
 
 
 def _fixed(value: float, places: int) -> str:
-    return f"{round(value, places):,.{max(places, 0)}f}".replace("-", MINUS)
+    rounded = round(value, places)
+    text = (
+        f"{rounded:,.{max(places, 0)}f}" if abs(rounded) >= 1e4 else f"{rounded:.{max(places, 0)}f}"
+    )
+    return text.replace("-", MINUS)
 
 
 def number(value: float, short: str) -> str:

@@ -185,6 +185,10 @@ def _question(
     groups = _groups(summary, by, baseline, conditions)
     known = [tuple(row) for row in summary.select(groups).unique(maintain_order=True).rows()]
     subject = _subject(results, compared, by, groups, known)
+    if there:
+        ends = set(summary.drop_nulls(there[0]).select(groups).rows())
+        # A bulk flow has no completion time: the answer is about those that have.
+        subject = next((one for one in (subject, *known) if one in ends), subject)
     return Question(
         results=results,
         by=by,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tcplab import _core
 from tcplab._cells import LEFT, Column
-from tcplab._papers import _measured, _page, _rendered, _runs, _study, _words
+from tcplab._papers import _checked, _measured, _page, _rendered, _runs, _study, _words
 from tcplab._put import put
 from tcplab.cli import _arguments, _text
 from tcplab.cli._say import say
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--figure",
         metavar="ID",
         action="append",
-        help="run this experiment alone, by its id like D2-E1; may be given several times",
+        help="run this experiment or figure alone, D2-E1 or 'Fig. 2'; may be given several times",
     )
     one.add_argument(
         "--quick", action="store_true", help="few repetitions: minutes, and wide intervals"
@@ -43,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     one.add_argument(
         "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
     )
+    _add_kernel(one, "of the backend `linux`: this kernel, not the default one")
     _add_out(one, "where the results go")
     _arguments.add_workers(one)
     one.set_defaults(act=_run)
@@ -57,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     one.add_argument("--quick", action="store_true", help="of what `run --quick` measured")
     one.add_argument("--on", default="sim", metavar="BACKEND", help="of what this backend measured")
+    _add_kernel(one, "of what this kernel measured")
     _add_out(one, "where the results are; what is not there is what tcplab brings along")
     one.set_defaults(act=_report)
 
@@ -66,6 +68,10 @@ def run(args: argparse.Namespace) -> None:
     args.act(args)
 
 
+def _add_kernel(parser: argparse.ArgumentParser, about: str) -> None:
+    parser.add_argument("--kernel", metavar="NAME", help=about)
+
+
 def _add_out(parser: argparse.ArgumentParser, about: str) -> None:
     parser.add_argument(
         "--out", type=Path, default=OUT, metavar="DIR", help=f"{about} (default: {OUT})"
@@ -73,7 +79,10 @@ def _add_out(parser: argparse.ArgumentParser, about: str) -> None:
 
 
 def _named(name: str) -> list[_study.Study]:
-    return [_study.load(one) for one in (_study.names() if name == ALL else [name])]
+    studies = [_study.load(one) for one in (_study.names() if name == ALL else [name])]
+    for one in studies:
+        _checked.check(one)
+    return studies
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -88,7 +97,7 @@ def _list(args: argparse.Namespace) -> None:
         Column("study", align=LEFT),
         Column("year"),
         Column("authors", align=LEFT),
-        Column("experiments run"),
+        Column("can be run"),
         Column("claims"),
     ]
     say(_text.table(columns, rows))
@@ -96,6 +105,7 @@ def _list(args: argparse.Namespace) -> None:
 
 def _show(args: argparse.Namespace) -> None:
     study = _study.load(args.name)
+    _checked.check(study)
     say(f"{study.title}\n{study.authors}, {study.year}. {study.published}\n")
     say(f"Asked  {study.question}\nFound  {study.found}\nThen   {study.then}\n")
     columns = [
@@ -108,26 +118,37 @@ def _show(args: argparse.Namespace) -> None:
         for one in study.experiments.values()
     ]
     say(_text.table(columns, rows) + "\n")
-    columns = [Column(name, align=LEFT) for name in ("claim", "kind", "what")]
-    say(_text.table(columns, [(one.id, one.kind, one.words) for one in study.claims]))
+    brought = _measured.read(study, study.folder / _measured.COMMITTED)
+    columns = [Column(name, align=LEFT) for name in ("claim", "verdict", "now", "what")]
+    of = _page.decided(study, brought)
+    say(_text.table(columns, [(one.claim.id, one.verdict, one.now, one.claim.words) for one in of]))
 
 
 def _run(args: argparse.Namespace) -> None:
     studies = _named(args.name)
-    known = {id_ for study in studies for id_ in study.experiments}
-    asked = set(args.figure or known)
-    for id_ in sorted(asked - known):
-        raise _core.ConfigError(f"--figure: {id_} is none of {', '.join(sorted(known))}")
+    known = {id_: id_ for study in studies for id_ in study.experiments}
+    drawn_from = {one.id: one.experiment for study in studies for one in study.figures}
+    for id_ in args.figure or ():
+        if id_ not in known | drawn_from:
+            there = ", ".join([*known, *drawn_from])
+            raise _core.ConfigError(f"--figure: {id_} is none of {there}")
+    asked = {(known | drawn_from)[id_] for id_ in args.figure or known}
     way = _way(args)
     for study in studies:
         _runs.run_study(study, [id_ for id_ in study.experiments if id_ in asked], way)
     for study in studies:
-        _say_verdicts(study, way)
+        _say_verdicts(study, way, asked)
 
 
 def _way(args: argparse.Namespace) -> _runs.Way:
     workers = getattr(args, "workers", None)
-    return _runs.Way(args.out, is_quick=args.quick, backend=args.on, workers=workers)
+    if args.on not in (_runs.SIM, _runs.LINUX):
+        raise _core.ConfigError(f"--on: {args.on} is none of {_runs.SIM}, {_runs.LINUX}")
+    if args.kernel is not None and args.on != _runs.LINUX:
+        raise _core.ConfigError("--kernel: only the backend `linux` boots a kernel: --on linux")
+    return _runs.Way(
+        args.out, is_quick=args.quick, backend=args.on, workers=workers, kernel=args.kernel
+    )
 
 
 def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
@@ -144,11 +165,22 @@ def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
     )
 
 
-def _say_verdicts(study: _study.Study, way: _runs.Way) -> None:
-    of = _page.decided(study, _measured_of(study, way))
+def _say_verdicts(study: _study.Study, way: _runs.Way, asked: set[str]) -> None:
+    """The verdicts on the claims that these experiments decide."""
+    of = [
+        one
+        for one in _page.decided(study, _measured_of(study, way))
+        if _runs.experiments_of(one.claim) & asked
+    ]
     rows = [(one.claim.id, one.then, one.now, _words.verdict(one)) for one in of]
     columns = [Column(name, align=LEFT) for name in ("claim", "then", "now", "verdict")]
-    say(f"{study.name}\n" + _text.table(columns, rows), flush=True)
+    if rows:
+        say(f"{study.name}\n" + _text.table(columns, rows), flush=True)
+    say(f"tables  {way.place(study)}", file=sys.stderr)
+    options = " --quick" * way.is_quick + f" --on {way.backend}" * (way.backend != _runs.SIM)
+    if way.kernel is not None:
+        options += f" --kernel {way.kernel}"
+    say(f"numbers tcplab paper report {study.name}{options}", file=sys.stderr)
 
 
 def _report(args: argparse.Namespace) -> None:

@@ -9,39 +9,95 @@ const BASE: Duration = Duration::from_millis(100);
 fn compound(window: u64, config: Config) -> Compound {
     let mut cc = Compound::new(&Init { initial_window: window, ..INIT }, config);
     cc.window.leave_slow_start();
-    cc.delay.base_rtt = BASE;
+    cc.delay.base_rtt = 100_000;
     cc
 }
 
+/// The same to 1/1024, the unit of what is computed.
 fn assert_near(value: f64, expected: f64) {
-    assert!((value - expected).abs() < 1e-6, "{value} is not {expected}");
+    assert!((value - expected).abs() < 1.5 / 1024.0, "{value} is not {expected}");
 }
 
 #[test]
 fn without_a_queue_the_whole_window_grows_by_alpha_win_to_the_k() {
     let mut cc = compound(256, Config::default());
     let mut path = Path::new(&mut cc, BASE);
-    // NewReno adds one: 257^0.75 / 8 = 8.0234, of which one is NewReno's.
-    let grown = libm::pow(257.0, 0.75) / 8.0 - 1.0;
-    assert_eq!(path.round(), 264);
-    assert_near(path.probe("dwnd"), grown);
+    // NewReno adds one. With the first ACK beyond the round trip 257^0.75 / 8 = 8.0234, of which one is
+    // NewReno's.
+    assert_eq!(path.round(), 257);
+    path.stream(1);
+    assert_eq!(path.cwnd(), 264);
+    assert_near(path.probe("dwnd"), libm::pow(257.0, 0.75) / 8.0 - 1.0);
     assert_near(path.probe("cwnd"), 257.0);
+}
+
+#[test]
+fn roots_give_the_power_of_three_quarters() {
+    for win in (1..5000).chain((1..=64).map(|part| part << 16)) {
+        let exact = libm::pow(win as f64, 0.75) * 1024.0;
+        let found = three_quarters(win) as f64;
+        assert!(exact - 1.5 < found && found <= exact, "{win}: {found} is not {exact}");
+    }
+    assert_eq!([1, 16, 256, 1296].map(three_quarters), [1, 8, 64, 216].map(|it| it * 1024));
+    // Other powers are computed in floating point.
+    let growth = |k| compound(256, Config { k, alpha: 1.0, ..Config::default() }).growth(256);
+    assert_eq!([0.5, 0.75, 1.0].map(growth), [15, 63, 255].map(|it| it * 1024));
+}
+
+#[test]
+fn windows_and_delays_of_any_size_have_room() {
+    let mut cc = compound(u64::from(u32::MAX), Config::default());
+    cc.adjust(UNKNOWN - 1);
+    assert_near(cc.diff as f64 / ONE as f64, f64::from(1 << 22) * (1.0 - 1e5 / 2_147_483_646.0));
+    cc.delay.base_rtt = UNKNOWN - 1;
+    cc.adjust(UNKNOWN - 1);
+    // 2^16.5 / 8 - 1.
+    assert_near(cc.delay.dwnd as f64 / ONE as f64, libm::pow(2.0, 13.5) - 1.0);
+}
+
+/// After ten round trips without a queue, and with a window of delay.
+fn grown(cc: &mut Compound) -> Path<'_> {
+    let mut path = Path::new(cc, BASE);
+    for _ in 0..10 {
+        path.round();
+    }
+    path
 }
 
 #[test]
 fn a_queue_of_gamma_takes_it_back_by_what_is_queued() {
     let mut cc = compound(256, Config::default());
-    let mut path = Path::new(&mut cc, BASE);
-    for _ in 0..10 {
-        path.round();
-    }
-    let (before, dwnd) = (path.cwnd(), path.probe("dwnd"));
-    // A fifth of 125 ms is queueing: a fifth of the window, which is more than 30 of it.
+    let mut path = grown(&mut cc);
+    // A fifth of 125 ms is queueing: a fifth of the window, which is more than 30 of it. The first ACK
+    // ends the round trip before.
     path.rtt = Duration::from_millis(125);
     path.round();
-    let diff = (before + 1) as f64 / 5.0;
+    let (before, dwnd) = (path.cwnd(), path.probe("dwnd"));
+    path.stream(1);
+    let diff = before as f64 / 5.0;
     assert_near(path.probe("diff"), diff);
     assert_near(path.probe("dwnd"), (dwnd - diff).max(0.0));
+    assert!(path.cwnd() < before);
+    // Slow start would take it all back.
+    let after = path.cwnd();
+    path.stream(after / 2);
+    assert!(path.cwnd() <= after + 1);
+}
+
+#[test]
+fn a_queue_after_a_loss_does_not_lead_into_slow_start() {
+    let mut cc = compound(256, Config::default());
+    let mut path = grown(&mut cc);
+    path.loss();
+    path.rtt = BASE * 2;
+    path.round();
+    path.round();
+    // Of half of the window half is queued, which is more than was delay's of it.
+    let newreno = path.probe("cwnd");
+    assert_near(path.probe("dwnd"), 0.0);
+    assert_eq!(path.cwnd(), newreno as u64);
+    path.round();
+    assert!(path.cwnd() <= newreno as u64 + 1, "{} from {newreno}", path.cwnd());
 }
 
 #[test]
@@ -51,7 +107,23 @@ fn less_than_gamma_is_no_queue() {
     // A tenth of 257 is 25.7.
     path.rtt = BASE * 10 / 9;
     path.round();
+    path.stream(1);
     assert!(path.probe("dwnd") > 7.0);
+}
+
+#[test]
+fn rtts_of_a_repair_do_not_count() {
+    let mut cc = compound(256, Config::default());
+    let mut path = Path::new(&mut cc, BASE);
+    path.rtt = BASE * 2;
+    path.round();
+    path.congestion(Cause::Loss);
+    assert_near(path.probe("dwnd"), 0.0);
+    // Those of the round trip after it do: half of the 128 is queued.
+    path.round();
+    assert_near(path.probe("diff"), 0.0);
+    path.stream(1);
+    assert!((path.probe("diff") - 64.0).abs() < 1.0, "{}", path.probe("diff"));
 }
 
 #[test]
@@ -65,10 +137,7 @@ fn a_small_window_is_newrenos() {
 #[test]
 fn a_loss_halves_both_windows() {
     let mut cc = compound(256, Config::default());
-    let mut path = Path::new(&mut cc, BASE);
-    for _ in 0..10 {
-        path.round();
-    }
+    let mut path = grown(&mut cc);
     let (win, cwnd) = (path.cwnd(), path.probe("cwnd"));
     path.congestion(Cause::Loss);
     // win (1 - beta) - cwnd / 2.
@@ -79,23 +148,37 @@ fn a_loss_halves_both_windows() {
 #[test]
 fn a_timeout_leaves_newreno_and_forgets_the_path() {
     let mut cc = compound(256, Config::default());
-    let mut path = Path::new(&mut cc, BASE);
-    for _ in 0..10 {
-        path.round();
-    }
+    let mut path = grown(&mut cc);
+    let before = path.probe("dwnd");
     path.congestion(Cause::Timeout);
     assert_eq!(path.cwnd(), 1);
     for probe in ["dwnd", "base_rtt_ms"] {
         assert_near(path.probe(probe), 0.0);
     }
+    // Unless it was a false alarm.
+    path.undo();
+    assert_near(path.probe("dwnd"), before);
+    assert_near(path.probe("base_rtt_ms"), 100.0);
 }
 
-/// Gamma after one loss at a window of 100, with an RTT of 125 ms.
+#[test]
+fn a_window_that_was_made_smaller_holds_the_window_of_delay() {
+    let mut cc = compound(256, Config::default());
+    grown(&mut cc);
+    cc.on_moderated(20);
+    assert_eq!((cc.cwnd(), cc.control().cwnd), (0, 20));
+    let mut path = Path::new(&mut cc, BASE);
+    path.stream(1);
+    assert_near(path.probe("dwnd"), 20.0);
+}
+
+/// Gamma after one loss at a window of 101, with an RTT of 125 ms.
 fn tuned(config: Config) -> f64 {
     let mut cc = compound(100, config);
     let mut path = Path::new(&mut cc, BASE);
     path.rtt = Duration::from_millis(125);
     path.round();
+    path.stream(1);
     path.congestion(Cause::Loss);
     path.congestion(Cause::Loss);
     path.probe("gamma")
