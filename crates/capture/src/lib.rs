@@ -22,7 +22,10 @@ pub use decode::{
     Address, Flags, Fragments, Inner, Ip, Options, Place, SackBlock, Tcp, inner, protocol,
 };
 pub use error::{Error, Problem};
-pub use flows::{CaptureFlowColumns, CaptureFlowRow, Flows, Found, MOST_CONNECTIONS};
+pub use flows::{
+    CaptureFlowColumns, CaptureFlowRow, CapturePacketColumns, CapturePacketRow, Flows, Found,
+    MOST_CONNECTIONS, Told,
+};
 pub use info::{
     CaptureFaultColumns, CaptureFaultRow, CaptureLengthColumns, CaptureLengthRow,
     CaptureProtocolColumns, CaptureProtocolRow, CaptureTotalColumns, CaptureTotalRow, DECLARED,

@@ -4,10 +4,11 @@ use crate::errors::ConfigError;
 use crate::frames::{Frame, frame};
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use tcplab_capture::{DECLARED, Info, Reader};
+use tcplab_capture::{DECLARED, Flows, Info, Reader};
 use tcplab_model::printable;
 
-/// Reads a capture: each of its tables, by name. `connections` are followed at once.
+/// Reads a capture: each of its tables, by name. `connections` are followed at once; packets of those
+/// that are `chosen` have rows.
 ///
 /// # Errors
 /// It cannot be read, or the user has asked to stop.
@@ -17,6 +18,7 @@ pub(crate) fn read_capture(
     py: Python<'_>,
     path: PathBuf,
     connections: usize,
+    chosen: Vec<u64>,
 ) -> PyResult<Vec<(&'static str, Frame)>> {
     let mut asked: PyResult<()> = Ok(());
     let read = py.detach(|| {
@@ -28,13 +30,14 @@ pub(crate) fn read_capture(
             });
             asked.is_ok()
         };
-        Ok(Info::read(&mut reader, &path.to_string_lossy(), connections, &mut goes_on))
+        let flows = Flows::new(connections).with_packets_of(&chosen);
+        Ok(Info::read(&mut reader, &path.to_string_lossy(), flows, &mut goes_on))
     });
     asked?;
     let read = read.map_err(|error: tcplab_capture::Error| {
         ConfigError::new_err(printable(&error.to_string()).into_owned())
     })?;
-    let Some(Info { totals, lengths, protocols, faults, flows }) = read else {
+    let Some(Info { totals, lengths, protocols, faults, flows, packets }) = read else {
         return Ok(Vec::new());
     };
     Ok(vec![
@@ -43,6 +46,7 @@ pub(crate) fn read_capture(
         ("capture_protocols", frame(&protocols)?),
         ("capture_faults", frame(&faults)?),
         ("capture_flows", frame(&flows)?),
+        ("capture_packets", frame(&packets)?),
     ])
 }
 

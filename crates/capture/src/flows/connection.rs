@@ -1,6 +1,6 @@
 //! A connection: two sides, how it was opened and how it is closed.
 
-use super::half::{Half, Other};
+use super::half::{Half, Kind, Other};
 use super::rtt::LONGEST;
 use super::spent::Wait;
 use crate::decode::{Address, Flags, Ip, Tcp};
@@ -80,7 +80,8 @@ impl Connection {
             && self.halves[self.side(ip, tcp) as usize].is_another(tcp.seq)
     }
 
-    fn side(&self, ip: &Ip<'_>, tcp: &Tcp) -> Side {
+    /// Who sent a packet.
+    pub fn side(&self, ip: &Ip<'_>, tcp: &Tcp) -> Side {
         if self.client == (ip.from, tcp.from) { Side::Client } else { Side::Server }
     }
 
@@ -106,14 +107,21 @@ impl Connection {
     }
 
     /// A segment. `most`: pieces that a flight may have.
-    pub fn segment(&mut self, now: i64, ip: &Ip<'_>, tcp: &Tcp, wire_bytes: u32, most: usize) {
+    pub fn segment(
+        &mut self,
+        now: i64,
+        ip: &Ip<'_>,
+        tcp: &Tcp,
+        wire_bytes: u32,
+        most: usize,
+    ) -> Kind {
         let side = self.side(ip, tcp);
         // Clocks may go back; waiting takes no less than no time.
         let now = now.max(self.last);
         self.waited(now);
         self.opens(now, side, tcp);
         let agreed = |what: fn(&Half) -> bool| self.halves.iter().all(what);
-        let has_scale = agreed(|half| half.scale.is_some() || !half.has_syn);
+        let has_scale = self.has_scale();
         let has_sack = agreed(|half| half.sack_permitted || !half.has_syn);
         let has_timestamps = agreed(|half| half.timestamps);
         let [client, server] = &mut self.halves;
@@ -132,7 +140,7 @@ impl Connection {
         }
         if tcp.flags.has(Flags::RST) {
             self.closing.get_or_insert(Closing::Reset(side));
-            return;
+            return Kind::Reset;
         }
         if tcp.flags.has(Flags::ACK) {
             me.count.acks += 1;
@@ -150,6 +158,7 @@ impl Connection {
         } else if is_syn {
             me.offers(tcp, false);
         }
+        let mut kind = Kind::Ack;
         if tcp.sequence_length() > 0 {
             let seen = Other {
                 mss: other.mss,
@@ -157,12 +166,23 @@ impl Connection {
                 has_sack,
                 has_timestamps,
             };
-            me.sends(now, tcp, seen, most);
+            kind = me.sends(now, tcp, seen, most);
         }
         if tcp.flags.has(Flags::FIN) {
             me.has_fin = true;
             self.closing.get_or_insert(Closing::Fin(side));
         }
+        kind
+    }
+
+    /// Whether windows are scaled: both sides have said so, or their handshake was not seen.
+    fn has_scale(&self) -> bool {
+        self.halves.iter().all(|half| half.scale.is_some() || !half.has_syn)
+    }
+
+    /// The window that a segment of this side offers.
+    pub fn window(&self, side: Side, tcp: &Tcp) -> u64 {
+        self.halves[side as usize].window(tcp, self.has_scale())
     }
 
     /// Time since the last packet.

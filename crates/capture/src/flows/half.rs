@@ -91,6 +91,29 @@ pub(super) struct Half {
     last_ack: Option<u32>,
 }
 
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It takes no sequence numbers.
+    Ack,
+    /// A SYN or a FIN without data, for the first time.
+    Control,
+    /// Data that is sent for the first time, and was seen in its order.
+    Data,
+    /// Data that others overtook before the place of the capture.
+    OutOfOrder,
+    Keepalive,
+    /// A SYN or a FIN without data, again.
+    ControlAgain,
+    /// Data, again.
+    Again(Cause),
+    Reset,
+    /// A copy that the capture has of a packet.
+    Copy,
+    /// Its sequence number is none that the sender could have.
+    Strange,
+}
+
 /// What one side sees of the other.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other {
@@ -116,6 +139,12 @@ impl Half {
             let place = 1 << 40 | u64::from(seq);
             (self.next, self.una, self.first) = (place, place, place);
         }
+    }
+
+    /// A sequence number as Wireshark shows it: the SYN has 0, the first byte of data 1.
+    pub fn relative(&self, seq: u32) -> Option<u64> {
+        let place = self.is_placed.then(|| self.place(seq))?;
+        (place + 1).checked_sub(self.first)
     }
 
     /// Pieces that it remembers.
@@ -172,13 +201,13 @@ impl Half {
     }
 
     /// It sends something that takes sequence numbers.
-    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) {
+    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
         let length = u64::from(tcp.sequence_length());
         let payload = u64::from(tcp.payload);
         self.place_at(tcp.seq);
         let (start, end) = (self.place(tcp.seq), self.place(tcp.seq) + length);
         if start > self.next + FARTHEST {
-            return;
+            return Kind::Strange;
         }
         if payload > 0 {
             let segments = Self::segments_of(payload, other);
@@ -187,18 +216,20 @@ impl Half {
             self.count.largest_segment = self.count.largest_segment.max(payload.div_ceil(segments));
             self.count.oversized += u64::from(segments > 1);
         }
+        let mut kind = if payload > 0 { Kind::Data } else { Kind::Control };
         if start < self.next {
             if payload <= 1 && start + 1 == self.next && self.una == self.next && payload == length
             {
                 self.count.keepalives += 1;
-                return;
+                return Kind::Keepalive;
             }
-            self.repeats(now, (start, end.min(self.next)), tcp, other);
+            kind = self.repeats(now, (start, end.min(self.next)), tcp, other);
         }
         if end > self.next {
             let most = if other.has_packets { most } else { most.min(MOST_UNACKNOWLEDGED) };
             self.sends_new(now, (start, end), tcp, most);
         }
+        kind
     }
 
     #[inline]
@@ -244,14 +275,14 @@ impl Half {
     }
 
     /// It sends a range again, or for the first time that is seen.
-    fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: Other) {
+    fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: Other) -> Kind {
         if tcp.flags.has(Flags::SYN) {
             self.count.repeated_handshakes += 1;
             self.flight.within(start, end, |piece| {
                 piece.last = now;
                 piece.times = piece.times.saturating_add(1);
             });
-            return;
+            return Kind::ControlAgain;
         }
         let clock = tcp.options.timestamps.map_or(0, |(clock, _)| clock);
         let head_last = self.flight.head().map_or(now, |head| head.last);
@@ -281,7 +312,7 @@ impl Half {
             let soon = if round > 0 { round - round / 8 } else { 3_000_000 };
             if now - gap_since < soon {
                 self.count.out_of_order += 1;
-                return;
+                return Kind::OutOfOrder;
             }
         }
         let seen = Repeat {
@@ -302,7 +333,7 @@ impl Half {
         }
         if payload == 0 {
             self.count.repeated_fins += 1;
-            return;
+            return Kind::ControlAgain;
         }
         let segments = Self::segments_of(payload, other);
         self.count.repeated_segments += segments;
@@ -312,6 +343,7 @@ impl Half {
             self.repeats.pop_front();
         }
         self.repeats.push_back(Repeated { start, end, is_spurious: false });
+        Kind::Again(cause)
     }
 
     /// The other side acknowledges.
@@ -433,12 +465,17 @@ impl Half {
         }
     }
 
-    /// It tells of a window for what the other side, which has `scale`, sends.
+    /// The window that a segment offers.
+    #[inline]
+    pub fn window(&self, tcp: &Tcp, is_scaled: bool) -> u64 {
+        let has_shift = is_scaled && !tcp.flags.has(Flags::SYN);
+        u64::from(tcp.window) << if has_shift { self.scale.unwrap_or(0) } else { 0 }
+    }
+
+    /// It offers a window for what the other side sends.
     #[inline]
     pub fn offers(&mut self, tcp: &Tcp, is_scaled: bool) -> u64 {
-        let shift =
-            if is_scaled && !tcp.flags.has(Flags::SYN) { self.scale.unwrap_or(0) } else { 0 };
-        let window = u64::from(tcp.window) << shift;
+        let window = self.window(tcp, is_scaled);
         self.count.window_max = self.count.window_max.max(window);
         if !tcp.flags.has(Flags::SYN) {
             let least = self.count.window_min.map_or(window, |least| least.min(window));

@@ -10,22 +10,27 @@
 //! | `spent` | what a sender's time went by |
 //! | `twice` | packets that are there twice |
 //! | `row` | the table |
+//! | `packets` | packets of chosen connections, one by one |
 //!
 //! Memory depends on the connections that are open, not on the packets: one that is over becomes a row.
 
 mod connection;
 mod flight;
 mod half;
+mod packets;
 mod repair;
 mod row;
 mod rtt;
 mod spent;
 mod twice;
 
+pub use packets::{CapturePacketColumns, CapturePacketRow};
 pub use row::{CaptureFlowColumns, CaptureFlowRow};
 
 use crate::decode::{Address, Flags, Ip, Tcp};
 use connection::Connection;
+use half::Kind;
+use std::collections::BTreeSet;
 use tcplab_tables::Table;
 use twice::Twice;
 
@@ -59,6 +64,9 @@ pub struct Flows {
     begin: Option<i64>,
     table: Table<CaptureFlowRow>,
     found: Found,
+    /// The connections whose packets are told one by one.
+    chosen: BTreeSet<u64>,
+    packets: Table<CapturePacketRow>,
 }
 
 /// A place for a connection, in a list by the time of the last packet.
@@ -70,6 +78,16 @@ struct Slot {
 
 /// No place.
 const NONE: u32 = u32::MAX;
+
+/// What there is to tell of the connections of a capture.
+pub struct Told {
+    /// A row for each connection.
+    pub flows: Table<CaptureFlowRow>,
+    /// A row for each packet of those that were chosen.
+    pub packets: Table<CapturePacketRow>,
+    /// What they say about the capture.
+    pub found: Found,
+}
 
 /// What the connections of a capture say about the capture.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,7 +129,16 @@ impl Flows {
             begin: None,
             table: Table::default(),
             found: Found::default(),
+            chosen: BTreeSet::new(),
+            packets: Table::default(),
         }
+    }
+
+    /// Tells of each packet of these connections too.
+    #[must_use]
+    pub fn with_packets_of(mut self, chosen: &[u64]) -> Self {
+        self.chosen.extend(chosen);
+        self
     }
 
     /// The capture begins.
@@ -137,20 +164,35 @@ impl Flows {
         if self.twice.has_seen(time, interface, ip, tcp) {
             self.found.duplicates += 1;
             slot.connection.duplicate(ip, tcp, wire_bytes);
+            self.tell(place, time, ip, tcp, Kind::Copy);
             return;
         }
         let before = slot.connection.pieces();
         let most = before + MOST_PIECES.saturating_sub(self.pieces);
-        slot.connection.segment(time, ip, tcp, wire_bytes, most);
+        let kind = slot.connection.segment(time, ip, tcp, wire_bytes, most);
         self.pieces = self.pieces + slot.connection.pieces() - before;
+        self.tell(place, time, ip, tcp, kind);
     }
 
     /// All connections, in the order of their first packets, and what they say about the capture.
-    pub fn finish(mut self) -> (Table<CaptureFlowRow>, Found) {
+    pub fn finish(mut self) -> Told {
         while self.oldest != NONE {
             self.end(self.oldest);
         }
-        (self.table, self.found)
+        Told { flows: self.table, packets: self.packets, found: self.found }
+    }
+
+    /// Writes a packet down, if its connection is one of those that are chosen.
+    #[inline]
+    fn tell(&mut self, place: u32, time: i64, ip: &Ip<'_>, tcp: &Tcp, kind: Kind) {
+        if self.chosen.is_empty() {
+            return;
+        }
+        let connection = &self.slots[place as usize].connection;
+        if self.chosen.contains(&connection.number) {
+            let time = time - self.begin.unwrap_or(time);
+            packets::push(&mut self.packets, connection, time, ip, tcp, kind);
+        }
     }
 
     fn open(&mut self, key: Key, time: i64, ip: &Ip<'_>, tcp: &Tcp) -> u32 {

@@ -10,7 +10,7 @@ pub use rows::{
 
 use crate::container::{Reader, Record};
 use crate::decode::{Fragments, Inner, Ip, Tcp, inner, protocol};
-use crate::flows::{CaptureFlowRow, Flows};
+use crate::flows::{CaptureFlowRow, CapturePacketRow, Flows, Told};
 use faults::Faults;
 use std::collections::BTreeMap;
 use tcplab_tables::{Column, Row, Table};
@@ -33,6 +33,8 @@ pub struct Info {
     pub faults: Table<CaptureFaultRow>,
     /// Its connections.
     pub flows: Table<CaptureFlowRow>,
+    /// The packets of chosen connections.
+    pub packets: Table<CapturePacketRow>,
 }
 
 /// The tables of a capture, and their columns.
@@ -42,6 +44,7 @@ pub const DECLARED: &[(&str, &[Column])] = &[
     (CaptureProtocolRow::TABLE, CaptureProtocolRow::COLUMNS),
     (CaptureFaultRow::TABLE, CaptureFaultRow::COLUMNS),
     (CaptureFlowRow::TABLE, CaptureFlowRow::COLUMNS),
+    (CapturePacketRow::TABLE, CapturePacketRow::COLUMNS),
 ];
 
 /// Packets and bytes.
@@ -84,27 +87,27 @@ struct Sums {
 }
 
 impl Info {
-    /// Reads all of a capture. `most`: connections that are followed at once; `goes_on` is asked now and then
-    /// whether to go on, with the number of packets. Nothing if it says no.
+    /// Reads all of a capture with what follows its connections. `goes_on` is asked now and then whether to
+    /// go on, with the number of packets. Nothing if it says no.
     pub fn read(
         reader: &mut Reader,
         file: &str,
-        most: usize,
+        mut flows: Flows,
         goes_on: &mut dyn FnMut(u64) -> bool,
     ) -> Option<Self> {
-        let (mut sums, mut flows) = (Sums::default(), Flows::new(most));
+        let mut sums = Sums::default();
         while let Some(record) = reader.next_packet() {
             sums.add(&record, &mut flows);
             if sums.all.packets.is_multiple_of(ASKED) && !goes_on(sums.all.packets) {
                 return None;
             }
         }
-        let (flows, found) = flows.finish();
+        let Told { flows, packets, found } = flows.finish();
         let mut faults = Table::default();
         sums.faults.incomplete = sums.fragments.incomplete();
         sums.faults.tell(file, reader, &found, sums.all.packets, &mut faults);
         let (totals, lengths) = (sums.totals(file, found.connections), sums.lengths(file));
-        Some(Self { totals, lengths, protocols: sums.protocols(file), faults, flows })
+        Some(Self { totals, lengths, protocols: sums.protocols(file), faults, flows, packets })
     }
 }
 

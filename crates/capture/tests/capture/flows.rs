@@ -246,3 +246,41 @@ fn a_large_packet_counts_as_the_segments_that_it_becomes() {
     // 4 segments, of which the last half is sent again.
     assert_eq!(told(&written, &columns), ["5", "3500", "1"]);
 }
+
+#[test]
+fn packets_of_a_chosen_connection_are_told_one_by_one() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 4);
+    acknowledge(&mut written, 40.0, 1);
+    let options = sack(3001, 4001);
+    written.server(Segment { options: &options, ..segment(41.0, ACK, 9001, 2001, 0) });
+    written.client(segment(41.5, ACK, 2001, 9001, 1000));
+    let packets = written.info().packets;
+    let rows: Vec<_> = (0..10)
+        .map(|row| {
+            let columns = ["sender", "kind", "seq", "payload_bytes", "ack", "sack"];
+            columns.map(|column| value(&packets, row, column)).join(" ")
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "client control 0 0 - -",
+            "server control 0 0 1 -",
+            "client ack 1 0 1 -",
+            "client data 1 1000 1 -",
+            "client data 1001 1000 1 -",
+            "client data 2001 1000 1 -",
+            "client data 3001 1000 1 -",
+            "server ack 1 0 1001 -",
+            "server ack 1 0 1001 2001-3001",
+            "client fast 1001 1000 1 -",
+        ]
+    );
+    assert_eq!(value(&packets, 0, "flags"), "SYN");
+    // The window is scaled by two bits after the handshake.
+    assert_eq!(value(&packets, 1, "window_bytes"), "50000");
+    assert_eq!(value(&packets, 2, "window_bytes"), "200000");
+    assert_eq!(value(&packets, 7, "time_s"), "0.040");
+}

@@ -2,7 +2,7 @@
 
 use crate::packets::{ACK, FIN, Segment, Written, segment};
 use std::io::Cursor;
-use tcplab_capture::{Info, Reader};
+use tcplab_capture::{Flows, Info, Reader};
 
 /// How many; more with `TCPLAB_FUZZ=10000`.
 fn number() -> u64 {
@@ -98,7 +98,8 @@ fn mutated_captures_are_read_to_an_end() {
         mutate(&mut bytes, &mut random);
         match Reader::new(Box::new(Cursor::new(bytes)), "x") {
             Ok(mut reader) => {
-                let info = Info::read(&mut reader, "x", 8, &mut |_| true).expect("nobody stops it");
+                let flows = Flows::new(8).with_packets_of(&[0, 1, 2]);
+                let info = Info::read(&mut reader, "x", flows, &mut |_| true).expect("nobody stops it");
                 packets += info.lengths.part(0).integers("packets").iter().sum::<i64>();
             }
             Err(_) => refused += 1,

@@ -1,7 +1,6 @@
 //! Packets between a client, 10.0.0.1:10001, and a server, 10.0.0.2:5001, as a pcap file.
 
-use tcplab_capture::Info;
-use tcplab_capture::Reader;
+use tcplab_capture::{Flows, Info, Reader};
 use tcplab_tables::{Row, Table, Values, integer, number};
 
 pub const FIN: u8 = 1;
@@ -93,7 +92,8 @@ impl Written {
 pub fn read(bytes: &[u8]) -> Info {
     let source = Box::new(std::io::Cursor::new(bytes.to_vec()));
     let mut reader = Reader::new(source, "x").expect("it is a capture");
-    Info::read(&mut reader, "x", 1000, &mut |_| true).expect("nobody stops it")
+    let flows = Flows::new(1000).with_packets_of(&[0]);
+    Info::read(&mut reader, "x", flows, &mut |_| true).expect("nobody stops it")
 }
 
 /// A value of a row.
