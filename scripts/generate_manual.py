@@ -55,7 +55,14 @@ THEORY: list[Callable[..., Any]] = [
     models.bbr_ceiling,
     models.beside,
 ]
-CAPTURES: list[Callable[..., Any]] = [capture.info, capture.flows, capture.read, capture.columns]
+CAPTURES: list[Callable[..., Any]] = [
+    capture.info,
+    capture.flows,
+    capture.packets,
+    capture.report,
+    capture.read,
+    capture.columns,
+]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
 OF_A_RUN: list[Callable[..., Any]] = [
     plot.overview,
@@ -66,6 +73,7 @@ OF_A_RUN: list[Callable[..., Any]] = [
     plot.queue,
     plot.queue_delay,
     plot.drops,
+    plot.segments,
     plot.sequence,
     plot.internals,
     plot.samples,

@@ -261,3 +261,70 @@ def told(path: Path) -> list[tuple[Any, ...]]:
         ]
         found.append(tuple(sorted(ends)))
     return sorted(found)
+
+
+def test_packets_say_what_they_are(tcplab: Command, small_file: Path) -> None:
+    packets = lab.capture.packets(small_file, 0)
+    assert packets["kind"].to_list() == ["control", "control", "ack", "data", "timeout", "ack"]
+    assert packets["seq"].to_list() == [0, 0, 1, 1, 1, 1]
+    assert packets["ack"].to_list() == [None, 1, 1, 1, 1, 1001]
+    assert packets["time_s"].to_list() == pytest.approx([0, 0.02, 0.02, 0.02, 0.3, 0.32])
+    told = tcplab("capture", "packets", small_file, "--from", "0.1", "--format", "csv")
+    assert [row["kind"] for row in csv.DictReader(told.stdout.splitlines())] == ["timeout", "ack"]
+    wrong = tcplab("capture", "packets", small_file, "--connection", "1")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "connection: 1 is not in" in wrong.stderr
+    assert "from 0 to 0" in wrong.stderr
+    with pytest.raises(lab.ConfigError, match="connection: -1 is below 0"):
+        lab.capture.packets(small_file, -1)
+
+
+def test_segments_are_drawn(tcplab: Command, small_file: Path) -> None:
+    done = tcplab("capture", "packets", small_file, "--chart", "x.json")
+    assert done.returncode == 0, done.stderr
+    chart = json.loads((small_file.parent / "x.json").read_text())
+    rows = [row for values in chart["datasets"].values() for row in values]
+    sent = {
+        (row["kind"], row["time_s"], row["first"], row["last"]) for row in rows if "last" in row
+    }
+    assert sent == {("data", 0.02, 1, 1001), ("timeout", 0.3, 1, 1001)}
+    reached = [row["bytes"] for row in rows if row["kind"] == "acknowledged"]
+    assert reached == [1, 1001]
+    late = tcplab("capture", "packets", small_file, "--chart", "y.svg", "--from", "1", "--to", "2")
+    assert (late.returncode, late.stdout) == (2, "")
+    assert "no segment of the client is between 1 s and 2 s" in late.stderr
+    assert not (small_file.parent / "y.svg").exists()
+
+
+def test_the_page_about_a_capture_draws_each_connection(
+    browser: Any, tcplab: Command, small_file: Path
+) -> None:
+    done = tcplab("capture", "report", small_file, "-o", "page.html")
+    assert done.returncode == 0, done.stderr
+    file = small_file.parent / "page.html"
+    assert file.stat().st_size < 1_500_000
+    page = browser.new_page()
+    wrong: list[str] = []
+    page.on("console", lambda said: wrong.append(said.text))
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    page.goto(file.as_uri())
+    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    assert "went from 10.0.0.1:10001 to 10.0.0.2:80" in page.inner_text("#answer .headline")
+    assert "1 (50.0\u00a0%) was sent again, 1 by the retransmission timer" in page.inner_text(
+        "#answer"
+    )
+    # The segment, and the segment again.
+    assert page.locator("#segments svg .plane_0_marks > line").count() == 2
+    assert "timeout" in page.inner_text("#time .keys")
+    assert wrong == []
+    page.close()
+    there = tcplab("capture", "report", small_file, "-o", "page.pdf")
+    assert (there.returncode, there.stdout) == (2, "")
+    assert "page.pdf: the page about a capture is written as .html" in there.stderr
+
+
+def test_a_page_is_made_of_standard_input(small_file: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "tcplab.cli", "capture", "report", "-", "-o", "in.html"]
+    with small_file.open("rb") as file:
+        subprocess.run(command, stdin=file, cwd=tmp_path, capture_output=True, check=True)
+    assert "standard input" in (tmp_path / "in.html").read_text()

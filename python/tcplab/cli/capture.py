@@ -13,28 +13,35 @@ from tcplab import _core, _json
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._shown import MOST_ROWS
-from tcplab.capture import MOST_CONNECTIONS, Info, read
-from tcplab.cli import _outcome, _text
+from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, packets, read, report
+from tcplab.cli import _arguments, _chart, _outcome, _text
 from tcplab.cli._say import say
 
+STDIN = Path("-")
+
 TABLES = ("totals", "lengths", "protocols", "faults")
-
-REASONS = {
-    "handshake": "handshake",
-    "close": "close",
-    "timeout": "timeout",
-    "recovery": "recovery",
-    "peer_window": "peer's window",
-    "window": "window",
-    "application": "application",
-}
-"""What a sender's time goes by, as columns and as the screen call it."""
-
 
 ACTIONS = {
     "info": "say what captures have, and what is wrong with them",
     "flows": "say what happened to each TCP connection of a capture",
+    "packets": "say what each packet of a connection is, and draw them over time",
+    "report": "write a page about a capture: its connections, their time and their segments",
 }
+
+PACKETS_SHOWN = (
+    "time_s",
+    "sender",
+    "kind",
+    "flags",
+    "seq",
+    "payload_bytes",
+    "ack",
+    "window_bytes",
+    "sack",
+)
+"""Columns of packets that the screen has."""
+
+FILE_HELP = "pcap or pcapng, also packed with gzip or Zstandard; - is standard input"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -46,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        help="pcap or pcapng, also packed with gzip or Zstandard; - is standard input",
+        help=FILE_HELP,
     )
     one.add_argument(
         "--table",
@@ -57,24 +64,52 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_common(one)
     one.set_defaults(act=_info)
     one = actions.add_parser("flows", help=ACTIONS["flows"])
-    one.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE",
-        help="pcap or pcapng, also packed with gzip or Zstandard; - is standard input",
-    )
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
     _add_common(one)
     one.set_defaults(act=_flows)
+    one = actions.add_parser("packets", help=ACTIONS["packets"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    one.add_argument(
+        "--connection",
+        type=int,
+        metavar="NUMBER",
+        help="which connection, as `capture flows --format csv` numbers them (default: the one "
+        "with most data)",
+    )
+    one.add_argument(
+        "--sender",
+        choices=["client", "server"],
+        metavar="SIDE",
+        help="whose segments are drawn: client or server (default: who sent more data)",
+    )
+    one.add_argument(
+        "--from", dest="begin", type=float, metavar="S", help="from this second of the capture on"
+    )
+    one.add_argument("--to", dest="end", type=float, metavar="S", help="up to this second")
+    one.add_argument(
+        "--chart",
+        type=_arguments.chart,
+        metavar="FILE",
+        help="draw the segments over time into this file: .svg, .png, .pdf, .html or .json",
+    )
+    _add_format(one)
+    _add_connections(one)
+    one.set_defaults(act=_packets)
+    one = actions.add_parser("report", help=ACTIONS["report"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    one.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where the page goes: .html (default: beside the capture, with its name)",
+    )
+    _add_connections(one)
+    one.set_defaults(act=_report)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--format",
-        choices=_outcome.FORMATS,
-        default="table",
-        metavar="FORMAT",
-        help="how rows are printed: table (the default), json, csv or markdown",
-    )
+    _add_format(parser)
     parser.add_argument(
         "-o",
         "--out",
@@ -82,6 +117,20 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="write all tables of the capture into this folder, as Parquet files",
     )
+    _add_connections(parser)
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=_outcome.FORMATS,
+        default="table",
+        metavar="FORMAT",
+        help="how rows are printed: table (the default), json, csv or markdown",
+    )
+
+
+def _add_connections(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--connections",
         type=int,
@@ -125,6 +174,70 @@ def _flows(args: argparse.Namespace) -> None:
     for fault in about.faults.filter(pl.col("fault") != "snap length").iter_rows(named=True):
         said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
         say(printable(said), file=sys.stderr)
+
+
+def _packets(args: argparse.Namespace) -> None:
+    if args.file == STDIN and args.connection is None:
+        raise _core.ConfigError("--connection: is needed, since standard input is read once")
+    if args.chart is not None:
+        _arguments.ensure_writable(args.chart, "the chart")
+    number = args.connection
+    if number is None:
+        number = _largest(read(args.file, connections=args.connections)[1])
+    rows = packets(args.file, number, connections=args.connections)
+    if args.chart is not None:
+        _drawn(rows, args)
+        return
+    low = float("-inf") if args.begin is None else args.begin
+    high = float("inf") if args.end is None else args.end
+    rows = rows.filter(pl.col("time_s").is_between(low, high))
+    if args.format != "table":
+        say(_outcome.shown_rows(rows, args.format), flush=True)
+        return
+    some = rows.head(MOST_ROWS)
+    heads = [Column(name, LEFT if some[name].dtype == pl.String else ">") for name in PACKETS_SHOWN]
+    cells = [
+        ["-" if row[name] is None else _cell(row[name]) for name in PACKETS_SHOWN]
+        for row in some.iter_rows(named=True)
+    ]
+    text = _text.table(heads, cells)
+    if (more := len(rows) - len(some)) > 0:
+        text += (
+            f"\n... and {more:,} more packets; `--from` and `--to` choose, `--format csv` has all"
+        )
+    say(text, flush=True)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _largest(flows: pl.DataFrame) -> int:
+    if flows.is_empty():
+        raise _core.ConfigError("--connection: there is no TCP connection in the capture")
+    sums = pl.col("client_bytes") + pl.col("server_bytes")
+    return int(flows["connection"][int(flows.select(sums.arg_max()).item())])
+
+
+def _drawn(rows: pl.DataFrame, args: argparse.Namespace) -> None:
+    # Charts take their time to load.
+    from tcplab import plot  # noqa: PLC0415
+
+    try:
+        chart = plot.segments(rows, sender=args.sender, from_s=args.begin, to_s=args.end)
+    except ValueError as error:
+        raise _core.ConfigError(str(error)) from None
+    _chart.save(lambda: chart, args.chart)
+    say(f"chart   {args.chart}", file=sys.stderr)
+
+
+def _report(args: argparse.Namespace) -> None:
+    page = args.output
+    if page is None:
+        page = Path("capture.html") if args.file == STDIN else args.file.with_suffix(".html")
+    _arguments.ensure_writable(page, "the page")
+    report(args.file, page, connections=args.connections)
+    say(f"report  {page}", file=sys.stderr)
 
 
 def _keep(about: Info, flows: pl.DataFrame, folder: Path | None) -> None:
@@ -261,7 +374,7 @@ def _short(value: object) -> str:
 
 def _reason(row: dict[str, object]) -> str:
     """What most of the time of a sender went by."""
-    shares = {said: row[f"time_{name}_percent"] for name, said in REASONS.items()}
+    shares = {said: row[f"time_{name}_percent"] for name, (said, _) in WAITS.items()}
     known = {said: share for said, share in shares.items() if isinstance(share, float)}
     if not known:
         return "-"
