@@ -308,7 +308,7 @@ def test_the_page_about_a_capture_draws_each_connection(
     page.on("console", lambda said: wrong.append(said.text))
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.goto(file.as_uri())
-    page.wait_for_function("document.documentElement.dataset.ready === 'yes'")
+    page.wait_for_selector("html[data-ready=yes]")
     assert "went from 10.0.0.1:10001 to 10.0.0.2:80" in page.inner_text("#answer .headline")
     assert "1 (50.0\u00a0%) was sent again, 1 by the retransmission timer" in page.inner_text(
         "#answer"
