@@ -27,6 +27,8 @@ bench: $(VENV)/installed
 	@echo; echo "== the Linux backend"
 	@$(BIN)/python benches/linux.py
 	@$(BIN)/python benches/sweeps.py
+	@echo; echo "== captures"
+	@$(BIN)/python benches/captures.py
 
 parity: $(VENV)/installed
 	@PYTHONPATH=tests $(BIN)/python -m parity $(ARGS)

@@ -13,7 +13,7 @@ from typing import Any
 from unittest import mock
 
 import tcplab
-from tcplab import cc, models, plot, statistics
+from tcplab import capture, cc, models, plot, statistics
 from tcplab._metrics import METRICS
 from tcplab.cli._main import COMMANDS, main
 
@@ -55,6 +55,14 @@ THEORY: list[Callable[..., Any]] = [
     models.bbr_ceiling,
     models.beside,
 ]
+CAPTURES: list[Callable[..., Any]] = [
+    capture.info,
+    capture.flows,
+    capture.packets,
+    capture.report,
+    capture.read,
+    capture.columns,
+]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
 OF_A_RUN: list[Callable[..., Any]] = [
     plot.overview,
@@ -65,6 +73,7 @@ OF_A_RUN: list[Callable[..., Any]] = [
     plot.queue,
     plot.queue_delay,
     plot.drops,
+    plot.segments,
     plot.sequence,
     plot.internals,
     plot.samples,
@@ -156,6 +165,14 @@ def python_page() -> str:
         inspect.getdoc(models) or "",
         "",
         *entries("lab.models.", THEORY),
+        "## Captures\n",
+        inspect.getdoc(capture) or "",
+        "",
+        *entries("lab.capture.", CAPTURES),
+        "### `lab.capture.Info`\n",
+        inspect.getdoc(capture.Info) or "",
+        "",
+        *attributes(capture.Info),
         "## Charts\n",
         "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.",
         "[Charts](../how-to/charts.md) shows them.\n",

@@ -259,8 +259,23 @@ def tables_page() -> str:
         "what they are.",
         "",
         *ON_SCREEN,
+        *captures(),
     ]
     return "\n".join(parts)
+
+
+def captures() -> Iterator[str]:
+    """The tables of captures."""
+    yield "\n# Tables of captures\n"
+    yield "`tcplab capture` and `lab.capture` fill them from a"
+    yield "[packet capture](../how-to/capture.md)."
+    table = ""
+    for name, column, meaning in _core.capture_columns():
+        if name != table:
+            table = name
+            yield from [f"\n## {table}\n", "| column | meaning |", "|---|---|"]
+        yield f"| `{column}` | {meaning} |"
+    yield ""
 
 
 def algorithms_page() -> str:

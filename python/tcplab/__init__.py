@@ -14,7 +14,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tcplab import cc, models, plot, statistics
+    from tcplab import capture, cc, models, plot, statistics
     from tcplab._asked import stored
     from tcplab._compare import Comparison, compare
     from tcplab._core import (
@@ -203,6 +203,7 @@ __all__ = [
     "__version__",
     "algorithms",
     "build_kernel",
+    "capture",
     "cc",
     "columns",
     "compare",
@@ -259,7 +260,7 @@ def __getattr__(name: str) -> Any:
     # those that draw.
     if name not in __all__:
         raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
-    if name in ("cc", "models", "plot", "statistics"):
+    if name in ("capture", "cc", "models", "plot", "statistics"):
         return importlib.import_module(f"tcplab.{name}")
     module = importlib.import_module(f"tcplab.{PLACES.get(name, 'experiment')}")
     value = getattr(module, name)

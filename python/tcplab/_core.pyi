@@ -32,6 +32,7 @@ __all__ = [
     "backends",
     "build_kernel",
     "cache",
+    "capture_columns",
     "column_kinds",
     "columns",
     "kernels",
@@ -39,6 +40,7 @@ __all__ = [
     "printable",
     "profile",
     "profiles",
+    "read_capture",
     "register",
     "remove_kernel",
     "run",
@@ -365,3 +367,8 @@ class Syncing:
     def __new__(cls, folder: Path) -> Syncing: ...
     def written(self) -> None: ...
     def close(self) -> None: ...
+
+def read_capture(
+    path: Path, connections: int, chosen: Sequence[int]
+) -> list[tuple[str, Frame]]: ...
+def capture_columns() -> list[tuple[str, str, str]]: ...

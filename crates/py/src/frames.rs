@@ -76,7 +76,7 @@ pub(crate) fn frames(tables: &Tables) -> PyResult<Vec<(&'static str, Frame)>> {
 }
 
 /// The Arrow form of a table.
-fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
+pub(crate) fn frame<R: Row>(table: &Table<R>) -> PyResult<Frame> {
     let number = table.number_of_parts();
     let parts: Parts = if number == 1 {
         let batch = batch(&table.part(0));

@@ -5,6 +5,7 @@
 //! Ctrl-C is heard.
 
 mod batch;
+mod capture;
 mod errors;
 mod experiment;
 mod frames;
@@ -20,6 +21,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::batch::{Batch, Group, Ran, Watch, run_batch};
+    #[pymodule_export]
+    use super::capture::{capture_columns, read_capture};
     #[pymodule_export]
     use super::errors::{
         ConfigError, InternalError, Interrupted, KernelError, RunError, TooLargeError,

@@ -35,7 +35,7 @@ pub use rows::{
 pub use rows::{DropRow, FlowRow, IntervalRow, LinkRow, PacketRow, RunRow, SampleRow, TransferRow};
 pub use spilled::PART;
 pub use stored::{Restored, StoredColumn};
-pub use table::{Column, Kind, Label, Row, Table, Values, integer, number};
+pub use table::{Cell, Column, Kind, Label, Row, Table, Values, integer, number};
 
 pub use totals::{FlowTotals, LaneTotals, Totals};
 pub use transfers::Transfers;

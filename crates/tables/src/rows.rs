@@ -1,8 +1,8 @@
 //! What stands in each table.
 
-use crate::table::{Label, rows};
+use crate::table::Label;
 
-rows! {
+crate::rows! {
     /// One run.
     ///
     /// After these columns stand the swept values, each under its path.

@@ -499,6 +499,7 @@ cell!(f64, Number(f64), false, value => value);
 cell!(Option<f64>, Number(f64), true, value => value.unwrap_or(f64::NAN));
 
 /// Declares a table by its row: each column with its type and what it means.
+#[macro_export]
 macro_rules! rows {
     ($(
         $(#[doc = $about:literal])+
@@ -515,37 +516,37 @@ macro_rules! rows {
         #[doc = concat!("The values of rows of `", $table, "`, by column.")]
         #[derive(Clone, Copy, Debug)]
         pub struct $columns<'a> {
-            $($(#[doc = $doc])+ pub $column: &'a [<$type as $crate::table::Cell>::Value],)+
+            $($(#[doc = $doc])+ pub $column: &'a [<$type as $crate::Cell>::Value],)+
         }
 
-        impl $crate::table::Row for $row {
+        impl $crate::Row for $row {
             const TABLE: &'static str = $table;
-            const COLUMNS: &'static [$crate::table::Column] = &[$($crate::table::Column {
+            const COLUMNS: &'static [$crate::Column] = &[$($crate::Column {
                 name: stringify!($column),
-                kind: <$type as $crate::table::Cell>::KIND,
-                is_optional: <$type as $crate::table::Cell>::IS_OPTIONAL,
+                kind: <$type as $crate::Cell>::KIND,
+                is_optional: <$type as $crate::Cell>::IS_OPTIONAL,
                 doc: concat!($($doc),+),
             }),+];
 
             type Columns<'a> = $columns<'a>;
 
-            fn push_to(self, columns: &mut [$crate::table::Values]) {
+            fn push_to(self, columns: &mut [$crate::Values]) {
                 let mut columns = columns.iter_mut();
                 $(if let Some(column) = columns.next() {
-                    $crate::table::Cell::push_to(self.$column, column);
+                    $crate::Cell::push_to(self.$column, column);
                 })+
             }
 
             #[inline]
             fn slices(
-                columns: &[$crate::table::Values],
+                columns: &[$crate::Values],
                 rows: std::ops::Range<usize>,
             ) -> $columns<'_> {
                 let mut columns = columns.iter();
                 $columns {
                     $($column: match columns.next() {
                         Some(column) => {
-                            <$type as $crate::table::Cell>::slice(column, rows.start..rows.end)
+                            <$type as $crate::Cell>::slice(column, rows.start..rows.end)
                         }
                         None => unreachable!("as declared"),
                     },)+
@@ -554,7 +555,6 @@ macro_rules! rows {
         }
     )+};
 }
-pub(crate) use rows;
 
 #[cfg(test)]
 mod tests {

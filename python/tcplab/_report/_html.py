@@ -6,7 +6,7 @@ import base64
 import gzip
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from html import escape
 from importlib import resources
@@ -39,17 +39,6 @@ SIGNS = {"good": "fulfilled: ", "care": "with care: ", "bad": "not fulfilled: "}
 
 def html(content: Content) -> str:
     """The page."""
-    script = _file("page.js")
-    parts = {
-        "title": escape(content.title),
-        "about": escape(content.about),
-        "version": escape(_core.__version__),
-        "css": sheet(),
-        "script": script,
-        "policy": _policy(script),
-        "libraries": _libraries(),
-        "data": _packed(json.dumps(_data(content), ensure_ascii=False, separators=(",", ":"))),
-    }
     sections = [
         ("answer", "The answer", answer_part(content)),
         ("warnings", "Warnings", warnings_part(content)),
@@ -60,6 +49,26 @@ def html(content: Content) -> str:
         ("definitions", "Definitions", _definitions(content)),
         ("repeat", "Repeat it", _repeat(content)),
     ]
+    return page(content.title, content.about, sections, _data(content))
+
+
+def page(
+    title: str, about: str, sections: Sequence[tuple[str, str, str]], data: Mapping[str, Any]
+) -> str:
+    """A page of these sections, the first of which is the answer: of each, its id, its title and
+    its HTML. `data` is what the script draws and saves.
+    """
+    script = _file("page.js")
+    parts = {
+        "title": escape(title),
+        "about": escape(about),
+        "version": escape(_core.__version__),
+        "css": sheet(),
+        "script": script,
+        "policy": _policy(script),
+        "libraries": _libraries(),
+        "data": _packed(json.dumps(data, ensure_ascii=False, separators=(",", ":"))),
+    }
     parts["nav"] = "".join(
         f'<li><a href="#{key}">{escape(title)}</a></li>' for key, title, body in sections if body
     )
@@ -70,11 +79,11 @@ def html(content: Content) -> str:
     )
     # Each part once: what it holds is not looked at again.
     pieces = _file("page.html").split("{{")
-    page = [pieces[0]]
+    whole = [pieces[0]]
     for piece in pieces[1:]:
         name, _, rest = piece.partition("}}")
-        page += [parts[name], rest]
-    return "".join(page)
+        whole += [parts[name], rest]
+    return "".join(whole)
 
 
 def sheet() -> str:
@@ -108,18 +117,28 @@ def _packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def _data(content: Content) -> dict[str, Any]:
-    """What the script draws and saves."""
+def drawn_and_saved(
+    charts: Mapping[str, Sequence[Mapping[str, Any]]], files: Mapping[str, str]
+) -> dict[str, Any]:
+    """What the script draws and saves: the charts of each choice, and files by their names."""
     return {
         "schema": alt.SCHEMA_URL,
         "themes": {"light": theme(), "dark": theme(is_dark=True)},
-        "comparisons": {
-            one.metric: [panel.spec for panel in one.panels] for one in content.comparisons
-        },
-        "csv": {"summary.csv": content.csv, "runs.csv": content.repeat.runs.write_csv()},
-        "panels": [{"key": one.key, "title": one.title} for one in PANELS],
+        "comparisons": charts,
+        "csv": files,
+        "panels": [],
         "dashes": [[1, 0], [5, 4]],
         "links": {"light": LIGHT_LINKS, "dark": DARK_LINKS},
+        "runs": [],
+    }
+
+
+def _data(content: Content) -> dict[str, Any]:
+    """What the script draws and saves of a report of results."""
+    charts = {one.metric: [panel.spec for panel in one.panels] for one in content.comparisons}
+    files = {"summary.csv": content.csv, "runs.csv": content.repeat.runs.write_csv()}
+    return drawn_and_saved(charts, files) | {
+        "panels": [{"key": one.key, "title": one.title} for one in PANELS],
         "runs": [
             {
                 "run": one.run,
@@ -145,7 +164,7 @@ def _data(content: Content) -> dict[str, Any]:
     }
 
 
-def _said(sentence: Sentence) -> str:
+def spoken(sentence: Sentence) -> str:
     return "".join(
         f'<span class="{piece.role}">{_together(piece.text)}</span>' if piece.role
         else _together(piece.text)
@@ -158,7 +177,7 @@ def _together(text: str) -> str:
     return escape(text).replace(" %", "\u00a0%")
 
 
-def _marked(text: str) -> str:
+def marked(text: str) -> str:
     """Text in which backticks make code."""
     parts = escape(text).split("`")
     if len(parts) % 2 == 0:
@@ -171,7 +190,7 @@ def _findings(findings: Sequence[Finding]) -> str:
     rows = []
     for one in findings:
         badge = f'<span class="badge {one.tone}">{TONES[one.tone]}</span>' if has_tones else ""
-        rows.append(f"<li>{badge}<span>{_said(one.said)}</span></li>")
+        rows.append(f"<li>{badge}<span>{spoken(one.said)}</span></li>")
     return f'<ul class="findings{" toned" if has_tones else ""}">{"".join(rows)}</ul>'
 
 
@@ -179,11 +198,11 @@ def answer_part(content: Content) -> str:
     """The answer, what it costs, and whether it can be trusted."""
     said, trust = content.answer, content.trust
     parts = [
-        f'<h2 class="tone">The answer</h2><p class="headline">{_said(said.headline)}</p>',
+        f'<h2 class="tone">The answer</h2><p class="headline">{spoken(said.headline)}</p>',
         f'<p class="chip {trust.weight}"><a href="#trust">Can it be trusted?</a> '
         f"{escape(trust.verdict)}</p>",
-        f'<p class="condition">{_said(said.condition)}</p>',
-        *(f"<p>{_said(one)}</p>" for one in said.more),
+        f'<p class="condition">{spoken(said.condition)}</p>',
+        *(f"<p>{spoken(one)}</p>" for one in said.more),
     ]
     cards = []
     if said.costs:
@@ -194,7 +213,7 @@ def answer_part(content: Content) -> str:
         cards.append(_card(said.ranking_title, _findings(said.ranking)))
     checks = "".join(
         f'<li class="{one.weight}"><span class="tone">{SIGNS[one.weight]}</span>'
-        f'<span class="name">{escape(one.title)}.</span> {_marked(one.text)}</li>'
+        f'<span class="name">{escape(one.title)}.</span> {marked(one.text)}</li>'
         for one in [*trust.remarks, *trust.checks]
     )
     verdict = f'<ul class="checks" id="trust">{checks}</ul>'
@@ -210,15 +229,15 @@ def warnings_part(content: Content) -> str:
     """What speaks against it."""
     if not content.trust.remarks:
         return '<h2>Warnings</h2><p class="calm">There are none.</p>'
-    return "<h2>Warnings</h2>" + "".join(map(_remark, content.trust.remarks))
+    return "<h2>Warnings</h2>" + "".join(map(remark, content.trust.remarks))
 
 
-def _remark(one: Remark) -> str:
-    details = "".join(f"<li>{_marked(text)}</li>" for text in one.details)
+def remark(one: Remark) -> str:
+    details = "".join(f"<li>{marked(text)}</li>" for text in one.details)
     below = f"<ul>{details}</ul>" if details else ""
     return (
         f'<div class="remark {one.weight}"><h3>{escape(one.title)}</h3>'
-        f"<p>{_marked(one.text)}</p>{below}</div>"
+        f"<p>{marked(one.text)}</p>{below}</div>"
     )
 
 
@@ -240,7 +259,7 @@ def _comparison(content: Content) -> str:
             f"<h3>{escape(one.title)}</h3>{figures}"
             f'<p class="note">{escape(one.note)}</p>'
             f"<details><summary>The numbers of this chart</summary>"
-            f"{_table(rows, f'The numbers of the chart: {one.title}')}</details></div>"
+            f"{grid(rows, f'The numbers of the chart: {one.title}')}</details></div>"
         )
     return "".join(parts)
 
@@ -254,7 +273,7 @@ def _figure(title: str, what: str) -> str:
     )
 
 
-def _table(table: Table, label: str, *, is_sortable: bool = False) -> str:
+def grid(table: Table, label: str, *, is_sortable: bool = False) -> str:
     """A table that scrolls by itself where it is too wide or too long."""
     heads = "".join(
         _head(head.name, head.unit, head.align == LEFT, is_sortable) for head in table.heads
@@ -308,7 +327,7 @@ def _head(name: str, unit: str, is_text: bool, is_sortable: bool) -> str:
 def _table_part(content: Content) -> str:
     return (
         f'<h2>Table</h2><p class="note">{escape(content.table_note)} A press on a head sorts.</p>'
-        f"{_table(content.table, 'Results', is_sortable=True)}"
+        f"{grid(content.table, 'Results', is_sortable=True)}"
         '<p><button type="button" data-csv="summary.csv" hidden>Save as CSV</button></p>'
     )
 
@@ -358,13 +377,13 @@ def _path(content: Content) -> str:
         f'<h2>The path</h2>{alone}<div class="path" role="region" tabindex="0" '
         f'aria-label="The network, drawn; its links follow as a table">{path.svg}</div>'
         f'<h3>What it holds</h3><ul class="sums">{sums}</ul>{note}'
-        f"<details><summary>The links as a table</summary>{_table(path.links, 'Links')}</details>"
+        f"<details><summary>The links as a table</summary>{grid(path.links, 'Links')}</details>"
     )
 
 
 def _definitions(content: Content) -> str:
     rows = "".join(
-        f"<dt>{_term(term)}</dt><dd>{_marked(text)}</dd>" for term, text in content.definitions
+        f"<dt>{_term(term)}</dt><dd>{marked(text)}</dd>" for term, text in content.definitions
     )
     return f"<h2>Definitions</h2><dl>{rows}</dl>"
 
@@ -378,11 +397,13 @@ def _repeat(content: Content) -> str:
     repeat = content.repeat
     parts = ["<h2>Repeat it</h2>"]
     for name, text in repeat.experiments:
-        parts.append(f"<h3>The experiment, {escape(name)}</h3>{_pre(text, f'Experiment {name}')}")
+        parts.append(
+            f"<h3>The experiment, {escape(name)}</h3>{preformatted(text, f'Experiment {name}')}"
+        )
     if not repeat.experiments:
         parts.append("<p>The experiment's file is not kept with these results.</p>")
     for what, command in repeat.commands:
-        parts.append(f"<h3>{escape(what)}</h3>{_pre(command, what, 'command')}")
+        parts.append(f"<h3>{escape(what)}</h3>{preformatted(command, what, 'command')}")
     facts = "".join(
         f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in repeat.facts
     )
@@ -392,14 +413,14 @@ def _repeat(content: Content) -> str:
     more = f'<p class="note">{left:,} more are in the file.</p>' if left > 0 else ""
     parts.append(
         f"<details><summary>The runs, with their seeds and digests</summary>"
-        f"{_table(runs, 'Runs')}{more}</details>"
+        f"{grid(runs, 'Runs')}{more}</details>"
         '<p><button type="button" data-csv="runs.csv" hidden>Save the list of runs as CSV</button>'
         "</p>"
     )
     return "".join(parts)
 
 
-def _pre(text: str, label: str, kind: str = "") -> str:
+def preformatted(text: str, label: str, kind: str = "") -> str:
     """A block that scrolls by itself. What a page does not show is spelled out, line by line."""
     shown = "\n".join(map(_core.printable, text.expandtabs(4).split("\n")))
     about = f'tabindex="0" role="region" aria-label="{escape(label)}"'

@@ -37,6 +37,10 @@ COMMANDS = {
         "compare",
         "run an experiment file on several backends: print both numbers and the difference",
     ),
+    "capture": (
+        "capture",
+        "say what a packet capture has, what is wrong with it, and what its connections did",
+    ),
     "paper": ("paper", "run published studies again, and say which of their claims hold"),
     "new": ("new", "write an experiment file to start from"),
     "check": ("check", "check an experiment file and print what would run"),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tcplab.plot._distributions import boxes, cdf
     from tcplab.plot._models import models
     from tcplab.plot._planes import heatmap, shares, tradeoff
+    from tcplab.plot._segments import segments
 
 __all__ = [
     "FORMATS",
@@ -63,6 +64,7 @@ __all__ = [
     "rtt",
     "samples",
     "save",
+    "segments",
     "sequence",
     "shares",
     "tradeoff",
@@ -76,6 +78,7 @@ PLACES = {
     "heatmap": "_planes",
     "models": "_models",
     "ranking": "_compared",
+    "segments": "_segments",
     "sequence": "_sequence",
     "shares": "_planes",
     "tradeoff": "_planes",

@@ -1,0 +1,83 @@
+//! pcap: a header, then packets (draft-ietf-opsawg-pcap).
+
+use super::{Interface, LARGEST, Order, Step, Unit, too_short};
+use crate::error::Problem;
+use crate::input::Window;
+
+/// Bytes of the header of the file.
+const FILE_HEADER: usize = 24;
+
+/// The first four bytes of a file.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Kind {
+    order: Order,
+    /// Nanoseconds of the unit of the second word of times.
+    unit: u32,
+    /// Bytes of the header of a packet: 16, and 24 as a patched libpcap wrote.
+    header: usize,
+}
+
+impl Kind {
+    pub fn of(begin: [u8; 4]) -> Option<Self> {
+        let (big, little) = (u32::from_be_bytes(begin), u32::from_le_bytes(begin));
+        let find = |magic, order| {
+            let (unit, header) = match magic {
+                0xa1b2_c3d4 => (1000, 16),
+                0xa1b2_3c4d => (1, 16),
+                0xa1b2_cd34 => (1000, 24),
+                _ => return None,
+            };
+            Some(Self { order, unit, header })
+        };
+        find(big, Order::Big).or_else(|| find(little, Order::Little))
+    }
+}
+
+/// What the header of the file says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Header {
+    kind: Kind,
+}
+
+impl Header {
+    pub fn read(window: &mut Window, kind: Kind) -> Result<(Self, Interface), Problem> {
+        let bytes = window.peek(FILE_HEADER);
+        if bytes.len() < FILE_HEADER {
+            return Err(too_short(window));
+        }
+        let (major, snap) = (kind.order.short(bytes, 4), kind.order.word(bytes, 16));
+        if major != 2 {
+            let what = format!("version {major} of pcap is not known; 2 is");
+            return Err(Problem::Field { at: 4, what });
+        }
+        // The upper half has the length of a frame check sequence.
+        let link = kind.order.word(bytes, 20) as u16;
+        let unit = Unit::Nanosecond;
+        window.consume(FILE_HEADER);
+        Ok((Self { kind }, Interface { link, snap, unit, ..Interface::default() }))
+    }
+
+    #[inline]
+    pub fn step(&mut self, window: &mut Window, interface: &Interface) -> Step {
+        let Kind { order, unit, header } = self.kind;
+        let bytes = window.peek(header);
+        if bytes.len() < header {
+            return if bytes.is_empty() {
+                Step::End
+            } else {
+                Step::Damage("the file ends within the header of a packet".into())
+            };
+        }
+        let [seconds, part, kept, length] = [0, 4, 8, 12].map(|at| order.word(bytes, at));
+        if kept > LARGEST {
+            return Step::Damage(format!(
+                "a packet of {kept} bytes; packets of up to {LARGEST} bytes are read"
+            ));
+        }
+        let time = i64::from(seconds) * 1_000_000_000 + i64::from(part) * i64::from(unit);
+        let time = time.saturating_add(interface.offset);
+        // Old programs wrote the two lengths the other way round.
+        let (kept, length) = (kept as usize, length.max(kept));
+        Step::Packet { head: header, kept, rest: 0, time, interface: 0, length }
+    }
+}

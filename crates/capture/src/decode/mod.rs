@@ -1,0 +1,47 @@
+//! From the bytes of a packet to what its headers say, as far as performance depends on it.
+//!
+//! | file | job |
+//! |---|---|
+//! | `link` | finds the IP packet behind the headers of a link |
+//! | `ip` | IPv4 with options, IPv6 with extension headers, their fragments |
+//! | `fragments` | puts fragments together, by their lengths alone |
+//! | `tcp` | the header and options of TCP |
+
+mod fragments;
+mod ip;
+mod link;
+mod tcp;
+
+pub use fragments::Fragments;
+pub use ip::{Address, Ip, Place};
+pub use link::{Inner, inner};
+pub use tcp::{Flags, Options, SackBlock, Tcp};
+
+/// Protocols behind IP (IANA).
+pub mod protocol {
+    /// ICMP.
+    pub const ICMP: u8 = 1;
+    /// TCP.
+    pub const TCP: u8 = 6;
+    /// UDP.
+    pub const UDP: u8 = 17;
+    /// ICMP for IPv6.
+    pub const ICMPV6: u8 = 58;
+    /// SCTP.
+    pub const SCTP: u8 = 132;
+}
+
+/// Two bytes of a header.
+#[inline]
+fn short(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+
+/// Four bytes of a header.
+#[inline]
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}
+
+#[cfg(test)]
+mod tests;

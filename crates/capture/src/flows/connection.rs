@@ -1,0 +1,261 @@
+//! A connection: two sides, how it was opened and how it is closed.
+
+use super::half::{Half, Kind, Other};
+use super::rtt::LONGEST;
+use super::spent::Wait;
+use crate::decode::{Address, Flags, Ip, Tcp};
+
+/// An address and a port.
+pub(super) type End = (Address, u16);
+
+/// Which side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+/// How a connection was closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Closing {
+    Fin(Side),
+    Reset(Side),
+}
+
+/// A connection.
+#[derive(Clone, Debug)]
+pub(super) struct Connection {
+    /// Its number, in the order of first packets.
+    pub number: u64,
+    pub client: End,
+    pub server: End,
+    pub start: i64,
+    pub last: i64,
+    /// Client and server.
+    pub halves: [Half; 2],
+    pub closing: Option<Closing>,
+    pub handshake: Option<i64>,
+    pub idle: i64,
+    pub longest_gap: i64,
+    pub duplicates: u64,
+    is_open: bool,
+    /// When the last SYN and SYN-ACK were seen.
+    syn: Option<i64>,
+    syn_ack: Option<i64>,
+}
+
+impl Connection {
+    /// A connection that begins with this packet.
+    pub fn new(number: u64, now: i64, ip: &Ip<'_>, tcp: &Tcp) -> Self {
+        let (from, to) = ((ip.from, tcp.from), (ip.to, tcp.to));
+        let is_syn = tcp.flags.has(Flags::SYN);
+        let is_from_client = match (is_syn, tcp.flags.has(Flags::ACK)) {
+            (true, is_answer) => !is_answer,
+            // Servers have the smaller port; of equal ones, the first to be seen sending is the client.
+            (false, _) => tcp.to <= tcp.from,
+        };
+        let (client, server) = if is_from_client { (from, to) } else { (to, from) };
+        Self {
+            number,
+            client,
+            server,
+            start: now,
+            last: now,
+            halves: Default::default(),
+            closing: None,
+            handshake: None,
+            idle: 0,
+            longest_gap: 0,
+            duplicates: 0,
+            is_open: !is_syn,
+            syn: None,
+            syn_ack: None,
+        }
+    }
+
+    /// Whether this packet begins another connection between the same ends.
+    pub fn is_over_with(&self, ip: &Ip<'_>, tcp: &Tcp) -> bool {
+        tcp.flags.has(Flags::SYN)
+            && !tcp.flags.has(Flags::ACK)
+            && self.halves[self.side(ip, tcp) as usize].is_another(tcp.seq)
+    }
+
+    /// Who sent a packet.
+    pub fn side(&self, ip: &Ip<'_>, tcp: &Tcp) -> Side {
+        if self.client == (ip.from, tcp.from) { Side::Client } else { Side::Server }
+    }
+
+    /// Whether both sides have said that they are done.
+    pub fn is_closed(&self) -> bool {
+        match self.closing {
+            Some(Closing::Reset(_)) => true,
+            _ => self.halves.iter().all(Half::is_done),
+        }
+    }
+
+    /// Pieces of flights that it remembers.
+    pub fn pieces(&self) -> usize {
+        self.halves[0].pieces() + self.halves[1].pieces()
+    }
+
+    /// A packet that is there twice.
+    pub fn duplicate(&mut self, ip: &Ip<'_>, tcp: &Tcp, wire_bytes: u32) {
+        self.duplicates += 1;
+        let me = &mut self.halves[self.side(ip, tcp) as usize];
+        me.count.packets += 1;
+        me.count.wire_bytes += u64::from(wire_bytes);
+    }
+
+    /// A segment. `most`: pieces that a flight may have.
+    pub fn segment(
+        &mut self,
+        now: i64,
+        ip: &Ip<'_>,
+        tcp: &Tcp,
+        wire_bytes: u32,
+        most: usize,
+    ) -> Kind {
+        let side = self.side(ip, tcp);
+        // Clocks may go back; waiting takes no less than no time.
+        let now = now.max(self.last);
+        self.waited(now);
+        self.opens(now, side, tcp);
+        let agreed = |what: fn(&Half) -> bool| self.halves.iter().all(what);
+        let has_scale = self.has_scale();
+        let has_sack = agreed(|half| half.sack_permitted || !half.has_syn);
+        let has_timestamps = agreed(|half| half.timestamps);
+        let [client, server] = &mut self.halves;
+        let (me, other) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        me.count.packets += 1;
+        me.count.wire_bytes += u64::from(wire_bytes);
+        me.count.ce += u64::from(ip.ecn == 3);
+        me.timestamps |= tcp.options.timestamps.is_some();
+        let is_syn = tcp.flags.has(Flags::SYN);
+        if !is_syn {
+            me.count.ece += u64::from(tcp.flags.has(Flags::ECE));
+            me.count.cwr += u64::from(tcp.flags.has(Flags::CWR));
+        }
+        if tcp.flags.has(Flags::RST) {
+            self.closing.get_or_insert(Closing::Reset(side));
+            return Kind::Reset;
+        }
+        if tcp.flags.has(Flags::ACK) {
+            me.count.acks += 1;
+            me.count.sack_blocks += tcp.options.sack().len() as u64;
+            let is_same = me.repeats_ack(tcp);
+            let is_bare = tcp.sequence_length() == 0;
+            let heard = other.is_acknowledged(now, tcp, is_bare);
+            let is_duplicate = heard.is_duplicate && (is_same || heard.has_new_sack);
+            me.count.duplicate_acks += u64::from(is_duplicate);
+            me.count.dsacks += u64::from(heard.has_dsack);
+            me.count.advancing_acks += u64::from(heard.has_advanced && heard.segments > 0);
+            me.count.acked_segments += heard.segments;
+            let window = me.offers(tcp, has_scale);
+            other.may_send(tcp.ack, window);
+        } else if is_syn {
+            me.offers(tcp, false);
+        }
+        let mut kind = Kind::Ack;
+        if tcp.sequence_length() > 0 {
+            let seen = Other {
+                mss: other.mss,
+                has_packets: other.count.packets > 0,
+                has_sack,
+                has_timestamps,
+            };
+            kind = me.sends(now, tcp, seen, most);
+        }
+        if tcp.flags.has(Flags::FIN) {
+            me.has_fin = true;
+            self.closing.get_or_insert(Closing::Fin(side));
+        }
+        kind
+    }
+
+    /// Whether windows are scaled: both sides have said so, or their handshake was not seen.
+    fn has_scale(&self) -> bool {
+        self.halves.iter().all(|half| half.scale.is_some() || !half.has_syn)
+    }
+
+    /// The window that a segment of this side offers.
+    pub fn window(&self, side: Side, tcp: &Tcp) -> u64 {
+        self.halves[side as usize].window(tcp, self.has_scale())
+    }
+
+    /// Time since the last packet.
+    fn waited(&mut self, now: i64) {
+        let waited = now - self.last;
+        self.last = now;
+        self.longest_gap = self.longest_gap.max(waited);
+        let is_closing = self.closing.is_some();
+        for half in &mut self.halves {
+            let wait = if self.is_open { half.waits_for(is_closing) } else { Wait::Handshake };
+            half.spent.add(wait, waited);
+        }
+        if self.is_open && !is_closing && !self.halves.iter().any(Half::is_busy) {
+            self.idle += waited;
+        }
+    }
+
+    /// The part of a segment in the handshake.
+    fn opens(&mut self, now: i64, side: Side, tcp: &Tcp) {
+        let is_syn = tcp.flags.has(Flags::SYN);
+        if self.is_open && !is_syn {
+            return;
+        }
+        let me = &mut self.halves[side as usize];
+        if is_syn {
+            me.has_syn = true;
+            me.mss = tcp.options.mss.or(me.mss);
+            me.scale = tcp.options.window_scale;
+            me.sack_permitted = tcp.options.sack_permitted;
+        }
+        match (is_syn, side) {
+            (true, Side::Client) => self.syn = Some(now),
+            (true, Side::Server) => {
+                self.syn_ack = Some(now);
+                if let Some(syn) = self.syn {
+                    self.halves[1].repair.near = (now - syn).min(LONGEST);
+                }
+            }
+            (false, Side::Client) if tcp.flags.has(Flags::ACK) => {
+                self.is_open = true;
+                if let Some(syn_ack) = self.syn_ack {
+                    self.halves[0].repair.near = (now - syn_ack).min(LONGEST);
+                    self.handshake = self.syn.map(|_| now - self.start);
+                }
+            }
+            // Data of the server: the rest of the handshake is not in the capture.
+            (false, Side::Server) if tcp.payload > 0 && self.syn_ack.is_none() => {
+                self.is_open = true;
+            }
+            (false, _) => {}
+        }
+    }
+
+    /// The side that sent more data.
+    pub fn sender(&self) -> Side {
+        let [client, server] = &self.halves;
+        if client.count.bytes >= server.count.bytes { Side::Client } else { Side::Server }
+    }
+
+    /// How it was closed, in a word or two.
+    pub fn closed(&self) -> &'static str {
+        let [client, server] = &self.halves;
+        match self.closing {
+            Some(Closing::Reset(Side::Server)) if self.syn.is_some() && !server.has_syn => {
+                "refused"
+            }
+            Some(Closing::Reset(Side::Client)) => "reset by client",
+            Some(Closing::Reset(Side::Server)) => "reset by server",
+            Some(Closing::Fin(_)) if !(client.has_fin && server.has_fin) => "half closed",
+            Some(Closing::Fin(Side::Client)) => "closed by client",
+            Some(Closing::Fin(Side::Server)) => "closed by server",
+            None if client.has_syn && server.count.packets == 0 && !self.is_open => "unanswered",
+            None => "open",
+        }
+    }
+}

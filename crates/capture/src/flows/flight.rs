@@ -1,0 +1,195 @@
+//! What was sent and is not acknowledged yet, in order, without gaps.
+
+use std::collections::VecDeque;
+
+/// So many pieces are looked at for one packet; a segment covers that many of no sender.
+const MOST_PIECES: usize = 1024;
+/// Flights of more pieces are not divided further.
+const MOST_TO_DIVIDE: usize = 1 << 16;
+
+/// A piece of what was sent, mostly a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sent {
+    /// Its first byte, and that behind its last.
+    pub start: u64,
+    pub end: u64,
+    /// When it was sent first, and last.
+    pub first: i64,
+    pub last: i64,
+    /// The timestamp of its first repetition.
+    pub repeat_clock: u32,
+    /// How often it was sent; 0: it was not seen.
+    pub times: u16,
+    pub is_sacked: bool,
+}
+
+/// What is in flight.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flight {
+    pieces: VecDeque<Sent>,
+}
+
+impl Flight {
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// The piece that is to be acknowledged first.
+    pub fn head(&self) -> Option<&Sent> {
+        self.pieces.front()
+    }
+
+    /// Adds a piece behind all others. If there are `most` pieces, it becomes part of the last.
+    pub fn push(&mut self, piece: Sent, most: usize) {
+        let is_full = self.pieces.len() >= most;
+        match self.pieces.back_mut() {
+            Some(last) if is_full => {
+                last.end = piece.end;
+                last.times = last.times.max(piece.times);
+            }
+            _ => self.pieces.push_back(piece),
+        }
+    }
+
+    /// Takes a piece that ends at `to` or before it.
+    pub fn take_until(&mut self, to: u64) -> Option<Sent> {
+        let first = self.pieces.front_mut()?;
+        if first.end <= to {
+            return self.pieces.pop_front();
+        }
+        if first.start < to {
+            let taken = Sent { end: to, ..*first };
+            first.start = to;
+            return Some(taken);
+        }
+        None
+    }
+
+    /// Looks at the pieces of a range, divided at its ends.
+    pub fn within(&mut self, from: u64, to: u64, mut look: impl FnMut(&mut Sent)) {
+        let mut place = self.pieces.partition_point(|piece| piece.end <= from);
+        let may_divide = self.pieces.len() < MOST_TO_DIVIDE;
+        if may_divide && self.divide(place, from) {
+            place += 1;
+        }
+        let end = self.pieces.len().min(place + MOST_PIECES);
+        while place < end && self.pieces[place].start < to {
+            if may_divide {
+                self.divide(place, to);
+            }
+            look(&mut self.pieces[place]);
+            place += 1;
+        }
+    }
+
+    /// Divides a piece, if `at` is within it.
+    fn divide(&mut self, place: usize, at: u64) -> bool {
+        let Some(piece) = self.pieces.get_mut(place) else { return false };
+        if piece.start >= at || piece.end <= at {
+            return false;
+        }
+        let rest = Sent { start: at, ..*piece };
+        piece.end = at;
+        self.pieces.insert(place + 1, rest);
+        true
+    }
+}
+
+/// Ranges that do not touch, in order: what was acknowledged out of order.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    ranges: Vec<(u64, u64)>,
+}
+
+/// More ranges than any receiver tells of in a flight.
+const MOST_RANGES: usize = 4096;
+
+impl Ranges {
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
+    /// Forgets what is before `to`.
+    pub fn trim(&mut self, to: u64) {
+        if self.ranges.first().is_some_and(|range| range.0 < to) {
+            let gone = self.ranges.partition_point(|range| range.1 <= to);
+            self.ranges.drain(..gone);
+            if let Some(first) = self.ranges.first_mut() {
+                first.0 = first.0.max(to);
+            }
+        }
+    }
+
+    /// Adds a range; calls `new` for what of it was not there.
+    pub fn add(&mut self, (from, to): (u64, u64), mut new: impl FnMut(u64, u64)) {
+        let first = self.ranges.partition_point(|range| range.1 < from);
+        let mut last = first;
+        let (mut at, mut low, mut high) = (from, from, to);
+        while let Some(&(start, end)) = self.ranges.get(last).filter(|range| range.0 <= to) {
+            if at < start {
+                new(at, start.min(to));
+            }
+            at = at.max(end);
+            (low, high) = (low.min(start), high.max(end));
+            last += 1;
+        }
+        if at < to {
+            new(at, to);
+        }
+        if last == first + 1 {
+            self.ranges[first] = (low, high);
+        } else if last > first || self.ranges.len() < MOST_RANGES {
+            self.ranges.splice(first..last, [(low, high)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(start: u64, end: u64) -> Sent {
+        Sent { start, end, first: 0, last: 0, repeat_clock: 0, times: 1, is_sacked: false }
+    }
+
+    #[test]
+    fn ranges_are_joined_and_tell_what_is_new() {
+        let mut ranges = Ranges::default();
+        let mut add = |from, to| {
+            let mut new = Vec::new();
+            ranges.add((from, to), |from, to| new.push((from, to)));
+            new
+        };
+        assert_eq!(add(10, 20), [(10, 20)]);
+        assert_eq!(add(30, 40), [(30, 40)]);
+        assert_eq!(add(15, 18), []);
+        assert_eq!(add(5, 50), [(5, 10), (20, 30), (40, 50)]);
+        ranges.trim(8);
+        assert_eq!(ranges.ranges, [(8, 50)]);
+        ranges.trim(50);
+        assert!(ranges.is_empty());
+    }
+
+    #[test]
+    fn pieces_are_divided_where_a_range_begins_and_ends() {
+        let mut flight = Flight::default();
+        flight.push(sent(0, 100), 10);
+        flight.push(sent(100, 200), 10);
+        let mut seen = Vec::new();
+        flight.within(50, 120, |piece| seen.push((piece.start, piece.end)));
+        assert_eq!(seen, [(50, 100), (100, 120)]);
+        assert_eq!(flight.len(), 4);
+        assert_eq!(flight.take_until(60).map(|piece| piece.end), Some(50));
+        assert_eq!(flight.take_until(60).map(|piece| (piece.start, piece.end)), Some((50, 60)));
+        assert!(flight.take_until(60).is_none());
+    }
+
+    #[test]
+    fn a_full_flight_grows_no_further() {
+        let mut flight = Flight::default();
+        (0..10).for_each(|n| flight.push(sent(n, n + 1), 3));
+        assert_eq!(flight.len(), 3);
+        let all: Vec<_> = std::iter::from_fn(|| flight.take_until(10)).collect();
+        assert_eq!(all.last().map(|piece| piece.end), Some(10));
+    }
+}

@@ -1,0 +1,517 @@
+//! One side of a connection: what it sent, and what became of it.
+
+use super::flight::{Flight, Ranges, Sent};
+use super::repair::{Cause, Repair, Repeat, Seen, State};
+use super::rtt::{Estimate, RoundTrips};
+use super::spent::{Spent, Wait};
+use crate::decode::{Flags, Tcp};
+use std::collections::VecDeque;
+
+/// A sequence number cannot be told from one of another round if it is further away than this.
+const FARTHEST: u64 = 1 << 30;
+/// Data that nobody acknowledges in the capture is followed in so many pieces.
+const MOST_UNACKNOWLEDGED: usize = 4096;
+/// Repetitions that are remembered until the receiver says that they were not needed.
+const MOST_REPEATS: usize = 1024;
+
+/// What is counted of a side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counters {
+    pub packets: u64,
+    pub wire_bytes: u64,
+    pub segments: u64,
+    pub payload_bytes: u64,
+    pub bytes: u64,
+    pub repeated_segments: u64,
+    pub repeated_bytes: u64,
+    /// By [`Cause`].
+    pub causes: [u64; 4],
+    pub spurious: u64,
+    pub repeated_handshakes: u64,
+    pub repeated_fins: u64,
+    pub out_of_order: u64,
+    pub missing_bytes: u64,
+    pub keepalives: u64,
+    pub acks: u64,
+    pub duplicate_acks: u64,
+    pub sack_blocks: u64,
+    pub dsacks: u64,
+    pub acked_segments: u64,
+    pub advancing_acks: u64,
+    pub zero_windows: u64,
+    pub window_max: u64,
+    pub window_min: Option<u64>,
+    pub largest_segment: u64,
+    pub initial_window: u64,
+    pub ce: u64,
+    pub ece: u64,
+    pub cwr: u64,
+    /// Segments that are larger than the other side takes.
+    pub oversized: u64,
+}
+
+/// A repetition that may turn out not to have been needed.
+#[derive(Clone, Copy, Debug)]
+struct Repeated {
+    start: u64,
+    end: u64,
+    is_spurious: bool,
+}
+
+/// One side of a connection.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Half {
+    pub count: Counters,
+    pub mss: Option<u16>,
+    pub scale: Option<u8>,
+    pub sack_permitted: bool,
+    pub timestamps: bool,
+    pub has_syn: bool,
+    pub has_fin: bool,
+    pub round_trips: RoundTrips,
+    pub spent: Spent,
+    pub repair: Repair,
+    pub estimate: Estimate,
+    /// Whether `next` and what follows are known.
+    is_placed: bool,
+    /// Behind the last byte that was sent, and the first that is not acknowledged.
+    next: u64,
+    una: u64,
+    /// The end of the SYN.
+    first: u64,
+    /// Up to where the receiver's window reaches; none before it was seen.
+    edge: Option<u64>,
+    flight: Flight,
+    sacked: Ranges,
+    repeats: VecDeque<Repeated>,
+    /// The last segment with new data was less than full.
+    is_short: bool,
+    /// The window as it stood in the last header, and the last acknowledgment.
+    last_window: Option<u16>,
+    last_ack: Option<u32>,
+}
+
+/// What a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// It takes no sequence numbers.
+    Ack,
+    /// A SYN or a FIN without data, for the first time.
+    Control,
+    /// Data that is sent for the first time, and was seen in its order.
+    Data,
+    /// Data that others overtook before the place of the capture.
+    OutOfOrder,
+    Keepalive,
+    /// A SYN or a FIN without data, again.
+    ControlAgain,
+    /// Data, again.
+    Again(Cause),
+    Reset,
+    /// A copy that the capture has of a packet.
+    Copy,
+    /// Its sequence number is none that the sender could have.
+    Strange,
+}
+
+/// What one side sees of the other.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Other {
+    pub mss: Option<u16>,
+    pub has_packets: bool,
+    /// Whether both agreed on it.
+    pub has_sack: bool,
+    pub has_timestamps: bool,
+}
+
+impl Half {
+    /// A sequence number as a place that does not wrap.
+    #[inline]
+    fn place(&self, seq: u32) -> u64 {
+        let ahead = seq.wrapping_sub(self.next as u32).cast_signed();
+        self.next.wrapping_add_signed(ahead.into())
+    }
+
+    #[inline]
+    fn place_at(&mut self, seq: u32) {
+        if !self.is_placed {
+            self.is_placed = true;
+            let place = 1 << 40 | u64::from(seq);
+            (self.next, self.una, self.first) = (place, place, place);
+        }
+    }
+
+    /// A sequence number as Wireshark shows it: the SYN has 0, the first byte of data 1.
+    pub fn relative(&self, seq: u32) -> Option<u64> {
+        let place = self.is_placed.then(|| self.place(seq))?;
+        (place + 1).checked_sub(self.first)
+    }
+
+    /// Pieces that it remembers.
+    pub fn pieces(&self) -> usize {
+        self.flight.len()
+    }
+
+    /// Whether a SYN begins another connection than this side has.
+    pub fn is_another(&self, seq: u32) -> bool {
+        self.is_placed && self.has_syn && self.first.wrapping_sub(1) as u32 != seq
+    }
+
+    /// Whether something is in flight.
+    #[inline]
+    pub fn is_busy(&self) -> bool {
+        self.una < self.next
+    }
+
+    /// Whether its FIN is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.has_fin && !self.is_busy()
+    }
+
+    /// What it waits for, while the connection is open.
+    #[inline]
+    pub fn waits_for(&self, is_closing: bool) -> Wait {
+        let full = self.count.largest_segment.max(1);
+        let has_room = self.edge.is_none_or(|edge| self.next + full <= edge);
+        // A FIN alone is no data.
+        let is_sending = self.una + u64::from(self.has_fin) < self.next;
+        if !is_sending {
+            return match () {
+                () if is_closing || self.has_fin => Wait::Close,
+                () if has_room => Wait::Application,
+                () => Wait::PeerWindow,
+            };
+        }
+        match self.repair.state() {
+            State::Loss { .. } => Wait::Timeout,
+            State::Fast { .. } => Wait::Recovery,
+            State::Open if !has_room => Wait::PeerWindow,
+            State::Open if self.is_short || self.has_fin => Wait::Application,
+            State::Open => Wait::Window,
+        }
+    }
+
+    /// So many segments a packet with this much data was when it was sent: a network card may have divided
+    /// it afterwards, or put it together before it was captured.
+    #[inline]
+    fn segments_of(payload: u64, other: Other) -> u64 {
+        let Some(mss) = other.mss else { return 1 };
+        let full = u64::from(mss).saturating_sub(if other.has_timestamps { 12 } else { 0 }).max(1);
+        if payload <= full { 1 } else { payload.div_ceil(full) }
+    }
+
+    /// It sends something that takes sequence numbers.
+    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
+        let length = u64::from(tcp.sequence_length());
+        let payload = u64::from(tcp.payload);
+        self.place_at(tcp.seq);
+        let (start, end) = (self.place(tcp.seq), self.place(tcp.seq) + length);
+        if start > self.next + FARTHEST {
+            return Kind::Strange;
+        }
+        if payload > 0 {
+            let segments = Self::segments_of(payload, other);
+            self.count.segments += segments;
+            self.count.payload_bytes += payload;
+            self.count.largest_segment = self.count.largest_segment.max(payload.div_ceil(segments));
+            self.count.oversized += u64::from(segments > 1);
+        }
+        let mut kind = if payload > 0 { Kind::Data } else { Kind::Control };
+        if start < self.next {
+            if payload <= 1 && start + 1 == self.next && self.una == self.next && payload == length
+            {
+                self.count.keepalives += 1;
+                return Kind::Keepalive;
+            }
+            kind = self.repeats(now, (start, end.min(self.next)), tcp, other);
+        }
+        if end > self.next {
+            let most = if other.has_packets { most } else { most.min(MOST_UNACKNOWLEDGED) };
+            self.sends_new(now, (start, end), tcp, most);
+        }
+        kind
+    }
+
+    #[inline]
+    fn sends_new(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, most: usize) {
+        let was_busy = self.is_busy();
+        if !was_busy {
+            self.repair.begin(now);
+            self.spent.progress();
+        }
+        let piece = Sent {
+            start: self.next,
+            end,
+            first: now,
+            last: now,
+            repeat_clock: 0,
+            times: 1,
+            is_sacked: false,
+        };
+        if start > self.next {
+            self.count.missing_bytes += start - self.next;
+            self.flight.push(Sent { end: start, times: 0, ..piece }, most);
+        }
+        let start = start.max(self.next);
+        let payload = (end - start).saturating_sub(
+            u64::from(tcp.flags.has(Flags::SYN)) + u64::from(tcp.flags.has(Flags::FIN)),
+        );
+        self.flight.push(Sent { start, ..piece }, most);
+        self.count.bytes += payload;
+        if self.una <= self.first {
+            self.count.initial_window += payload;
+        }
+        if tcp.flags.has(Flags::SYN) {
+            self.first = start + 1;
+        }
+        if payload > 0 {
+            if !self.is_short {
+                self.repair.new_data(now, end, was_busy, &self.estimate);
+            }
+            self.is_short =
+                u64::from(tcp.payload) < self.count.largest_segment && tcp.flags.has(Flags::PUSH);
+        }
+        self.next = end;
+    }
+
+    /// It sends a range again, or for the first time that is seen.
+    fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: Other) -> Kind {
+        if tcp.flags.has(Flags::SYN) {
+            self.count.repeated_handshakes += 1;
+            self.flight.within(start, end, |piece| {
+                piece.last = now;
+                piece.times = piece.times.saturating_add(1);
+            });
+            return Kind::ControlAgain;
+        }
+        let clock = tcp.options.timestamps.map_or(0, |(clock, _)| clock);
+        let head_last = self.flight.head().map_or(now, |head| head.last);
+        let (mut is_late, mut gap_since) = (self.una < end, i64::MIN);
+        let is_head = start <= self.una;
+        self.flight.within(start, end, |piece| {
+            if piece.times == 0 {
+                gap_since = gap_since.max(piece.first);
+                piece.times = 1;
+                // Nobody knows when it was sent first.
+                piece.is_sacked = true;
+            } else {
+                is_late = false;
+                if piece.repeat_clock == 0 {
+                    piece.repeat_clock = clock;
+                }
+                piece.times = piece.times.max(1).saturating_add(1);
+            }
+            piece.last = now;
+        });
+        let payload = (end - start).min(tcp.payload.into());
+        if is_late && gap_since > i64::MIN {
+            // The first time that it is seen. What a network has only overtaken comes soon.
+            self.count.missing_bytes = self.count.missing_bytes.saturating_sub(end - start);
+            self.count.bytes += payload;
+            let round = self.estimate.smoothed() + self.repair.near;
+            let soon = if round > 0 { round - round / 8 } else { 3_000_000 };
+            if now - gap_since < soon {
+                self.count.out_of_order += 1;
+                return Kind::OutOfOrder;
+            }
+        }
+        let seen = Repeat {
+            now,
+            is_head,
+            head_last,
+            is_tail: end == self.next,
+            has_sacked: !self.sacked.is_empty(),
+            has_sack: other.has_sack,
+            next: self.next,
+            clock: tcp.options.timestamps.map(|(clock, _)| clock),
+        };
+        let cause = self.repair.repeat(seen, &self.estimate);
+        if cause == Cause::Timeout {
+            self.spent.timed_out();
+        } else if is_head {
+            self.spent.progress();
+        }
+        if payload == 0 {
+            self.count.repeated_fins += 1;
+            return Kind::ControlAgain;
+        }
+        let segments = Self::segments_of(payload, other);
+        self.count.repeated_segments += segments;
+        self.count.repeated_bytes += payload;
+        self.count.causes[cause as usize] += segments;
+        if self.repeats.len() == MOST_REPEATS {
+            self.repeats.pop_front();
+        }
+        self.repeats.push_back(Repeated { start, end, is_spurious: false });
+        Kind::Again(cause)
+    }
+
+    /// The other side acknowledges.
+    #[inline]
+    pub fn is_acknowledged(&mut self, now: i64, tcp: &Tcp, is_bare: bool) -> Heard {
+        self.place_at(tcp.ack);
+        let ack = self.place(tcp.ack);
+        let mut heard = Heard::default();
+        if ack > self.next + FARTHEST || ack + FARTHEST < self.una {
+            return heard;
+        }
+        if ack > self.next {
+            // The capture lacks what is acknowledged.
+            self.count.missing_bytes += ack - self.next;
+            self.next = ack;
+        }
+        let blocks = tcp.options.sack();
+        let has_dsack = !blocks.is_empty() && self.hears_dsack(ack, blocks);
+        let echo = tcp.options.timestamps.map(|(_, echo)| echo);
+        let mut seen = Seen { now, ack, next: self.next, has_dsack, echo, ..Seen::default() };
+        let before_timeout = self.repair.before_timeout();
+        let mut newest = None;
+        if ack > self.una {
+            seen.has_advanced = true;
+            if self.is_eifel(echo)
+                && let Some(head) = self.flight.head().copied()
+            {
+                self.is_spurious(head.start, head.end);
+            }
+            while let Some(piece) = self.flight.take_until(ack) {
+                // A SYN or a FIN alone takes one number.
+                heard.segments += u64::from(piece.times > 0 && piece.end > piece.start + 1);
+                seen.is_repeat |= piece.times > 1;
+                if piece.times == 1 && !piece.is_sacked {
+                    newest = Some(piece.first);
+                    seen.is_original |= piece.end <= before_timeout;
+                }
+            }
+            if seen.is_repeat {
+                // What is behind a gap was acknowledged when the gap was filled, not when it arrived.
+                newest = None;
+            }
+            self.una = ack;
+            self.sacked.trim(ack);
+            self.spent.progress();
+            heard.has_advanced = true;
+        }
+        for &(from, to) in &blocks[usize::from(has_dsack)..] {
+            let (from, to) = (self.place(from).max(self.una), self.place(to).min(self.next));
+            if from < to {
+                let flight = &mut self.flight;
+                self.sacked.add((from, to), |from, to| {
+                    seen.has_new_sack = true;
+                    flight.within(from, to, |piece| {
+                        if piece.times == 1 && !piece.is_sacked {
+                            newest = newest.max(Some(piece.first));
+                            seen.is_original |= piece.end <= before_timeout;
+                        }
+                        piece.is_sacked = true;
+                    });
+                });
+            }
+        }
+        seen.is_duplicate = is_bare && ack == self.una && !seen.has_advanced && self.is_busy();
+        heard.is_duplicate = seen.is_duplicate;
+        heard.has_new_sack = seen.has_new_sack;
+        heard.has_dsack = has_dsack;
+        if let Some(first) = newest {
+            let sample = now - first;
+            // What takes a SYN or FIN alone is no sample of data.
+            if self.count.segments > 0 && sample >= 0 {
+                self.round_trips.add(sample);
+            }
+            self.estimate.add(sample, self.una, self.next);
+        }
+        self.repair.acknowledged(seen);
+        heard
+    }
+
+    /// The first segment that is not acknowledged was sent again, and the other side echoes a clock that is
+    /// older (RFC 3522 §3.2).
+    fn is_eifel(&self, echo: Option<u32>) -> bool {
+        let Some(echo) = echo else { return false };
+        self.flight.head().is_some_and(|head| {
+            head.times > 1
+                && head.repeat_clock != 0
+                && !head.is_sacked
+                && echo != 0
+                && echo.wrapping_sub(head.repeat_clock).cast_signed() < 0
+        })
+    }
+
+    /// Whether the first block tells of data that had arrived before (RFC 2883 §4).
+    fn hears_dsack(&mut self, ack: u64, blocks: &[(u32, u32)]) -> bool {
+        let place = |(from, to)| (self.place(from), self.place(to));
+        let (from, to) = place(blocks[0]);
+        let is_dsack = from < to
+            && (to <= ack
+                || blocks.get(1).is_some_and(|&second| {
+                    let second = place(second);
+                    second.0 <= from && to <= second.1
+                }));
+        if is_dsack {
+            self.repair.told_of(1);
+            self.is_spurious(from, to);
+        }
+        is_dsack
+    }
+
+    /// Repetitions in a range were not needed.
+    fn is_spurious(&mut self, from: u64, to: u64) {
+        for repeat in &mut self.repeats {
+            if !repeat.is_spurious && from <= repeat.start && repeat.end <= to {
+                repeat.is_spurious = true;
+                self.count.spurious += 1;
+                // A receiver tells of each once.
+                break;
+            }
+        }
+    }
+
+    /// The window that a segment offers.
+    #[inline]
+    pub fn window(&self, tcp: &Tcp, is_scaled: bool) -> u64 {
+        let has_shift = is_scaled && !tcp.flags.has(Flags::SYN);
+        u64::from(tcp.window) << if has_shift { self.scale.unwrap_or(0) } else { 0 }
+    }
+
+    /// It offers a window for what the other side sends.
+    #[inline]
+    pub fn offers(&mut self, tcp: &Tcp, is_scaled: bool) -> u64 {
+        let window = self.window(tcp, is_scaled);
+        self.count.window_max = self.count.window_max.max(window);
+        if !tcp.flags.has(Flags::SYN) {
+            let least = self.count.window_min.map_or(window, |least| least.min(window));
+            self.count.window_min = Some(least);
+        }
+        if window == 0 {
+            self.count.zero_windows += 1;
+        }
+        window
+    }
+
+    /// The other side's window, from what it acknowledged on.
+    #[inline]
+    pub fn may_send(&mut self, ack: u32, window: u64) {
+        let edge = self.place(ack) + window;
+        // A window may grow, and it may shrink with an ACK that is not older.
+        if self.place(ack) >= self.una || self.edge.is_none_or(|known| edge > known) {
+            self.edge = Some(edge);
+        }
+    }
+
+    /// Whether an ACK repeats the one before: neither its number nor its window has changed.
+    #[inline]
+    pub fn repeats_ack(&mut self, tcp: &Tcp) -> bool {
+        let is_same = self.last_ack == Some(tcp.ack) && self.last_window == Some(tcp.window);
+        (self.last_ack, self.last_window) = (Some(tcp.ack), Some(tcp.window));
+        is_same
+    }
+}
+
+/// What an ACK did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    pub segments: u64,
+    pub has_advanced: bool,
+    pub is_duplicate: bool,
+    pub has_new_sack: bool,
+    pub has_dsack: bool,
+}

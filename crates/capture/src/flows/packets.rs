@@ -1,0 +1,99 @@
+//! The table of packets of chosen connections.
+
+use super::connection::{Connection, Side};
+use super::half::Kind;
+use super::repair::Cause;
+use crate::decode::{Flags, Ip, Tcp};
+use tcplab_tables::{Label, Table, ecn, rows, tcp_flags};
+
+rows! {
+    /// One packet of a connection of a capture, in the order of the capture.
+    ///
+    /// Sequence numbers are those that Wireshark shows: they are counted from the SYN, so that the first byte
+    /// of data has 1. Without the SYN, the first byte that is seen has it.
+    "capture_packets" CapturePacketRow CapturePacketColumns {
+        /// The number of the connection, as in `capture_flows`.
+        connection: u64,
+        /// When it was captured, in seconds after the first packet of the capture.
+        time_s: f64,
+        /// Who sent it: `client` or `server`.
+        sender: Label,
+        /// What it is: `data`; `fast`, `probe`, `timeout` or `after timeout`, data that is sent again, by
+        /// cause; `out of order`, data that others overtook; `ack`, without data; `control`, a SYN or a FIN,
+        /// and `control again`; `keepalive`; `reset`; `copy`, a packet that the capture has twice; `strange`,
+        /// one with a sequence number that the sender cannot have.
+        kind: Label,
+        /// The flags in its header.
+        flags: Label,
+        /// The sequence number of its first byte.
+        seq: Option<u64>,
+        /// Bytes of data.
+        payload_bytes: u64,
+        /// Up to which byte of the other side it acknowledges.
+        ack: Option<u64>,
+        /// The window that it offers, scaled.
+        window_bytes: u64,
+        /// Its SACK blocks, each from the first byte to the one behind the last: `3001-4001 5001-6001`. A
+        /// block that `ack` covers is a DSACK.
+        sack: Option<Label>,
+        /// The ECN field of IP, if it is not zero: `ECT(0)`, `ECT(1)` or `CE`.
+        ecn: Option<Label>,
+    }
+}
+
+/// Adds a packet, which was captured so many nanoseconds after the first.
+pub(super) fn push(
+    table: &mut Table<CapturePacketRow>,
+    connection: &Connection,
+    time: i64,
+    ip: &Ip<'_>,
+    tcp: &Tcp,
+    kind: Kind,
+) {
+    let side = connection.side(ip, tcp);
+    let [client, server] = &connection.halves;
+    let (name, me, other) = match side {
+        Side::Client => ("client", client, server),
+        Side::Server => ("server", server, client),
+    };
+    let blocks = tcp.options.sack().iter().filter_map(|&(from, to)| {
+        Some(format!("{}-{}", other.relative(from)?, other.relative(to)?))
+    });
+    let sack = blocks.collect::<Vec<_>>().join(" ");
+    let has_ack = tcp.flags.has(Flags::ACK);
+    let row = CapturePacketRow {
+        connection: connection.number,
+        time_s: time as f64 / 1e9,
+        sender: table.label(name),
+        kind: table.label(kind.name()),
+        flags: table.label(&tcp_flags(tcp.flags.0)),
+        seq: me.relative(tcp.seq),
+        payload_bytes: tcp.payload.into(),
+        ack: if has_ack { other.relative(tcp.ack) } else { None },
+        window_bytes: connection.window(side, tcp),
+        sack: (!sack.is_empty()).then(|| table.label(&sack)),
+        ecn: ecn(ip.ecn).map(|ecn| table.label(ecn)),
+    };
+    table.push(row);
+}
+
+impl Kind {
+    /// As the table has it.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Ack => "ack",
+            Self::Control => "control",
+            Self::Data => "data",
+            Self::OutOfOrder => "out of order",
+            Self::Keepalive => "keepalive",
+            Self::ControlAgain => "control again",
+            Self::Again(Cause::Fast) => "fast",
+            Self::Again(Cause::Probe) => "probe",
+            Self::Again(Cause::Timeout) => "timeout",
+            Self::Again(Cause::AfterTimeout) => "after timeout",
+            Self::Reset => "reset",
+            Self::Copy => "copy",
+            Self::Strange => "strange",
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! The table of connections.
+
+use super::connection::{Connection, Side};
+use super::half::Half;
+use super::repair::Cause;
+use super::spent::Wait;
+use tcplab_tables::{Label, Table, rows};
+
+rows! {
+    /// One TCP connection of a capture.
+    ///
+    /// Columns that begin with `client_` are of what the client sent, those with `server_` of what the server
+    /// sent.
+    "capture_flows" CaptureFlowRow CaptureFlowColumns {
+        /// The connection's number, in the order of first packets, from 0.
+        connection: u64,
+        /// The address of the side that opened the connection. Without the handshake, the side with the
+        /// larger port.
+        client: Label,
+        /// Its port.
+        client_port: u64,
+        /// The address of the other side.
+        server: Label,
+        /// Its port.
+        server_port: u64,
+        /// When its first packet was captured, in seconds after the first packet of the capture.
+        start_s: f64,
+        /// Seconds from its first packet to its last.
+        duration_s: f64,
+        /// Milliseconds from the first SYN to the ACK that ends the handshake.
+        handshake_ms: Option<f64>,
+        /// What both sides agreed to in the handshake: `sack`, `timestamps`, `window scale`.
+        options: Label,
+        /// How it ended: `closed by client` (whose FIN came first), `closed by server`, `half closed`,
+        /// `reset by client`, `reset by server`, `refused`, `unanswered`, or `open` at the end of the
+        /// capture.
+        closed: Label,
+        /// The side that sent more data: `client` or `server`. What its time went by is in the columns
+        /// that begin with `time_`.
+        sender: Label,
+        /// Data of that side over the duration, in Mbit/s, repeated data counted once.
+        goodput_mbit_s: Option<f64>,
+        /// Time of the sender in the handshake, in percent of the duration. Where several reasons hold,
+        /// the first of these columns counts; all seven sum to 100.
+        time_handshake_percent: Option<f64>,
+        /// Time after the first FIN in which nothing was in flight.
+        time_close_percent: Option<f64>,
+        /// Time in which the sender waited for the retransmission timer, and in which it sent again what
+        /// was in flight then.
+        time_timeout_percent: Option<f64>,
+        /// Time in which it sent again what ACKs had said to be lost.
+        time_recovery_percent: Option<f64>,
+        /// Time in which the other side's window had no room for a segment.
+        time_peer_window_percent: Option<f64>,
+        /// Time in which data was in flight and no other reason is seen: the congestion window, or
+        /// pacing.
+        time_window_percent: Option<f64>,
+        /// Time in which there was nothing to send: nothing was in flight, or the last segment was less
+        /// than full.
+        time_application_percent: Option<f64>,
+        /// Seconds in which nothing was in flight either way, between handshake and close.
+        idle_s: f64,
+        /// The longest time without a packet, in seconds.
+        longest_gap_s: f64,
+        /// Packets that are in the capture twice, as mirror ports do. They count as packets and as bytes
+        /// on the wire, and in nothing else.
+        duplicate_packets: u64,
+        /// Packets that the client sent.
+        client_packets: u64,
+        /// Bytes of those, with the headers of the link: what `tshark -z conv,tcp` counts.
+        client_wire_bytes: u64,
+        /// Bytes of data that the client sent, repeated ones counted once.
+        client_bytes: u64,
+        /// Segments with data that the client sent. A packet that holds several, because a network card
+        /// divides it later or has put it together, counts as so many as it needs by the MSS.
+        client_segments: u64,
+        /// Segments with data that the client sent again.
+        client_retransmitted_segments: u64,
+        /// Bytes of those.
+        client_retransmitted_bytes: u64,
+        /// Those that ACKs asked for: duplicate ACKs, SACK, or RACK.
+        client_retransmitted_fast: u64,
+        /// Those that were tail loss probes.
+        client_retransmitted_probe: u64,
+        /// Those that the retransmission timer sent.
+        client_retransmitted_timeout: u64,
+        /// Those that ACKs asked for after the timer, until all is acknowledged that was in flight then.
+        client_retransmitted_after_timeout: u64,
+        /// Those of all causes that were not needed, as DSACK or timestamps say.
+        client_retransmitted_spurious: u64,
+        /// SYNs or SYN-ACKs that the client sent again.
+        client_retransmitted_handshake: u64,
+        /// FINs without data that the client sent again.
+        client_retransmitted_fins: u64,
+        /// Segments that the client sent and that others overtook before the place of the capture.
+        client_out_of_order_segments: u64,
+        /// Bytes that the client sent and that are not in the capture: lost before its place, or by the
+        /// capturing program.
+        client_missing_bytes: u64,
+        /// Keepalive probes of the client.
+        client_keepalives: u64,
+        /// ACKs of the client that acknowledged nothing new while data was missing: same window, or new
+        /// SACK blocks.
+        client_duplicate_acks: u64,
+        /// SACK blocks that the client sent, DSACKs included.
+        client_sack_blocks: u64,
+        /// ACKs with a DSACK that the client sent.
+        client_dsacks: u64,
+        /// Segments that an ACK of the client which acknowledged data did acknowledge, on average: 1 is
+        /// an ACK for each, 2 what delayed ACKs do.
+        client_segments_per_ack: Option<f64>,
+        /// The largest window that the client offered.
+        client_window_max_bytes: u64,
+        /// The smallest, after the handshake.
+        client_window_min_bytes: Option<u64>,
+        /// Packets in which the window of the client was closed.
+        client_zero_windows: u64,
+        /// The MSS that the client announced.
+        client_mss_bytes: Option<u64>,
+        /// The window scale that the client announced.
+        client_window_scale: Option<u64>,
+        /// The largest segment that the client sent.
+        client_largest_segment_bytes: u64,
+        /// Bytes of data that the client sent before the first of them were acknowledged: its initial
+        /// window, if it had as much to send; nothing without the handshake.
+        client_initial_window_bytes: Option<u64>,
+        /// Round trips that the data of the client gives: from the place of the capture to the other side
+        /// and back. An ACK gives one if it acknowledges a segment that was sent once.
+        client_rtt_samples: u64,
+        /// The least of these round trips in milliseconds.
+        client_rtt_min_ms: Option<f64>,
+        /// Their mean in milliseconds.
+        client_rtt_mean_ms: Option<f64>,
+        /// Their median in milliseconds. Percentiles are within 0.4 %.
+        client_rtt_p50_ms: Option<f64>,
+        /// What 95 % of them do not exceed, in milliseconds.
+        client_rtt_p95_ms: Option<f64>,
+        /// What 99 % of them do not exceed, in milliseconds.
+        client_rtt_p99_ms: Option<f64>,
+        /// The greatest in milliseconds.
+        client_rtt_max_ms: Option<f64>,
+        /// The round trip from the place of the capture to the client in milliseconds, by the handshake:
+        /// about 0 where it is captured at the client; 0 if there is no handshake.
+        client_near_rtt_ms: f64,
+        /// Packets of the client that were marked (CE) where they were captured.
+        client_ce_packets: u64,
+        /// Packets after the handshake in which the client echoed marks (ECE).
+        client_ece_packets: u64,
+        /// Packets after the handshake in which the client said that it had reduced its window (CWR).
+        client_cwr_packets: u64,
+        /// Packets that the server sent.
+        server_packets: u64,
+        /// Bytes of those, with the headers of the link: what `tshark -z conv,tcp` counts.
+        server_wire_bytes: u64,
+        /// Bytes of data that the server sent, repeated ones counted once.
+        server_bytes: u64,
+        /// Segments with data that the server sent. A packet that holds several, because a network card
+        /// divides it later or has put it together, counts as so many as it needs by the MSS.
+        server_segments: u64,
+        /// Segments with data that the server sent again.
+        server_retransmitted_segments: u64,
+        /// Bytes of those.
+        server_retransmitted_bytes: u64,
+        /// Those that ACKs asked for: duplicate ACKs, SACK, or RACK.
+        server_retransmitted_fast: u64,
+        /// Those that were tail loss probes.
+        server_retransmitted_probe: u64,
+        /// Those that the retransmission timer sent.
+        server_retransmitted_timeout: u64,
+        /// Those that ACKs asked for after the timer, until all is acknowledged that was in flight then.
+        server_retransmitted_after_timeout: u64,
+        /// Those of all causes that were not needed, as DSACK or timestamps say.
+        server_retransmitted_spurious: u64,
+        /// SYNs or SYN-ACKs that the server sent again.
+        server_retransmitted_handshake: u64,
+        /// FINs without data that the server sent again.
+        server_retransmitted_fins: u64,
+        /// Segments that the server sent and that others overtook before the place of the capture.
+        server_out_of_order_segments: u64,
+        /// Bytes that the server sent and that are not in the capture: lost before its place, or by the
+        /// capturing program.
+        server_missing_bytes: u64,
+        /// Keepalive probes of the server.
+        server_keepalives: u64,
+        /// ACKs of the server that acknowledged nothing new while data was missing: same window, or new
+        /// SACK blocks.
+        server_duplicate_acks: u64,
+        /// SACK blocks that the server sent, DSACKs included.
+        server_sack_blocks: u64,
+        /// ACKs with a DSACK that the server sent.
+        server_dsacks: u64,
+        /// Segments that an ACK of the server which acknowledged data did acknowledge, on average: 1 is
+        /// an ACK for each, 2 what delayed ACKs do.
+        server_segments_per_ack: Option<f64>,
+        /// The largest window that the server offered.
+        server_window_max_bytes: u64,
+        /// The smallest, after the handshake.
+        server_window_min_bytes: Option<u64>,
+        /// Packets in which the window of the server was closed.
+        server_zero_windows: u64,
+        /// The MSS that the server announced.
+        server_mss_bytes: Option<u64>,
+        /// The window scale that the server announced.
+        server_window_scale: Option<u64>,
+        /// The largest segment that the server sent.
+        server_largest_segment_bytes: u64,
+        /// Bytes of data that the server sent before the first of them were acknowledged: its initial
+        /// window, if it had as much to send; nothing without the handshake.
+        server_initial_window_bytes: Option<u64>,
+        /// Round trips that the data of the server gives: from the place of the capture to the other side
+        /// and back. An ACK gives one if it acknowledges a segment that was sent once.
+        server_rtt_samples: u64,
+        /// The least of these round trips in milliseconds.
+        server_rtt_min_ms: Option<f64>,
+        /// Their mean in milliseconds.
+        server_rtt_mean_ms: Option<f64>,
+        /// Their median in milliseconds. Percentiles are within 0.4 %.
+        server_rtt_p50_ms: Option<f64>,
+        /// What 95 % of them do not exceed, in milliseconds.
+        server_rtt_p95_ms: Option<f64>,
+        /// What 99 % of them do not exceed, in milliseconds.
+        server_rtt_p99_ms: Option<f64>,
+        /// The greatest in milliseconds.
+        server_rtt_max_ms: Option<f64>,
+        /// The round trip from the place of the capture to the server in milliseconds, by the handshake:
+        /// about 0 where it is captured at the server; 0 if there is no handshake.
+        server_near_rtt_ms: f64,
+        /// Packets of the server that were marked (CE) where they were captured.
+        server_ce_packets: u64,
+        /// Packets after the handshake in which the server echoed marks (ECE).
+        server_ece_packets: u64,
+        /// Packets after the handshake in which the server said that it had reduced its window (CWR).
+        server_cwr_packets: u64,
+    }
+}
+
+/// Adds a row for a connection. `begin`: the time of the first packet.
+#[expect(clippy::too_many_lines, reason = "a line for each column")]
+pub(super) fn push(table: &mut Table<CaptureFlowRow>, connection: &Connection, begin: i64) {
+    let duration = connection.last - connection.start;
+    let [c, s] = &connection.halves;
+    let (most, sender) = match connection.sender() {
+        Side::Client => (c, "client"),
+        Side::Server => (s, "server"),
+    };
+    let spent = most.spent.percent();
+    let goodput = (duration > 0).then(|| most.count.bytes as f64 * 8e3 / duration as f64);
+    let client = table.label(&connection.client.0.to_string());
+    let server = table.label(&connection.server.0.to_string());
+    let options = table.label(&agreed([c, s]));
+    let closed = table.label(connection.closed());
+    let sender = table.label(sender);
+    table.push(CaptureFlowRow {
+        connection: connection.number,
+        client,
+        client_port: connection.client.1.into(),
+        server,
+        server_port: connection.server.1.into(),
+        start_s: seconds(connection.start - begin),
+        duration_s: seconds(duration),
+        handshake_ms: connection.handshake.map(|time| time as f64 / 1e6),
+        options,
+        closed,
+        sender,
+        goodput_mbit_s: goodput,
+        time_handshake_percent: spent[Wait::Handshake as usize],
+        time_close_percent: spent[Wait::Close as usize],
+        time_timeout_percent: spent[Wait::Timeout as usize],
+        time_recovery_percent: spent[Wait::Recovery as usize],
+        time_peer_window_percent: spent[Wait::PeerWindow as usize],
+        time_window_percent: spent[Wait::Window as usize],
+        time_application_percent: spent[Wait::Application as usize],
+        idle_s: seconds(connection.idle),
+        longest_gap_s: seconds(connection.longest_gap),
+        duplicate_packets: connection.duplicates,
+        client_packets: c.count.packets,
+        client_wire_bytes: c.count.wire_bytes,
+        client_bytes: c.count.bytes,
+        client_segments: c.count.segments,
+        client_retransmitted_segments: c.count.repeated_segments,
+        client_retransmitted_bytes: c.count.repeated_bytes,
+        client_retransmitted_fast: c.count.causes[Cause::Fast as usize],
+        client_retransmitted_probe: c.count.causes[Cause::Probe as usize],
+        client_retransmitted_timeout: c.count.causes[Cause::Timeout as usize],
+        client_retransmitted_after_timeout: c.count.causes[Cause::AfterTimeout as usize],
+        client_retransmitted_spurious: c.count.spurious,
+        client_retransmitted_handshake: c.count.repeated_handshakes,
+        client_retransmitted_fins: c.count.repeated_fins,
+        client_out_of_order_segments: c.count.out_of_order,
+        client_missing_bytes: c.count.missing_bytes,
+        client_keepalives: c.count.keepalives,
+        client_duplicate_acks: c.count.duplicate_acks,
+        client_sack_blocks: c.count.sack_blocks,
+        client_dsacks: c.count.dsacks,
+        client_segments_per_ack: ratio(c.count.acked_segments, c.count.advancing_acks),
+        client_window_max_bytes: c.count.window_max,
+        client_window_min_bytes: c.count.window_min,
+        client_zero_windows: c.count.zero_windows,
+        client_mss_bytes: c.mss.map(u64::from),
+        client_window_scale: c.scale.map(u64::from),
+        client_largest_segment_bytes: c.count.largest_segment,
+        client_initial_window_bytes: c.has_syn.then_some(c.count.initial_window),
+        client_rtt_samples: c.round_trips.count(),
+        client_rtt_min_ms: c.round_trips.range().map(|range| range[0]),
+        client_rtt_mean_ms: c.round_trips.range().map(|range| range[1]),
+        client_rtt_p50_ms: c.round_trips.percentile(50),
+        client_rtt_p95_ms: c.round_trips.percentile(95),
+        client_rtt_p99_ms: c.round_trips.percentile(99),
+        client_rtt_max_ms: c.round_trips.range().map(|range| range[2]),
+        client_near_rtt_ms: c.repair.near as f64 / 1e6,
+        client_ce_packets: c.count.ce,
+        client_ece_packets: c.count.ece,
+        client_cwr_packets: c.count.cwr,
+        server_packets: s.count.packets,
+        server_wire_bytes: s.count.wire_bytes,
+        server_bytes: s.count.bytes,
+        server_segments: s.count.segments,
+        server_retransmitted_segments: s.count.repeated_segments,
+        server_retransmitted_bytes: s.count.repeated_bytes,
+        server_retransmitted_fast: s.count.causes[Cause::Fast as usize],
+        server_retransmitted_probe: s.count.causes[Cause::Probe as usize],
+        server_retransmitted_timeout: s.count.causes[Cause::Timeout as usize],
+        server_retransmitted_after_timeout: s.count.causes[Cause::AfterTimeout as usize],
+        server_retransmitted_spurious: s.count.spurious,
+        server_retransmitted_handshake: s.count.repeated_handshakes,
+        server_retransmitted_fins: s.count.repeated_fins,
+        server_out_of_order_segments: s.count.out_of_order,
+        server_missing_bytes: s.count.missing_bytes,
+        server_keepalives: s.count.keepalives,
+        server_duplicate_acks: s.count.duplicate_acks,
+        server_sack_blocks: s.count.sack_blocks,
+        server_dsacks: s.count.dsacks,
+        server_segments_per_ack: ratio(s.count.acked_segments, s.count.advancing_acks),
+        server_window_max_bytes: s.count.window_max,
+        server_window_min_bytes: s.count.window_min,
+        server_zero_windows: s.count.zero_windows,
+        server_mss_bytes: s.mss.map(u64::from),
+        server_window_scale: s.scale.map(u64::from),
+        server_largest_segment_bytes: s.count.largest_segment,
+        server_initial_window_bytes: s.has_syn.then_some(s.count.initial_window),
+        server_rtt_samples: s.round_trips.count(),
+        server_rtt_min_ms: s.round_trips.range().map(|range| range[0]),
+        server_rtt_mean_ms: s.round_trips.range().map(|range| range[1]),
+        server_rtt_p50_ms: s.round_trips.percentile(50),
+        server_rtt_p95_ms: s.round_trips.percentile(95),
+        server_rtt_p99_ms: s.round_trips.percentile(99),
+        server_rtt_max_ms: s.round_trips.range().map(|range| range[2]),
+        server_near_rtt_ms: s.repair.near as f64 / 1e6,
+        server_ce_packets: s.count.ce,
+        server_ece_packets: s.count.ece,
+        server_cwr_packets: s.count.cwr,
+    });
+}
+
+fn agreed(halves: [&Half; 2]) -> String {
+    type Has = fn(&Half) -> bool;
+    let options: [(&str, Has); 3] = [
+        ("sack", |half| half.sack_permitted),
+        ("timestamps", |half| half.timestamps),
+        ("window scale", |half| half.scale.is_some()),
+    ];
+    let agreed = options.into_iter().filter(|(_, has)| halves.iter().all(|half| has(half)));
+    agreed.map(|(name, _)| name).collect::<Vec<_>>().join(", ")
+}
+
+fn seconds(nanoseconds: i64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
+fn ratio(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| part as f64 / of as f64)
+}

@@ -1,0 +1,57 @@
+//! Packets that are there twice: a mirror port copies a packet where it comes in and where it goes out, and
+//! a capture at several interfaces has it at each.
+
+use crate::decode::{Ip, Tcp};
+
+/// So many packets are remembered, as a power of two.
+const BITS: u32 = 13;
+/// Copies at one interface are not further apart, in nanoseconds.
+const APART: i64 = 2_000_000;
+
+/// The last packets.
+pub(super) struct Twice {
+    seen: Vec<Packet>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Packet {
+    hash: u64,
+    time: i64,
+    interface: u32,
+}
+
+impl Default for Twice {
+    fn default() -> Self {
+        Self { seen: vec![Packet::default(); 1 << BITS] }
+    }
+}
+
+impl Twice {
+    /// Whether this packet was seen before; remembers it. Headers without a number of their own that carry
+    /// no data are not told apart: an ACK may be repeated.
+    #[inline]
+    pub fn has_seen(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
+        let id = ip.id.unwrap_or(0);
+        if id == 0 && tcp.payload == 0 {
+            return false;
+        }
+        let (clock, echo) = tcp.options.timestamps.unwrap_or_default();
+        let mut hash = 0_u64;
+        let words = [
+            (ip.from.0 ^ ip.from.0 >> 64) as u64,
+            (ip.to.0 ^ ip.to.0 >> 64) as u64,
+            u64::from(tcp.from) << 48 | u64::from(tcp.to) << 32 | u64::from(tcp.seq),
+            u64::from(tcp.ack) << 32 | u64::from(tcp.payload) << 16 | u64::from(tcp.window),
+            u64::from(clock) << 32 | u64::from(echo),
+            u64::from(id) << 16 | u64::from(tcp.flags.0),
+        ];
+        for word in words {
+            hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+        }
+        let packet = Packet { hash: hash | 1, time, interface };
+        let place = &mut self.seen[(hash >> (64 - BITS)) as usize];
+        let before = std::mem::replace(place, packet);
+        before.hash == packet.hash
+            && (before.interface != interface || (time - before.time).abs() <= APART)
+    }
+}

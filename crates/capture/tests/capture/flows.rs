@@ -1,0 +1,286 @@
+//! What happened to connections.
+
+use crate::packets::{ACK, FIN, PUSH, RST, SYN, SYN_OPTIONS, Segment, Written, segment, value};
+
+/// Values of the first connection, by column.
+fn told(written: &Written, columns: &[&str]) -> Vec<String> {
+    let flows = written.info().flows;
+    columns.iter().map(|column| value(&flows, 0, column)).collect()
+}
+
+/// One block of SACK, padded.
+fn sack(from: u32, to: u32) -> [u8; 12] {
+    let mut option = [1, 1, 5, 10, 0, 0, 0, 0, 0, 0, 0, 0];
+    option[4..8].copy_from_slice(&from.to_be_bytes());
+    option[8..].copy_from_slice(&to.to_be_bytes());
+    option
+}
+
+/// Data of the client in segments of 1000 bytes, from segment `from` on, counted from 0.
+fn data(written: &mut Written, at: f64, from: u32, number: u32) {
+    for n in from..from + number {
+        written.client(segment(at, ACK, 1001 + 1000 * n, 9001, 1000));
+    }
+}
+
+/// The server acknowledges so many segments.
+fn acknowledge(written: &mut Written, at: f64, segments: u32) {
+    written.server(segment(at, ACK, 9001, 1001 + 1000 * segments, 0));
+}
+
+#[test]
+fn a_connection_is_opened_used_and_closed() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 4);
+    acknowledge(&mut written, 40.0, 2);
+    acknowledge(&mut written, 42.0, 4);
+    written.client(segment(100.0, ACK | PUSH, 5001, 9001, 500));
+    written.server(segment(120.0, ACK | PUSH, 9001, 5501, 300));
+    written.client(segment(120.0, FIN | ACK, 5501, 9301, 0));
+    written.server(segment(140.0, FIN | ACK, 9301, 5502, 0));
+    written.client(segment(140.0, ACK, 5502, 9302, 0));
+    let columns = [
+        ("client", "10.0.0.1"),
+        ("client_port", "10001"),
+        ("server", "10.0.0.2"),
+        ("server_port", "5001"),
+        ("duration_s", "0.140"),
+        ("handshake_ms", "20.000"),
+        ("options", "sack, window scale"),
+        ("closed", "closed by client"),
+        ("sender", "client"),
+        ("client_packets", "9"),
+        ("server_packets", "5"),
+        // 40 bytes of headers, and 12 more of options in a SYN.
+        ("client_wire_bytes", "4872"),
+        ("client_bytes", "4500"),
+        ("client_segments", "5"),
+        ("client_initial_window_bytes", "4000"),
+        ("client_largest_segment_bytes", "1000"),
+        ("server_bytes", "300"),
+        ("client_mss_bytes", "1000"),
+        ("client_window_scale", "2"),
+        ("server_window_max_bytes", "200000"),
+        ("server_segments_per_ack", "1.667"),
+        ("server_rtt_min_ms", "0.000"),
+        ("client_rtt_samples", "4"),
+        ("client_rtt_min_ms", "20.000"),
+        ("client_rtt_max_ms", "22.000"),
+        ("client_near_rtt_ms", "0.000"),
+        // 20 ms of 140; from 42 to 100 there is nothing to send, and the 500 bytes are no full segment.
+        ("time_handshake_percent", "14.286"),
+        ("time_window_percent", "15.714"),
+        ("time_application_percent", "55.714"),
+        ("time_close_percent", "14.286"),
+        ("idle_s", "0.058"),
+        ("longest_gap_s", "0.058"),
+    ];
+    for (column, expected) in columns {
+        assert_eq!(told(&written, &[column]), [expected], "{column}");
+    }
+}
+
+const CAUSES: [&str; 6] = [
+    "client_retransmitted_segments",
+    "client_retransmitted_fast",
+    "client_retransmitted_probe",
+    "client_retransmitted_timeout",
+    "client_retransmitted_after_timeout",
+    "client_retransmitted_spurious",
+];
+
+#[test]
+fn an_ack_with_sack_causes_a_fast_retransmission() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 5);
+    for n in 1..5 {
+        let block = sack(2001, 2001 + 1000 * n);
+        written.server(Segment { options: &block, ..segment(40.0, ACK, 9001, 1001, 0) });
+    }
+    data(&mut written, 40.1, 0, 1);
+    acknowledge(&mut written, 60.0, 5);
+    assert_eq!(told(&written, &CAUSES), ["1", "1", "0", "0", "0", "0"]);
+    assert_eq!(told(&written, &["server_duplicate_acks", "server_sack_blocks"]), ["4", "4"]);
+    // From the repetition to its ACK.
+    assert_eq!(told(&written, &["time_recovery_percent"]), ["33.167"]);
+}
+
+#[test]
+fn the_last_segment_after_a_silence_is_a_probe_and_the_first_a_timeout() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 3);
+    // Twice the round trip, and no word of any of them.
+    data(&mut written, 64.0, 2, 1);
+    // The timer: 20 ms and 200 ms.
+    data(&mut written, 300.0, 0, 1);
+    acknowledge(&mut written, 320.0, 1);
+    // ACKs make it send the rest.
+    data(&mut written, 320.0, 1, 2);
+    acknowledge(&mut written, 340.0, 3);
+    assert_eq!(told(&written, &CAUSES), ["4", "0", "1", "1", "2", "0"]);
+    let spent = told(&written, &["time_timeout_percent", "time_window_percent"]);
+    // 280 ms of silence and 40 of repair, of 340.
+    assert_eq!(spent, ["94.118", "0.000"]);
+}
+
+#[test]
+fn a_dsack_tells_of_what_was_not_needed() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 2);
+    data(&mut written, 300.0, 0, 1);
+    acknowledge(&mut written, 301.0, 2);
+    let block = sack(1001, 2001);
+    written.server(Segment { options: &block, ..segment(320.0, ACK, 9001, 3001, 0) });
+    assert_eq!(told(&written, &CAUSES), ["1", "0", "0", "1", "0", "1"]);
+    assert_eq!(told(&written, &["server_dsacks", "server_duplicate_acks"]), ["1", "0"]);
+}
+
+#[test]
+fn without_the_beginning_much_is_known() {
+    let mut written = Written::new();
+    data(&mut written, 0.0, 0, 2);
+    acknowledge(&mut written, 10.0, 2);
+    let columns =
+        ["client_port", "options", "handshake_ms", "client_initial_window_bytes", "closed"];
+    assert_eq!(told(&written, &columns), ["10001", "", "-", "-", "open"]);
+    assert_eq!(told(&written, &["client_bytes", "client_rtt_mean_ms"]), ["2000", "10.000"]);
+}
+
+#[test]
+fn reordering_is_no_repetition_and_a_late_one_is() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 1, 1);
+    data(&mut written, 22.0, 0, 1);
+    assert_eq!(
+        told(&written, &["client_out_of_order_segments", "client_retransmitted_segments"]),
+        ["1", "0"]
+    );
+    // A round trip later it has been lost before the capture, and sent again.
+    data(&mut written, 30.0, 3, 1);
+    data(&mut written, 60.0, 2, 1);
+    let columns =
+        ["client_out_of_order_segments", "client_retransmitted_segments", "client_missing_bytes"];
+    assert_eq!(told(&written, &columns), ["1", "1", "0"]);
+    assert_eq!(told(&written, &["client_bytes"]), ["4000"]);
+}
+
+#[test]
+fn a_closed_window_is_what_is_waited_for() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 2);
+    written.server(Segment { window: 0, ..segment(40.0, ACK, 9001, 3001, 0) });
+    // A probe of the window (Linux: a byte that is acknowledged), and its answer.
+    written.client(segment(240.0, ACK, 3000, 9001, 0));
+    written.server(Segment { window: 0, ..segment(260.0, ACK, 9001, 3001, 0) });
+    written.server(segment(520.0, ACK, 9001, 3001, 0));
+    data(&mut written, 520.0, 2, 1);
+    acknowledge(&mut written, 540.0, 3);
+    let columns = ["server_zero_windows", "server_window_min_bytes", "time_peer_window_percent"];
+    // 480 ms of 540.
+    assert_eq!(told(&written, &columns), ["2", "0", "88.889"]);
+}
+
+#[test]
+fn shares_of_time_sum_to_all_of_it() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 9);
+    acknowledge(&mut written, 45.0, 3);
+    data(&mut written, 300.0, 3, 1);
+    acknowledge(&mut written, 340.0, 9);
+    written.client(segment(500.0, FIN | ACK, 10_001, 9001, 0));
+    written.server(segment(520.0, RST, 9001, 0, 0));
+    let parts =
+        ["handshake", "close", "timeout", "recovery", "peer_window", "window", "application"];
+    let columns = parts.map(|part| format!("time_{part}_percent"));
+    let shares = told(&written, &columns.each_ref().map(|column| &**column));
+    let sum: f64 = shares.iter().map(|share| share.parse::<f64>().unwrap()).sum();
+    assert!((sum - 100.0).abs() < 0.01, "{shares:?}");
+    assert_eq!(told(&written, &["closed"]), ["half closed"]);
+}
+
+#[test]
+fn a_port_that_is_used_again_is_another_connection() {
+    let mut written = Written::new();
+    written.handshake();
+    written.client(segment(30.0, RST, 1001, 0, 0));
+    let syn = Segment { options: SYN_OPTIONS, ..segment(50.0, SYN, 5000, 0, 0) };
+    written.client(syn);
+    // The same SYN once more is none.
+    written.client(Segment { at: 1050.0, ..syn });
+    written.server(segment(1060.0, RST | ACK, 0, 5001, 0));
+    let flows = written.info().flows;
+    assert_eq!(flows.len(), 2);
+    let mut closed = [0, 1].map(|row| value(&flows, row, "closed"));
+    closed.sort();
+    assert_eq!(closed, ["refused", "reset by client"]);
+    let repeated = [0, 1].map(|row| value(&flows, row, "client_retransmitted_handshake"));
+    assert!(repeated.contains(&"1".into()));
+}
+
+#[test]
+fn packets_that_are_there_twice_count_as_packets_alone() {
+    let mut written = Written::new();
+    written.handshake();
+    let first = Segment { id: 77, ..segment(20.0, ACK, 1001, 9001, 1000) };
+    written.client(first).client(Segment { at: 20.01, ..first });
+    acknowledge(&mut written, 40.0, 1);
+    let columns = ["client_packets", "client_retransmitted_segments", "duplicate_packets"];
+    assert_eq!(told(&written, &columns), ["4", "0", "1"]);
+}
+
+#[test]
+fn a_large_packet_counts_as_the_segments_that_it_becomes() {
+    let mut written = Written::new();
+    written.handshake();
+    written.client(segment(20.0, ACK, 1001, 9001, 3500));
+    acknowledge(&mut written, 40.0, 3);
+    written.client(segment(400.0, ACK, 4001, 9001, 500));
+    let columns = ["client_segments", "client_bytes", "client_retransmitted_segments"];
+    // 4 segments, of which the last half is sent again.
+    assert_eq!(told(&written, &columns), ["5", "3500", "1"]);
+}
+
+#[test]
+fn packets_of_a_chosen_connection_are_told_one_by_one() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 4);
+    acknowledge(&mut written, 40.0, 1);
+    let options = sack(3001, 4001);
+    written.server(Segment { options: &options, ..segment(41.0, ACK, 9001, 2001, 0) });
+    written.client(segment(41.5, ACK, 2001, 9001, 1000));
+    let packets = written.info().packets;
+    let rows: Vec<_> = (0..10)
+        .map(|row| {
+            let columns = ["sender", "kind", "seq", "payload_bytes", "ack", "sack"];
+            columns.map(|column| value(&packets, row, column)).join(" ")
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            "client control 0 0 - -",
+            "server control 0 0 1 -",
+            "client ack 1 0 1 -",
+            "client data 1 1000 1 -",
+            "client data 1001 1000 1 -",
+            "client data 2001 1000 1 -",
+            "client data 3001 1000 1 -",
+            "server ack 1 0 1001 -",
+            "server ack 1 0 1001 2001-3001",
+            "client fast 1001 1000 1 -",
+        ]
+    );
+    assert_eq!(value(&packets, 0, "flags"), "SYN");
+    // The window is scaled by two bits after the handshake.
+    assert_eq!(value(&packets, 1, "window_bytes"), "50000");
+    assert_eq!(value(&packets, 2, "window_bytes"), "200000");
+    assert_eq!(value(&packets, 7, "time_s"), "0.040");
+}

@@ -1,0 +1,60 @@
+//! Packet captures: the tables of one.
+
+use crate::errors::ConfigError;
+use crate::frames::{Frame, frame};
+use pyo3::prelude::*;
+use std::path::PathBuf;
+use tcplab_capture::{DECLARED, Flows, Info, Reader};
+use tcplab_model::printable;
+
+/// Reads a capture: each of its tables, by name. `connections` are followed at once; packets of those
+/// that are `chosen` have rows.
+///
+/// # Errors
+/// It cannot be read, or the user has asked to stop.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python hands it over")]
+pub(crate) fn read_capture(
+    py: Python<'_>,
+    path: PathBuf,
+    connections: usize,
+    chosen: Vec<u64>,
+) -> PyResult<Vec<(&'static str, Frame)>> {
+    let mut asked: PyResult<()> = Ok(());
+    let read = py.detach(|| {
+        let mut reader = Reader::open(&path)?;
+        let mut goes_on = |_| {
+            asked = Python::attach(|py| {
+                py.check_signals()?;
+                Ok(())
+            });
+            asked.is_ok()
+        };
+        let flows = Flows::new(connections).with_packets_of(&chosen);
+        Ok(Info::read(&mut reader, &path.to_string_lossy(), flows, &mut goes_on))
+    });
+    asked?;
+    let read = read.map_err(|error: tcplab_capture::Error| {
+        ConfigError::new_err(printable(&error.to_string()).into_owned())
+    })?;
+    let Some(Info { totals, lengths, protocols, faults, flows, packets }) = read else {
+        return Ok(Vec::new());
+    };
+    Ok(vec![
+        ("capture_totals", frame(&totals)?),
+        ("capture_lengths", frame(&lengths)?),
+        ("capture_protocols", frame(&protocols)?),
+        ("capture_faults", frame(&faults)?),
+        ("capture_flows", frame(&flows)?),
+        ("capture_packets", frame(&packets)?),
+    ])
+}
+
+/// The columns of the tables of a capture: table, column, meaning.
+#[pyfunction]
+pub(crate) fn capture_columns() -> Vec<(&'static str, &'static str, &'static str)> {
+    let rows = DECLARED.iter().flat_map(|&(table, columns)| {
+        columns.iter().map(move |column| (table, column.name, column.doc.trim()))
+    });
+    rows.collect()
+}

@@ -1,0 +1,382 @@
+"""tcplab capture: what a packet capture has, and what happened to its connections."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import polars as pl
+from rich.cells import cell_len
+
+from tcplab import _core, _json
+from tcplab._cells import LEFT, Column, decimals, number
+from tcplab._core import printable
+from tcplab._shown import MOST_ROWS
+from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, packets, read, report
+from tcplab.cli import _arguments, _chart, _outcome, _text
+from tcplab.cli._say import say
+
+STDIN = Path("-")
+
+TABLES = ("totals", "lengths", "protocols", "faults")
+
+ACTIONS = {
+    "info": "say what captures have, and what is wrong with them",
+    "flows": "say what happened to each TCP connection of a capture",
+    "packets": "say what each packet of a connection is, and draw them over time",
+    "report": "write a page about a capture: its connections, their time and their segments",
+}
+
+PACKETS_SHOWN = (
+    "time_s",
+    "sender",
+    "kind",
+    "flags",
+    "seq",
+    "payload_bytes",
+    "ack",
+    "window_bytes",
+    "sack",
+)
+"""Columns of packets that the screen has."""
+
+FILE_HELP = "pcap or pcapng, also packed with gzip or Zstandard; - is standard input"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What is asked of which capture."""
+    actions = parser.add_subparsers(required=True, metavar="ACTION")
+    one = actions.add_parser("info", help=ACTIONS["info"])
+    one.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help=FILE_HELP,
+    )
+    one.add_argument(
+        "--table",
+        choices=TABLES,
+        metavar="TABLE",
+        help=f"print this table alone: {', '.join(TABLES)} (csv and markdown: totals if not given)",
+    )
+    _add_common(one)
+    one.set_defaults(act=_info)
+    one = actions.add_parser("flows", help=ACTIONS["flows"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    _add_common(one)
+    one.set_defaults(act=_flows)
+    one = actions.add_parser("packets", help=ACTIONS["packets"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    one.add_argument(
+        "--connection",
+        type=int,
+        metavar="NUMBER",
+        help="which connection, as `capture flows --format csv` numbers them (default: the one "
+        "with most data)",
+    )
+    one.add_argument(
+        "--sender",
+        choices=["client", "server"],
+        metavar="SIDE",
+        help="whose segments are drawn: client or server (default: who sent more data)",
+    )
+    one.add_argument(
+        "--from", dest="begin", type=float, metavar="S", help="from this second of the capture on"
+    )
+    one.add_argument("--to", dest="end", type=float, metavar="S", help="up to this second")
+    one.add_argument(
+        "--chart",
+        type=_arguments.chart,
+        metavar="FILE",
+        help="draw the segments over time into this file: .svg, .png, .pdf, .html or .json",
+    )
+    _add_format(one)
+    _add_connections(one)
+    one.set_defaults(act=_packets)
+    one = actions.add_parser("report", help=ACTIONS["report"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    one.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where the page goes: .html (default: beside the capture, with its name)",
+    )
+    _add_connections(one)
+    one.set_defaults(act=_report)
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    _add_format(parser)
+    parser.add_argument(
+        "-o",
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="write all tables of the capture into this folder, as Parquet files",
+    )
+    _add_connections(parser)
+
+
+def _add_format(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=_outcome.FORMATS,
+        default="table",
+        metavar="FORMAT",
+        help="how rows are printed: table (the default), json, csv or markdown",
+    )
+
+
+def _add_connections(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--connections",
+        type=int,
+        default=MOST_CONNECTIONS,
+        metavar="NUMBER",
+        help=f"follow so many connections at once (default: {MOST_CONNECTIONS})",
+    )
+
+
+def run(args: argparse.Namespace) -> None:
+    """Does it."""
+    args.act(args)
+
+
+def _info(args: argparse.Namespace) -> None:
+    if args.out is not None and len(args.files) > 1:
+        raise _core.ConfigError("--out: takes the tables of one file; there are several")
+    every = []
+    for file in args.files:
+        about, flows = read(file, connections=args.connections)
+        every.append(about)
+        _keep(about, flows, args.out)
+    tables = {name: pl.concat([getattr(about, name) for about in every]) for name in TABLES}
+    if args.table is None and args.format == "table":
+        say("\n\n".join(_about(about) for about in every), flush=True)
+    elif args.table is None and args.format == "json":
+        rows = (f'"{name}": {_json.rows(table)}' for name, table in tables.items())
+        say("{" + ", ".join(rows) + "}", flush=True)
+    else:
+        say(_outcome.shown_rows(tables[args.table or "totals"], args.format), flush=True)
+
+
+def _flows(args: argparse.Namespace) -> None:
+    about, flows = read(args.file, connections=args.connections)
+    _keep(about, flows, args.out)
+    if args.format == "table":
+        say(_connections(flows), flush=True)
+    else:
+        say(_outcome.shown_rows(flows, args.format), flush=True)
+    # Headers alone say all that the table has.
+    for fault in about.faults.filter(pl.col("fault") != "snap length").iter_rows(named=True):
+        said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
+        say(printable(said), file=sys.stderr)
+
+
+def _packets(args: argparse.Namespace) -> None:
+    if args.file == STDIN and args.connection is None:
+        raise _core.ConfigError("--connection: is needed, since standard input is read once")
+    if args.chart is not None:
+        _arguments.ensure_writable(args.chart, "the chart")
+    number = args.connection
+    if number is None:
+        number = _largest(read(args.file, connections=args.connections)[1])
+    rows = packets(args.file, number, connections=args.connections)
+    if args.chart is not None:
+        _drawn(rows, args)
+        return
+    low = float("-inf") if args.begin is None else args.begin
+    high = float("inf") if args.end is None else args.end
+    rows = rows.filter(pl.col("time_s").is_between(low, high))
+    if args.format != "table":
+        say(_outcome.shown_rows(rows, args.format), flush=True)
+        return
+    some = rows.head(MOST_ROWS)
+    heads = [Column(name, LEFT if some[name].dtype == pl.String else ">") for name in PACKETS_SHOWN]
+    cells = [
+        ["-" if row[name] is None else _cell(row[name]) for name in PACKETS_SHOWN]
+        for row in some.iter_rows(named=True)
+    ]
+    text = _text.table(heads, cells)
+    if (more := len(rows) - len(some)) > 0:
+        text += (
+            f"\n... and {more:,} more packets; `--from` and `--to` choose, `--format csv` has all"
+        )
+    say(text, flush=True)
+
+
+def _cell(value: object) -> str:
+    return f"{value:.6f}" if isinstance(value, float) else str(value)
+
+
+def _largest(flows: pl.DataFrame) -> int:
+    if flows.is_empty():
+        raise _core.ConfigError("--connection: there is no TCP connection in the capture")
+    sums = pl.col("client_bytes") + pl.col("server_bytes")
+    return int(flows["connection"][int(flows.select(sums.arg_max()).item())])
+
+
+def _drawn(rows: pl.DataFrame, args: argparse.Namespace) -> None:
+    # Charts take their time to load.
+    from tcplab import plot  # noqa: PLC0415
+
+    try:
+        chart = plot.segments(rows, sender=args.sender, from_s=args.begin, to_s=args.end)
+    except ValueError as error:
+        raise _core.ConfigError(str(error)) from None
+    _chart.save(lambda: chart, args.chart)
+    say(f"chart   {args.chart}", file=sys.stderr)
+
+
+def _report(args: argparse.Namespace) -> None:
+    page = args.output
+    if page is None:
+        page = Path("capture.html") if args.file == STDIN else args.file.with_suffix(".html")
+    _arguments.ensure_writable(page, "the page")
+    report(args.file, page, connections=args.connections)
+    say(f"report  {page}", file=sys.stderr)
+
+
+def _keep(about: Info, flows: pl.DataFrame, folder: Path | None) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        getattr(about, name).write_parquet(folder / f"capture_{name}.parquet")
+    flows.write_parquet(folder / "capture_flows.parquet")
+
+
+def _about(about: Info) -> str:
+    """All of a capture, for the screen."""
+    (row,) = about.totals.iter_rows(named=True)
+    parts = [
+        f"{printable(row['file'])}: {row['packets']:,} packets, {row['bytes']:,} bytes in "
+        f"{row['duration_s']:.3f} s; {row['connections']:,} TCP connections"
+    ]
+    if row["packets_per_s"] is not None:
+        parts.append(
+            f"{row['packets_per_s']:,.3f} packets/s, "
+            f"{row['packet_mean_bytes']:.3f} bytes a packet, {row['rate_mbit_s']:.3f} Mbit/s"
+        )
+    head = "\n".join(parts)
+    lengths = _shares(about.lengths.filter(pl.col("packets") > 0), ["length"])
+    protocols = _shares(about.protocols, ["network", "transport"])
+    said = [
+        f"{fault['fault']}: {fault['seen']}\n  not known: {fault['unknown']}"
+        for fault in about.faults.iter_rows(named=True)
+    ]
+    faults = "\n".join(map(printable_lines, said)) or "nothing is wrong with the capture"
+    return "\n\n".join([head, lengths, protocols, faults])
+
+
+def printable_lines(text: str) -> str:
+    """Text of several lines as it may be shown."""
+    return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def _shares(rows: pl.DataFrame, keys: list[str]) -> str:
+    heads = [Column(key, LEFT) for key in keys]
+    heads += [Column("packets"), Column("share", unit="%"), Column("bytes")]
+    cells = [
+        [
+            *(row[key] or "-" for key in keys),
+            f"{row['packets']:,}",
+            number(row["percent"], 2),
+            f"{row['bytes']:,}",
+        ]
+        for row in rows.iter_rows(named=True)
+    ]
+    return _text.table(heads, cells)
+
+
+HEADS = [
+    Column("sender", LEFT),
+    Column("receiver", LEFT),
+    Column("data", unit="kB"),
+    Column("time", unit="s"),
+    Column("rate", unit="Mbit/s"),
+    Column("resent"),
+    Column("fast"),
+    Column("probe"),
+    Column("timeout"),
+    Column("RTT min", unit="ms"),
+    Column("RTT", unit="ms"),
+    Column("most of its time", LEFT),
+    Column("end", LEFT),
+]
+
+LEFT_OUT = ("end", "RTT min", "time", "receiver", "data")
+"""Columns for which there may be no room, the first to go first."""
+
+
+def _connections(flows: pl.DataFrame) -> str:
+    some = flows.head(MOST_ROWS)
+    rows = [_cells(row) for row in some.iter_rows(named=True)]
+    heads, hidden = HEADS, []
+    text = _table(heads, rows)
+    for name in LEFT_OUT:
+        if not _is_wide(text):
+            break
+        hidden.append(name)
+        heads = [head for head in heads if head.name != name]
+        text = _table(heads, rows)
+    if hidden:
+        text += f"\nNo room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
+    if (more := len(flows) - len(some)) > 0:
+        text += f"\n... and {more} more connections; `--format csv` has them all"
+    return text
+
+
+def _table(heads: list[Column], rows: list[dict[str, str]]) -> str:
+    return _text.table(heads, [[row[head.name] for head in heads] for row in rows])
+
+
+def _is_wide(text: str) -> bool:
+    room = _text.room()
+    return room is not None and max(map(cell_len, text.split("\n"))) > room
+
+
+def _cells(row: dict[str, object]) -> dict[str, str]:
+    """What the screen has of a connection: what the side did that sent more."""
+    ends = {side: f"{row[side]}:{row[f'{side}_port']}" for side in ("client", "server")}
+    sender = str(row["sender"])
+    after = _count(row[f"{sender}_retransmitted_after_timeout"])
+    timeouts = str(_count(row[f"{sender}_retransmitted_timeout"]))
+    return {
+        "sender": ends[sender],
+        "receiver": ends["server" if sender == "client" else "client"],
+        "data": _short(_count(row[f"{sender}_bytes"]) / 1000),
+        "time": _short(row["duration_s"]),
+        "rate": _short(row["goodput_mbit_s"]),
+        "resent": str(row[f"{sender}_retransmitted_segments"]),
+        "fast": str(row[f"{sender}_retransmitted_fast"]),
+        "probe": str(row[f"{sender}_retransmitted_probe"]),
+        "timeout": f"{timeouts}+{after}" if after else timeouts,
+        "RTT min": _short(row[f"{sender}_rtt_min_ms"]),
+        "RTT": _short(row[f"{sender}_rtt_mean_ms"]),
+        "most of its time": _reason(row),
+        "end": str(row["closed"]),
+    }
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def _short(value: object) -> str:
+    if not isinstance(value, int | float):
+        return "-"
+    return number(value, decimals(value, 3))
+
+
+def _reason(row: dict[str, object]) -> str:
+    """What most of the time of a sender went by."""
+    shares = {said: row[f"time_{name}_percent"] for name, (said, _) in WAITS.items()}
+    known = {said: share for said, share in shares.items() if isinstance(share, float)}
+    if not known:
+        return "-"
+    most = max(known, key=lambda said: known[said])
+    return f"{most} {known[most]:.0f} %"
