@@ -27,6 +27,10 @@ impl Backend for Sim {
         tcplab_sim::least_memory(plan)
     }
 
+    fn files(&self, plan: &Plan) -> Vec<String> {
+        tcplab_sim::files(plan)
+    }
+
     fn run(
         &self,
         plan: &Plan,
@@ -70,8 +74,8 @@ fn check_version(plan: &Plan) -> Result<(), Error> {
     Err(Error::Failed(reason.into()))
 }
 
-fn produced(ran: Result<Tables, Stopped>) -> Result<Produced, Error> {
-    Ok(Produced { tables: ran.map_err(|_| stopped())?, files: Vec::new() })
+fn produced(ran: Result<Produced, Stopped>) -> Result<Produced, Error> {
+    ran.map_err(|_| stopped())
 }
 
 fn stopped() -> Error {

@@ -1,9 +1,9 @@
-//! Packet captures: reads pcap and pcapng, and tells what happened to each connection.
+//! Packet captures: reads pcap and pcapng, writes pcapng, and tells what happened to each connection.
 //!
 //! | folder | job |
 //! |---|---|
 //! | `input` | where bytes come from: files, packed or not |
-//! | `container` | the formats of files: packets one after another |
+//! | `container` | the formats of files: packets one after another, read and written |
 //! | `decode` | what the headers of a packet say |
 //! | `flows` | what happened to each TCP connection |
 //! | `info` | what a capture has, and what is wrong with it |
@@ -17,7 +17,7 @@ mod flows;
 mod info;
 mod input;
 
-pub use container::{Damage, Interface, Reader, Record};
+pub use container::{Damage, FILE, Interface, Reader, Record, SNAP, Writer};
 pub use decode::{
     Address, Flags, Fragments, Inner, Ip, Options, Place, SackBlock, Tcp, inner, protocol,
 };

@@ -253,7 +253,7 @@ from = "client"
 to = "server"
 "#,
     );
-    let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
+    let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap().tables;
     let srtt = tables.samples.numbers("srtt_ms").unwrap();
     let longest = srtt.iter().flatten().copied().fold(0.0, f64::max);
     assert!((536_870.0..536_871.0).contains(&longest), "{srtt:?}");
@@ -491,7 +491,7 @@ fn intervals_are_there_only_where_something_asks_for_them() {
     let plan = plan(EXPERIMENT);
     let with = format!("every = \"100 ms\"\n{EXPERIMENT}");
     let with = tcplab_model::from_toml(&with).unwrap().plans(&tcplab_sim::backend()).unwrap();
-    let run = |plan: &Plan| tcplab_sim::run(plan, &Watch::default()).unwrap();
+    let run = |plan: &Plan| tcplab_sim::run(plan, &Watch::default()).unwrap().tables;
     let mut forged = run(&plan);
     let Tables { intervals, .. } = run(&with[0]);
     assert!(!intervals.is_empty());
@@ -554,7 +554,7 @@ fn the_message_names_the_law_and_the_row() {
 #[test]
 fn runs_keep_the_laws_and_so_do_their_tables_alone() {
     let plan = plan(EXPERIMENT);
-    let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
+    let tables = tcplab_sim::run(&plan, &Watch::default()).unwrap().tables;
     assert_eq!(check_stored(&plan, &tables), Ok(()));
     assert!(check(&plan, tables).is_ok());
 }
@@ -570,7 +570,7 @@ flows = [{ from = "a", to = "b", traffic = { kind = "bulk", size = "10 kB" } }]
     );
     // A station alone may have sent 100,000 bytes in 0.1 s, and a packet that has just begun; so may both.
     let sent = |bytes: [u64; 2]| {
-        let mut tables = tcplab_sim::run(&plan, &Watch::default()).unwrap();
+        let mut tables = tcplab_sim::run(&plan, &Watch::default()).unwrap().tables;
         let links = &mut tables.links;
         *links = Table::default();
         let (run, lanes) = (links.label(&plan.id), ["a>x", "b>x"].map(|name| links.label(name)));
@@ -721,7 +721,7 @@ fn rows_may_be_looked_at_while_they_are_written() {
     };
     let quick = EXPERIMENT.replace("[[network", "record.links = \"10 us\"\n[[network");
     let quick = self::plan(&quick);
-    let tables = tcplab_sim::run_shown(&quick, &watch, &mut look).unwrap();
+    let tables = tcplab_sim::run_shown(&quick, &watch, &mut look).unwrap().tables;
     // Two rows every 10 us for 300 ms, shown 1024 at a time.
     assert_eq!((tables.links.len(), looks), (60_000, 58));
     // The tables are of another plan than the laws: the first look has found it.

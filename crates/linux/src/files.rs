@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 use tcplab_model::{FlowPlan, Plan, TrafficPlan};
 
-/// The file of captured packets.
-pub(crate) const CAPTURE: &str = "capture.pcapng";
-
 /// The two ends of a flow of programs.
 pub(crate) const SIDES: [&str; 2] = ["server", "client"];
 
 /// The names of all files of a run: fewer are a run that lost some.
 pub fn names(plan: &Plan) -> Vec<String> {
-    let capture = (!plan.record.captures.is_empty()).then(|| CAPTURE.to_owned());
+    let capture = (!plan.record.captures.is_empty()).then(|| tcplab_capture::FILE.to_owned());
     let outputs = outputs(plan).into_iter().flatten();
     let outputs = outputs.flat_map(|stem| SIDES.map(|side| format!("{stem}-{side}.txt")));
     capture.into_iter().chain(outputs).collect()

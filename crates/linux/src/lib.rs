@@ -13,11 +13,9 @@
 //! | [`files`] | the names of the files that a run leaves beside its tables |
 //! | `leavings` | reads what programs printed from these |
 //! | `walls` | says what programs may read |
-//! | `capture` | writes captured packets as pcapng |
 //! | `headers` | reads what stands in their headers |
 
 mod boot;
-mod capture;
 #[cfg(test)]
 mod confined;
 pub mod files;

@@ -8,6 +8,7 @@ use crate::schema::{
 };
 use crate::stored;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use tcplab_units::{Bytes, Duration, Rate};
 
@@ -293,6 +294,14 @@ pub struct RecordPlan {
     /// The lanes whose packets are rows of a table.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub packets: Vec<usize>,
+}
+
+impl RecordPlan {
+    /// The lanes whose packets are captured, each once and in order: the interfaces of the capture.
+    pub fn captured(&self) -> Vec<usize> {
+        let lanes: BTreeSet<usize> = self.captures.iter().copied().collect();
+        lanes.into_iter().collect()
+    }
 }
 
 /// The part of a run that results are of, in whole nanoseconds after its start.

@@ -69,7 +69,7 @@ pub const FEATURES: &[Feature] = &[
     one("duplication", "duplication", BOTH),
     one("outages", "outages", BOTH),
     one("contention", "contention for the channel", BOTH),
-    one("record.captures", "a packet capture", LINUX),
+    one("record.captures", "a packet capture", BOTH),
     one("cpu", "time spent in hosts", BOTH),
     one("cpu.call", "time spent in system calls", SIM),
     kind("cpu", "datagrams", "a processor that programs with datagrams wait for", SIM),

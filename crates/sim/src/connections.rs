@@ -99,6 +99,8 @@ pub(crate) struct Left {
     end: Remains,
     side: u8,
     flow: u32,
+    /// Which of the flow's connections it was.
+    number: u32,
     /// The same of the other end, if that waits, too.
     other: Option<Box<Remains>>,
 }
@@ -246,7 +248,7 @@ impl Connections {
         pair: usize,
         (network, gates): (&mut Network, &mut Gates),
     ) -> u32 {
-        let Pair { flow, way, left, .. } = &mut self.pairs[pair];
+        let Pair { flow, number: connection, way, left, .. } = &mut self.pairs[pair];
         let [near, far] = [0, 1].map(|side| self.ends[2 * pair + side].endpoint.remains());
         let side = near.is_closed();
         let (end, other) = if side { (far, near) } else { (near, far) };
@@ -261,6 +263,7 @@ impl Connections {
             end,
             side: side.into(),
             flow: *flow as u32,
+            number: *connection,
             other: (!other.is_closed()).then(|| Box::new(other)),
         };
         match self.left.get_mut(number as usize) {
@@ -279,6 +282,30 @@ impl Connections {
     /// The flow of packets that go to what is left behind at this end of a route.
     pub fn flow_left_at(&self, to: EndpointId) -> usize {
         self.left[(to.0 - LEFT) as usize / 2].flow as usize
+    }
+
+    /// Whose packets those are that are to go there.
+    pub fn whose(&self, gates: &Gates, to: EndpointId) -> Whose {
+        let side = to.0 as usize % 2;
+        let (flow, number, side) = match to.0 {
+            end if end < GATES => {
+                let pair = &self.pairs[end as usize / 2];
+                (pair.flow, pair.number, side)
+            }
+            gate if gate < DATAGRAMS => {
+                let sender = self.whose(gates, EndpointId(gates.end_of(to) as u32));
+                // A packet comes from there to the gate; what the gate says goes there.
+                let is_said = side == 1;
+                let side = if is_said { sender.side } else { 1 - sender.side };
+                return Whose { side, router: is_said.then(|| gates.lane_of(to)), ..sender };
+            }
+            datagrams if datagrams < LEFT => (flow_of(to), 0, 1),
+            _ => {
+                let left = &self.left[(to.0 - LEFT) as usize / 2];
+                (left.flow as usize, left.number, side)
+            }
+        };
+        Whose { flow, number, side, router: None }
     }
 
     /// The congestion control of one side of a flow.
@@ -326,6 +353,18 @@ impl Connections {
         }
         endpoints
     }
+}
+
+/// Whose a packet is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Whose {
+    pub flow: usize,
+    /// Which of the flow's connections.
+    pub number: u32,
+    /// The side to which the packet goes: 0 sends the data.
+    pub side: usize,
+    /// A router says it: the lane for which it had a packet that was too large.
+    pub router: Option<LaneId>,
 }
 
 /// Where packets go that are for one side of what a connection has left.

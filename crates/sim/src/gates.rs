@@ -97,6 +97,11 @@ impl Gates {
         self.list[(to.0 - GATES) as usize / 2].end
     }
 
+    /// The lane to which a gate leads.
+    pub fn lane_of(&self, to: EndpointId) -> LaneId {
+        self.list[(to.0 - GATES) as usize / 2].lane
+    }
+
     /// A packet of a flow comes to a gate: it goes on, or its sender may hear that it was too large.
     #[cold]
     pub fn meet(&mut self, network: &mut Network, EndpointId(to): EndpointId, packet: Packet) {

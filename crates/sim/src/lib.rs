@@ -16,10 +16,12 @@
 //! | `world` | hosts and network, and the loop over what happens |
 //! | `watcher` | looks at packets on the network |
 //! | `recorder` | writes the tables |
+//! | `capture` | writes captured packets |
 
 mod ack_filter;
 mod adapt;
 mod application;
+mod capture;
 mod connections;
 mod cpu;
 mod flow;
@@ -44,7 +46,7 @@ use std::collections::BTreeSet;
 use tcplab_cc::registered_names;
 use tcplab_model::memory::Held;
 use tcplab_model::{Backend, Plan, Profile, Stopped, Watch};
-use tcplab_tables::Tables;
+use tcplab_tables::{Produced, Tables};
 use world::World;
 
 /// This backend's name.
@@ -74,6 +76,12 @@ pub fn version(plan: &Plan) -> String {
 /// Both ends of a flow, its labels and its row.
 const FLOW_BYTES: u64 = 4_000;
 
+/// The names of the files that a run leaves beside its tables.
+pub fn files(plan: &Plan) -> Vec<String> {
+    let captures = !plan.record.captures.is_empty();
+    captures.then(|| tcplab_capture::FILE.into()).into_iter().collect()
+}
+
 /// The least memory that a run takes, before it begins: without its tables.
 pub fn least_memory(plan: &Plan) -> Held {
     Held::at_least(plan, FLOW_BYTES)
@@ -84,7 +92,7 @@ pub fn least_memory(plan: &Plan) -> Held {
 /// # Errors
 ///
 /// If `watch` was told to stop.
-pub fn run(plan: &Plan, watch: &Watch) -> Result<Tables, Stopped> {
+pub fn run(plan: &Plan, watch: &Watch) -> Result<Produced, Stopped> {
     run_shown(plan, watch, &mut |_| {})
 }
 
@@ -97,7 +105,7 @@ pub fn run_shown(
     plan: &Plan,
     watch: &Watch,
     show: &mut dyn FnMut(&Tables),
-) -> Result<Tables, Stopped> {
+) -> Result<Produced, Stopped> {
     let show = Show(Some(Box::new(show)));
     if plan.change.is_none() {
         return World::new(plan, show).run(watch);

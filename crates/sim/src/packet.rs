@@ -155,7 +155,7 @@ impl Packet {
 }
 
 /// The flags of the header of a segment, by their bits there (RFC 9293 §3.1, RFC 9768 §3.1).
-fn flag_bits(flags: Flags) -> u16 {
+pub(crate) fn flag_bits(flags: Flags) -> u16 {
     let bits = [
         (Flags::FIN, 0),
         (Flags::SYN, 1),
@@ -170,7 +170,7 @@ fn flag_bits(flags: Flags) -> u16 {
 }
 
 /// The ECN field of the packet of a segment (RFC 3168 §5).
-fn ecn_bits(flags: Flags) -> u8 {
+pub(crate) fn ecn_bits(flags: Flags) -> u8 {
     match flags {
         _ if flags.has(Flags::CE) => 3,
         _ if flags.has(Flags::ECT1) => 1,

@@ -1,11 +1,13 @@
 //! Writes the tables.
 
-use crate::watcher::{Dropped, Network, Seen};
+use crate::capture::Capture;
+use crate::connections::Whose;
+use crate::watcher::{Dropped, LEAVE, Network, Seen};
 use tcplab_engine::{EndpointId, LaneId, LaneState, Packet as _};
 use tcplab_model::{CongestionControl, FlowPlan, OrOff, Plan, Samples, memory};
 use tcplab_tables::{
     Activity, DropRow, FlowFacts, Kind, Label, LaneTotals, LinkRow, Meters, PART, PacketRow,
-    SampleRow, Tables, TransferFacts, Transfers, ecn, tcp_flags,
+    Produced, SampleRow, Tables, TransferFacts, Transfers, ecn, tcp_flags,
 };
 use tcplab_tcp::Endpoint;
 use tcplab_units::{Duration, Time};
@@ -21,6 +23,7 @@ pub const SHOWN: usize = 1024;
 pub(crate) struct Recorder<'a> {
     plan: &'a Plan,
     tables: Tables,
+    capture: Option<Box<Capture>>,
     show: Show<'a>,
     /// How often flows are sampled; none if at every ACK or never.
     pub sample_interval: Option<Duration>,
@@ -110,6 +113,7 @@ impl<'a> Recorder<'a> {
                 OrOff::Off => None,
             },
             tables,
+            capture: Capture::new(plan),
             show,
             run_in_samples,
             flows_in_samples,
@@ -131,6 +135,16 @@ impl<'a> Recorder<'a> {
     /// The tables so far.
     pub fn tables(&self) -> &Tables {
         &self.tables
+    }
+
+    /// Whether packets are captured.
+    pub fn captures(&self) -> bool {
+        self.capture.is_some()
+    }
+
+    /// How many packets were captured.
+    pub fn captured_packets(&self) -> usize {
+        self.capture.as_ref().map_or(0, |capture| capture.packets())
     }
 
     /// A row was added to a table, which now has so many.
@@ -268,14 +282,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Writes down what was dropped. `flow_behind`: the flow that an end of a route belongs to.
+    /// Writes down what was dropped. `whose`: whose packets those are that are to go to an end of a route.
     #[cold]
-    pub fn add_drops(&mut self, drops: Vec<Dropped>, flow_behind: impl Fn(EndpointId) -> usize) {
+    pub fn add_drops(&mut self, drops: Vec<Dropped>, whose: impl Fn(EndpointId) -> Whose) {
         let plan = self.plan;
         let run = self.tables.drops.label(&plan.id);
         for drop in drops {
             let table = &mut self.tables.drops;
-            let (lane, flow) = (drop.lane.0 as usize, flow_behind(drop.to));
+            let (lane, flow) = (drop.lane.0 as usize, whose(drop.to).flow);
             let link = self.lanes_in_drops.get(lane, || table.label(&plan.lanes[lane].name));
             let row = DropRow {
                 run,
@@ -290,12 +304,22 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Writes down packets at points; `flow_behind` as for drops.
+    /// Writes down packets at points; `whose` as for drops.
     #[cold]
-    pub fn add_packets(&mut self, seen: Vec<Seen>, flow_behind: impl Fn(EndpointId) -> usize) {
+    pub fn add_packets(&mut self, seen: Vec<Seen>, whose: impl Fn(EndpointId) -> Whose) {
         let plan = self.plan;
         let run = self.tables.packets.label(&plan.id);
-        for Seen { at, lane, to, point, packet } in seen {
+        for seen in seen {
+            let whose = whose(seen.to);
+            if seen.point == LEAVE
+                && let Some(capture) = &mut self.capture
+            {
+                capture.add(plan, &seen, &whose);
+            }
+            if !plan.record.packets.contains(&(seen.lane.0 as usize)) {
+                continue;
+            }
+            let Seen { at, lane, point, packet, .. } = seen;
             let table = &mut self.tables.packets;
             let headers = packet.headers();
             let flags = headers.flags.map(tcp_flags);
@@ -304,7 +328,7 @@ impl<'a> Recorder<'a> {
                 time_s: at.as_secs_f64(),
                 link: table.label(&plan.lanes[lane.0 as usize].name),
                 point: table.label(point),
-                flow: Some(table.label(&plan.flows[flow_behind(to)].name)),
+                flow: Some(table.label(&plan.flows[whose.flow].name)),
                 transport: table.label(headers.transport),
                 seq: headers.seq.map(u64::from),
                 ack: headers.ack.map(u64::from),
@@ -319,13 +343,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Adds what is known at the end: what lanes counted, and the run itself.
-    pub fn finish(mut self, lanes: impl Iterator<Item = LaneState>) -> Tables {
+    /// Adds what is known at the end: what lanes counted, the run itself and the captured packets.
+    pub fn finish(mut self, lanes: impl Iterator<Item = LaneState>) -> Produced {
         let plan = self.plan;
         self.tables.totals.lanes.extend(lanes.map(|lane| totals(&lane)));
         let packet_hops = self.tables.totals.lanes.iter().map(|lane| lane.arrived).sum();
         self.tables.add_run(&accounts::run(plan, packet_hops));
-        self.tables
+        let capture = self.capture.map(|capture| (tcplab_capture::FILE.into(), capture.finish()));
+        Produced { tables: self.tables, files: capture.into_iter().collect() }
     }
 }
 

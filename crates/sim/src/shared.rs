@@ -3,7 +3,7 @@
 use crate::recorder::Show;
 use crate::world::World;
 use tcplab_model::{Plan, Stopped, Watch};
-use tcplab_tables::Tables;
+use tcplab_tables::Produced;
 use tcplab_units::{Duration, Time};
 
 /// The common beginning of runs whose plans are equal until their change ([`Plan::beginning`]).
@@ -38,7 +38,7 @@ impl<'a> Beginning<'a> {
     ///
     /// # Errors
     /// `watch` was told to stop.
-    pub fn go_on(&self, plan: &Plan, watch: &Watch) -> Result<Tables, Stopped> {
+    pub fn go_on(&self, plan: &Plan, watch: &Watch) -> Result<Produced, Stopped> {
         let copy = Beginning { world: self.world.beside(), at: self.at };
         copy.finish(plan, watch)
     }
@@ -47,7 +47,7 @@ impl<'a> Beginning<'a> {
     ///
     /// # Errors
     /// `watch` was told to stop.
-    pub fn finish(self, plan: &Plan, watch: &Watch) -> Result<Tables, Stopped> {
+    pub fn finish(self, plan: &Plan, watch: &Watch) -> Result<Produced, Stopped> {
         let after = plan.after_change();
         let mut world: World<'_> = self.world;
         if let Some(after) = &after {

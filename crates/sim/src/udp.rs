@@ -23,9 +23,8 @@ pub(crate) struct Fragment {
     pub number: u32,
     /// When that was sent, in two halves: packets are aligned to four bytes.
     sent_at: [u32; 2],
-    /// It has the header of UDP.
-    is_first: bool,
-    /// Bytes of the datagram behind its IP header, in this fragment and in all.
+    /// Bytes of the datagram behind its IP header: before this fragment, in this fragment and in all.
+    before: u16,
     bytes: u16,
     all: u32,
 }
@@ -59,7 +58,7 @@ impl Fragment {
         (0..all).step_by(most as usize).map(move |from| Self {
             number,
             sent_at,
-            is_first: from == 0,
+            before: from as u16,
             bytes: bytes(from),
             all,
         })
@@ -81,9 +80,24 @@ impl Fragment {
         u32::from(self.bytes) == self.all
     }
 
+    /// Bytes of the datagram behind its IP header, and how many of them other fragments have that stand before
+    /// this one.
+    pub fn datagram_bytes(&self) -> u32 {
+        self.all
+    }
+
+    pub fn offset(&self) -> u16 {
+        self.before
+    }
+
+    /// Whether the packet has the last bytes of the datagram.
+    pub fn is_last(&self) -> bool {
+        u32::from(self.before) + u32::from(self.bytes) == self.all
+    }
+
     /// Bytes of data in the packet: the header of UDP is in the first fragment.
     pub fn payload(&self) -> u32 {
-        u32::from(self.bytes) - if self.is_first { UDP_HEADER } else { 0 }
+        u32::from(self.bytes) - if self.before == 0 { UDP_HEADER } else { 0 }
     }
 
     fn datagram(&self) -> Datagram {

@@ -37,21 +37,41 @@ pub(crate) struct Seen {
     pub packet: Packet,
 }
 
+/// Where the transmission of a packet begins: there it is captured.
+pub(crate) const LEAVE: &str = "leave";
+
+/// Which packets of a lane are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chosen {
+    Not,
+    /// Those that are transmitted.
+    Leaving,
+    /// All, wherever they are.
+    Throughout,
+}
+
 /// What was seen and not yet written down.
 #[derive(Clone, Debug)]
 pub(crate) struct Watcher {
     drops: Vec<Dropped>,
-    /// By lane, whether all packets are looked at; empty if there is no such lane.
-    chosen: Vec<bool>,
+    /// By lane, whether packets are looked at, and whether at all points or only where they leave the queue;
+    /// empty if there is no such lane.
+    chosen: Vec<Chosen>,
     seen: Vec<Seen>,
 }
 
 impl Watcher {
     /// Looks at what this plan asks for.
     pub fn new(plan: &Plan) -> Self {
-        let asked = &plan.record.packets;
-        let lanes = if asked.is_empty() { 0 } else { plan.lanes.len() };
-        let chosen = (0..lanes).map(|lane| asked.contains(&lane)).collect();
+        let mut chosen = Vec::new();
+        for (lanes, choice) in
+            [(&plan.record.captures, Chosen::Leaving), (&plan.record.packets, Chosen::Throughout)]
+        {
+            for &lane in lanes {
+                chosen.resize(plan.lanes.len(), Chosen::Not);
+                chosen[lane] = choice;
+            }
+        }
         Self { drops: Vec::new(), chosen, seen: Vec::new() }
     }
 
@@ -76,7 +96,12 @@ impl Watcher {
         packet: &Packet,
         point: &'static str,
     ) {
-        if self.chosen[lane.0 as usize] {
+        let is_looked_at = match self.chosen[lane.0 as usize] {
+            Chosen::Not => false,
+            Chosen::Leaving => point == LEAVE,
+            Chosen::Throughout => true,
+        };
+        if is_looked_at {
             self.seen.push(Seen { at, lane, to, point, packet: *packet });
         }
     }
@@ -115,7 +140,7 @@ impl Observer<Packet> for Watcher {
 
     #[inline]
     fn leave(&mut self, point: Point<'_>, packet: &Packet) {
-        self.look(point, packet, "leave");
+        self.look(point, packet, LEAVE);
     }
 
     #[inline]

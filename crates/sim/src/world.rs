@@ -6,9 +6,7 @@ mod timers;
 
 use crate::adapt::{lanes, queues};
 use crate::application::{Program, Step};
-use crate::connections::{
-    Connections, DATAGRAMS, End, GATES, LEFT, Pair, flow_of, flow_on_lanes, tcp,
-};
+use crate::connections::{Connections, DATAGRAMS, End, GATES, Pair, flow_of, flow_on_lanes, tcp};
 use crate::cpu::Cpus;
 use crate::flow::Flow;
 use crate::gates::Gates;
@@ -18,11 +16,11 @@ use crate::packet::Packet;
 use crate::recorder::{Recorder, Show};
 use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tcplab_engine::{Departure, EndpointId, Event, LaneId, Order, RouteId, TimerId};
-use tcplab_model::memory::{DROP, Held, PACKET, ROW};
+use tcplab_model::memory::{CAPTURED, DROP, Held, PACKET, ROW};
 use tcplab_model::{FlowPlan, PathMtu, Plan, Samples, StackPlan, Stopped, Watch};
-use tcplab_tables::Tables;
+use tcplab_tables::Produced;
 use tcplab_tcp::{Endpoint, Known, Segment, State, TICK};
 use tcplab_units::{Duration, Time};
 
@@ -105,7 +103,8 @@ pub(crate) struct World<'a> {
 
 impl<'a> World<'a> {
     pub fn new(plan: &'a Plan, show: Show<'a>) -> Self {
-        let watched = &plan.record.packets;
+        let watched = [&plan.record.packets, &plan.record.captures];
+        let watched: BTreeSet<usize> = watched.into_iter().flatten().copied().collect();
         let lanes = (0..plan.lanes.len())
             .map(|number| lanes::config(plan, number, watched.contains(&number)));
         let mut network = Network::observed(lanes, plan.seed, Watcher::new(plan));
@@ -169,13 +168,13 @@ impl<'a> World<'a> {
         self.arm(self.link_timer, self.recorder.link_interval);
     }
 
-    pub fn run(mut self, watch: &Watch) -> Result<Tables, Stopped> {
+    pub fn run(mut self, watch: &Watch) -> Result<Produced, Stopped> {
         self.begin();
         self.go_on(watch)
     }
 
     /// Runs the rest.
-    pub fn go_on(mut self, watch: &Watch) -> Result<Tables, Stopped> {
+    pub fn go_on(mut self, watch: &Watch) -> Result<Produced, Stopped> {
         let end = Time::ZERO + self.plan.duration;
         self.pass_time::<false>(end, watch)?;
         self.end_flows();
@@ -233,9 +232,19 @@ impl<'a> World<'a> {
         self.network.settle();
         let drops = self.network.observer().take_drops(&is_over);
         let seen = self.network.observer().take_seen(is_over);
-        let flow_behind = |to| flow_behind(&self.connections, &self.gates, to);
-        self.recorder.add_drops(drops, flow_behind);
-        self.recorder.add_packets(seen, flow_behind);
+        let whose = |to| self.connections.whose(&self.gates, to);
+        self.recorder.add_drops(drops, whose);
+        self.recorder.add_packets(seen, whose);
+    }
+
+    /// Another connection may take the place of one that is over: packets of that one are written down before,
+    /// if it matters whose they are.
+    #[cold]
+    pub fn write_down_before_reuse(&mut self) {
+        if self.recorder.captures() {
+            let now = self.network.now();
+            self.write_down(|at| at <= now);
+        }
     }
 
     /// The next event. Applications act when all packets of a nanosecond have been received.
@@ -285,6 +294,7 @@ impl<'a> World<'a> {
         let (drops, packets) = self.network.observer().pending();
         self.held.drops = (tables.drops.in_memory() + drops) as u64 * DROP;
         self.held.points = (tables.packets.in_memory() + packets) as u64 * ROW;
+        self.held.captures = self.recorder.captured_packets() as u64 * CAPTURED;
         self.held.flows = self.held_by_flows();
         // To look at many lanes takes as long as what happens in between.
         self.counts += 1;
@@ -765,17 +775,5 @@ pub(crate) fn send(
 pub(crate) fn call((network, cpus): &mut Onto<'_>, host: usize) {
     if let Some(cpus) = cpus {
         cpus.call(network.now(), host);
-    }
-}
-
-/// The flow of a packet that is to go there.
-fn flow_behind(connections: &Connections, gates: &Gates, to: EndpointId) -> usize {
-    match to.0 {
-        end if end < GATES => connections.pairs[end as usize / 2].flow,
-        gate if gate < DATAGRAMS => {
-            flow_behind(connections, gates, EndpointId(gates.end_of(to) as u32))
-        }
-        datagrams if datagrams < LEFT => flow_of(to),
-        _ => connections.flow_left_at(to),
     }
 }

@@ -68,6 +68,10 @@ impl Flags {
     /// The window-scale option is present.
     const WINDOW_SCALE: Self = Self(64);
 
+    /// Options whose values are lost where a segment is quoted.
+    const LOST: Self =
+        Self::SACK_PERMITTED.with(Self::WINDOW_SCALE).with(Self::COOKIE_REQUEST).with(Self::COOKIE);
+
     /// Whether all flags of `other` are set.
     #[inline]
     pub const fn has(self, other: Self) -> bool {
@@ -153,6 +157,27 @@ pub struct TooLarge {
     pub wire_bytes: u16,
     /// The notice is of the class of network control: Linux sends notices with CS6 (`__icmp_send`).
     pub is_control: bool,
+    quoted: Quoted,
+}
+
+/// The header of a segment that an ICMP message quotes, without the values of its options but timestamps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Quoted {
+    ack: SeqNumber,
+    timestamps: Timestamps,
+    window: u16,
+    payload: u16,
+    flags: Flags,
+    header: u8,
+}
+
+impl TooLarge {
+    /// The segment that the message quotes. Of options but timestamps only the room is known that they take.
+    pub fn quoted(&self) -> Segment {
+        let Quoted { ack, timestamps, window, payload, flags, header } = self.quoted;
+        let flags = Flags(flags.0 & !Flags::LOST.0);
+        Segment { timestamps, window, payload, header, ..Segment::new(flags, self.seq, ack) }
+    }
 }
 
 /// Blocks of data received out of order: each from its first byte to the byte behind its last.
@@ -293,7 +318,9 @@ impl Segment {
         let quoted = self.wire_bytes().min(most.saturating_sub(header));
         // No link has an MTU below 68 bytes.
         let wire_bytes = (header + quoted) as u16;
-        TooLarge { seq: self.seq, mtu, wire_bytes, is_control: true }
+        let &Self { seq, ack, timestamps, window, payload, flags, header, .. } = self;
+        let quoted = Quoted { ack, timestamps, window, payload, flags, header };
+        TooLarge { seq, mtu, wire_bytes, is_control: true, quoted }
     }
 
     /// The timestamps, if present.
@@ -380,9 +407,11 @@ mod tests {
         for (payload, room, bytes) in
             [(1460, 1500, 576), (100, 1500, 20 + 8 + 140), (1460, 552, 552), (100, 68, 68)]
         {
-            let notice = bare().with_payload(payload).too_large(1400, room);
-            let (seq, mtu, is_control) = (SeqNumber(1), 1400, true);
-            assert_eq!(notice, TooLarge { seq, mtu, wire_bytes: bytes, is_control });
+            let segment = bare().with_payload(payload);
+            let notice = segment.too_large(1400, room);
+            assert_eq!((notice.seq, notice.mtu, notice.wire_bytes), (SeqNumber(1), 1400, bytes));
+            assert!(notice.is_control);
+            assert_eq!(notice.quoted(), segment);
         }
     }
 

@@ -1,8 +1,10 @@
 //! Transfers that begin one after another: at random, at fixed times, or whenever a user is ready.
 
 use crate::sizes::Sampler;
+use crate::start;
 use tcplab_engine::Random;
 use tcplab_model::schema::{ArrivalsPlan, Begin};
+use tcplab_model::{FlowPlan, Plan};
 use tcplab_pace::{exponential, nearest_nanosecond};
 use tcplab_units::Duration;
 
@@ -99,6 +101,16 @@ impl<'a> User<'a> {
         let sizes = Random::new(seed, &format!("sizes {name} user {user}"));
         Self { sampler: Sampler::new(&arrivals.sizes), sizes }
     }
+}
+
+/// How many transfers a user of a closed loop that thinks for so long could have time for: none is over before
+/// its first packet has arrived.
+pub fn possible(plan: &Plan, flow: &FlowPlan, think: Duration) -> u64 {
+    let room = plan.duration.saturating_sub(start(flow, plan.seed));
+    let has_handshake = flow.tcp().is_none_or(|tcp| !tcp.stack.fast_open);
+    let one_way = flow.forward.iter().map(|&lane| plan.lanes[lane].delay).sum::<Duration>();
+    let least = if has_handshake { one_way + flow.base_rtt } else { one_way } + think;
+    room.as_picos().checked_div(least.as_picos()).map_or(u64::MAX, |whole| whole + 1)
 }
 
 impl Iterator for User<'_> {

@@ -16,6 +16,7 @@ pub mod accounts;
 pub mod arrivals;
 pub mod datagrams;
 pub mod links;
+pub mod ports;
 pub mod sizes;
 pub mod spread;
 pub mod start;

@@ -5,6 +5,9 @@
 
 mod pcap;
 mod pcapng;
+mod written;
+
+pub use written::{FILE, SNAP, Writer};
 
 use crate::error::{Error, Problem};
 use crate::input::{self, Source, Window};

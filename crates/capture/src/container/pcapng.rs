@@ -13,11 +13,11 @@ const SECTION_BLOCK: usize = 28;
 const MOST_INTERFACES: usize = 1 << 16;
 
 /// Types of blocks.
-const INTERFACE: u32 = 1;
+pub(super) const INTERFACE: u32 = 1;
 const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const STATISTICS: u32 = 5;
-const PACKET: u32 = 6;
+pub(super) const PACKET: u32 = 6;
 
 /// The section that is being read.
 #[derive(Clone, Copy, Debug)]

@@ -8,14 +8,13 @@ mod packets;
 mod samples;
 
 use crate::Produced;
-use crate::capture::Capture;
-use crate::files;
 use crate::headers::Side;
 use crate::records::{Content, Occasion, Record, Sample, Socket, Summary, Tick, Unreadable};
 use lanes::Lane;
 use marks::{Marks, Undecided};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use tcplab_capture::Writer;
 use tcplab_guest::job::{Job, Traffic};
 use tcplab_guest::report::{Datagrams, Report};
 use tcplab_model::Plan;
@@ -28,7 +27,9 @@ pub(crate) struct Recorder<'a> {
     plan: &'a Plan,
     job: &'a Job,
     tables: Tables,
-    capture: Capture,
+    /// The lanes whose packets are captured, in order: each is an interface of the capture.
+    captured: Vec<usize>,
+    capture: Writer,
     /// When the experiment began.
     begin: Option<u64>,
     /// By client, the flow whose connection or session it is, and which of them.
@@ -96,11 +97,13 @@ impl<'a> Recorder<'a> {
                 clients.insert((flow.client.address, flow.client.port + k as u16), (number, k));
             }
         }
+        let captured = plan.record.captured();
         Self {
             plan,
             job,
             tables: Tables::default(),
-            capture: Capture::default(),
+            capture: Writer::new(captured.iter().map(|&lane| plan.lanes[lane].name.as_str())),
+            captured,
             begin: None,
             clients,
             programs,
@@ -128,7 +131,7 @@ impl<'a> Recorder<'a> {
             samples: self.tables.samples.in_memory() as u64 * ROW,
             links: self.tables.links.in_memory() as u64 * ROW,
             drops: self.tables.drops.in_memory() as u64 * DROP,
-            captures: self.capture.len() as u64 * CAPTURED,
+            captures: self.capture.packets() as u64 * CAPTURED,
             points: self.tables.packets.in_memory() as u64 * ROW,
             intervals: (self.tables.intervals.in_memory() + waiting) as u64 * ROW,
             ..self.held
@@ -348,10 +351,8 @@ impl<'a> Recorder<'a> {
         let run = accounts::run(plan, self.packet_hops());
         self.tables.add_run(&run);
         let mut files = Vec::new();
-        if !plan.record.captures.is_empty() {
-            let lanes = plan.record.captures.iter();
-            let lanes = lanes.map(|&lane| (lane as u32, plan.lanes[lane].name.as_str()));
-            files.push((files::CAPTURE.into(), self.capture.file(&lanes.collect())));
+        if !self.captured.is_empty() {
+            files.push((tcplab_capture::FILE.into(), self.capture.finish()));
         }
         Produced { tables: self.tables, files }
     }

@@ -20,8 +20,10 @@ impl Recorder<'_> {
         {
             self.add_packet((lane, point), time, length, &headers);
         }
-        if point == Point::Leave && record.captures.contains(&lane) {
-            self.capture.add(lane as u32, time, length, bytes);
+        if point == Point::Leave
+            && let Ok(interface) = self.captured.binary_search(&lane)
+        {
+            self.capture.add(interface as u32, time, length, &bytes);
         }
     }
 

@@ -28,13 +28,7 @@ use tcplab_guest::job::{Flow, Host, Job, Namespace, Record, Side};
 use tcplab_model::{MeasurePlan, Mistake, OrOff, Plan, Problem, Samples, support};
 use tcplab_tables::Window;
 use tcplab_units::Duration;
-
-/// Ports of the flows' servers begin here, those of their clients a step further: away from those that
-/// programs and the kernel choose from.
-const SERVER_PORTS: u16 = 5001;
-const CLIENT_PORTS: u16 = 10_001;
-/// The kernel gives ports from here on to those who do not ask for one.
-const EPHEMERAL_PORTS: u16 = 50_001;
+use tcplab_workload::ports::{self, CLIENT_PORTS, EPHEMERAL_PORTS, SERVER_PORTS};
 
 /// Both ends of a flow have a thread, whose stack takes mappings of the host: there are 65530 of them
 /// for one process (`vm.max_map_count`), and more flows have been seen to need more.
@@ -49,7 +43,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
     let mut hosts = Hosts::new(plan, kernel);
     let mut addresses = Addresses::new(plan);
     let mut flows = Vec::new();
-    let mut ports = Ports::default();
+    let mut taken = Ports::default();
     for planned in plan.flows.iter() {
         let Some(traffic) = traffic::traffic(plan, planned, &mut mistakes) else { continue };
         lanes::refuse_sizes(plan, planned, &mut mistakes);
@@ -64,8 +58,8 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let from = way((receives_at, sends_at), &planned.back, &receiver.route);
         let (socket, peer_socket) = (sender.socket, receiver.socket);
         // With questions and programs, the one that sends the data is the one that is asked.
-        let asks = traffic::asks(&planned.traffic);
-        let client_port = ports.clients(traffic.connections(), planned, &mut mistakes);
+        let asks = ports::asks(planned);
+        let client_port = taken.clients(traffic.connections(), planned, &mut mistakes);
         let [seed, peer_seed] =
             [true, false].map(|sends| Random::of_end(plan.seed, sends, &planned.name).1);
         let side = |(host, namespace), address, seed, socket| Side {
@@ -81,7 +75,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let (mut client, mut server) =
             if asks { (receiving, sending) } else { (sending, receiving) };
         client.port = client_port;
-        server.port = ports.server(server.address, planned, &mut mistakes);
+        server.port = taken.server(server.address, planned, &mut mistakes);
         let traffic = traffic::with_addresses(traffic, server.address, client.address);
         flows.push(Flow {
             client,

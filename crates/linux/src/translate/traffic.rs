@@ -6,7 +6,7 @@ use tcplab_guest::job;
 use tcplab_model::schema::{ArrivalsPlan, Begin, WebPlan};
 use tcplab_model::{FlowPlan, Mistake, Plan, Problem, TrafficPlan};
 use tcplab_units::Duration;
-use tcplab_workload::{Transfer, Transfers, User, pace, start, web};
+use tcplab_workload::{Transfer, Transfers, User, arrivals, pace, start, web};
 
 /// More transfers of one flow than any run could have.
 const MOST_PARTS: u64 = 1_000_000;
@@ -64,10 +64,10 @@ fn arrivals_of(
     flow: &FlowPlan,
     arrivals: &ArrivalsPlan,
 ) -> Result<job::Traffic, Problem> {
-    let room = plan.duration.saturating_sub(start(flow, plan.seed));
     if let Begin::Closed { users, think } = arrivals.begin {
-        return closed_loop(plan, flow, arrivals, (users, think, room));
+        return closed_loop(plan, flow, arrivals, (users, think));
     }
+    let room = plan.duration.saturating_sub(start(flow, plan.seed));
     let begin = |transfer: &Transfer| transfer.after < room;
     let transfers = Transfers::new(arrivals, plan.seed, &flow.name).into_iter().flatten();
     // There are fewer ports than that, so whatever is left out here is refused later.
@@ -75,23 +75,19 @@ fn arrivals_of(
     Ok(job::Traffic::Transfers(transfers.map(|it| (nanos(it.after), it.size)).collect()))
 }
 
-/// As many sizes as each user could have time for: no transfer is over before its first packet has
-/// arrived.
+/// As many sizes as each user could have time for.
 fn closed_loop(
     plan: &Plan,
     flow: &FlowPlan,
     arrivals: &ArrivalsPlan,
-    (users, think, room): (u64, Duration, Duration),
+    (users, think): (u64, Duration),
 ) -> Result<job::Traffic, Problem> {
     if users > MOST_FLOWS {
         let (what, number) = ("users of one flow", users.into());
         return Err(Problem::TooMany { what, number, most: MOST_FLOWS });
     }
-    let has_handshake = flow.tcp().is_none_or(|tcp| !tcp.stack.fast_open);
-    let one_way = flow.forward.iter().map(|&lane| plan.lanes[lane].delay).sum::<Duration>();
-    let least = if has_handshake { one_way + flow.base_rtt } else { one_way } + think;
-    let possible = room.as_picos().checked_div(least.as_picos()).map(|whole| whole + 1);
-    let each = possible.unwrap_or(u64::MAX).min(arrivals.transfers.unwrap_or(u64::MAX));
+    let possible = arrivals::possible(plan, flow, think);
+    let each = possible.min(arrivals.transfers.unwrap_or(u64::MAX));
     let all = u128::from(each) * u128::from(users);
     let most = all.min(arrivals.transfers.map_or(all, u128::from));
     if all > u128::from(MOST_PARTS) {
@@ -125,9 +121,4 @@ pub(super) fn with_addresses(
         }
         other => other,
     }
-}
-
-/// Whether the one that receives the data opens the connection, to ask for it.
-pub(super) fn asks(traffic: &TrafficPlan) -> bool {
-    matches!(traffic, TrafficPlan::Requests(_) | TrafficPlan::Web(_) | TrafficPlan::Command(_))
 }

@@ -19,7 +19,7 @@ pub(crate) use datagrams::Datagrams;
 use std::collections::VecDeque;
 use tcplab_engine::TimerId;
 use tcplab_model::schema::{ArrivalsPlan, Begin, Requests, WebPlan};
-use tcplab_model::{FlowPlan, Plan, TrafficPlan};
+use tcplab_model::{FlowPlan, Plan};
 use tcplab_tables::{self as tables, Activity, RoundTrips};
 use tcplab_units::{Duration, Time};
 use tcplab_workload::{Session, Transfer, Transfers, User, accounts};
@@ -139,7 +139,7 @@ impl<'a> Flow<'a> {
 
     /// Whether the end that receives the data opens the connection, to ask for it.
     pub fn asks(&self) -> bool {
-        matches!(*self.plan.traffic, TrafficPlan::Requests(_) | TrafficPlan::Web(_))
+        tcplab_workload::ports::asks(self.plan)
     }
 }
 

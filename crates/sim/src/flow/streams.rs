@@ -71,6 +71,9 @@ impl World<'_> {
         is_passing: bool,
     ) -> usize {
         let now = self.network.now();
+        if self.flows[number].opened > 0 {
+            self.write_down_before_reuse();
+        }
         let flow = &mut self.flows[number];
         let left = &self.connections.left;
         let is_free = |&number: &u32| left[number as usize].touched + flow.forsaken <= now;

@@ -13,7 +13,7 @@ fn plans(toml: &str) -> Vec<Plan> {
 
 /// Runs a plan by itself. Its tables keep all laws.
 fn alone(plan: &Plan) -> Tables {
-    let tables = tcplab_sim::run(plan, &Watch::default()).unwrap();
+    let tables = tcplab_sim::run(plan, &Watch::default()).unwrap().tables;
     let checked = Laws::new(&plan.with_steps()).finish(tables);
     checked.unwrap_or_else(|broken| panic!("{broken:?}")).into_tables()
 }

@@ -15,8 +15,9 @@ fn root() -> PathBuf {
 fn digests(example: &str) -> BTreeMap<String, String> {
     let toml = std::fs::read_to_string(root().join(format!("examples/{example}.toml"))).unwrap();
     let plans = tcplab_model::from_toml(&toml).unwrap().plans(&backend()).unwrap();
-    let digest =
-        |plan: &Plan| (plan.id.clone(), tcplab_sim::run(plan, &Watch::default()).unwrap().digest());
+    let digest = |plan: &Plan| {
+        (plan.id.clone(), tcplab_sim::run(plan, &Watch::default()).unwrap().tables.digest())
+    };
     let (first, second) = plans.split_at(plans.len() / 2);
     std::thread::scope(|scope| {
         let other = scope.spawn(|| second.iter().map(digest).collect::<Vec<_>>());

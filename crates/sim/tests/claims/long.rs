@@ -98,7 +98,7 @@ fn what_is_read_from_files_is_what_was_written() {
     // A full part of each of the four tables, and what the network and two flows hold.
     let memory = 4 * PART as u64 * 400 + 10_000_000;
     let watch = Watch::with_memory(Some(memory));
-    let tables = run_shown(&plan, &watch, &mut show).unwrap();
+    let tables = run_shown(&plan, &watch, &mut show).unwrap().tables;
     assert_eq!(most, PART);
     let lengths =
         [tables.samples.len(), tables.links.len(), tables.drops.len(), tables.packets.len()];

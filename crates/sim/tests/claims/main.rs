@@ -39,7 +39,7 @@ fn run_all(toml: &str) -> Vec<Tables> {
     let backend = Backend { profile: Profile::Rfc, ..backend() };
     let plans = tcplab_model::from_toml(toml).and_then(|document| document.plans(&backend));
     let plans = plans.unwrap_or_else(|mistakes| panic!("{mistakes}"));
-    plans.iter().map(|plan| tcplab_sim::run(plan, &Watch::default()).unwrap()).collect()
+    plans.iter().map(|plan| tcplab_sim::run(plan, &Watch::default()).unwrap().tables).collect()
 }
 
 /// Runs an experiment of a single run.

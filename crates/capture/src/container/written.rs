@@ -1,0 +1,161 @@
+//! Captures that backends write: pcapng (draft-ietf-opsawg-pcapng) of IP packets, with times in nanoseconds
+//! after the start of the experiment.
+
+use super::pcapng::{INTERFACE, PACKET, SECTION};
+
+/// The file of captured packets among the files of a run.
+pub const FILE: &str = "capture.pcapng";
+
+/// The most bytes of a packet that are kept, the kernel's `TCPLAB_SNAP`: all headers, with as many options
+/// as there may be.
+pub const SNAP: usize = 128;
+
+/// Packets begin with their IP header (`LINKTYPE_RAW`).
+const LINK: u16 = 101;
+
+/// Options of the block of an interface: its name, and the unit of its times.
+const NAME: u16 = 2;
+const UNIT: u16 = 9;
+
+/// Where the time stands in the block of a packet, the upper half first.
+const TIME: usize = 12;
+
+/// A capture while packets are added to it: the file as it will be, as long as packets come in the order of
+/// time.
+#[derive(Clone, Debug)]
+pub struct Writer {
+    bytes: Vec<u8>,
+    /// Where the first packet begins.
+    first: usize,
+    packets: usize,
+    last: u64,
+    is_in_order: bool,
+}
+
+impl Writer {
+    /// A capture at interfaces of these names.
+    pub fn new<'a>(interfaces: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut bytes = Vec::new();
+        // The order of bytes, version 1.0, a length that is not given.
+        let header = [0x1a2b_3c4d_u32.to_le_bytes(), [1, 0, 0, 0], [0xff; 4], [0xff; 4]].concat();
+        block(&mut bytes, u32::from_le_bytes(SECTION), &[&header]);
+        for name in interfaces {
+            let mut content = [LINK.to_le_bytes(), [0, 0]].concat();
+            content.extend((SNAP as u32).to_le_bytes());
+            option(&mut content, NAME, name.as_bytes());
+            // Ten to the minus ninth.
+            option(&mut content, UNIT, &[9]);
+            content.extend([0; 4]);
+            block(&mut bytes, INTERFACE, &[&content]);
+        }
+        let first = bytes.len();
+        Self { bytes, first, packets: 0, last: 0, is_in_order: true }
+    }
+
+    /// Adds a packet of `length` bytes, of which these are kept.
+    pub fn add(&mut self, interface: u32, time: u64, length: u32, kept: &[u8]) {
+        let words = [interface, (time >> 32) as u32, time as u32, kept.len() as u32, length]
+            .map(u32::to_le_bytes);
+        block(&mut self.bytes, PACKET, &[words.as_flattened(), kept]);
+        self.packets += 1;
+        self.is_in_order &= self.last <= time;
+        self.last = time;
+    }
+
+    /// How many packets there are.
+    pub fn packets(&self) -> usize {
+        self.packets
+    }
+
+    /// The file, with its packets in the order of time; those of one time as they came.
+    pub fn finish(self) -> Vec<u8> {
+        if self.is_in_order {
+            return self.bytes;
+        }
+        let (head, mut rest) = self.bytes.split_at(self.first);
+        let mut packets = Vec::with_capacity(self.packets);
+        while !rest.is_empty() {
+            let word = |at: usize| {
+                u32::from_le_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]])
+            };
+            let time = u64::from(word(TIME)) << 32 | u64::from(word(TIME + 4));
+            let (packet, behind) = rest.split_at(word(4) as usize);
+            packets.push((time, packet));
+            rest = behind;
+        }
+        packets.sort_by_key(|(time, _)| *time);
+        let mut file = Vec::with_capacity(self.bytes.len());
+        file.extend(head);
+        packets.iter().for_each(|(_, packet)| file.extend(*packet));
+        file
+    }
+}
+
+/// Adds a block with this content, padded.
+fn block(file: &mut Vec<u8>, kind: u32, content: &[&[u8]]) {
+    let bytes: usize = content.iter().map(|part| part.len()).sum();
+    let length = (bytes.next_multiple_of(4) as u32 + 12).to_le_bytes();
+    file.extend(kind.to_le_bytes());
+    file.extend(length);
+    content.iter().for_each(|part| file.extend(*part));
+    pad(file);
+    file.extend(length);
+}
+
+fn option(content: &mut Vec<u8>, code: u16, value: &[u8]) {
+    content.extend(code.to_le_bytes());
+    content.extend((value.len() as u16).to_le_bytes());
+    content.extend(value);
+    pad(content);
+}
+
+/// All blocks begin at a multiple of four bytes, and so do all options in them.
+fn pad(content: &mut Vec<u8>) {
+    content.resize(content.len().next_multiple_of(4), 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reader, Source};
+    use std::io::Cursor;
+
+    /// Time, interface, length and bytes of each packet that the reader finds.
+    fn read(file: Vec<u8>) -> Vec<(i64, u32, u32, Vec<u8>)> {
+        let source: Source = Box::new(Cursor::new(file));
+        let mut reader = Reader::new(source, "it").unwrap();
+        let mut packets = Vec::new();
+        while let Some(it) = reader.next_packet() {
+            packets.push((it.time, it.interface, it.length, it.bytes.to_vec()));
+        }
+        assert_eq!(reader.damage(), None);
+        let names =
+            reader.interfaces().iter().map(|it| (it.name.as_deref().unwrap(), it.link, it.snap));
+        assert_eq!(names.collect::<Vec<_>>(), [("a>b", 101, 128), ("b>a", 101, 128)]);
+        packets
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let mut capture = Writer::new(["a>b", "b>a"]);
+        // More nanoseconds than 32 bits hold, and lengths that need padding or none.
+        let times = [0, 4_294_967_296, 5_000_000_001];
+        for (time, bytes) in times.into_iter().zip([5_u32, 4, 7]) {
+            capture.add(bytes % 2, time, 1500, &vec![0x45; bytes as usize]);
+        }
+        assert_eq!(capture.packets(), 3);
+        let expected = [(0, 1, 5), (4_294_967_296, 0, 4), (5_000_000_001, 1, 7)];
+        let expected = expected.map(|(time, interface, n)| (time, interface, 1500, vec![0x45; n]));
+        assert_eq!(read(capture.finish()), expected);
+    }
+
+    #[test]
+    fn packets_are_in_the_order_of_time() {
+        let mut capture = Writer::new(["a>b", "b>a"]);
+        for (time, byte) in [(2, 1), (1, 2), (2, 3), (1, 4)] {
+            capture.add(0, time, 1, &[byte]);
+        }
+        let bytes: Vec<_> = read(capture.finish()).iter().map(|packet| packet.3[0]).collect();
+        assert_eq!(bytes, [2, 4, 1, 3]);
+    }
+}

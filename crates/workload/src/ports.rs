@@ -1,0 +1,41 @@
+//! The ports of flows: those of their servers, and of the connections that their clients open.
+
+use crate::arrivals::{Transfers, possible};
+use crate::{start, web};
+use tcplab_model::schema::{ArrivalsPlan, Begin};
+use tcplab_model::{FlowPlan, Plan, TrafficPlan};
+
+/// Ports of the flows' servers begin here, those of their clients a step further: away from those that
+/// programs and the kernel choose from.
+pub const SERVER_PORTS: u16 = 5001;
+/// Where ports of clients begin.
+pub const CLIENT_PORTS: u16 = 10_001;
+/// The kernel gives ports from here on to those who do not ask for one.
+pub const EPHEMERAL_PORTS: u16 = 50_001;
+
+/// Whether the one that receives the data opens the connection, to ask for it.
+pub fn asks(flow: &FlowPlan) -> bool {
+    matches!(
+        *flow.traffic,
+        TrafficPlan::Requests(_) | TrafficPlan::Web(_) | TrafficPlan::Command(_)
+    )
+}
+
+/// How many ports of its client a flow takes: one for each connection that it may open.
+pub fn connections(plan: &Plan, flow: &FlowPlan) -> u64 {
+    match &*flow.traffic {
+        TrafficPlan::Web(web) => web::connections(web),
+        TrafficPlan::Arrivals(arrivals) => transfers(plan, flow, arrivals),
+        _ => 1,
+    }
+}
+
+fn transfers(plan: &Plan, flow: &FlowPlan, arrivals: &ArrivalsPlan) -> u64 {
+    if let Begin::Closed { users, think } = arrivals.begin {
+        let all = possible(plan, flow, think).saturating_mul(users);
+        return arrivals.transfers.map_or(all, |most| most.min(all));
+    }
+    let room = plan.duration.saturating_sub(start(flow, plan.seed));
+    let transfers = Transfers::new(arrivals, plan.seed, &flow.name).into_iter().flatten();
+    transfers.take_while(|it| it.after < room).count() as u64
+}
