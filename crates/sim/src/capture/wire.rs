@@ -3,7 +3,7 @@
 
 use crate::packet::{ecn_bits, flag_bits};
 use crate::udp::Fragment;
-use tcplab_tcp::{FastOpenOption, IP_HEADER, Segment, TCP_HEADER, TooLarge};
+use tcplab_tcp::{FastOpenOption, Flags, IP_HEADER, Segment, TCP_HEADER, TooLarge};
 
 /// Protocols behind IP.
 pub const ICMP: u8 = 1;
@@ -97,7 +97,8 @@ pub fn write_segment(segment: &Segment, (from, to): (Side, Side), bytes: &mut Ve
     bytes.extend(from.1.to_be_bytes());
     bytes.extend(to.1.to_be_bytes());
     bytes.extend(segment.seq.0.to_be_bytes());
-    bytes.extend(segment.ack.0.to_be_bytes());
+    let ack = if segment.flags.has(Flags::ACK) { segment.ack.0 } else { 0 };
+    bytes.extend(ack.to_be_bytes());
     let header = segment.header_bytes() - IP_HEADER;
     bytes.extend(((header as u16 / 4) << 12 | flag_bits(segment.flags)).to_be_bytes());
     bytes.extend(segment.window.to_be_bytes());
@@ -202,7 +203,7 @@ fn pseudo_header(protocol: u8, (from, to): (Side, Side), length: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tcplab_tcp::{Cookie, Flags, SeqNumber, SynOptions, Timestamps};
+    use tcplab_tcp::{Cookie, SeqNumber, SynOptions, Timestamps};
     use tcplab_units::Time;
 
     const A: Side = (0x0a00_0002, 10_001);
