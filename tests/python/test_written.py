@@ -5,17 +5,16 @@ from __future__ import annotations
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterator
-from ipaddress import ip_address
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
 import pytest
 
 import tcplab as lab
 
-SYN, FIN, PSH, ACK = 0x02, 0x01, 0x08, 0x10
+FIN, SYN, PSH, ACK = 0x01, 0x02, 0x08, 0x10
 BOTH_WAYS = lab.Record(captures=["a>b", "b>a"])
 LOST = lab.ListedLoss(packets=[5, 6, 20, 45])
 DATAGRAMS = lab.UdpTraffic(interval="50 ms", payload="2000 B", packets=5)
@@ -72,9 +71,8 @@ def packets(file: bytes) -> Iterator[Captured]:
 
 
 class Alike:
-    """Makes packets of both backends comparable: sequence numbers count from the handshake's, clocks
-    from those of its packets; addresses, the numbers of IP packets, checksums and cookies are left
-    out.
+    """Makes packets of both backends comparable: sequence numbers and clocks count from those of
+    the handshake; addresses, the numbers of IP packets, checksums and cookies are left out.
     """
 
     def __init__(self) -> None:
@@ -207,7 +205,9 @@ EXPERIMENTS = {
     "packets too large without timestamps": narrow(stack=lab.Stack(timestamps=False)),
     "packets of a known size": narrow(stack=lab.Stack(path_mtu="known")),
     "copies and packets in disorder": experiment(
-        link(duplication=0.02, reordering=lab.Reordering(probability=0.02, delay="3 ms"), loss=LOST),
+        link(
+            duplication=0.02, reordering=lab.Reordering(probability=0.02, delay="3 ms"), loss=LOST
+        ),
         flow("300 kB"),
     ),
     "paced by a queue of the host": experiment(
@@ -233,3 +233,118 @@ def test_both_backends_capture_the_same_packets(name: str) -> None:
     for number, (theirs, mine) in enumerate(zip(kernel, sim, strict=False)):
         assert mine == theirs, number
     assert len(sim) == len(kernel)
+
+
+SHOWN: dict[str, Callable[[tuple[Any, ...]], bool]] = {
+    # Kinds of options, behind the fields of the header; the second edge of a block of DSACK is
+    # acknowledged.
+    "loss with SACK": lambda row: any(it[0] == 5 for it in row[14:-1]),
+    "false alarms with DSACK": lambda row: any(
+        it[0] == 5 and it[2] <= row[10] for it in row[14:-1]
+    ),
+    "a queue that marks": lambda row: row[3] & 3 == 3,
+    "datagrams": lambda row: row[5] & 0x1FFF > 0,
+    "packets too large": lambda row: row[7] == 1,
+    "copies and packets in disorder": lambda row: any(it[0] == 5 for it in row[14:-1]),
+    "Fast Open": lambda row: row[11] & SYN and row[2] > 1400,
+    "users": lambda row: row[11] & FIN,
+}
+"""What packets of an experiment show, some of them."""
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_experiments_show_what_they_are_for(name: str) -> None:
+    rows = alike(file_of(lab.run(EXPERIMENTS[name])))
+    assert any(SHOWN[name](row) for row in rows)
+
+
+@pytest.mark.usefixtures("kernel")
+@pytest.mark.parametrize("name", ["loss with SACK", "receive offload", "transfers"])
+def test_hosts_have_the_addresses_of_linux(name: str) -> None:
+    ends = [
+        {(packet.interface, packet.kept[12:24]) for packet in packets(file_of(results))}
+        for results in (lab.run(EXPERIMENTS[name], backend=backend) for backend in ("linux", "sim"))
+    ]
+    assert ends[0] == ends[1]
+    first = bytes([10, 0, 0, 2, 10, 0, 0, 1]) + struct.pack("!HH", 10001, 5001)
+    assert ("a>b", first) in ends[1]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_tshark_finds_nothing_wrong(name: str, tmp_path: Path) -> None:
+    if shutil.which("tshark") is None:
+        pytest.skip("there is no tshark; on Debian: sudo apt-get install tshark")
+    path = tmp_path / "capture.pcapng"
+    path.write_bytes(file_of(lab.run(EXPERIMENTS[name])))
+    checks = [f"{protocol}.check_checksum:TRUE" for protocol in ("ip", "tcp", "udp")]
+    wrong = "_ws.malformed || ip.checksum.status==0 || tcp.checksum.status==0"
+    wrong += " || udp.checksum.status==0 || icmp.checksum.status==0"
+    command = ["tshark", "-r", str(path), *(word for it in checks for word in ("-o", it))]
+    found = subprocess.run([*command, "-Y", wrong], capture_output=True, text=True, check=True)
+    assert found.stdout == ""
+    fields = ["-T", "fields", "-e", "ip.checksum.status", "-e", "tcp.checksum.status"]
+    good = subprocess.run([*command, *fields], capture_output=True, text=True, check=True)
+    # Those that are kept whole have been checked.
+    assert good.stdout.startswith("1\t1\n") or "datagrams" in name
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, it in EXPERIMENTS.items() if it.record is BOTH_WAYS]
+)
+def test_what_is_told_of_a_capture_is_what_the_flows_say(name: str, tmp_path: Path) -> None:
+    results = lab.run(EXPERIMENTS[name])
+    path = tmp_path / "capture.pcapng"
+    path.write_bytes(file_of(results))
+    told = lab.capture.flows(path)
+    again = [told[f"{side}_retransmitted_segments"].sum() for side in ("client", "server")]
+    assert sum(again) == results.flows["retransmitted_segments"].sum()
+
+
+def test_a_packet_has_one_number_on_all_links() -> None:
+    link = {"rate": "10 Mbit/s", "delay": "1 ms", "queue": "20 packets"}
+    everywhere = ["client>router1", "router1>server", "server>router1", "router1>client"]
+    results = lab.run(
+        lab.Experiment(
+            duration="2 s",
+            network={"chain": {"hops": 2, **link}},
+            flows=[lab.Flow(from_="client", to="server", cc="newreno")],
+            stack=lab.Stack(sack=False, timestamps=False),
+            record=lab.Record(captures=everywhere),
+        )
+    )
+    # Without the fields that routers change: the hops left, and the checksum of the header.
+    seen = Counter(
+        (packet.interface, packet.kept[:8] + packet.kept[9:10] + packet.kept[12:])
+        for packet in packets(file_of(results))
+    )
+    # Duplicate ACKs and data sent again are told apart, and what a link carries is known before.
+    assert max(seen.values()) == 1
+    assert results.flows["retransmitted_segments"].sum() > 10
+    for first, second in (everywhere[:2], everywhere[2:]):
+        come, gone = ({it for link, it in seen if link == one} for one in (second, first))
+        assert come <= gone
+        assert len(come) > 500
+
+
+def test_captures_are_stored_with_the_runs(tmp_path: Path) -> None:
+    given = experiment(link(), flow("20 kB"), repeat=2)
+    alone = lab.run(given, out=None, workers=1)
+    stored = lab.run(given, out=tmp_path, workers=2)
+    again = lab.run(given, out=tmp_path)
+    assert not again.computed
+    for plan in given.plans():
+        content = alone.files(plan.id)["capture.pcapng"]
+        assert stored.files(plan.id)["capture.pcapng"] == content
+        assert again.files(plan.id)["capture.pcapng"] == content
+    on_disk = [path.read_bytes() for path in tmp_path.rglob("capture.pcapng")]
+    assert sorted(on_disk) == sorted(
+        alone.files(plan.id)["capture.pcapng"] for plan in given.plans()
+    )
+
+
+def test_captured_packets_count_as_memory() -> None:
+    given = experiment(
+        link(rate="1 Gbit/s", delay="1 ms"), lab.Flow(from_="a", to="b"), duration="60 s"
+    )
+    with pytest.raises(lab.ConfigError, match=r"is for captured packets, less with fewer `record"):
+        lab.run(given, memory="100 MB")

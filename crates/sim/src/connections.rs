@@ -95,10 +95,10 @@ pub(crate) struct Left {
     pub way: Way,
     /// When it was over, or something came for it since.
     pub touched: Time,
-    /// The remains of one end, and which side that is: the end that waits, if one does.
+    /// The remains of one end: the end that waits, if one does.
     end: Remains,
-    side: u8,
-    flow: u32,
+    /// Twice the flow, and which side that end is.
+    flow_and_side: u32,
     /// Which of the flow's connections it was.
     number: u32,
     /// The same of the other end, if that waits, too.
@@ -106,6 +106,10 @@ pub(crate) struct Left {
 }
 
 impl Left {
+    fn flow(&self) -> usize {
+        self.flow_and_side as usize / 2
+    }
+
     /// The answer to a segment that comes for one side, in whose stack TIME-WAIT lasts so long.
     pub fn answer(
         &mut self,
@@ -116,7 +120,7 @@ impl Left {
         self.touched = now;
         let mut closed = Remains::CLOSED;
         let end = match &mut self.other {
-            _ if side == usize::from(self.side) => &mut self.end,
+            _ if side == self.flow_and_side as usize % 2 => &mut self.end,
             Some(other) => other,
             None => &mut closed,
         };
@@ -261,8 +265,7 @@ impl Connections {
             way: way.clone(),
             touched: now,
             end,
-            side: side.into(),
-            flow: *flow as u32,
+            flow_and_side: 2 * *flow as u32 + u32::from(side),
             number: *connection,
             other: (!other.is_closed()).then(|| Box::new(other)),
         };
@@ -281,7 +284,7 @@ impl Connections {
 
     /// The flow of packets that go to what is left behind at this end of a route.
     pub fn flow_left_at(&self, to: EndpointId) -> usize {
-        self.left[(to.0 - LEFT) as usize / 2].flow as usize
+        self.left[(to.0 - LEFT) as usize / 2].flow()
     }
 
     /// Whose packets those are that are to go there.
@@ -302,7 +305,7 @@ impl Connections {
             datagrams if datagrams < LEFT => (flow_of(to), 0, 1),
             _ => {
                 let left = &self.left[(to.0 - LEFT) as usize / 2];
-                (left.flow as usize, left.number, side)
+                (left.flow(), left.number, side)
             }
         };
         Whose { flow, number, side, router: None }

@@ -4,7 +4,7 @@ use crate::{acked_per_second, assert_within};
 use tcplab_laws::Laws;
 use tcplab_model::{Plan, Watch};
 use tcplab_sim::{Beginning, backend};
-use tcplab_tables::Tables;
+use tcplab_tables::{Produced, Tables};
 
 fn plans(toml: &str) -> Vec<Plan> {
     let plans = tcplab_model::from_toml(toml).and_then(|document| document.plans(&backend()));
@@ -13,21 +13,26 @@ fn plans(toml: &str) -> Vec<Plan> {
 
 /// Runs a plan by itself. Its tables keep all laws.
 fn alone(plan: &Plan) -> Tables {
-    let tables = tcplab_sim::run(plan, &Watch::default()).unwrap().tables;
+    produced_alone(plan).tables
+}
+
+fn produced_alone(plan: &Plan) -> Produced {
+    let Produced { tables, files } = tcplab_sim::run(plan, &Watch::default()).unwrap();
     let checked = Laws::new(&plan.with_steps()).finish(tables);
-    checked.unwrap_or_else(|broken| panic!("{broken:?}")).into_tables()
+    let tables = checked.unwrap_or_else(|broken| panic!("{broken:?}")).into_tables();
+    Produced { tables, files }
 }
 
 /// Runs plans that have a beginning in common, which is run once.
-fn shared(plans: &[Plan]) -> Vec<Tables> {
+fn shared(plans: &[Plan]) -> Vec<Produced> {
     let watch = Watch::default();
     let [first, .., last] = plans else { panic!("two plans at least") };
     assert!(plans.iter().all(|plan| plan.beginning() == first.beginning()));
     let beginning = Beginning::of(first, &watch).unwrap();
     let others = plans[..plans.len() - 1].iter();
-    let mut tables: Vec<_> = others.map(|plan| beginning.go_on(plan, &watch).unwrap()).collect();
-    tables.push(beginning.finish(last, &watch).unwrap());
-    tables
+    let mut all: Vec<_> = others.map(|plan| beginning.go_on(plan, &watch).unwrap()).collect();
+    all.push(beginning.finish(last, &watch).unwrap());
+    all
 }
 
 /// The same result under the name of another run, as if nothing was swept.
@@ -42,7 +47,7 @@ fn experiment(seed: u64, cc: &str, link: &str, change: &str) -> String {
         r#"
         duration = "4 s"
         seed = {seed}
-        record = {{ samples = "ack", links = "50 ms", packets = ["left>right"] }}
+        record = {{ samples = "ack", links = "50 ms", packets = ["left>right"], captures = ["left>right"] }}
         [network.dumbbell]
         pairs = 3
         rate = "10 Mbit/s"
@@ -109,11 +114,15 @@ const ALGORITHMS: [&str; 21] = [
     "yeah",
 ];
 
-/// Each of these runs has the same tables by itself as from the state that all of them have in common.
+/// Each of these runs has the same tables and the same capture by itself as from the state that all of them
+/// have in common.
 fn assert_shared(toml: &str) {
     let plans = plans(toml);
     for (plan, shared) in plans.iter().zip(shared(&plans)) {
-        assert_eq!(alone(plan).digest(), shared.digest(), "{:?}\n{toml}", plan.swept);
+        let alone = produced_alone(plan);
+        assert_eq!(alone.tables.digest(), shared.tables.digest(), "{:?}\n{toml}", plan.swept);
+        assert_eq!(alone.files.len(), 1);
+        assert!(alone.files == shared.files, "{:?}\n{toml}", plan.swept);
     }
 }
 

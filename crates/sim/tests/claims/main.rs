@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod bbr;
+mod captures;
 mod changes;
 mod compound;
 mod datagrams;
