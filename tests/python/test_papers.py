@@ -305,6 +305,11 @@ def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
     (found,) = _page.decided(study, _measured.Measured(here, linux=there))
     assert found.of == {"then": "holds", "now": "holds", "now, on Linux": "reversed"}
     assert found.verdict == "holds"
+    page = _page.overview({study.id: (study, [found, found])})
+    (said,) = [block for block in page if isinstance(block, str) and "kernel" in block]
+    assert "2 of these claims too" in said
+    assert ": 0 have the verdict" in said
+    assert f"{found.claim.id} (holds on `sim`, reversed on `linux`)" in said
 
 
 def test_runs_that_would_tell(studies: Path) -> None:
