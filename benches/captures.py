@@ -71,24 +71,24 @@ def capture(path: Path, connections: int, exchanges: int, apart: int) -> int:
     steps.append((last + 340_100, 0, ACK, end + 1001, 2, 0))
     one = np.array(sorted(steps, key=lambda step: step[0]), dtype=np.int64)
     number = np.repeat(np.arange(connections), len(one))
-    at, back, flags, seq, ack, data = np.tile(one, (connections, 1)).T
-    at = at + number * apart
-    order = np.argsort(at, kind="stable")
-    at, back, flags, seq, ack, data, number = (
-        column[order] for column in (at, back, flags, seq, ack, data, number)
+    times, back, flags, seqs, acks, data = np.tile(one, (connections, 1)).T
+    times = times + number * apart
+    order = np.argsort(times, kind="stable")
+    times, back, flags, seqs, acks, data, number = (
+        column[order] for column in (times, back, flags, seqs, acks, data, number)
     )
-    packets = np.zeros(len(at), dtype=RECORD)
-    packets["seconds"], packets["micros"] = np.divmod(at, 1_000_000)
+    packets = np.zeros(len(times), dtype=RECORD)
+    packets["seconds"], packets["micros"] = np.divmod(times, 1_000_000)
     packets["kept"], packets["length"] = 40, 40 + data
     packets["version"], packets["ip_length"] = 0x45, 40 + data
-    packets["id"], packets["offset"] = 1 + np.arange(len(at)) % 65_535, 0x4000
+    packets["id"], packets["offset"] = 1 + np.arange(len(times)) % 65_535, 0x4000
     packets["ttl"], packets["protocol"] = 64, 6
     client, server = 0x0A000000 + number // 50_000, 0x0A010001
     client_port, server_port = 10_000 + number % 50_000, 80
     packets["from"], packets["to"] = np.where(back, server, client), np.where(back, client, server)
     packets["from_port"] = np.where(back, server_port, client_port)
     packets["to_port"] = np.where(back, client_port, server_port)
-    packets["seq"], packets["ack"] = seq, ack
+    packets["seq"], packets["ack"] = seqs, acks
     packets["header"], packets["flags"], packets["window"] = 0x50, flags, 60_000
     head = np.array([(0xA1B2C3D4, (2, 4), (0, 0), 65_535, 101)], dtype=FILE)
     path.write_bytes(head.tobytes() + packets.tobytes())

@@ -328,3 +328,9 @@ def test_a_page_is_made_of_standard_input(small_file: Path, tmp_path: Path) -> N
     with small_file.open("rb") as file:
         subprocess.run(command, stdin=file, cwd=tmp_path, capture_output=True, check=True)
     assert "standard input" in (tmp_path / "in.html").read_text()
+
+
+def test_a_part_that_ends_before_it_begins_is_refused(tcplab: Command, small_file: Path) -> None:
+    done = tcplab("capture", "packets", small_file, "--from", "3", "--to", "2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--from: 3 s is not before 2 s" in done.stderr

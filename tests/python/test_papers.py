@@ -305,6 +305,11 @@ def test_what_the_kernel_says_stands_beside_it(studies: Path) -> None:
     (found,) = _page.decided(study, _measured.Measured(here, linux=there))
     assert found.of == {"then": "holds", "now": "holds", "now, on Linux": "reversed"}
     assert found.verdict == "holds"
+    page = _page.overview({study.name: (study, [found, found])})
+    (said,) = [block for block in page if isinstance(block, str) and "kernel" in block]
+    assert "2 of these claims too" in said
+    assert ": 0 have the verdict" in said
+    assert f"{found.claim.id} (holds on `sim`, reversed on `linux`)" in said
 
 
 def test_runs_that_would_tell(studies: Path) -> None:
@@ -441,7 +446,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
         (49.0306, 0.0004, 0.0004, "49.031 ± 0.001"),
         (12345.6, 4.4, 4.4, "12,346 ± 4"),
         # Of an interval that says nothing of the value, its ends.
-        (5.925, 6.325, 167_930.0, "5.9 (−0.40 to 170,000)"),
+        (5.925, 6.325, 167_930.0, "5.9 (\u22120.40 to 170,000)"),
     ],
 )
 def test_means_have_the_digits_that_their_intervals_leave(

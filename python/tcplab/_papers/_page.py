@@ -310,6 +310,7 @@ def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Blo
             ],
         )
     )
+    page += _beside_the_kernel([one for _, of in studies.values() for one in of])
     for verdict in verdicts:
         page += [Heading(verdict.capitalize()), MEANINGS[verdict]]
         page.append(
@@ -324,3 +325,27 @@ def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Blo
             )
         )
     return page
+
+
+def _beside_the_kernel(of: Sequence[Decided]) -> list[Block]:
+    """What the kernel says of the claims whose cells it ran, beside the simulator."""
+    both = [(one, one.of[ON_LINUX]) for one in of if ON_LINUX in one.of and not one.is_arithmetic]
+    if not both:
+        return []
+    same = sum(there == one.now for one, there in both)
+    told = [(one, there) for one, there in both if OPEN not in (one.now, there)]
+    apart = [
+        f"{one.claim.id} ({one.now} on `sim`, {there} on `linux`)"
+        for one, there in told
+        if there != one.now
+    ]
+    few = len(both) - len(told) - sum(one.now == there == OPEN for one, there in both)
+    text = (
+        f"The kernel ran the cells that decide {len(both)} of these claims too, with today's "
+        f"stack, ten seeds for most: {same} have the verdict that `sim` gives for *now*."
+    )
+    if few:
+        text += f" Of {few} one side alone has enough runs to tell."
+    if apart:
+        text += f" Another verdict: {', '.join(apart)}."
+    return [Heading("On the kernel"), text]

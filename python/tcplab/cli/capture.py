@@ -177,6 +177,8 @@ def _flows(args: argparse.Namespace) -> None:
 
 
 def _packets(args: argparse.Namespace) -> None:
+    if args.begin is not None and args.end is not None and args.begin >= args.end:
+        raise _core.ConfigError(f"--from: {args.begin:g} s is not before {args.end:g} s")
     if args.file == STDIN and args.connection is None:
         raise _core.ConfigError("--connection: is needed, since standard input is read once")
     if args.chart is not None:
@@ -184,6 +186,7 @@ def _packets(args: argparse.Namespace) -> None:
     number = args.connection
     if number is None:
         number = _largest(read(args.file, connections=args.connections)[1])
+        say(f"note: connection {number}, which has most data", file=sys.stderr)
     rows = packets(args.file, number, connections=args.connections)
     if args.chart is not None:
         _drawn(rows, args)
