@@ -176,7 +176,7 @@ impl TooLarge {
     pub fn quoted(&self) -> Segment {
         let Quoted { ack, timestamps, window, payload, flags, header } = self.quoted;
         let flags = Flags(flags.0 & !Flags::LOST.0);
-        Segment { timestamps, window, payload, header, ..Segment::new(flags, self.seq, ack) }
+        Segment { timestamps, payload, window, header, ..Segment::new(flags, self.seq, ack) }
     }
 }
 

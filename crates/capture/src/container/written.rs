@@ -86,7 +86,9 @@ impl Writer {
         packets.sort_by_key(|(time, _)| *time);
         let mut file = Vec::with_capacity(self.bytes.len());
         file.extend(head);
-        packets.iter().for_each(|(_, packet)| file.extend(*packet));
+        for (_, packet) in packets {
+            file.extend(packet);
+        }
         file
     }
 }
@@ -97,7 +99,9 @@ fn block(file: &mut Vec<u8>, kind: u32, content: &[&[u8]]) {
     let length = (bytes.next_multiple_of(4) as u32 + 12).to_le_bytes();
     file.extend(kind.to_le_bytes());
     file.extend(length);
-    content.iter().for_each(|part| file.extend(*part));
+    for part in content {
+        file.extend(*part);
+    }
     pad(file);
     file.extend(length);
 }

@@ -86,7 +86,7 @@ pub fn ip_of_fragment(fragment: &Fragment, (from, to): (Side, Side), id: u16, tt
         service: 0,
         length: fragment.wire_bytes(),
         id,
-        fragment: flags | fragment.offset() / 8,
+        fragment: flags | (fragment.offset() / 8),
         ttl,
     }
 }
