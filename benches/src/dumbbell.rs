@@ -131,8 +131,8 @@ fn measure(
     queue: &str,
 ) -> Result<serde_json::Value, String> {
     let plan = dumbbell(profile, flows, rate, seconds, queue)?;
-    let (tables, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
-    let tables = tables.map_err(|_| "stopped")?;
+    let (produced, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
+    let tables = produced.map_err(|_| "stopped")?.tables;
     let hops = tables.runs.integers("packet_hops").and_then(|column| column[0]).unwrap_or(0);
     let sum = |column: Option<Vec<Option<i64>>>| -> i64 {
         column.unwrap_or_default().iter().flatten().sum()
@@ -164,8 +164,8 @@ fn measure_idle(connections: u64) -> Result<serde_json::Value, String> {
 
 fn measure_short(transfers: u64) -> Result<serde_json::Value, String> {
     let plan = short(transfers)?;
-    let (tables, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
-    let tables = tables.map_err(|_| "stopped")?;
+    let (produced, wall) = timed(|| tcplab_sim::run(&plan, &Watch::default()));
+    let tables = produced.map_err(|_| "stopped")?.tables;
     let first = |column| tables.flows.integers(column).and_then(|column| column[0]).unwrap_or(0);
     let hops = tables.runs.integers("packet_hops").and_then(|column| column[0]).unwrap_or(0);
     Ok(serde_json::json!({
@@ -197,8 +197,8 @@ fn measure_laws() -> Result<serde_json::Value, String> {
             let mut seconds = 0.0;
             let mut look = |tables: &Tables| seconds += timed(|| laws.look(tables)).1;
             let watch = Watch::default();
-            let (tables, all) = timed(|| tcplab_sim::run_shown(&plan, &watch, &mut look));
-            let tables = tables.map_err(|_| "stopped")?;
+            let (produced, all) = timed(|| tcplab_sim::run_shown(&plan, &watch, &mut look));
+            let tables = produced.map_err(|_| "stopped")?.tables;
             rows = tables.links.len() + tables.samples.len();
             let (checked, rest) = timed(|| laws.finish(tables));
             checked.map_err(|broken| broken.to_string())?;
