@@ -238,9 +238,14 @@ mod tests {
         };
         let mut bytes = Vec::new();
         ip.write(&mut bytes);
-        let expected = "450000730000400040 11b861c0a80001c0a800c7".replace(' ', "");
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(hex, expected);
+        let expected = [
+            [0x45, 0x00, 0x00, 0x73],
+            [0x00, 0x00, 0x40, 0x00],
+            [0x40, 0x11, 0xb8, 0x61],
+            [0xc0, 0xa8, 0x00, 0x01],
+            [0xc0, 0xa8, 0x00, 0xc7],
+        ];
+        assert_eq!(bytes, expected.as_flattened());
     }
 
     #[test]
@@ -297,7 +302,7 @@ mod tests {
         });
         // 3008 bytes are 1480, 1480 and 48: at 0, 185 and 370 times eight.
         let heads: Vec<_> = heads.collect();
-        assert_eq!(heads, [(0x2000, 1500), (0x2000 | 185, 1500), (370, 68)]);
+        assert_eq!(heads, [(0x2000, 1500), (0x2000 + 185, 1500), (370, 68)]);
         let mut bytes = Vec::new();
         write_fragment(&fragments[0], (A, B), &mut bytes);
         assert_eq!(bytes[..6], [0x27, 0x11, 0x13, 0x89, 0x0b, 0xc0]);
