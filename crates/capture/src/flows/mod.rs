@@ -45,9 +45,10 @@ pub const MOST_CONNECTIONS: usize = 200_000;
 /// The ends of a connection, the smaller first.
 type Key = ((Address, u16), (Address, u16));
 
-/// Where connections are by their ends.
+/// Where connections are by their ends. Each table has a seed of its own, so that no capture can be made
+/// whose connections all have the same hash.
 #[expect(clippy::disallowed_types, reason = "asked by key, never gone through")]
-type Places = std::collections::HashMap<Key, u32>;
+type Places = std::collections::HashMap<Key, u32, foldhash::fast::RandomState>;
 
 /// Follows the connections of a capture.
 pub struct Flows {
