@@ -36,7 +36,7 @@ def with_figures(name: str) -> str:
     def place(picture: _page.Picture) -> str:
         path = FIGURES / name / f"{picture.name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
-        put(drawn(picture.chart, ".svg"), path)
+        put(drawn(picture.chart(), ".svg"), path)
         return f"/{path.relative_to(ROOT)}"
 
     return _rendered.markdown(_blocks(name), place)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import altair as alt
 
@@ -69,11 +70,11 @@ class Items:
 
 @dataclass(frozen=True)
 class Picture:
-    """A chart, and what it shows in words."""
+    """A chart, which is drawn where it is shown, and what it shows in words."""
 
     name: str
     words: str
-    chart: alt.TopLevelMixin
+    chart: Callable[[], alt.TopLevelMixin]
 
 
 Block = Heading | Rows | Items | Picture | str
@@ -121,7 +122,7 @@ def blocks(study: Study, measured: Measured) -> list[Block]:
         for figure in study.figures:
             name = "".join(c if c.isalnum() else "-" for c in figure.id.lower()).strip("-")
             words = f"{figure.id}: {figure.title}"
-            page.append(Picture(name, words, _figures.chart(study, figure, measured)))
+            page.append(Picture(name, words, partial(_figures.chart, study, figure, measured)))
     page += [
         Heading("Their numbers and ours"),
         "Of each number: what is *published*, the mean with *their stack* and its *place*, the "

@@ -57,7 +57,7 @@ def html(page: Sequence[Block]) -> str:
             items = "".join(f"<li>{_marked(one)}</li>" for one in block.items)
             parts.append(f"<ul>{items}</ul>")
         elif isinstance(block, Picture):
-            image = drawn(block.chart, ".svg").decode()
+            image = drawn(block.chart(), ".svg").decode()
             parts.append(
                 f'<figure class="wide" tabindex="0" role="img" aria-label="{escape(block.words)}">'
                 f"{image}</figure>"

@@ -212,5 +212,5 @@ def _beside(page: Path, picture: _page.Picture) -> str:
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)
     file = folder / f"{picture.name}.svg"
-    put(drawn(picture.chart, ".svg"), file)
+    put(drawn(picture.chart(), ".svg"), file)
     return f"{folder.name}/{file.name}"
