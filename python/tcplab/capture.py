@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tcplab import _core
 from tcplab._put import put
+
+if TYPE_CHECKING:
+    from tcplab._capture.twin import Twin
 
 MOST_CONNECTIONS = 200_000
 """Connections that are followed at once, unless another number is asked for."""
@@ -166,3 +170,38 @@ def _tables(
         name: pl.concat([pl.DataFrame(frame.part(number)) for number in range(frame.parts)])
         for name, frame in _core.read_capture(Path(path), connections, chosen)
     }
+
+
+def twin(
+    path: str | PathLike[str],
+    *,
+    cc: str | None = None,
+    backend: str = "sim",
+    connections: Sequence[int] | None = None,
+    rtt: str | None = None,
+    rate: str | None = None,
+    queue: int | None = None,
+) -> Twin:
+    """A twin of a capture: an experiment with a path and traffic like those of the two hosts that
+    exchange most data in it, and how far it behaves like the capture.
+
+    Args:
+        path: The file.
+        cc: The congestion control of its flows. Without, `cubic`, `bbr` and `newreno` are tried,
+            and the first that fits is taken.
+        backend: Where the twin is run beside the capture: `sim` or `linux`.
+        connections: The numbers of the connections, as in `flows`, if not all of them count.
+        rtt: The round trip without queues, if that is known: "40 ms".
+        rate: The rate of the bottleneck, if that is known: "100 Mbit/s".
+        queue: How many packets its queue holds, if that is known.
+
+    Raises:
+        ConfigError: The file cannot be read, is no capture, or does not tell enough for a twin.
+    """
+    # What runs it takes its time to load.
+    from tcplab._capture import twin as made  # noqa: PLC0415
+
+    if str(path) == "-":
+        raise _core.ConfigError("-: a twin reads its capture twice; save standard input to a file")
+    given = made.Given.of(rtt, rate, queue)
+    return made.twin(Path(path), cc, backend, connections, given)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 from rich.cells import cell_len
@@ -13,9 +15,12 @@ from tcplab import _core, _json
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._shown import MOST_ROWS
-from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, packets, read, report
+from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, packets, read, report, twin
 from tcplab.cli import _arguments, _chart, _outcome, _text
 from tcplab.cli._say import say
+
+if TYPE_CHECKING:
+    from tcplab._capture.twin import Twin
 
 STDIN = Path("-")
 
@@ -26,6 +31,8 @@ ACTIONS = {
     "flows": "say what happened to each TCP connection of a capture",
     "packets": "say what each packet of a connection is, and draw them over time",
     "report": "write a page about a capture: its connections, their time and their segments",
+    "twin": "write an experiment with a path and traffic like those of a capture, and say how well "
+    "it fits",
 }
 
 PACKETS_SHOWN = (
@@ -106,6 +113,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_connections(one)
     one.set_defaults(act=_report)
+    _add_twin(actions.add_parser("twin", help=ACTIONS["twin"]))
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -140,9 +148,10 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> None:
-    """Does it."""
-    args.act(args)
+def run(args: argparse.Namespace) -> int | None:
+    """Does it. The exit status, if it is not 0."""
+    status: int | None = args.act(args)
+    return status
 
 
 def _info(args: argparse.Namespace) -> None:
@@ -383,3 +392,122 @@ def _reason(row: dict[str, object]) -> str:
         return "-"
     most = max(known, key=lambda said: known[said])
     return f"{most} {known[most]:.0f} %"
+
+
+MISFIT = 1
+"""The exit status if a twin does not behave like its capture."""
+
+
+def _add_twin(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng, also packed")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write the experiment into this file (.toml), also if it does not fit: it says so",
+    )
+    parser.add_argument(
+        "--connection",
+        type=int,
+        action="append",
+        metavar="NUMBER",
+        help="this connection, as `capture flows --format csv` numbers them; may be given several "
+        "times (default: all between the two hosts that exchange most data)",
+    )
+    parser.add_argument(
+        "--cc",
+        metavar="NAME",
+        help="the congestion control of the flows (default: cubic, bbr or newreno, the first that "
+        "fits)",
+    )
+    parser.add_argument(
+        "--rtt", metavar="TIME", help="the round trip without queues, if known: 40ms"
+    )
+    parser.add_argument("--rate", metavar="RATE", help="the rate of the bottleneck, if known: 100M")
+    parser.add_argument(
+        "--queue", type=int, metavar="PACKETS", help="packets that its queue holds, if known"
+    )
+    parser.add_argument(
+        "--on",
+        choices=["sim", "linux"],
+        default="sim",
+        metavar="BACKEND",
+        help="where the twin is run beside the capture: sim (the default) or linux",
+    )
+    parser.add_argument(
+        "--format",
+        choices=["table", "json"],
+        default="table",
+        metavar="FORMAT",
+        help="how the answer is printed: table (the default) or json",
+    )
+    parser.set_defaults(act=_twin)
+
+
+def _twin(args: argparse.Namespace) -> int:
+    if args.output is not None:
+        if args.output.suffix != ".toml":
+            raise _core.ConfigError(f"{args.output}: an experiment is written as .toml")
+        _arguments.ensure_writable(args.output, "the experiment")
+    made = twin(
+        args.file,
+        cc=args.cc,
+        backend=args.on,
+        connections=args.connection,
+        rtt=args.rtt,
+        rate=args.rate,
+        queue=args.queue,
+    )
+    if args.output is not None:
+        made.write(args.output)
+    if args.format == "json":
+        facts = {"fits": made.fits, "cc": made.congestion_control, "parts_at_s": made.parts_at_s}
+        told = f'"path": {_json.rows(made.path)}, "measures": {_json.rows(made.measures)}'
+        said = json.dumps({**facts, "notes": made.notes})
+        say(f"{said[:-1]}, {told}}}", flush=True)
+    else:
+        say(f"{_path(made.path)}\n\n{_measures(made)}", flush=True)
+    for note in made.notes:
+        say(printable(f"note: {note}"), file=sys.stderr)
+    for misfit in made.misfits:
+        say(printable(f"does not fit: {misfit}"), file=sys.stderr)
+    if args.output is not None:
+        say(f"twin    {args.output}", file=sys.stderr)
+    return 0 if made.fits else MISFIT
+
+
+def _path(path: pl.DataFrame) -> str:
+    heads = [Column("path", LEFT), Column("value"), Column("at least"), Column("at most")]
+    heads += [Column("unit", LEFT), Column("told by", LEFT)]
+    cells = [
+        [
+            row["quantity"],
+            *(_rounded(row[key]) for key in ("value", "low", "high")),
+            row["unit"],
+            row["how"],
+        ]
+        for row in path.iter_rows(named=True)
+    ]
+    return _text.table(heads, cells)
+
+
+def _measures(made: Twin) -> str:
+    heads = [Column(made.congestion_control, LEFT), Column("capture"), Column("twin")]
+    heads += [Column("of its runs"), Column("unit", LEFT), Column("fits", LEFT)]
+    cells = []
+    for row in made.measures.iter_rows(named=True):
+        ends = [_rounded(row["low"]), _rounded(row["high"])]
+        runs = "-" if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+        values = [_rounded(row["capture"]), _rounded(row["twin"]), runs]
+        cells.append([row["measure"], *values, row["unit"], "yes" if row["fits"] else "NO"])
+    parts = "never" if made.parts_at_s is None else f"first at {made.parts_at_s:.3g} s"
+    verdict = "the twin behaves like the capture" if made.fits else "the twin is not vouched for"
+    return (
+        f"{_text.table(heads, cells)}\n\n{verdict}; what was delivered differs by more than 10 %: "
+        f"{parts}"
+    )
+
+
+def _rounded(value: float | None) -> str:
+    return "-" if value is None else f"{value:,.4g}"

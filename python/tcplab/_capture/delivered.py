@@ -1,0 +1,162 @@
+"""What the receiver of a connection has got, and when the sender heard of it: from its packets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+FIRST = ("data", "out of order")
+"""Kinds of packets that send data for the first time."""
+
+AGAIN = ("fast", "timeout", "after timeout")
+"""Kinds of packets that send again what is taken for lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """An ACK that told the sender that data has arrived."""
+
+    at: float
+    """When it was captured, in seconds."""
+    bytes: int
+    """Bytes of the packets that it told of, with their IP headers."""
+    last_sent: float
+    """When the last of them was captured."""
+    last_bytes: int
+    """Bytes of the last packet."""
+    is_plain: bool
+    """Whether all of them were sent once: then it is known which packets have arrived."""
+    number: int
+    """How many packets it told of."""
+    silence: float
+    """Seconds since the ACK of this connection before it."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the packets of connections say about their path."""
+
+    deliveries: list[Delivery]
+    """In the order of their times."""
+    sent: list[float]
+    """When packets with data were sent for the first time."""
+    lost: list[float]
+    """When those of them were that were sent again for lost."""
+    handshakes: list[float]
+    """Round trips of the packets of handshakes, in seconds."""
+    sizes: list[int]
+    """Bytes of the packets with data, with their IP headers."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    """Data in flight: one packet's."""
+
+    begin: int
+    end: int
+    sent: float
+    bytes: int
+    packets: int
+    is_again: bool = False
+    is_there: bool = False
+
+
+def told(packets: pl.DataFrame, flows: pl.DataFrame) -> Told:
+    """What packets of connections say, those of each connection from the side that sent more."""
+    every = Told([], [], [], [], [])
+    numbers = {row["connection"]: row for row in flows.iter_rows(named=True)}
+    for (number,), rows in packets.group_by("connection", maintain_order=True):
+        _Connection(numbers[number], every).read(rows)
+    every.deliveries.sort(key=lambda one: one.at)
+    for times in (every.sent, every.lost):
+        times.sort()
+    return every
+
+
+def headers(flow: Mapping[str, Any]) -> int:
+    """Bytes of IPv4 and TCP before the data of a connection."""
+    return 52 if "timestamps" in (flow["options"] or "") else 40
+
+
+class _Connection:
+    """The packets of one connection, from the side that sent more data."""
+
+    def __init__(self, flow: Mapping[str, Any], into: Told) -> None:
+        self._sender = flow["sender"]
+        self._headers = headers(flow)
+        most = flow[f"{self._sender}_mss_bytes"]
+        self._segment = most or flow[f"{self._sender}_largest_segment_bytes"]
+        self._into = into
+        self._flight: list[_Piece] = []
+        self._acked = -1
+        self._heard = float("-inf")
+        self._syn: float | None = None
+
+    def read(self, packets: pl.DataFrame) -> None:
+        """Goes through all of them."""
+        columns = ["time_s", "sender", "kind", "flags", "seq", "payload_bytes", "ack", "sack"]
+        for at, sender, kind, flags, seq, payload, ack, sack in packets.select(columns).iter_rows():
+            if sender == self._sender:
+                if "SYN" in flags:
+                    # One that was sent again does not tell which of both was answered.
+                    self._syn = at if self._syn is None else -1.0
+                elif payload:
+                    self._send(at, kind, seq, payload)
+            elif ack is not None:
+                if self._syn is not None:
+                    if self._syn >= 0:
+                        self._into.handshakes.append(at - self._syn)
+                    self._syn = None
+                self._hear(at, ack, sack)
+
+    def _send(self, at: float, kind: str, seq: int, payload: int) -> None:
+        if kind in FIRST:
+            packets = max(1, -(-payload // max(self._segment, 1)))
+            size = payload + packets * self._headers
+            self._flight.append(_Piece(seq, seq + payload, at, size, packets))
+            self._into.sent.append(at)
+            self._into.sizes.append(size // packets)
+            return
+        for piece in self._between(seq, seq + payload):
+            if not piece.is_again and not piece.is_there and kind in AGAIN:
+                self._into.lost.append(piece.sent)
+            piece.is_again = True
+
+    def _between(self, begin: int, end: int) -> Iterator[_Piece]:
+        at = bisect_left(self._flight, begin + 1, key=lambda piece: piece.end)
+        while at < len(self._flight) and self._flight[at].begin < end:
+            yield self._flight[at]
+            at += 1
+
+    def _hear(self, at: float, ack: int, sack: str | None) -> None:
+        there = []
+        silence, self._heard = at - self._heard, at
+        if ack > self._acked:
+            self._acked = ack
+            count = bisect_left(self._flight, ack + 1, key=lambda piece: piece.end)
+            there = [piece for piece in self._flight[:count] if not piece.is_there]
+            del self._flight[:count]
+        for block in (sack or "").split():
+            begin, _, end = block.partition("-")
+            for piece in self._between(int(begin), int(end)):
+                if not piece.is_there and int(begin) <= piece.begin and piece.end <= int(end):
+                    piece.is_there = True
+                    there.append(piece)
+        if not there:
+            return
+        last = max(there, key=lambda piece: piece.sent)
+        self._into.deliveries.append(
+            Delivery(
+                at,
+                sum(piece.bytes for piece in there),
+                last.sent,
+                last.bytes,
+                not any(piece.is_again for piece in there),
+                sum(piece.packets for piece in there),
+                silence,
+            )
+        )

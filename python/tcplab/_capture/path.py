@@ -1,0 +1,232 @@
+"""The path of a capture's connections: its round trip, rate, queue and losses, each with a range.
+
+All is told by ACKs as they come back to where the capture was made, which should be at or near the
+sender. A packet that was sent before the one ahead of it had left the bottleneck followed that one
+without a gap, so the ACKs of both are as far apart as the bottleneck takes for a packet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import sqrt
+
+import numpy as np
+import numpy.typing as npt
+
+from tcplab._capture.delivered import Delivery, Told
+
+ACK_BYTES = 52
+"""A packet of headers alone, with timestamps."""
+
+CHUNK = 16
+"""Packets that followed each other without a gap, of which a rate is taken."""
+
+FEWEST = 8
+"""Packets without a gap from which a rate is told at all."""
+
+LATE_ACK_S = 0.03
+"""An ACK of a single segment that comes so long after the one before may have been held back for a
+second segment: Linux waits 40 ms at least.
+"""
+
+NEAR_FULL = 0.7
+"""Share of the longest delay from which on a queue counts as nearly full."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What is told of a quantity of the path."""
+
+    value: float | None
+    """The best guess; None if it cannot be told."""
+    low: float | None
+    """What it is at least; None if nothing says."""
+    high: float | None
+    """What it is at most; None if nothing says."""
+    how: str
+    """How that was told."""
+
+
+@dataclass(frozen=True)
+class Path:
+    """What is told of a path."""
+
+    base_rtt_s: Estimate
+    """The round trip of the smallest packets without queues, without the time that the bottleneck
+    takes to transmit them.
+    """
+    rate_bit_s: Estimate
+    """The rate of the bottleneck, of IP packets."""
+    queue_packets: Estimate
+    """Packets of the largest size that can wait at the bottleneck."""
+    loss: Estimate
+    """The probability that a packet is lost that finds room in the queue."""
+    packet_bytes: int
+    """The largest packet."""
+
+
+def path(told: Told) -> Path:
+    """The path that these packets went."""
+    plain = [one for one in told.deliveries if one.is_plain]
+    trips = [one.at - one.last_sent for one in plain] + told.handshakes
+    size = max(told.sizes, default=ACK_BYTES)
+    if not trips:
+        nothing = Estimate(None, None, None, "no ACK tells of a packet that was sent once")
+        return Path(nothing, nothing, nothing, nothing, size)
+    least = min(trips)
+    rate = _rate(told.deliveries, least)
+    base = _base(told, plain, rate.value)
+    if rate.value is None or base.value is None:
+        unknown = "the rate is not known, and with it how long packets wait"
+        lost, sent = len(told.lost), len(told.sent)
+        return Path(
+            base, rate, Estimate(None, None, None, unknown), _share(lost, sent, "packets"), size
+        )
+    waits = _waits(plain, base.value, rate.value)
+    queue, loss = _queue_and_loss(told, waits, 8 * size / rate.value)
+    return Path(base, rate, queue, loss, size)
+
+
+def _may_be_late(one: Delivery) -> bool:
+    """Whether an ACK may have been held back until its timer ran out."""
+    return one.number == 1 and one.silence > LATE_ACK_S
+
+
+def _rate(deliveries: Sequence[Delivery], least: float) -> Estimate:
+    """The rate at which packets left the bottleneck that followed each other without a gap."""
+    chunks: list[tuple[float, int]] = []
+    seconds, size, packets = 0.0, 0, 0
+    without_gap = 0
+
+    def end() -> None:
+        nonlocal seconds, size, packets
+        if packets >= FEWEST and seconds > 0:
+            chunks.append((8 * size / seconds, packets))
+        seconds, size, packets = 0.0, 0, 0
+
+    for before, one in pairwise(deliveries):
+        follows = one.is_plain and one.last_sent + least <= before.at < one.at
+        if not follows or _may_be_late(before) or _may_be_late(one):
+            end()
+            continue
+        seconds += one.at - before.at
+        size += one.bytes
+        packets += one.number
+        without_gap += one.number
+        if packets >= CHUNK:
+            end()
+    end()
+    if not chunks:
+        most = _fastest(deliveries, least)
+        how = "packets never followed each other without a gap; at least what a round trip brought"
+        return Estimate(None, most, None, how)
+    rates, weights = (np.array(column, dtype=float) for column in zip(*chunks, strict=True))
+    value, low, high = (_weighted(rates, weights, share) for share in (0.5, 0.05, 0.95))
+    margin = 0.01 if len(chunks) >= 3 else 0.05
+    how = f"{without_gap:,} packets that followed each other without a gap"
+    return Estimate(value, low * (1 - margin), high * (1 + margin), how)
+
+
+def _fastest(deliveries: Sequence[Delivery], least: float) -> float | None:
+    """The most bits that were delivered in a round trip, for each second of it."""
+    best, begin, size = 0, 0, 0
+    for one in deliveries:
+        size += one.bytes
+        while deliveries[begin].at <= one.at - least:
+            size -= deliveries[begin].bytes
+            begin += 1
+        best = max(best, size)
+    return 8 * best / least if best and least > 0 else None
+
+
+def _weighted(
+    values: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], share: float
+) -> float:
+    """A quantile of values with weights."""
+    order = np.argsort(values, kind="stable")
+    sums = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(sums, share * sums[-1])])
+
+
+def _base(told: Told, plain: Sequence[Delivery], rate: float | None) -> Estimate:
+    """The least round trip, without the time for the packet and its ACK at the bottleneck."""
+    least = min([one.at - one.last_sent for one in plain] + told.handshakes)
+    if rate is None:
+        return Estimate(
+            least, None, least, "the shortest round trip; the time to transmit is in it"
+        )
+    trips = [(one.at - one.last_sent, one.last_bytes) for one in plain]
+    trips += [(trip, ACK_BYTES + 8) for trip in told.handshakes]
+    value, size = min((trip - 8 * size / rate, size) for trip, size in trips)
+    is_handshake = size == ACK_BYTES + 8 and bool(told.handshakes)
+    value = max(value - 8 * ACK_BYTES / rate, 0.0)
+    how = "the handshake" if is_handshake else "the shortest round trip"
+    how += ", without the time that the bottleneck takes for the packet and its ACK"
+    return Estimate(value, 0.98 * value, max(1.02 * value, least), how)
+
+
+def _waits(plain: Sequence[Delivery], base: float, rate: float) -> list[tuple[float, float]]:
+    """When packets were sent, and how long they waited at the bottleneck."""
+    several = sum(one.number > 1 for one in plain)
+    holds_back = several > 0.2 * len(plain)
+    waits = []
+    for one in plain:
+        if not (holds_back and _may_be_late(one)):
+            trip = one.at - one.last_sent - 8 * (one.last_bytes + ACK_BYTES) / rate
+            waits.append((one.last_sent, max(trip - base, 0.0)))
+    waits.sort()
+    return waits
+
+
+def _queue_and_loss(
+    told: Told, waits: Sequence[tuple[float, float]], transmission: float
+) -> tuple[Estimate, Estimate]:
+    """What fits into the queue, and how often packets are lost that do.
+
+    A queue is known to be full where many more packets are lost behind one that waited long than
+    behind others.
+    """
+    times = np.array([time for time, _ in waits])
+    lengths = np.array([wait for _, wait in waits])
+    most = float(np.quantile(lengths, 0.995))
+    full = max(most - max((1 - NEAR_FULL) * most, 3 * transmission), transmission)
+
+    def beside(sent: Sequence[float]) -> npt.NDArray[np.float64]:
+        """How long the packet ahead of each waited, or the one behind it if that is longer."""
+        places = np.searchsorted(times, np.array(sent, dtype=float), side="right")
+        ahead = lengths[np.maximum(places - 1, 0)]
+        behind = lengths[np.minimum(places, len(lengths) - 1)]
+        longest: npt.NDArray[np.float64] = np.maximum(ahead, behind)
+        return longest
+
+    by_lost, by_sent = beside(told.lost), beside(told.sent)
+    lost_full, lost_else = int((by_lost >= full).sum()), int((by_lost < full).sum())
+    sent_full, sent_else = int((by_sent >= full).sum()), int((by_sent < full).sum())
+    by_chance = lost_else / sent_else * sent_full if sent_else else 0.0
+    is_full = most > transmission and lost_full > by_chance + 3 * sqrt(by_chance) + 1
+    if not is_full:
+        queue = Estimate(
+            None,
+            most / transmission,
+            None,
+            f"it was never seen full: {most * 1000:.3g} ms is the longest that packets waited",
+        )
+        return queue, _share(len(by_lost), len(by_sent), "packets")
+    waited = by_lost[by_lost >= full] / transmission
+    # Of packets that come at once the last finds the queue full.
+    low, value = (float(np.quantile(waited, share)) for share in (0.1, 0.9))
+    how = f"{lost_full:,} packets were lost behind packets that waited for {value:.3g} others"
+    queue = Estimate(value, max(min(low, 0.9 * value) - 1, 0), 1.1 * value + 1, how)
+    return queue, _share(lost_else, sent_else, "packets that found a queue with room")
+
+
+def _share(lost: int, sent: int, of: str) -> Estimate:
+    """The share of packets that were lost, as of Poisson's distribution."""
+    if not sent:
+        return Estimate(None, None, None, "no packet with data was sent")
+    low = max(lost - 2 * sqrt(lost), 0.0) / sent
+    high = (lost + 2 * sqrt(lost) + 3) / sent
+    value = lost / sent if lost > 1 else 0.0
+    return Estimate(value, low, min(high, 1.0), f"{lost:,} of {sent:,} {of} were lost")
