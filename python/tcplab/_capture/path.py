@@ -204,8 +204,8 @@ def _queue_and_loss(
     by_lost, by_sent = beside(told.lost), beside(told.sent)
     lost_full, lost_else = int((by_lost >= full).sum()), int((by_lost < full).sum())
     sent_full, sent_else = int((by_sent >= full).sum()), int((by_sent < full).sum())
-    by_chance = lost_else / sent_else * sent_full if sent_else else 0.0
-    is_full = most > transmission and lost_full > by_chance + 3 * sqrt(by_chance) + 1
+    expected = lost_else / sent_else * sent_full if sent_else else 0.0
+    is_full = most > transmission and lost_full > expected + 3 * sqrt(expected) + 1
     if not is_full:
         queue = Estimate(
             None,
@@ -215,11 +215,15 @@ def _queue_and_loss(
         )
         return queue, _share(len(by_lost), len(by_sent), "packets")
     waited = by_lost[by_lost >= full] / transmission
-    # Of packets that come at once the last finds the queue full.
+    # Of packets that come at once the last finds the queue full. The packet ahead of one that is
+    # lost has waited for as many as fit, or for one less and a part of that being transmitted.
     low, value = (float(np.quantile(waited, share)) for share in (0.1, 0.9))
-    how = f"{lost_full:,} packets were lost behind packets that waited for {value:.3g} others"
+    how = f"{lost_full:,} packets were lost behind some that waited for up to {value:.3g} others"
+    value += 0.25
     queue = Estimate(value, max(min(low, 0.9 * value) - 1, 0), 1.1 * value + 1, how)
-    return queue, _share(lost_else, sent_else, "packets that found a queue with room")
+    # One may be lost for want of room that is not seen beside it.
+    by_chance = lost_else if lost_else > 1 else 0
+    return queue, _share(by_chance, sent_else, "packets that found a queue with room")
 
 
 def _share(lost: int, sent: int, of: str) -> Estimate:
@@ -228,5 +232,4 @@ def _share(lost: int, sent: int, of: str) -> Estimate:
         return Estimate(None, None, None, "no packet with data was sent")
     low = max(lost - 2 * sqrt(lost), 0.0) / sent
     high = (lost + 2 * sqrt(lost) + 3) / sent
-    value = lost / sent if lost > 1 else 0.0
-    return Estimate(value, low, min(high, 1.0), f"{lost:,} of {sent:,} {of} were lost")
+    return Estimate(lost / sent, low, min(high, 1.0), f"{lost:,} of {sent:,} {of} were lost")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path as File
@@ -38,6 +38,9 @@ MOST_PACKETS = 3_000_000
 
 CAPTURE = "capture.pcapng"
 
+SMALL_QUEUE = 12
+"""Packets up to which neighbouring sizes of a queue are tried as well."""
+
 USUAL = ("cubic", "bbr", "newreno")
 """Congestion controls that are tried, in this order."""
 
@@ -46,6 +49,9 @@ SEEDS = 10
 
 MARGIN = 0.1
 """By how much a measure of the twin may differ from that of the capture."""
+
+MARGINS = {"resent": 0.25}
+"""By how much others may: a single overshoot decides how much is sent again."""
 
 LEAST_MARGIN = {
     "RTT least": 0.1,
@@ -187,18 +193,35 @@ def twin(
     estimated = given.over(path(seen[1]))
     notes += _path_notes(estimated, chosen)
     best: Twin | None = None
-    for candidate in USUAL if cc is None else (cc,):
-        said = [*notes, *([] if cc else [f"{candidate} is a guess: the capture does not say it"])]
+    for candidate in _candidates(cc, estimated):
+        name = candidate[0]
+        said = [*notes, *([] if cc else [f"{name} is a guess: the capture does not say it"])]
         experiment = _experiment(estimated, chosen, packets, candidate, said)
         runs = [_run(experiment, backend, seed) for seed in _seeds(experiment)]
         measures, parts = _beside(seen, runs, estimated.packet_bytes)
-        found = Twin(experiment, candidate, _table(estimated), measures, parts, said)
+        found = Twin(experiment, name, _table(estimated), measures, parts, said)
         if best is None or len(found.misfits) < len(best.misfits):
             best = found
         if best.fits:
             break
     assert best is not None
     return best
+
+
+def _candidates(cc: str | None, known: Path) -> Iterator[tuple[str, int]]:
+    """Congestion controls and sizes of the queue in packets, in the order of trial."""
+    room = known.queue_packets.value
+    if room is None:
+        # So large that the queue is not full in the twin either.
+        bdp = (known.rate_bit_s.value or 0) * (known.base_rtt_s.value or 0) / 8 / known.packet_bytes
+        rooms = [ceil(max(2 * (known.queue_packets.low or 0), bdp, 10))]
+    else:
+        likely = max(ceil(room - 0.3), 1)
+        # Of a small queue one packet more or less makes a difference.
+        rooms = [likely, likely + 1, max(likely - 1, 1)] if room <= SMALL_QUEUE else [likely]
+    for name in USUAL if cc is None else (cc,):
+        for one in rooms:
+            yield name, one
 
 
 def _chosen(
@@ -273,23 +296,21 @@ def _path_notes(known: Path, flows: pl.DataFrame) -> list[str]:
 
 
 def _experiment(
-    known: Path, flows: pl.DataFrame, packets: pl.DataFrame, cc: str, notes: list[str]
+    known: Path,
+    flows: pl.DataFrame,
+    packets: pl.DataFrame,
+    candidate: tuple[str, int],
+    notes: list[str],
 ) -> tcplab.Experiment:
-    """The path with its traffic."""
+    """The path with its traffic, for a congestion control and a size of the queue."""
+    cc, room = candidate
     rate = known.rate_bit_s.value or known.rate_bit_s.low or 0.0
     base = known.base_rtt_s.value or 0.0
-    size = known.packet_bytes
-    room = known.queue_packets.value
-    if room is None:
-        # So large that the queue is not full in the twin either.
-        bdp = rate * base / (8 * size)
-        room = max(2 * (known.queue_packets.low or 0), bdp, 10)
     link: dict[str, Any] = {
         "between": (ROUTER, RECEIVER),
         "rate": f"{rate / 1e6:.6g} Mbit/s",
         "delay": f"{max(base / 2 - NEAR_DELAY_S, 0) * 1000:.6g} ms",
-        # The packet ahead of one that is lost waited for as many as fit, or a part of one less.
-        "queue": f"{max(ceil(room - 0.25), 1)} packets",
+        "queue": f"{room} packets",
     }
     if known.loss.value:
         link["forward"] = tcplab.LinkSettings(loss=float(f"{known.loss.value:.3g}"))
@@ -364,7 +385,9 @@ def _flow(
     if per_ack is not None and per_ack < 1.15 and size > 50_000:
         stack["delayed_ack"] = "off"
     if row["time_peer_window_percent"] > 5 and row[f"{receiver}_window_max_bytes"]:
-        stack["window_clamp"] = f"{row[f'{receiver}_window_max_bytes']} B"
+        # The window that a buffer gives is a little larger, as data is counted without headers.
+        room = round(0.95 * row[f"{receiver}_window_max_bytes"])
+        stack |= {"so_rcvbuf": f"{room} B", "rmem_max": f"{max(2 * room, 212_992)} B"}
     settings: dict[str, Any] = {"stack": tcplab.Stack(**stack)} if stack else {}
     return tcplab.Flow(
         name=f"connection{row['connection']}",
@@ -435,7 +458,7 @@ def _measure(name: str, unit: str, mine: float | None, theirs: Sequence[float]) 
     if mine is None or not theirs:
         return Measure(name, unit, mine, None, None, None, mine is None and not theirs)
     low, high = min(theirs), max(theirs)
-    margin = max(MARGIN * abs(mine), LEAST_MARGIN.get(name, 0.0))
+    margin = max(MARGINS.get(name, MARGIN) * abs(mine), LEAST_MARGIN.get(name, 0.0))
     fits = low - margin <= mine <= high + margin
     return Measure(name, unit, mine, float(np.median(theirs)), low, high, fits)
 
