@@ -14,6 +14,7 @@ from unittest import mock
 
 import tcplab
 from tcplab import capture, cc, models, plot, statistics
+from tcplab._capture.twin import Twin
 from tcplab._metrics import METRICS
 from tcplab.cli._main import COMMANDS, main
 
@@ -62,6 +63,7 @@ CAPTURES: list[Callable[..., Any]] = [
     capture.report,
     capture.read,
     capture.columns,
+    capture.twin,
 ]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
 OF_A_RUN: list[Callable[..., Any]] = [
@@ -173,6 +175,11 @@ def python_page() -> str:
         inspect.getdoc(capture.Info) or "",
         "",
         *attributes(capture.Info),
+        "### What `lab.capture.twin` gives\n",
+        inspect.getdoc(Twin) or "",
+        "",
+        *attributes(Twin),
+        *methods(Twin, ["toml", "write"]),
         "## Charts\n",
         "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.",
         "[Charts](../how-to/charts.md) shows them.\n",

@@ -99,22 +99,12 @@ class Twin:
     """When what was delivered first differs by more than a tenth, in seconds after the beginning;
     None if it never does.
     """
+    misfits: list[str]
+    """What differs too much, in words; nothing if the twin behaves like the capture."""
+    fits: bool
+    """Whether it does."""
     notes: list[str]
     """What is not like the capture, or is not known."""
-
-    @property
-    def fits(self) -> bool:
-        """Whether the twin behaves like the capture in all that is measured."""
-        return bool(self.measures["fits"].all())
-
-    @property
-    def misfits(self) -> list[str]:
-        """In what it does not, in words."""
-        return [
-            f"{row['measure']} is {_number(row['twin'])} {row['unit']} in the twin and "
-            f"{_number(row['capture'])} {row['unit']} in the capture"
-            for row in self.measures.filter(~pl.col("fits")).iter_rows(named=True)
-        ]
 
     def toml(self) -> str:
         """The experiment as a file, which says in its first lines how well it fits."""
@@ -199,7 +189,9 @@ def twin(
         experiment = _experiment(estimated, chosen, packets, candidate, said)
         runs = [_run(experiment, backend, seed) for seed in _seeds(experiment)]
         measures, parts = _beside(seen, runs, estimated.packet_bytes)
-        found = Twin(experiment, name, _table(estimated), measures, parts, said)
+        misfits = _misfits(measures)
+        table = _table(estimated)
+        found = Twin(experiment, name, table, measures, parts, misfits, not misfits, said)
         if best is None or len(found.misfits) < len(best.misfits):
             best = found
         if best.fits:
@@ -452,6 +444,14 @@ def _beside(capture: Seen, runs: Sequence[Seen], packet: int) -> tuple[pl.DataFr
         orient="row",
     )
     return table, _parting(capture, runs, packet)
+
+
+def _misfits(measures: pl.DataFrame) -> list[str]:
+    return [
+        f"{row['measure']} is {_number(row['twin'])} {row['unit']} in the twin and "
+        f"{_number(row['capture'])} {row['unit']} in the capture"
+        for row in measures.filter(~pl.col("fits")).iter_rows(named=True)
+    ]
 
 
 def _measure(name: str, unit: str, mine: float | None, theirs: Sequence[float]) -> Measure:
