@@ -155,7 +155,7 @@ def _base(told: Told, plain: Sequence[Delivery], rate: float | None) -> Estimate
     least = min([one.at - one.last_sent for one in plain] + told.handshakes)
     if rate is None:
         return Estimate(
-            least, None, least, "the shortest round trip; the time to transmit is in it"
+            least, None, least, "the shortest round trip, with the time of transmission"
         )
     trips = [(one.at - one.last_sent, one.last_bytes) for one in plain]
     trips += [(trip, ACK_BYTES + 8) for trip in told.handshakes]
@@ -163,7 +163,7 @@ def _base(told: Told, plain: Sequence[Delivery], rate: float | None) -> Estimate
     is_handshake = size == ACK_BYTES + 8 and bool(told.handshakes)
     value = max(value - 8 * ACK_BYTES / rate, 0.0)
     how = "the handshake" if is_handshake else "the shortest round trip"
-    how += ", without the time that the bottleneck takes for the packet and its ACK"
+    how += ", less the time of transmission"
     return Estimate(value, 0.98 * value, max(1.02 * value, least), how)
 
 
@@ -211,19 +211,19 @@ def _queue_and_loss(
             None,
             most / transmission,
             None,
-            f"it was never seen full: {most * 1000:.3g} ms is the longest that packets waited",
+            f"never seen full: packets waited for {most * 1000:.3g} ms at most",
         )
         return queue, _share(len(by_lost), len(by_sent), "packets")
     waited = by_lost[by_lost >= full] / transmission
     # Of packets that come at once the last finds the queue full. The packet ahead of one that is
     # lost has waited for as many as fit, or for one less and a part of that being transmitted.
     low, value = (float(np.quantile(waited, share)) for share in (0.1, 0.9))
-    how = f"{lost_full:,} packets were lost behind some that waited for up to {value:.3g} others"
+    how = f"{lost_full:,} packets were lost behind up to {value:.3g} that waited"
     value += 0.25
     queue = Estimate(value, max(min(low, 0.9 * value) - 1, 0), 1.1 * value + 1, how)
     # One may be lost for want of room that is not seen beside it.
     by_chance = lost_else if lost_else > 1 else 0
-    return queue, _share(by_chance, sent_else, "packets that found a queue with room")
+    return queue, _share(by_chance, sent_else, "packets that found room")
 
 
 def _share(lost: int, sent: int, of: str) -> Estimate:
