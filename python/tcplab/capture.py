@@ -11,11 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tcplab import _core
 from tcplab._put import put
+
+if TYPE_CHECKING:
+    from tcplab._capture.characterise import Characteristics
 
 MOST_CONNECTIONS = 200_000
 """Connections that are followed at once, unless another number is asked for."""
@@ -166,3 +170,27 @@ def _tables(
         name: pl.concat([pl.DataFrame(frame.part(number)) for number in range(frame.parts)])
         for name, frame in _core.read_capture(Path(path), connections, chosen)
     }
+
+
+def characterise(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    classes: str = "fixed",
+    connections: int = MOST_CONNECTIONS,
+) -> Characteristics:
+    """What the traffic of captures is: sessions by size, arrivals, turns of requests and answers,
+    round trips, and the families of distributions that fit. Logs of connections are read too:
+    Zeek's conn.log, flow records of nfdump and of IPFIX as text, and HAR files.
+
+    Args:
+        paths: A file or several; `-` is a capture from standard input.
+        classes: By which classes of size sessions are counted: `fixed`, or `found` from the data.
+        connections: As for `info`.
+
+    Raises:
+        ConfigError: A file cannot be read, or has no TCP connection.
+    """
+    from tcplab._capture.characterise import characterised  # noqa: PLC0415 (SciPy takes its time)
+
+    several = [paths] if isinstance(paths, (str, PathLike)) else [*paths]
+    return characterised([Path(path) for path in several], classes, connections)

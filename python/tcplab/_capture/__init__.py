@@ -1,0 +1,1 @@
+"""What captures and logs of connections say about traffic, and models made of it."""
