@@ -1,9 +1,9 @@
 """Measures how well models give traffic back: capture, `lab.capture.characterise`, model, run.
 
 Ten known mixes of at least 2,000 sessions run on a backend and are captured. The model of each
-capture runs, and is captured too. Beside each other stand the rates of sessions, the mean sizes, and
-how far the distributions of sizes are apart (Kolmogorov and Smirnov's distance): a mix is given back
-if the first two are within 5 % and the last is at most 0.05.
+capture runs, and is captured too. Beside each other stand the rates of sessions, the mean sizes,
+and how far the distributions of sizes are apart (Kolmogorov and Smirnov's distance): a mix is given
+back if the first two are within 5 % and the last is at most 0.05.
 
     python benches/characterise.py [--backend linux] [--mix NAME] [--seed 1]
 """
@@ -43,14 +43,12 @@ def arrivals(name: str, per_second: float, sizes: object, transfers: int) -> lab
     return flow(name, traffic, from_="left1", to="right1")
 
 
-def requests(
-    name: str, count: int, time_s: float, response: str, number: int, think: str
-) -> lab.Flow:
+def requests(name: str, count: int, response: str, number: int, think: str) -> lab.Flow:
     """Connections of a browser, at times that are drawn evenly."""
     traffic = lab.RequestsTraffic(
         request="420 B", response=response, requests=number, think=think, server_time="15 ms"
     )
-    return flow(name, traffic, count=count, start_jitter=f"{time_s} s")
+    return flow(name, traffic, count=count, start_jitter="100 s")
 
 
 PLACES = (np.arange(1000) + 0.5) / 1000
@@ -58,7 +56,6 @@ PLACES = (np.arange(1000) + 0.5) / 1000
 EXPONENTIAL = listed(-20_000 * np.log1p(-PLACES))
 WEIBULL = listed(10_000 * (-np.log1p(-PLACES)) ** 2)
 """Of a shape of 0.5: the mean is twice the scale."""
-
 
 
 def pages() -> list[lab.Flow]:
@@ -70,7 +67,7 @@ def pages() -> list[lab.Flow]:
     sizes = np.exp(np.log(9000) + random.standard_normal(210))
     thinks = random.exponential(200, 210)
     return [
-        requests(f"page{k}", 10, 100, f"{sizes[k]:.0f} B", int(numbers[k]), f"{thinks[k]:.3f} ms")
+        requests(f"page{k}", 10, f"{sizes[k]:.0f} B", int(numbers[k]), f"{thinks[k]:.3f} ms")
         for k in range(210)
     ]
 
@@ -102,7 +99,7 @@ MIXES: dict[str, list[lab.Flow]] = {
     ],
     "web": pages(),
     "web and transfers": [
-        requests("page", 1200, 100, "12 kB", 6, "150 ms"),
+        requests("page", 1200, "12 kB", 6, "150 ms"),
         arrivals("backup", 10, lab.LognormalSizes(median="30 kB", sigma=1, max="3 MB"), 1000),
     ],
 }

@@ -27,8 +27,8 @@ CLASSES: Sequence[tuple[str, float]] = (
     ("10-100 MB", 100e6),
     ("over 100 MB", float("inf")),
 )
-"""Classes of sessions by size, each with its end in bytes: the three of the study `martic-2013`, and
-what is larger.
+"""Classes of sessions by size, each with its end in bytes: the three of the study `martic-2013`,
+and what is larger.
 """
 
 MOST_CLASSES = 6
@@ -176,7 +176,9 @@ def _together(every: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> tuple[pl.Da
         pl.col("session"), pl.int_range(pl.len(), dtype=pl.Int64).alias("now")
     )
     turns = pl.concat(all_turns).join(numbers, on="session", how="inner", maintain_order="left")
-    turns = turns.with_columns(session=pl.col("now")).drop("now").sort("session", maintain_order=True)
+    turns = (
+        turns.with_columns(session=pl.col("now")).drop("now").sort("session", maintain_order=True)
+    )
     sessions = sessions.with_columns(session=pl.int_range(pl.len(), dtype=pl.Int64))
     return sessions.select("session", "file", *SESSION), turns
 
@@ -190,7 +192,9 @@ def _once(sessions: pl.DataFrame) -> pl.DataFrame:
     # A group begins where all sessions between the same ends that began before are over.
     before = end.cum_max().shift(1).over(ends)
     group = (pl.col("start_s") > before).fill_null(value=True).cum_sum()
-    best = ordered.with_columns(group=group).sort("group", "data", "session", descending=[False, True, False])
+    best = ordered.with_columns(group=group).sort(
+        "group", "data", "session", descending=[False, True, False]
+    )
     return best.group_by("group", maintain_order=True).first().drop("group", "data")
 
 
@@ -221,6 +225,7 @@ def _classified(sessions: pl.DataFrame, how: str) -> tuple[pl.DataFrame, pl.Data
     place = np.searchsorted(ends, sessions["with_headers"].to_numpy(), side="right")
     sessions = sessions.with_columns(pl.Series("class", [names[one] for one in place], pl.String))
     rows = []
+    every = max(int(sessions["size"].sum()), 1)
     for number, name in enumerate(names):
         of_class = sessions.filter(pl.col("class") == name)
         last = number == len(names) - 1
@@ -234,7 +239,7 @@ def _classified(sessions: pl.DataFrame, how: str) -> tuple[pl.DataFrame, pl.Data
                 "sessions": len(of_class),
                 "sessions_percent": 100 * len(of_class) / len(sessions),
                 "bytes": int(of_class["size"].sum()),
-                "bytes_percent": 100 * int(of_class["size"].sum()) / max(int(sessions["size"].sum()), 1),
+                "bytes_percent": 100 * int(of_class["size"].sum()) / every,
                 "size_mean_bytes": of_class["size"].mean(),
                 "duration_mean_s": of_class["duration_s"].mean(),
             }
@@ -304,7 +309,12 @@ def _fits_table(sessions: pl.DataFrame, gaps: Numbers, turns: pl.DataFrame) -> p
     think = turns["think_ms"].drop_nulls().to_numpy()
     rows = []
     answers = _asked(turns)["response_bytes"].to_numpy().astype(float)
-    of = [("size", "B", sizes), ("gap", "s", gaps), ("response", "B", answers), ("think", "ms", think)]
+    of = [
+        ("size", "B", sizes),
+        ("gap", "s", gaps),
+        ("response", "B", answers),
+        ("think", "ms", think),
+    ]
     for quantity, unit, values in of:
         every = fits(values)
         best = chosen(every, values)

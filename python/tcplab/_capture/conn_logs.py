@@ -388,10 +388,9 @@ def _har(path: Path, entries: Sequence[Any]) -> Log:
                 name: max(float(timings.get(name) or 0), 0.0)
                 for name in ("blocked", "dns", "connect", "ssl", "send", "wait", "receive")
             }
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError, UnreadableError) as error:
-            raise ConfigError(
-                f"{path}: log.entries[{number}]: is no request of HAR: {error}"
-            ) from (None)
+        except WRONG as error:
+            said = f"{path}: log.entries[{number}]: is no request of HAR"
+            raise ConfigError(f"{said}: {error}") from None
         connection = entry.get("connection")
         nameless += connection is None
         key = (host, connection) if connection is not None else (host, None, number)

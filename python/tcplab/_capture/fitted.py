@@ -57,12 +57,16 @@ def chosen(every: list[Fit], values: Numbers) -> Fit | None:
     """The family that is taken, of those that fit: the one with the fewest parameters, then the
     closest. Nothing if none fits.
 
-    A family fits within the distance that samples of a family keep in 19 of 20 cases (Lilliefors
-    1967: 0.886 / sqrt(n) where parameters are fitted), and always within `CLOSE`.
+    A family fits within the distance that samples of it keep in 19 of 20 cases where parameters
+    are fitted (Lilliefors 1967: 0.886 / sqrt(n); Stephens 1974 for the exponential one, 1.094), and
+    always within `CLOSE`.
     """
-    number = max(int(np.count_nonzero(values > 0)), 1)
-    most = max(CLOSE, 0.886 / math.sqrt(number))
-    fitting = [fit for fit in every if fit.distance <= most]
+    root = math.sqrt(max(int(np.count_nonzero(values > 0)), 1))
+    fitting = [
+        fit
+        for fit in every
+        if fit.distance <= max(CLOSE, (1.094 if fit.family == "exponential" else 0.886) / root)
+    ]
     return min(fitting, key=lambda fit: (len(fit.parameters), fit.distance), default=None)
 
 

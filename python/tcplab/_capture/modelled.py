@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -52,7 +53,7 @@ TAIL = 0.2
 GROUP = 0.02
 """The share of sessions of a group of large ones, at most."""
 
-GROUPS = 40
+GROUPS = 60
 """Groups of all sessions with requests, about."""
 
 ALIKE = 1.05
@@ -60,6 +61,12 @@ ALIKE = 1.05
 
 EXACT_MEAN = 0.02
 """A family is taken if its mean is that of the values, within 2 %."""
+
+CUT = 0.01
+"""The share of sessions that the end of a model cuts off, about, where sessions are long."""
+
+LONGER = 5
+"""For that, a model is so many times as long as the sessions were seen, at most."""
 
 HEADROOM = 4
 """The bottleneck of a model is so many times as fast as its traffic needs."""
@@ -70,24 +77,26 @@ def modelled(told: Characteristics, name: str) -> Experiment:
     sessions = told.sessions.filter(pl.col("size") > 0)
     if sessions.is_empty():
         raise ConfigError("there is no session with data, of which a model could be made")
-    time_s = _time(told, len(sessions))
     rtts = _rtts(sessions)
+    seen_s = _seen_s(told)
+    mean_s = _mean(sessions["duration_s"]) or 0.0
+    whole = math.ceil(max(seen_s, min(mean_s / CUT, LONGER * seen_s)))
+    times = Times(seen_s, whole)
     one_way = pl.min_horizontal("client_bytes", "server_bytes") == 0
     blocks: list[Flow] = []
     for direction in ("client", "server"):
         sizes = sessions.filter(one_way & (pl.col("sender") == direction))["size"]
-        blocks += _transfers(sizes.to_numpy().astype(float), direction, time_s, len(rtts))
-    blocks += _requests(sessions.filter(~one_way), told.turns, time_s)
+        blocks += _transfers(sizes.to_numpy().astype(float), direction, times, len(rtts))
+    blocks += _requests(sessions.filter(~one_way), told.turns, times)
     if told.totals["arrivals"][0] == "constant" and len(blocks) == 1:
-        blocks = [_evenly(blocks[0], time_s, len(sessions), len(rtts))]
-    # The sessions that begin last have time to end.
-    rest = min(float(sessions["duration_s"].max() or 0), time_s)
+        blocks = [_evenly(blocks[0], seen_s / len(sessions))]
     return Experiment(
         name=name,
-        duration=f"{math.ceil(time_s + rest + 1)} s",
+        # The last sessions have a moment to begin.
+        duration=_s(1.01 * whole),
         network=Network(
             dumbbell=Dumbbell(
-                rate=_rate(sessions, time_s),
+                rate=_rate(sessions, seen_s),
                 delay=_ms(min(rtts) / 4),
                 rtts=[_ms(rtt) for rtt in rtts],
             )
@@ -97,11 +106,26 @@ def modelled(told: Characteristics, name: str) -> Experiment:
     )
 
 
+@dataclass(frozen=True)
+class Times:
+    """How long a model runs."""
+
+    seen_s: float
+    """The time in which the sessions began that were seen."""
+    whole_s: int
+    """The time of the model: all of its sessions begin in it, at the rate of those."""
+
+    def count(self, seen: int) -> int:
+        """So many sessions of a model are as often as so many that were seen."""
+        return max(round(seen * self.whole_s / self.seen_s), 1)
+
+
 def about(told: Characteristics) -> list[str]:
     """What a reader of the experiment has to know, a line each."""
     (row,) = told.totals.iter_rows(named=True)
     lines = [
-        f"Traffic like that of {row['with_data']:,} sessions with data in {row['duration_s']:.6g} s.",
+        f"Traffic like that of {row['with_data']:,} sessions with data in "
+        f"{row['duration_s']:.6g} s.",
         "Not in the captures, and to be replaced: the bottleneck. It is so fast that this traffic",
         f"fills a quarter of it at most.{_unknown(row['rtt_p50_ms'])}",
     ]
@@ -117,12 +141,11 @@ def _unknown(rtt: float | None) -> str:
     return "" if rtt is not None else f" The round trip of {UNKNOWN_RTT_MS:g} ms is a guess."
 
 
-def _time(told: Characteristics, number: int) -> float:
-    """Seconds in which so many sessions begin at the rate at which they did."""
+def _seen_s(told: Characteristics) -> float:
+    """Seconds in which the sessions began."""
     (row,) = told.totals.iter_rows(named=True)
     rate = row["sessions_per_s"]
-    whole = max(float(row["duration_s"]), 1.0)
-    return whole if rate is None else number / (rate * number / row["sessions"])
+    return max(float(row["duration_s"]), 1.0) if rate is None else float(row["sessions"]) / rate
 
 
 def _rtts(sessions: pl.DataFrame) -> list[float]:
@@ -141,44 +164,36 @@ def _rtts(sessions: pl.DataFrame) -> list[float]:
     return [float(rtt) for rtt in np.quantile(known, (np.arange(number) + 0.5) / number)]
 
 
-def _rate(sessions: pl.DataFrame, time_s: float) -> str:
+def _rate(sessions: pl.DataFrame, seen_s: float) -> str:
     """The bottleneck: 1, 2 or 5 times a power of ten Mbit/s."""
     sums = [sessions[f"{side}_bytes"].sum() for side in ("client", "server")]
-    need = HEADROOM * max(sums) * 8e-6 / time_s
+    need = HEADROOM * max(sums) * 8e-6 / seen_s
     # What single sessions had, where they are long enough to tell.
     long = sessions.filter((pl.col("size") >= 100_000) & (pl.col("duration_s") > 0))
-    if len(long):
-        goodput = (long["size"] * 8e-6 / long["duration_s"]).max()
-        need = max(need, float(goodput or 0))  # type: ignore[arg-type]
-    need = max(need, 10.0)
+    goodputs = 8e-6 * long["size"].to_numpy() / long["duration_s"].to_numpy()
+    need = max(need, float(goodputs.max(initial=0)), 10.0)
     power = 10.0 ** math.floor(math.log10(need))
     nice = next((power * step for step in (1, 2, 5, 10) if power * step >= need), 10 * power)
     return f"{nice:g} Mbit/s" if nice < 1000 else f"{nice / 1000:g} Gbit/s"
 
 
-def _transfers(sizes: Numbers, direction: str, time_s: float, pairs: int) -> Iterator[Flow]:
+def _transfers(sizes: Numbers, direction: str, times: Times, pairs: int) -> Iterator[Flow]:
     """Sessions in which one side sends: those that are drawn, and the largest in groups."""
     if len(sizes) == 0:
         return
     data = np.sort(sizes)
     drawn = _drawn(data)
     kind = "uploads" if direction == "client" else "downloads"
-    ends = {"from_": "left*", "to": "right*"}
-    if drawn:
-        pairs = min(pairs, drawn)
-        traffic = ArrivalsTraffic(
-            per_second=_number(drawn / time_s / pairs),
-            sizes=_sizes(data, drawn),
-            transfers=math.ceil(drawn / pairs),
-        )
-        count = {"from_": "left1", "to": "right1"} if pairs == 1 else {**ends, "count": pairs}
-        yield Flow(name=kind, traffic=traffic, **count)
+    per_second = _number(drawn / times.seen_s / pairs)
+    traffic = ArrivalsTraffic(per_second=per_second, sizes=_sizes(data, drawn))
+    yield Flow(name=kind, from_="left*", to="right*", traffic=traffic)
     for number, part in enumerate(_parts(data[drawn:], GROUP * len(data)), 1):
         yield Flow(
             name=f"{kind}-{number}",
-            **ends,
-            count=len(part),
-            start_jitter=_s(time_s),
+            from_="left*",
+            to="right*",
+            count=times.count(len(part)),
+            start_jitter=f"{times.whole_s} s",
             class_=kind,
             traffic=BulkTraffic(size=_b(float(part.mean()))),
         )
@@ -239,7 +254,7 @@ def _family(family: Fit, data: Numbers) -> Sizes | None:
         # The data of sizes below the cut, over their share (Aitchison and Brown 1957, section 2.4).
         mean = math.exp(math.log(found["median"]) + sigma**2 / 2)
         mean *= special.ndtr(edge - sigma) / special.ndtr(edge)
-        sizes = LognormalSizes(median=_b(found["median"]), sigma=_number(sigma), max=_b(top))
+        sizes: Sizes = LognormalSizes(median=_b(found["median"]), sigma=_number(sigma), max=_b(top))
         # What experiments ask of a cut.
         is_exact = top >= found["median"]
     elif family.family == "pareto":
@@ -251,14 +266,14 @@ def _family(family: Fit, data: Numbers) -> Sizes | None:
     return sizes if is_exact and abs(mean / float(data.mean()) - 1) <= EXACT_MEAN else None
 
 
-def _requests(sessions: pl.DataFrame, turns: pl.DataFrame, time_s: float) -> Iterator[Flow]:
+def _requests(sessions: pl.DataFrame, turns: pl.DataFrame, times: Times) -> Iterator[Flow]:
     """Sessions in which both sides send, in groups."""
     if sessions.is_empty():
         return
-    times = turns.group_by("session").agg(
+    waits = turns.group_by("session").agg(
         pl.col("server_ms").mean(), pl.col("think_ms").mean(), pl.len().alias("seen")
     )
-    every = sessions.join(times, on="session", how="left", maintain_order="left").with_columns(
+    every = sessions.join(waits, on="session", how="left", maintain_order="left").with_columns(
         turns=pl.col("turns").fill_null(1).clip(1)
     )
     # 1, 2, 3 and 4 turns, then up to 8, 16, ...
@@ -276,7 +291,7 @@ def _requests(sessions: pl.DataFrame, turns: pl.DataFrame, time_s: float) -> Ite
             group = alike.slice(begin, len(part))
             begin += len(part)
             number += 1
-            yield _group(group, number, time_s)
+            yield _group(group, number, times)
 
 
 def _cut(data: Numbers, most: int) -> list[Numbers]:
@@ -291,24 +306,24 @@ def _cut(data: Numbers, most: int) -> list[Numbers]:
     return parts
 
 
-def _group(group: pl.DataFrame, number: int, time_s: float) -> Flow:
+def _group(group: pl.DataFrame, number: int, times: Times) -> Flow:
     """Sessions with requests that are about equal: each with the mean of all."""
-    asked = max(round(float(group["turns"].mean() or 1)), 1)  # type: ignore[arg-type]
+    asked = max(round(_mean(group["turns"]) or 1), 1)
     each = {
         side: max(float(group[f"{side}_bytes"].sum()) / len(group) / asked, 1.0)
         for side in ("client", "server")
     }
     rest = {}
     for key, column in (("server_time", "server_ms"), ("think", "think_ms")):
-        mean = group[column].drop_nulls().mean()
-        if mean is not None and float(mean) >= 0.01:  # type: ignore[arg-type]
-            rest[key] = _ms(float(mean))  # type: ignore[arg-type]
+        mean = _mean(group[column])
+        if mean is not None and mean >= 0.01:
+            rest[key] = _ms(mean)
     return Flow(
         name=f"requests-{number}",
         from_="left*",
         to="right*",
-        count=len(group),
-        start_jitter=_s(time_s),
+        count=times.count(len(group)),
+        start_jitter=f"{times.whole_s} s",
         class_="requests",
         traffic=RequestsTraffic(
             request=_b(each["client"]), response=_b(each["server"]), requests=asked, **rest
@@ -316,15 +331,21 @@ def _group(group: pl.DataFrame, number: int, time_s: float) -> Flow:
     )
 
 
-def _evenly(block: Flow, time_s: float, number: int, pairs: int) -> Flow:
+def _evenly(block: Flow, every_s: float) -> Flow:
     """The same sessions, each as long after the one before."""
-    every = time_s / number
     traffic: Any = block.traffic
     if isinstance(traffic, ArrivalsTraffic):
-        count = min(pairs, number)
-        traffic = traffic.replace(per_second=None, every=_s(every * count))
-        return block.replace(traffic=traffic, stagger=_s(every) if count > 1 else None)
-    return block.replace(start_jitter=None, stagger=_s(every))
+        # Each pair has one of so many sessions, and begins as much later.
+        pairs = round(1 / (float(traffic.per_second or 0) * every_s))
+        traffic = traffic.replace(per_second=None, every=_s(every_s * pairs))
+        return block.replace(traffic=traffic, stagger=_s(every_s))
+    return block.replace(start_jitter=None, stagger=_s(every_s))
+
+
+def _mean(values: pl.Series) -> float | None:
+    """The mean of numbers; nothing if there is none."""
+    data = values.drop_nulls().to_numpy()
+    return float(data.mean()) if len(data) else None
 
 
 def _number(value: float) -> float:
@@ -333,7 +354,9 @@ def _number(value: float) -> float:
 
 def _b(value: float) -> str:
     number = max(round(value), 1)
-    return f"{number} B" if number < 10_000 else f"{number / 1000:.3f}".rstrip("0").rstrip(".") + " kB"
+    return (
+        f"{number} B" if number < 10_000 else f"{number / 1000:.3f}".rstrip("0").rstrip(".") + " kB"
+    )
 
 
 def _s(value: float) -> str:
