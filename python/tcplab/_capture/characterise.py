@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,15 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._capture.conn_logs import SESSION, TURN, read_log
-from tcplab._capture.fitted import Fit, Numbers, chosen, fits, following, is_poisson
+from tcplab._capture.fitted import (
+    FEWEST,
+    Numbers,
+    chosen,
+    fits,
+    following,
+    is_poisson,
+    is_poisson_by_counts,
+)
 from tcplab._core import ConfigError
 
 if TYPE_CHECKING:
@@ -86,9 +95,13 @@ def characterised(files: Sequence[Path], classes: str, connections: int) -> Char
         notes.append(
             f"{partial:,} sessions were not seen from beginning to end: they may be larger"
         )
+    sessions, step = _spread(sessions)
+    if step is not None:
+        notes.append(f"times are whole {step[1]}: the sessions of one are spread over it evenly")
     gaps = _gaps(sessions)
-    table_of_fits = _fits_table(sessions, gaps, turns)
-    totals = _totals(sessions, turns, gaps)
+    how = _arrivals(sessions, gaps, step)
+    table_of_fits = _fits_table(sessions, gaps if step is None else gaps[:0], turns)
+    totals = _totals(sessions, turns, gaps, how)
     return Characteristics(totals, table, table_of_fits, _peers(sessions), sessions, turns, notes)
 
 
@@ -305,7 +318,7 @@ def _gaps(sessions: pl.DataFrame) -> Numbers:
 
 
 def _fits_table(sessions: pl.DataFrame, gaps: Numbers, turns: pl.DataFrame) -> pl.DataFrame:
-    sizes = sessions["size"].to_numpy().astype(float)
+    sizes = sessions.filter(pl.col("size") > 0)["size"].to_numpy().astype(float)
     think = turns["think_ms"].drop_nulls().to_numpy()
     rows = []
     answers = _asked(turns)["response_bytes"].to_numpy().astype(float)
@@ -342,19 +355,51 @@ def _asked(turns: pl.DataFrame) -> pl.DataFrame:
     return turns.filter((pl.col("request_bytes") > 0) & (pl.col("response_bytes") > 0))
 
 
-def arrivals(gaps: Numbers) -> tuple[str, Fit | None]:
-    """How sessions arrive: `Poisson`, `constant`, or `neither`; and the family of their gaps."""
-    family = chosen(fits(gaps), gaps)
+UNITS = ((1.0, "seconds"), (1e-3, "milliseconds"))
+"""The steps in which logs have times."""
+
+
+def _spread(sessions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, str] | None]:
+    """Sessions of a log whose times have steps that gaps do not dwarf, those of each step spread
+    over it evenly; and the step.
+    """
+    start = sessions["start_s"].to_numpy()
+    if len(start) < FEWEST:
+        return sessions, None
+    mean_gap = (start[-1] - start[0]) / (len(start) - 1)
+    for unit, name in UNITS:
+        steps = np.round(start / unit)
+        # Seconds after 1970 have seven digits behind the point.
+        if unit > 0.01 * mean_gap and np.all(np.abs(start - steps * unit) < 1e-6):
+            break
+    else:
+        return sessions, None
+    place = (pl.int_range(pl.len()).over("step") + 0.5) / pl.len().over("step")
+    spread = sessions.with_columns(step=pl.Series(steps)).with_columns(
+        start_s=(pl.col("step") + place) * unit
+    )
+    return spread.drop("step"), (unit, name)
+
+
+def _arrivals(sessions: pl.DataFrame, gaps: Numbers, step: tuple[float, str] | None) -> str:
+    """How sessions arrive: `Poisson`, `constant`, `neither`, or `too few` to tell."""
+    if len(gaps) < FEWEST:
+        return "too few"
+    if step is not None:
+        start = sessions["start_s"].to_numpy()
+        # Times of whole steps, with one session each on average or more.
+        each = step[0] * max(math.ceil(float(gaps.mean()) / step[0]), 1)
+        first = math.floor(start.min() / step[0]) * step[0]
+        counts = np.bincount(((start - first) / each).astype(int)).astype(float)
+        return "Poisson" if is_poisson_by_counts(counts) else "neither"
     if is_poisson(gaps):
-        return "Poisson", family
-    if family is not None and family.family == "constant":
-        return "constant", family
-    return "neither", family
+        return "Poisson"
+    family = chosen(fits(gaps), gaps)
+    return "constant" if family is not None and family.family == "constant" else "neither"
 
 
-def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers) -> pl.DataFrame:
+def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers, how: str) -> pl.DataFrame:
     size, start = sessions["size"], sessions["start_s"].to_numpy()
-    how, _ = arrivals(gaps)
     length = sessions["duration_s"].to_numpy()
     # One more at each start and one less at each end; an end counts before a start.
     times = np.concatenate([start, start + length])

@@ -52,8 +52,10 @@ TURN: Mapping[str, pl.DataType] = {
 PART_GAP_S = 60.0
 """Records of one connection that are further apart are of two."""
 
-HEADERS = 40
-"""Bytes of headers of IPv4 and TCP in each packet, for logs that count no data."""
+HEADERS, MORE_OF_IPV6, MORE_OF_SYN = 52, 20, 8
+"""Bytes of headers in each packet, for logs that count no data: of IPv4, and of TCP with
+timestamps. Those of IPv6, and of a SYN, are larger.
+"""
 
 MAGICS = (
     b"\xd4\xc3\xb2\xa1",
@@ -130,7 +132,7 @@ def _log(path: Path, head: str, whole: Callable[[], str]) -> Log | None:
     first = next((line for line in lines if line.strip()), "")
     if first.startswith(("#separator", "#fields", "#path")):
         return _zeek(_zeek_lines(path, whole()))
-    if first.lstrip().startswith("{"):
+    if first.lstrip().startswith(("{", "[")):
         return _of_json(path, whole())
     delimiter = _delimiter(first)
     if delimiter is None:
@@ -201,31 +203,41 @@ def _table(text: str, delimiter: str) -> Iterator[tuple[int, dict[str, str]]]:
 
 def _of_json(path: Path, text: str) -> Log:
     """A HAR file, or a record a line: Zeek's or of IPFIX."""
-    first = text.lstrip().split("\n", 1)[0]
     try:
-        one = json.loads(first)
-    except json.JSONDecodeError:
-        one = None
-    if isinstance(one, dict) and "log" not in one:
-        if "id.orig_h" in one:
-            return _zeek(_json_lines(path, text))
-        names = [_plain(str(name)) for name in one]
-        if all(any(name in COLUMNS[key] for name in names) for key in NEEDED):
-            rows = (
-                (number, {_plain(name): str(value) for name, value in row.items()})
-                for number, row in _json_lines(path, text)
-            )
-            return _records(rows)
-    try:
+        # One object of several lines, or a list.
         every = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"{path}:{error.lineno}: this is not JSON: {error.msg}") from None
-    entries = every.get("log", {}).get("entries") if isinstance(every, dict) else None
-    if not isinstance(entries, list):
+        # A record a line: only of one that is an object there can be more behind it.
+        if error.msg != "Extra data":
+            raise ConfigError(f"{path}:{error.lineno}: this is not JSON: {error.msg}") from None
+        every = None
+    if isinstance(every, dict) and isinstance(every.get("log"), dict):
+        entries = every["log"].get("entries")
+        if isinstance(entries, list):
+            return _har(path, entries)
+    rows = _json_lines(path, text) if every is None else _json_list(path, every)
+    numbered = list(rows)
+    one = numbered[0][1] if numbered else {}
+    if "id.orig_h" in one:
+        return _zeek(numbered)
+    names = [_plain(str(name)) for name in one]
+    if not all(any(name in COLUMNS[key] for name in names) for key in NEEDED):
         raise ConfigError(
-            f"{path}: this JSON is neither a HAR file, nor records of Zeek's conn.log or of IPFIX"
+            f"{path}: this JSON is neither a HAR file, nor records of Zeek's conn.log, nfdump or "
+            "IPFIX"
         )
-    return _har(path, entries)
+    return _records(
+        (number, {_plain(name): str(value) for name, value in row.items()})
+        for number, row in numbered
+    )
+
+
+def _json_list(path: Path, every: object) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Records of a list, numbered from 1."""
+    for number, row in enumerate(every if isinstance(every, list) else [every], 1):
+        if not isinstance(row, dict):
+            raise ConfigError(f"{path}:{number}: this is not a record")
+        yield number, row
 
 
 def _json_lines(path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -323,7 +335,7 @@ def _records(rows: Iterable[tuple[int, Mapping[str, str]]]) -> Log:
         ]
         parts.append({"start": start, "end": max(end, start), "ends": ends, **counts})
     notes = [
-        "flow records count packets with their headers: data is estimated, at 40 bytes a packet",
+        "flow records count packets with their headers: data is estimated, at 52 bytes a packet",
         "requests of one connection and round trips are not in flow records",
     ]
     return Log("flow records", frame(_joined(parts)), None, [*notes, *_left_out(others)])
@@ -357,8 +369,8 @@ def _joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "server_port": one["ends"][1][1],
             "start_s": one["start"],
             "duration_s": one["end"] - one["start"],
-            "client_bytes": max(one["bytes0"] - HEADERS * one["packets0"], 0),
-            "server_bytes": max(one["bytes1"] - HEADERS * one["packets1"], 0),
+            "client_bytes": _data(one, 0),
+            "server_bytes": _data(one, 1),
             "client_wire_bytes": one["bytes0"],
             "server_wire_bytes": one["bytes1"],
             "turns": None,
@@ -367,6 +379,13 @@ def _joined(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
         }
         for one in sessions
     ]
+
+
+def _data(session: Mapping[str, Any], side: int) -> int:
+    """Bytes of data of a side, estimated."""
+    headers = HEADERS + (MORE_OF_IPV6 if ":" in session["ends"][0][0] else 0)
+    data = session[f"bytes{side}"] - headers * session[f"packets{side}"] - MORE_OF_SYN
+    return int(max(data, 0))
 
 
 def _har(path: Path, entries: Sequence[Any]) -> Log:

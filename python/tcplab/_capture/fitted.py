@@ -44,11 +44,14 @@ class Fit:
 
 
 def fits(values: Numbers) -> list[Fit]:
-    """Every family, the closest first. Values of zero or less take no part."""
+    """Every family, the closest first. Values of zero count in distances alone: no family has
+    them.
+    """
     data = np.sort(values[values > 0])
+    zeros = len(values) - len(data)
     if len(data) < FEWEST:
         return []
-    made = [make(data) for make in (_constant, _exponential, _lognormal, _pareto, _weibull)]
+    made = [make(data, zeros) for make in (_constant, _exponential, _lognormal, _pareto, _weibull)]
     # Equal distances keep the order of families: the simplest first.
     return sorted((fit for fit in made if fit is not None), key=lambda fit: fit.distance)
 
@@ -61,7 +64,7 @@ def chosen(every: list[Fit], values: Numbers) -> Fit | None:
     are fitted (Lilliefors 1967: 0.886 / sqrt(n); Stephens 1974 for the exponential one, 1.094), and
     always within `CLOSE`.
     """
-    root = math.sqrt(max(int(np.count_nonzero(values > 0)), 1))
+    root = math.sqrt(max(len(values), 1))
     fitting = [
         fit
         for fit in every
@@ -101,6 +104,18 @@ def is_poisson(gaps: Numbers) -> bool:
     return bool(is_exponential and abs(following(gaps)) <= 1.96 / root)
 
 
+def is_poisson_by_counts(counts: Numbers) -> bool:
+    """Whether arrivals with these numbers in equal times may be a Poisson process: their variance
+    is their mean, at 5 % (Fisher's index of dispersion).
+    """
+    if len(counts) < FEWEST or counts.mean() <= 0:
+        return False
+    index = float(np.sum((counts - counts.mean()) ** 2) / counts.mean())
+    # The probability of less, on both sides.
+    share = float(special.chdtr(len(counts) - 1, index))
+    return 0.025 <= share <= 0.975
+
+
 def following(gaps: Numbers) -> float:
     """The correlation of each value with the next, from -1 to 1; 0 where nothing varies."""
     around = gaps - gaps.mean()
@@ -108,15 +123,16 @@ def following(gaps: Numbers) -> float:
     return float(np.dot(around[:-1], around[1:])) / spread if spread > 0 else 0.0
 
 
-def ks(data: Numbers, distribution: Callable[[Numbers], Numbers]) -> float:
-    """The largest distance between the distribution function of sorted values and a continuous
-    one.
+def ks(data: Numbers, distribution: Callable[[Numbers], Numbers], zeros: int = 0) -> float:
+    """The largest distance between the distribution function of sorted values, and so many zeros,
+    and a continuous one of positive numbers.
     """
     values, counts = np.unique(data, return_counts=True)
-    above = np.cumsum(counts) / len(data)
-    below = above - counts / len(data)
+    number = len(data) + zeros
+    above = (zeros + np.cumsum(counts)) / number
+    below = above - counts / number
     there = distribution(values)
-    return float(max(np.max(above - there), np.max(there - below)))
+    return float(max(np.max(above - there), np.max(there - below), zeros / number))
 
 
 def ks_between(one: Numbers, other: Numbers) -> float:
@@ -127,28 +143,30 @@ def ks_between(one: Numbers, other: Numbers) -> float:
     return float(np.max(np.abs(shares[0] - shares[1])))
 
 
-def _constant(data: Numbers) -> Fit:
+def _constant(data: Numbers, zeros: int) -> Fit:
     value = float(np.median(data))
-    away = max(np.mean(data < value * (1 - SAME)), np.mean(data > value * (1 + SAME)))
-    return Fit("constant", {"value": value}, float(away), value)
+    below = zeros + np.count_nonzero(data < value * (1 - SAME))
+    above = np.count_nonzero(data > value * (1 + SAME))
+    return Fit("constant", {"value": value}, max(below, above) / (len(data) + zeros), value)
 
 
-def _exponential(data: Numbers) -> Fit:
+def _exponential(data: Numbers, zeros: int) -> Fit:
     mean = float(data.mean())
-    return Fit("exponential", {"mean": mean}, ks(data, lambda x: -np.expm1(-x / mean)), mean)
+    distance = ks(data, lambda x: -np.expm1(-x / mean), zeros)
+    return Fit("exponential", {"mean": mean}, distance, mean)
 
 
-def _lognormal(data: Numbers) -> Fit | None:
+def _lognormal(data: Numbers, zeros: int) -> Fit | None:
     logs = np.log(data)
     middle, sigma = float(logs.mean()), float(logs.std())
     if sigma < 1e-9:
         return None
-    distance = ks(data, lambda x: special.ndtr((np.log(x) - middle) / sigma))
+    distance = ks(data, lambda x: special.ndtr((np.log(x) - middle) / sigma), zeros)
     mean = math.exp(min(middle + sigma**2 / 2, 700))
     return Fit("lognormal", {"median": math.exp(middle), "sigma": sigma}, distance, mean)
 
 
-def _pareto(data: Numbers) -> Fit | None:
+def _pareto(data: Numbers, zeros: int) -> Fit | None:
     """Between the smallest value and the largest: Aban, Meerschaert and Panorska 2006, Parameter
     estimation for the truncated Pareto distribution.
     """
@@ -170,7 +188,7 @@ def _pareto(data: Numbers) -> Fit | None:
         shape = (small + large) / 2
         small, large = (shape, large) if slope(shape) > 0 else (small, shape)
     whole = -math.expm1(-shape * ratio)
-    distance = ks(data, lambda x: -np.expm1(-shape * np.log(x / low)) / whole)
+    distance = ks(data, lambda x: -np.expm1(-shape * np.log(x / low)) / whole, zeros)
     parameters = {"shape": shape, "min": low, "max": high}
     return Fit("pareto", parameters, distance, pareto_mean(shape, low, high))
 
@@ -186,7 +204,7 @@ def pareto_mean(shape: float, low: float, high: float) -> float:
     return shape * low * area / -math.expm1(-shape * ratio)
 
 
-def _weibull(data: Numbers) -> Fit | None:
+def _weibull(data: Numbers, zeros: int) -> Fit | None:
     logs = np.log(data / data.max())
     if logs.std() < 1e-9:
         return None
@@ -202,6 +220,6 @@ def _weibull(data: Numbers) -> Fit | None:
         shape = math.sqrt(small * large)
         small, large = (shape, large) if slope(shape) > 0 else (small, shape)
     scale = float(data.max() * np.mean(np.exp(shape * logs)) ** (1 / shape))
-    distance = ks(data, lambda x: -np.expm1(-((x / scale) ** shape)))
+    distance = ks(data, lambda x: -np.expm1(-((x / scale) ** shape)), zeros)
     mean = scale * math.gamma(1 + 1 / shape) if shape > 0.01 else math.inf
     return Fit("weibull", {"shape": shape, "scale": scale}, distance, mean)

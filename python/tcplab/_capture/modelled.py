@@ -53,7 +53,7 @@ TAIL = 0.2
 GROUP = 0.02
 """The share of sessions of a group of large ones, at most."""
 
-GROUPS = 60
+GROUPS = 80
 """Groups of all sessions with requests, about."""
 
 ALIKE = 1.05
@@ -62,7 +62,10 @@ ALIKE = 1.05
 EXACT_MEAN = 0.02
 """A family is taken if its mean is that of the values, within 2 %."""
 
-CUT = 0.01
+MANY = 500
+"""Of so many sessions, a model is another draw."""
+
+CUT = 0.02
 """The share of sessions that the end of a model cuts off, about, where sessions are long."""
 
 LONGER = 5
@@ -79,8 +82,14 @@ def modelled(told: Characteristics, name: str) -> Experiment:
         raise ConfigError("there is no session with data, of which a model could be made")
     rtts = _rtts(sessions)
     seen_s = _seen_s(told)
-    mean_s = _mean(sessions["duration_s"]) or 0.0
-    whole = math.ceil(max(seen_s, min(mean_s / CUT, LONGER * seen_s)))
+    lasting = sessions["duration_s"].to_numpy()
+    if len(sessions) >= MANY:
+        whole = math.ceil(max(seen_s, min(float(lasting.mean()) / CUT, LONGER * seen_s)))
+        rest = 0.01 * whole
+    else:
+        # Few sessions are as many as were seen, and have time to end.
+        whole = math.ceil(seen_s)
+        rest = min(float(lasting.max()), seen_s) + 1
     times = Times(seen_s, whole)
     one_way = pl.min_horizontal("client_bytes", "server_bytes") == 0
     blocks: list[Flow] = []
@@ -92,8 +101,7 @@ def modelled(told: Characteristics, name: str) -> Experiment:
         blocks = [_evenly(blocks[0], seen_s / len(sessions))]
     return Experiment(
         name=name,
-        # The last sessions have a moment to begin.
-        duration=_s(1.01 * whole),
+        duration=_s(math.ceil(1000 * (whole + rest)) / 1000),
         network=Network(
             dumbbell=Dumbbell(
                 rate=_rate(sessions, seen_s),
@@ -166,7 +174,7 @@ def _rtts(sessions: pl.DataFrame) -> list[float]:
 
 def _rate(sessions: pl.DataFrame, seen_s: float) -> str:
     """The bottleneck: 1, 2 or 5 times a power of ten Mbit/s."""
-    sums = [sessions[f"{side}_bytes"].sum() for side in ("client", "server")]
+    sums = [int(sessions[f"{side}_bytes"].sum()) for side in ("client", "server")]
     need = HEADROOM * max(sums) * 8e-6 / seen_s
     # What single sessions had, where they are long enough to tell.
     long = sessions.filter((pl.col("size") >= 100_000) & (pl.col("duration_s") > 0))

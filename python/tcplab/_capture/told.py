@@ -20,6 +20,13 @@ from tcplab.cli import _text
 SUMMARY = ("totals", "classes", "fits", "peers")
 """The tables that `--format json` prints together."""
 
+ARRIVALS = {
+    "Poisson": "arrivals are Poisson",
+    "constant": "arrivals are constant",
+    "neither": "arrivals are neither Poisson nor constant",
+}
+"""How sessions arrive, as the screen has it."""
+
 MEANINGS = {"size": "size", "gap": "gap", "response": "answer", "think": "think time"}
 """Quantities that were fitted, as the screen has them."""
 
@@ -53,12 +60,10 @@ def _head(row: Mapping[str, Any]) -> str:
         f"{row['sessions']:,} sessions in {_short(row['duration_s'])} s{rate}; "
         f"{row['bytes']:,} bytes, {_bytes(row['size_mean_bytes'])} a session",
     ]
-    if row["gap_cv"] is not None:
-        is_ = "are" if row["arrivals"] != "neither" else "are neither Poisson nor constant:"
-        said = "" if row["arrivals"] == "neither" else f" {row['arrivals']}:"
+    if row["arrivals"] in ARRIVALS:
         lines.append(
-            f"arrivals {is_}{said} gaps of {_short(row['gap_mean_s'])} s, coefficient of variation "
-            f"{_short(row['gap_cv'])}, correlation {_short(row['gap_correlation'])}"
+            f"{ARRIVALS[row['arrivals']]}: gaps of {_short(row['gap_mean_s'])} s, coefficient of "
+            f"variation {_short(row['gap_cv'])}, correlation {_short(row['gap_correlation'])}"
         )
     if row["at_once_mean"] is not None:
         lines.append(
