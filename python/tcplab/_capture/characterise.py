@@ -158,6 +158,7 @@ def _read(file: Path, connections: int) -> Read:
         pl.col("connection").alias("session"),
         "request_bytes",
         "response_bytes",
+        "wait_ms",
         (pl.col("wait_ms") - near[1]).clip(0).alias("server_ms"),
         (pl.col("pause_ms") - near[0]).clip(0).alias("think_ms"),
     )
@@ -367,7 +368,8 @@ def _spread(sessions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, str] | N
     if len(start) < FEWEST:
         return sessions, None
     mean_gap = (start[-1] - start[0]) / (len(start) - 1)
-    for unit, name in UNITS:
+    for step in UNITS:
+        unit = step[0]
         steps = np.round(start / unit)
         # Seconds after 1970 have seven digits behind the point.
         if unit > 0.01 * mean_gap and np.all(np.abs(start - steps * unit) < 1e-6):
@@ -378,7 +380,7 @@ def _spread(sessions: pl.DataFrame) -> tuple[pl.DataFrame, tuple[float, str] | N
     spread = sessions.with_columns(step=pl.Series(steps)).with_columns(
         start_s=(pl.col("step") + place) * unit
     )
-    return spread.drop("step"), (unit, name)
+    return spread.drop("step"), step
 
 
 def _arrivals(sessions: pl.DataFrame, gaps: Numbers, step: tuple[float, str] | None) -> str:

@@ -44,10 +44,13 @@ TURN: Mapping[str, pl.DataType] = {
     "session": pl.Int64(),
     "request_bytes": pl.Int64(),
     "response_bytes": pl.Int64(),
+    "wait_ms": pl.Float64(),
     "server_ms": pl.Float64(),
     "think_ms": pl.Float64(),
 }
-"""The columns of turns. `session` is the number of a row of sessions."""
+"""The columns of turns. `session` is the number of a row of sessions; `wait_ms` is what passes
+before the first byte of an answer is seen, `server_ms` what of it is no round trip.
+"""
 
 PART_GAP_S = 60.0
 """Records of one connection that are further apart are of two."""
@@ -434,6 +437,7 @@ def _har(path: Path, entries: Sequence[Any]) -> Log:
                     "session": number,
                     "request_bytes": turn["sizes"][0],
                     "response_bytes": turn["sizes"][1],
+                    "wait_ms": turn["times"]["wait"],
                     "server_ms": max(turn["times"]["wait"] - opened, 0.0),
                     "think_ms": None if last is None else max(turn["start"] - last, 0.0) * 1000,
                 }

@@ -89,7 +89,7 @@ def empirical(values: Numbers) -> Numbers:
 
 def is_poisson(gaps: Numbers) -> bool:
     """Whether arrivals with these gaps, in their order, may be a Poisson process: gaps are
-    exponential and independent, each at 5 %.
+    exponential and independent, each at 1 %.
 
     Exponential by Stephens (1974, EDF statistics for goodness of fit, the mean being unknown);
     independent by the correlation of each gap with the next.
@@ -100,20 +100,20 @@ def is_poisson(gaps: Numbers) -> bool:
     data = np.sort(gaps)
     distance = ks(data, lambda x: -np.expm1(-x / data.mean()))
     root = math.sqrt(n)
-    is_exponential = (distance - 0.2 / n) * (root + 0.26 + 0.5 / root) <= 1.094
-    return bool(is_exponential and abs(following(gaps)) <= 1.96 / root)
+    is_exponential = (distance - 0.2 / n) * (root + 0.26 + 0.5 / root) <= 1.308
+    return bool(is_exponential and abs(following(gaps)) <= 2.576 / root)
 
 
 def is_poisson_by_counts(counts: Numbers) -> bool:
     """Whether arrivals with these numbers in equal times may be a Poisson process: their variance
-    is their mean, at 5 % (Fisher's index of dispersion).
+    is their mean, at 1 % (Fisher's index of dispersion).
     """
     if len(counts) < FEWEST or counts.mean() <= 0:
         return False
     index = float(np.sum((counts - counts.mean()) ** 2) / counts.mean())
     # The probability of less, on both sides.
     share = float(special.chdtr(len(counts) - 1, index))
-    return 0.025 <= share <= 0.975
+    return 0.005 <= share <= 0.995
 
 
 def following(gaps: Numbers) -> float:
