@@ -11,15 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 
 from tcplab import _core
+from tcplab._capture.characteristics import Characteristics
 from tcplab._put import put
-
-if TYPE_CHECKING:
-    from tcplab._capture.characterise import Characteristics
 
 MOST_CONNECTIONS = 200_000
 """Connections that are followed at once, unless another number is asked for."""

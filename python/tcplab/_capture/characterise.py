@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 
 from tcplab import _core
+from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.conn_logs import SESSION, TURN, read_log
 from tcplab._capture.fitted import (
     FEWEST,
@@ -23,9 +22,6 @@ from tcplab._capture.fitted import (
     is_poisson_by_counts,
 )
 from tcplab._core import ConfigError
-
-if TYPE_CHECKING:
-    from tcplab.experiment import Experiment
 
 CLASSES: Sequence[tuple[str, float]] = (
     ("small", 10e3),
@@ -45,37 +41,6 @@ MOST_CLASSES = 6
 
 BINS = 120
 """Logarithmic steps of size, in which classes are looked for."""
-
-
-@dataclass(frozen=True)
-class Characteristics:
-    """What the traffic of captures and logs is."""
-
-    totals: pl.DataFrame
-    """One row: how many sessions, how they arrive, how many there are at once, their turns."""
-    classes: pl.DataFrame
-    """Sessions by class of size."""
-    fits: pl.DataFrame
-    """Each family that was fitted to sizes, gaps and think times, the closest first."""
-    peers: pl.DataFrame
-    """Sessions, data and round trips by server."""
-    sessions: pl.DataFrame
-    """A row for each session, in the order of arrivals."""
-    turns: pl.DataFrame
-    """A row for each turn of the sessions in which turns can be seen."""
-    notes: list[str]
-    """What cannot be known, and why."""
-
-    def experiment(self, name: str = "model") -> Experiment:
-        """Traffic like this as an experiment, which every backend runs.
-
-        Raises:
-            ConfigError: There is no session with data.
-        """
-        # Values of experiments take their time to load.
-        from tcplab._capture.modelled import modelled  # noqa: PLC0415
-
-        return modelled(self, name)
 
 
 def characterised(files: Sequence[Path], classes: str, connections: int) -> Characteristics:
@@ -319,16 +284,21 @@ def _gaps(sessions: pl.DataFrame) -> Numbers:
 
 
 def _fits_table(sessions: pl.DataFrame, gaps: Numbers, turns: pl.DataFrame) -> pl.DataFrame:
-    sizes = sessions.filter(pl.col("size") > 0)["size"].to_numpy().astype(float)
-    think = turns["think_ms"].drop_nulls().to_numpy()
-    rows = []
-    answers = _asked(turns)["response_bytes"].to_numpy().astype(float)
-    of = [
-        ("size", "B", sizes),
-        ("gap", "s", gaps),
-        ("response", "B", answers),
-        ("think", "ms", think),
+    sized = sessions.filter(pl.col("size") > 0)
+    kinds = {kind: sized.filter(kind_of() == kind) for kind in KINDS}
+    of = [("size", "B", _numbers(sized["size"]))]
+    # Of one kind, its sizes are those of all.
+    of += [
+        (f"{kind} size", "B", _numbers(some["size"]))
+        for kind, some in kinds.items()
+        if 0 < len(some) < len(sized)
     ]
+    of += [
+        ("gap", "s", gaps),
+        ("response", "B", _numbers(_asked(turns)["response_bytes"])),
+        ("think", "ms", _numbers(turns["think_ms"].drop_nulls())),
+    ]
+    rows = []
     for quantity, unit, values in of:
         every = fits(values)
         best = chosen(every, values)
@@ -338,17 +308,36 @@ def _fits_table(sessions: pl.DataFrame, gaps: Numbers, turns: pl.DataFrame) -> p
                     "quantity": quantity,
                     "unit": unit,
                     "family": fit.family,
-                    "parameters": fit.said(4),
+                    "parameters": fit.said(),
                     "ks": fit.distance,
                     "mean": fit.mean,
                     "fits": fit is best,
                 }
             )
-    kinds = {
+    columns = {
         "quantity": pl.String(), "unit": pl.String(), "family": pl.String(),
         "parameters": pl.String(), "ks": pl.Float64(), "mean": pl.Float64(), "fits": pl.Boolean(),
     }  # fmt: skip
-    return pl.DataFrame(rows, kinds, orient="row")
+    return pl.DataFrame(rows, columns, orient="row")
+
+
+KINDS = ("upload", "download", "two-way")
+"""Kinds of sessions: only the client sends, only the server does, or both do."""
+
+
+def kind_of() -> pl.Expr:
+    """The kind of a session with data."""
+    return (
+        pl.when(pl.min_horizontal("client_bytes", "server_bytes") > 0)
+        .then(pl.lit("two-way"))
+        .when(pl.col("sender") == "client")
+        .then(pl.lit("upload"))
+        .otherwise(pl.lit("download"))
+    )
+
+
+def _numbers(values: pl.Series) -> Numbers:
+    return values.to_numpy().astype(float)
 
 
 def _asked(turns: pl.DataFrame) -> pl.DataFrame:

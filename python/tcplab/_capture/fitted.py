@@ -38,9 +38,12 @@ class Fit:
     mean: float
     """The mean of the fitted distribution."""
 
-    def said(self, digits: int = 3) -> str:
+    def said(self) -> str:
         """The parameters, as text."""
-        return ", ".join(f"{name} {value:.{digits}g}" for name, value in self.parameters.items())
+        return ", ".join(
+            f"{name} {value:.0f}" if value >= 1000 else f"{name} {value:.4g}"
+            for name, value in self.parameters.items()
+        )
 
 
 def fits(values: Numbers) -> list[Fit]:
@@ -51,7 +54,13 @@ def fits(values: Numbers) -> list[Fit]:
     zeros = len(values) - len(data)
     if len(data) < FEWEST:
         return []
-    made = [make(data, zeros) for make in (_constant, _exponential, _lognormal, _pareto, _weibull)]
+    constant = _constant(data, zeros)
+    if constant.distance < CLOSE / 4:
+        return [constant]
+    made = [
+        constant,
+        *(make(data, zeros) for make in (_exponential, _lognormal, _pareto, _weibull)),
+    ]
     # Equal distances keep the order of families: the simplest first.
     return sorted((fit for fit in made if fit is not None), key=lambda fit: fit.distance)
 

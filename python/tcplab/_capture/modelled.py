@@ -18,7 +18,8 @@ import numpy as np
 import polars as pl
 from scipy import special
 
-from tcplab._capture.characterise import Characteristics
+from tcplab._capture.characterise import kind_of
+from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.fitted import Fit, Numbers, chosen, empirical, fits, pareto_mean
 from tcplab._core import ConfigError
 from tcplab.experiment import (
@@ -91,12 +92,11 @@ def modelled(told: Characteristics, name: str) -> Experiment:
         whole = math.ceil(seen_s)
         rest = min(float(lasting.max()), seen_s) + 1
     times = Times(seen_s, whole)
-    one_way = pl.min_horizontal("client_bytes", "server_bytes") == 0
     blocks: list[Flow] = []
-    for direction in ("client", "server"):
-        sizes = sessions.filter(one_way & (pl.col("sender") == direction))["size"]
-        blocks += _transfers(sizes.to_numpy().astype(float), direction, times, len(rtts))
-    blocks += _requests(sessions.filter(~one_way), told.turns, times)
+    for kind in ("upload", "download"):
+        sizes = sessions.filter(kind_of() == kind)["size"].to_numpy().astype(float)
+        blocks += _transfers(sizes, f"{kind}s", times, len(rtts))
+    blocks += _requests(sessions.filter(kind_of() == "two-way"), told.turns, times)
     if told.totals["arrivals"][0] == "constant" and len(blocks) == 1:
         blocks = [_evenly(blocks[0], seen_s / len(sessions))]
     return Experiment(
@@ -185,13 +185,12 @@ def _rate(sessions: pl.DataFrame, seen_s: float) -> str:
     return f"{nice:g} Mbit/s" if nice < 1000 else f"{nice / 1000:g} Gbit/s"
 
 
-def _transfers(sizes: Numbers, direction: str, times: Times, pairs: int) -> Iterator[Flow]:
+def _transfers(sizes: Numbers, kind: str, times: Times, pairs: int) -> Iterator[Flow]:
     """Sessions in which one side sends: those that are drawn, and the largest in groups."""
     if len(sizes) == 0:
         return
     data = np.sort(sizes)
     drawn = _drawn(data)
-    kind = "uploads" if direction == "client" else "downloads"
     per_second = _number(drawn / times.seen_s / pairs)
     traffic = ArrivalsTraffic(per_second=per_second, sizes=_sizes(data, drawn))
     yield Flow(name=kind, from_="left*", to="right*", traffic=traffic)

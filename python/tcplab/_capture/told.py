@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import _json
-from tcplab._capture.characterise import Characteristics
+from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.modelled import about
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._experiment import as_written
@@ -27,8 +27,8 @@ ARRIVALS = {
 }
 """How sessions arrive, as the screen has it."""
 
-MEANINGS = {"size": "size", "gap": "gap", "response": "answer", "think": "think time"}
-"""Quantities that were fitted, as the screen has them."""
+MEANINGS = {"response": "answer", "think": "think time"}
+"""Quantities that were fitted, where the screen says them otherwise."""
 
 
 def write(told: Characteristics, path: Path) -> None:
@@ -131,7 +131,7 @@ def _fits(fits: pl.DataFrame) -> str:
     ]
     cells = [
         [
-            MEANINGS[row["quantity"]],
+            MEANINGS.get(row["quantity"], row["quantity"]),
             row["family"],
             row["parameters"],
             row["unit"],
