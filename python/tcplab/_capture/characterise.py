@@ -58,7 +58,8 @@ def characterised(files: Sequence[Path], classes: str, connections: int) -> Char
     sessions, table = _classified(sessions, classes)
     if partial := int((sessions["is_whole"] == False).sum()):  # noqa: E712
         notes.append(
-            f"{partial:,} sessions were not seen from beginning to end: they may be larger"
+            f"not seen from beginning to end, and perhaps larger: {partial:,} of "
+            f"{len(sessions):,} sessions"
         )
     sessions, step = _spread(sessions)
     if step is not None:

@@ -128,8 +128,8 @@ class Times:
         return max(round(seen * self.whole_s / self.seen_s), 1)
 
 
-def about(told: Characteristics) -> list[str]:
-    """What a reader of the experiment has to know, a line each."""
+def about(told: Characteristics, model: Experiment) -> list[str]:
+    """What a reader of a model has to know, a line each."""
     (row,) = told.totals.iter_rows(named=True)
     lines = [
         f"Traffic like that of {row['with_data']:,} sessions with data in "
@@ -137,7 +137,8 @@ def about(told: Characteristics) -> list[str]:
         "Not in the captures, and to be replaced: the bottleneck. It is so fast that this traffic",
         f"fills a quarter of it at most.{_unknown(row['rtt_p50_ms'])}",
     ]
-    if row["arrivals"] == "neither":
+    flows = model.flows if isinstance(model.flows, list) else []
+    if row["arrivals"] in ("neither", "constant") and not any(map(_is_even, flows)):
         lines += [
             "Sessions begin as a Poisson process of the same rate; those that were seen do not:",
             f"the coefficient of variation of gaps is {row['gap_cv'] or 0:.3g}, not 1.",
@@ -347,6 +348,12 @@ def _evenly(block: Flow, every_s: float) -> Flow:
         traffic = traffic.replace(per_second=None, every=_s(every_s * pairs))
         return block.replace(traffic=traffic, stagger=_s(every_s))
     return block.replace(start_jitter=None, stagger=_s(every_s))
+
+
+def _is_even(block: Flow) -> bool:
+    """Whether sessions of a block begin at constant gaps."""
+    traffic: Any = block.traffic
+    return block.stagger is not None or getattr(traffic, "every", None) is not None
 
 
 def _mean(values: pl.Series) -> float | None:

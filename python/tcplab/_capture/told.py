@@ -33,8 +33,9 @@ MEANINGS = {"response": "answer", "think": "think time"}
 
 def write(told: Characteristics, path: Path) -> None:
     """Writes a model: an experiment with traffic like this."""
-    text, _ = as_written(told.experiment(path.stem))
-    comment = "".join(f"# {line}\n" for line in about(told))
+    model = told.experiment(path.stem)
+    text, _ = as_written(model)
+    comment = "".join(f"# {line}\n" for line in about(told, model))
     put(f"{comment}\n{text}".encode(), path)
 
 
