@@ -170,6 +170,22 @@ def test_table_1_of_the_study_comes_out(study: Path) -> None:
     ]
 
 
+def test_a_model_of_the_study_has_its_sessions(study: Path) -> None:
+    told = lab.capture.characterise(study)
+    results = lab.run(told.experiment())
+    sent = told.sessions.filter(pl.col("size") > 0)
+    flows = results.flows
+    assert len(flows) == len(sent)
+    # Groups have the mean of their sizes, in whole bytes.
+    turned = pl.min_horizontal("client_bytes", "server_bytes") > 0
+    one_way = sent.filter(~turned)
+    mine = flows.filter(pl.col("class") != "requests")
+    assert abs(int(mine["bytes"].sum()) - int(one_way["size"].sum())) <= len(one_way)
+    both = sent.filter(turned)
+    answered = flows.filter(pl.col("class") == "requests")["bytes"].sum()
+    assert abs(int(answered) - int(both["server_bytes"].sum())) <= int(both["turns"].sum())
+
+
 # ---- logs: two connections, of 400 B and 20 kB in 1.5 s, and of 600 B and 3 kB in half a second
 
 SESSIONS = [

@@ -13,6 +13,7 @@ from tcplab import _core
 from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.conn_logs import SESSION, TURN, read_log
 from tcplab._capture.fitted import (
+    CLOSE,
     FEWEST,
     Numbers,
     chosen,
@@ -387,7 +388,13 @@ def _arrivals(sessions: pl.DataFrame, gaps: Numbers, step: tuple[float, str] | N
     if is_poisson(gaps):
         return "Poisson"
     family = chosen(fits(gaps), gaps)
-    return "constant" if family is not None and family.family == "constant" else "neither"
+    # The few gaps that are others may not have most of the time.
+    is_constant = (
+        family is not None
+        and family.family == "constant"
+        and abs(family.mean / float(gaps.mean()) - 1) <= CLOSE
+    )
+    return "constant" if is_constant else "neither"
 
 
 def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers, how: str) -> pl.DataFrame:
@@ -398,13 +405,14 @@ def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers, how: str
     steps = np.concatenate([np.ones(len(start)), -np.ones(len(start))])
     at_once = np.cumsum(steps[np.lexsort((steps, times))])
     mean_gap = float(gaps.mean()) if len(gaps) else 0.0
+    whole = float((start + length).max() - start.min())
     rate = 1 / mean_gap if mean_gap > 0 else None
     asked = _asked(turns)
     numbers = asked.group_by("session").len()["len"]
     row = {
         "sessions": len(sessions),
         "with_data": int((size > 0).sum()),
-        "duration_s": float((start + length).max() - start.min()),
+        "duration_s": whole,
         "sessions_per_s": rate,
         "arrivals": how,
         "gap_mean_s": mean_gap if len(gaps) else None,
@@ -416,8 +424,7 @@ def _totals(sessions: pl.DataFrame, turns: pl.DataFrame, gaps: Numbers, how: str
         "size_p95_bytes": size.quantile(0.95),
         "size_max_bytes": size.max(),
         "session_mean_s": float(length.mean()),
-        # By Little's law.
-        "at_once_mean": None if rate is None else rate * float(length.mean()),
+        "at_once_mean": float(length.sum()) / whole if whole > 0 else None,
         "at_once_max": int(max(at_once.max(), 1)),
         "sessions_with_turns": len(numbers),
         "turns_mean": numbers.mean(),

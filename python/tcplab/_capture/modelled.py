@@ -64,7 +64,9 @@ EXACT_MEAN = 0.02
 """A family is taken if its mean is that of the values, within 2 %."""
 
 MANY = 500
-"""Of so many sessions, a model is another draw."""
+"""Of so many sessions, a model draws others like them; of fewer, it has as many of the same
+sizes.
+"""
 
 CUT = 0.02
 """The share of sessions that the end of a model cuts off, about, where sessions are long."""
@@ -85,17 +87,17 @@ def modelled(told: Characteristics, name: str) -> Experiment:
     seen_s = _seen_s(told)
     lasting = sessions["duration_s"].to_numpy()
     if len(sessions) >= MANY:
-        whole = math.ceil(max(seen_s, min(float(lasting.mean()) / CUT, LONGER * seen_s)))
+        whole = float(math.ceil(max(seen_s, min(float(lasting.mean()) / CUT, LONGER * seen_s))))
         rest = 0.01 * whole
     else:
-        # Few sessions are as many as were seen, and have time to end.
-        whole = math.ceil(seen_s)
-        rest = min(float(lasting.max()), seen_s) + 1
+        # Few sessions have time to end.
+        whole = seen_s
+        rest = float(lasting.max()) + 1
     times = Times(seen_s, whole)
     blocks: list[Flow] = []
     for kind in ("upload", "download"):
         sizes = sessions.filter(kind_of() == kind)["size"].to_numpy().astype(float)
-        blocks += _transfers(sizes, f"{kind}s", times, len(rtts))
+        blocks += _transfers(sizes, f"{kind}s", times, len(rtts), len(sessions) < MANY)
     blocks += _requests(sessions.filter(kind_of() == "two-way"), told.turns, times)
     if told.totals["arrivals"][0] == "constant" and len(blocks) == 1:
         blocks = [_evenly(blocks[0], seen_s / len(sessions))]
@@ -120,7 +122,7 @@ class Times:
 
     seen_s: float
     """The time in which the sessions began that were seen."""
-    whole_s: int
+    whole_s: float
     """The time of the model: all of its sessions begin in it, at the rate of those."""
 
     def count(self, seen: int) -> int:
@@ -186,22 +188,26 @@ def _rate(sessions: pl.DataFrame, seen_s: float) -> str:
     return f"{nice:g} Mbit/s" if nice < 1000 else f"{nice / 1000:g} Gbit/s"
 
 
-def _transfers(sizes: Numbers, kind: str, times: Times, pairs: int) -> Iterator[Flow]:
-    """Sessions in which one side sends: those that are drawn, and the largest in groups."""
+def _transfers(sizes: Numbers, kind: str, times: Times, pairs: int, is_few: bool) -> Iterator[Flow]:
+    """Sessions in which one side sends: those that are drawn, and the largest in groups; if they
+    are few, all in groups.
+    """
     if len(sizes) == 0:
         return
     data = np.sort(sizes)
-    drawn = _drawn(data)
-    per_second = _number(drawn / times.seen_s / pairs)
-    traffic = ArrivalsTraffic(per_second=per_second, sizes=_sizes(data, drawn))
-    yield Flow(name=kind, from_="left*", to="right*", traffic=traffic)
+    drawn = 0 if is_few else _drawn(data)
+    if drawn:
+        traffic = ArrivalsTraffic(
+            per_second=_number(drawn / times.seen_s / pairs), sizes=_sizes(data, drawn)
+        )
+        yield Flow(name=kind, from_="left*", to="right*", traffic=traffic)
     for number, part in enumerate(_parts(data[drawn:], GROUP * len(data)), 1):
         yield Flow(
             name=f"{kind}-{number}",
             from_="left*",
             to="right*",
             count=times.count(len(part)),
-            start_jitter=f"{times.whole_s} s",
+            start_jitter=_s(times.whole_s),
             class_=kind,
             traffic=BulkTraffic(size=_b(float(part.mean()))),
         )
@@ -331,7 +337,7 @@ def _group(group: pl.DataFrame, number: int, times: Times) -> Flow:
         from_="left*",
         to="right*",
         count=times.count(len(group)),
-        start_jitter=f"{times.whole_s} s",
+        start_jitter=_s(times.whole_s),
         class_="requests",
         traffic=RequestsTraffic(
             request=_b(each["client"]), response=_b(each["server"]), requests=asked, **rest
