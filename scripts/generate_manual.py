@@ -14,6 +14,7 @@ from unittest import mock
 
 import tcplab
 from tcplab import capture, cc, models, plot, statistics
+from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.twin import Twin
 from tcplab._metrics import METRICS
 from tcplab.cli._main import COMMANDS, main
@@ -64,6 +65,7 @@ CAPTURES: list[Callable[..., Any]] = [
     capture.read,
     capture.columns,
     capture.twin,
+    capture.characterise,
 ]
 TOLD: list[type] = [cc.Init, cc.FlowState, cc.Ack, cc.Congestion, cc.Control]
 OF_A_RUN: list[Callable[..., Any]] = [
@@ -180,6 +182,11 @@ def python_page() -> str:
         "",
         *attributes(Twin),
         *methods(Twin, ["toml", "write"]),
+        "### `lab.capture.Characteristics`\n",
+        inspect.getdoc(Characteristics) or "",
+        "",
+        *attributes(Characteristics),
+        *methods(Characteristics, ["experiment"]),
         "## Charts\n",
         "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.",
         "[Charts](../how-to/charts.md) shows them.\n",

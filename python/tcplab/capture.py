@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tcplab import _core
+from tcplab._capture.characteristics import Characteristics
 from tcplab._put import put
 
 if TYPE_CHECKING:
@@ -205,3 +206,27 @@ def twin(
         raise _core.ConfigError("-: a twin reads its capture twice; save standard input to a file")
     given = made.Given.of(rtt, rate, queue)
     return made.twin(Path(path), cc, backend, connections, given)
+
+
+def characterise(
+    paths: str | PathLike[str] | Sequence[str | PathLike[str]],
+    *,
+    classes: str = "fixed",
+    connections: int = MOST_CONNECTIONS,
+) -> Characteristics:
+    """What the traffic of captures is: sessions by size, arrivals, turns of requests and answers,
+    round trips, and the families of distributions that fit. Logs of connections are read too:
+    Zeek's conn.log, flow records of nfdump and of IPFIX as text, and HAR files.
+
+    Args:
+        paths: A file or several; `-` is a capture from standard input.
+        classes: By which classes of size sessions are counted: `fixed`, or `found` from the data.
+        connections: As for `info`.
+
+    Raises:
+        ConfigError: A file cannot be read, or has no TCP connection.
+    """
+    from tcplab._capture.characterise import characterised  # noqa: PLC0415 (SciPy takes its time)
+
+    several = [paths] if isinstance(paths, (str, PathLike)) else [*paths]
+    return characterised([Path(path) for path in several], classes, connections)

@@ -23,8 +23,8 @@ pub use decode::{
 };
 pub use error::{Error, Problem};
 pub use flows::{
-    CaptureFlowColumns, CaptureFlowRow, CapturePacketColumns, CapturePacketRow, Flows, Found,
-    MOST_CONNECTIONS, Told,
+    CaptureFlowColumns, CaptureFlowRow, CapturePacketColumns, CapturePacketRow, CaptureTurnColumns,
+    CaptureTurnRow, Flows, Found, MOST_CONNECTIONS, Told,
 };
 pub use info::{
     CaptureFaultColumns, CaptureFaultRow, CaptureLengthColumns, CaptureLengthRow,

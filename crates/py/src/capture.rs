@@ -8,17 +8,19 @@ use tcplab_capture::{DECLARED, Flows, Info, Reader};
 use tcplab_model::printable;
 
 /// Reads a capture: each of its tables, by name. `connections` are followed at once; packets of those
-/// that are `chosen` have rows.
+/// that are `chosen` have rows, and all turns if `turns`.
 ///
 /// # Errors
 /// It cannot be read, or the user has asked to stop.
 #[pyfunction]
+#[pyo3(signature = (path, connections, chosen, turns = false))]
 #[expect(clippy::needless_pass_by_value, reason = "Python hands it over")]
 pub(crate) fn read_capture(
     py: Python<'_>,
     path: PathBuf,
     connections: usize,
     chosen: Vec<u64>,
+    turns: bool,
 ) -> PyResult<Vec<(&'static str, Frame)>> {
     let mut asked: PyResult<()> = Ok(());
     let read = py.detach(|| {
@@ -30,14 +32,17 @@ pub(crate) fn read_capture(
             });
             asked.is_ok()
         };
-        let flows = Flows::new(connections).with_packets_of(&chosen);
+        let mut flows = Flows::new(connections).with_packets_of(&chosen);
+        if turns {
+            flows = flows.with_turns();
+        }
         Ok(Info::read(&mut reader, &path.to_string_lossy(), flows, &mut goes_on))
     });
     asked?;
     let read = read.map_err(|error: tcplab_capture::Error| {
         ConfigError::new_err(printable(&error.to_string()).into_owned())
     })?;
-    let Some(Info { totals, lengths, protocols, faults, flows, packets }) = read else {
+    let Some(Info { totals, lengths, protocols, faults, flows, packets, turns }) = read else {
         return Ok(Vec::new());
     };
     Ok(vec![
@@ -47,6 +52,7 @@ pub(crate) fn read_capture(
         ("capture_faults", frame(&faults)?),
         ("capture_flows", frame(&flows)?),
         ("capture_packets", frame(&packets)?),
+        ("capture_turns", frame(&turns)?),
     ])
 }
 

@@ -15,7 +15,16 @@ from tcplab import _core, _json
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._shown import MOST_ROWS
-from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, packets, read, report, twin
+from tcplab.capture import (
+    MOST_CONNECTIONS,
+    WAITS,
+    Info,
+    characterise,
+    packets,
+    read,
+    report,
+    twin,
+)
 from tcplab.cli import _arguments, _chart, _outcome, _text
 from tcplab.cli._say import say
 
@@ -33,6 +42,7 @@ ACTIONS = {
     "report": "write a page about a capture: its connections, their time and their segments",
     "twin": "write an experiment with a path and traffic like those of a capture, and say how well "
     "it fits",
+    "characterise": "say what traffic captures and logs have, and write a model of it",
 }
 
 PACKETS_SHOWN = (
@@ -114,6 +124,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_connections(one)
     one.set_defaults(act=_report)
     _add_twin(actions.add_parser("twin", help=ACTIONS["twin"]))
+    _add_characterise(actions.add_parser("characterise", help=ACTIONS["characterise"]))
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -511,3 +522,64 @@ def _measures(made: Twin) -> str:
 
 def _rounded(value: float | None) -> str:
     return "-" if value is None else f"{value:,.4g}"
+
+
+TOLD = ("totals", "classes", "fits", "peers", "sessions", "turns")
+"""The tables of `characterise`."""
+
+
+def _add_characterise(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help=f"{FILE_HELP}; or a conn.log of Zeek, flow records as text, a HAR file",
+    )
+    parser.add_argument(
+        "--classes",
+        choices=["fixed", "found"],
+        default="fixed",
+        metavar="HOW",
+        help="classes of size: fixed (the default: up to 10 kB, 100 kB, 200 kB, ...) or found from "
+        "the data",
+    )
+    parser.add_argument(
+        "--table",
+        choices=TOLD,
+        metavar="TABLE",
+        help=f"print this table alone: {', '.join(TOLD)} (csv and markdown: totals if not given)",
+    )
+    _add_format(parser)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="write an experiment with traffic like this: .toml",
+    )
+    _add_connections(parser)
+    parser.set_defaults(act=_characterise)
+
+
+def _characterise(args: argparse.Namespace) -> None:
+    # SciPy takes its time to load.
+    from tcplab._capture import told  # noqa: PLC0415
+
+    if args.output is not None:
+        if args.output.suffix != ".toml":
+            raise _core.ConfigError(f"{args.output}: a model is written as .toml")
+        _arguments.ensure_writable(args.output, "the model")
+    found = characterise(args.files, classes=args.classes, connections=args.connections)
+    if args.output is not None:
+        told.write(found, args.output)
+    if args.table is None and args.format == "table":
+        say(told.screen(found), flush=True)
+    elif args.table is None and args.format == "json":
+        say(told.document(found), flush=True)
+    else:
+        say(_outcome.shown_rows(getattr(found, args.table or "totals"), args.format), flush=True)
+    for note in found.notes:
+        say(printable(f"note: {note}"), file=sys.stderr)
+    if args.output is not None:
+        say(f"model   {args.output}", file=sys.stderr)

@@ -3,6 +3,7 @@
 use super::half::{Half, Kind, Other};
 use super::rtt::LONGEST;
 use super::spent::Wait;
+use super::turns::Turn;
 use crate::decode::{Address, Flags, Ip, Tcp};
 
 /// An address and a port.
@@ -38,6 +39,7 @@ pub(super) struct Connection {
     pub idle: i64,
     pub longest_gap: i64,
     pub duplicates: u64,
+    pub turn: Turn,
     is_open: bool,
     /// When the last SYN and SYN-ACK were seen.
     syn: Option<i64>,
@@ -67,6 +69,7 @@ impl Connection {
             idle: 0,
             longest_gap: 0,
             duplicates: 0,
+            turn: Turn::default(),
             is_open: !is_syn,
             syn: None,
             syn_ack: None,

@@ -11,6 +11,7 @@
 //! | `twice` | packets that are there twice |
 //! | `row` | the table |
 //! | `packets` | packets of chosen connections, one by one |
+//! | `turns` | requests and answers |
 //!
 //! Memory depends on the connections that are open, not on the packets: one that is over becomes a row.
 
@@ -22,13 +23,15 @@ mod repair;
 mod row;
 mod rtt;
 mod spent;
+mod turns;
 mod twice;
 
 pub use packets::{CapturePacketColumns, CapturePacketRow};
 pub use row::{CaptureFlowColumns, CaptureFlowRow};
+pub use turns::{CaptureTurnColumns, CaptureTurnRow};
 
 use crate::decode::{Address, Flags, Ip, Tcp};
-use connection::Connection;
+use connection::{Connection, Side};
 use half::Kind;
 use std::collections::BTreeSet;
 use tcplab_tables::Table;
@@ -68,6 +71,8 @@ pub struct Flows {
     /// The connections whose packets are told one by one.
     chosen: BTreeSet<u64>,
     packets: Table<CapturePacketRow>,
+    /// Nothing if turns are not asked for.
+    turns: Option<Table<CaptureTurnRow>>,
 }
 
 /// A place for a connection, in a list by the time of the last packet.
@@ -86,6 +91,8 @@ pub struct Told {
     pub flows: Table<CaptureFlowRow>,
     /// A row for each packet of those that were chosen.
     pub packets: Table<CapturePacketRow>,
+    /// A row for each turn of each connection, if they were asked for.
+    pub turns: Table<CaptureTurnRow>,
     /// What they say about the capture.
     pub found: Found,
 }
@@ -132,6 +139,7 @@ impl Flows {
             found: Found::default(),
             chosen: BTreeSet::new(),
             packets: Table::default(),
+            turns: None,
         }
     }
 
@@ -139,6 +147,13 @@ impl Flows {
     #[must_use]
     pub fn with_packets_of(mut self, chosen: &[u64]) -> Self {
         self.chosen.extend(chosen);
+        self
+    }
+
+    /// Tells of the turns of all connections too.
+    #[must_use]
+    pub fn with_turns(mut self) -> Self {
+        self.turns = Some(Table::default());
         self
     }
 
@@ -168,10 +183,12 @@ impl Flows {
             self.tell(place, time, ip, tcp, Kind::Copy);
             return;
         }
+        let data = slot.connection.data();
         let before = slot.connection.pieces();
         let most = before + MOST_PIECES.saturating_sub(self.pieces);
         let kind = slot.connection.segment(time, ip, tcp, wire_bytes, most);
         self.pieces = self.pieces + slot.connection.pieces() - before;
+        self.turn(place, data);
         self.tell(place, time, ip, tcp, kind);
     }
 
@@ -180,7 +197,25 @@ impl Flows {
         while self.oldest != NONE {
             self.end(self.oldest);
         }
-        Told { flows: self.table, packets: self.packets, found: self.found }
+        let turns = self.turns.unwrap_or_default();
+        Told { flows: self.table, packets: self.packets, turns, found: self.found }
+    }
+
+    /// Follows the turns of a connection, which had so many bytes of data before the last packet.
+    #[inline]
+    fn turn(&mut self, place: u32, before: [u64; 2]) {
+        let Some(table) = &mut self.turns else { return };
+        let connection = &mut self.slots[place as usize].connection;
+        let after = connection.data();
+        for (side, (before, after)) in
+            [Side::Client, Side::Server].into_iter().zip(before.into_iter().zip(after))
+        {
+            if before < after
+                && let Some(over) = connection.turn.data(connection.last, side, after - before)
+            {
+                over.push(table, connection.number, self.begin.unwrap_or(0));
+            }
+        }
     }
 
     /// Writes a packet down, if its connection is one of those that are chosen.
@@ -248,6 +283,9 @@ impl Flows {
         self.found.missing_bytes += sides.iter().map(|side| side.missing_bytes).sum::<u64>();
         self.found.oversized += sides.iter().map(|side| side.oversized).sum::<u64>();
         row::push(&mut self.table, connection, self.begin.unwrap_or(0));
+        if let Some(turns) = &mut self.turns {
+            connection.turn.push(turns, connection.number, self.begin.unwrap_or(0));
+        }
         self.free.push(place);
     }
 

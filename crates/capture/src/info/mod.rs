@@ -10,7 +10,7 @@ pub use rows::{
 
 use crate::container::{Reader, Record};
 use crate::decode::{Fragments, Inner, Ip, Tcp, inner, protocol};
-use crate::flows::{CaptureFlowRow, CapturePacketRow, Flows, Told};
+use crate::flows::{CaptureFlowRow, CapturePacketRow, CaptureTurnRow, Flows, Told};
 use faults::Faults;
 use std::collections::BTreeMap;
 use tcplab_tables::{Column, Row, Table};
@@ -35,6 +35,8 @@ pub struct Info {
     pub flows: Table<CaptureFlowRow>,
     /// The packets of chosen connections.
     pub packets: Table<CapturePacketRow>,
+    /// The turns of connections, if they were asked for.
+    pub turns: Table<CaptureTurnRow>,
 }
 
 /// The tables of a capture, and their columns.
@@ -45,6 +47,7 @@ pub const DECLARED: &[(&str, &[Column])] = &[
     (CaptureFaultRow::TABLE, CaptureFaultRow::COLUMNS),
     (CaptureFlowRow::TABLE, CaptureFlowRow::COLUMNS),
     (CapturePacketRow::TABLE, CapturePacketRow::COLUMNS),
+    (CaptureTurnRow::TABLE, CaptureTurnRow::COLUMNS),
 ];
 
 /// Packets and bytes.
@@ -102,12 +105,20 @@ impl Info {
                 return None;
             }
         }
-        let Told { flows, packets, found } = flows.finish();
+        let Told { flows, packets, turns, found } = flows.finish();
         let mut faults = Table::default();
         sums.faults.incomplete = sums.fragments.incomplete();
         sums.faults.tell(file, reader, &found, sums.all.packets, &mut faults);
         let (totals, lengths) = (sums.totals(file, found.connections), sums.lengths(file));
-        Some(Self { totals, lengths, protocols: sums.protocols(file), faults, flows, packets })
+        Some(Self {
+            totals,
+            lengths,
+            protocols: sums.protocols(file),
+            faults,
+            flows,
+            packets,
+            turns,
+        })
     }
 }
 

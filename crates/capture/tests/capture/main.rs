@@ -4,3 +4,4 @@ mod flows;
 mod info;
 mod mutated;
 mod packets;
+mod turns;

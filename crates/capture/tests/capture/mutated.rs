@@ -98,7 +98,7 @@ fn mutated_captures_are_read_to_an_end() {
         mutate(&mut bytes, &mut random);
         match Reader::new(Box::new(Cursor::new(bytes)), "x") {
             Ok(mut reader) => {
-                let flows = Flows::new(8).with_packets_of(&[0, 1, 2]);
+                let flows = Flows::new(8).with_packets_of(&[0, 1, 2]).with_turns();
                 let info =
                     Info::read(&mut reader, "x", flows, &mut |_| true).expect("nobody stops it");
                 packets += info.lengths.part(0).integers("packets").iter().sum::<i64>();
