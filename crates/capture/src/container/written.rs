@@ -10,8 +10,9 @@ pub const FILE: &str = "capture.pcapng";
 /// as there may be.
 pub const SNAP: usize = 128;
 
-/// Packets begin with their IP header (`LINKTYPE_RAW`).
-const LINK: u16 = 101;
+/// Packets begin with their IP header (`LINKTYPE_IPV4`). Programs with libpcap (tcpdump, tcptrace) refuse a
+/// second interface of `LINKTYPE_RAW`, which they know by another number inside.
+const LINK: u16 = 228;
 
 /// Options of the block of an interface: its name, and the unit of its times.
 const NAME: u16 = 2;
@@ -135,7 +136,7 @@ mod tests {
         assert_eq!(reader.damage(), None);
         let names =
             reader.interfaces().iter().map(|it| (it.name.as_deref().unwrap(), it.link, it.snap));
-        assert_eq!(names.collect::<Vec<_>>(), [("a>b", 101, 128), ("b>a", 101, 128)]);
+        assert_eq!(names.collect::<Vec<_>>(), [("a>b", 228, 128), ("b>a", 228, 128)]);
         packets
     }
 

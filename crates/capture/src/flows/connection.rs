@@ -195,7 +195,12 @@ impl Connection {
         self.longest_gap = self.longest_gap.max(waited);
         let is_closing = self.closing.is_some();
         for half in &mut self.halves {
-            let wait = if self.is_open { half.waits_for(is_closing) } else { Wait::Handshake };
+            let wait = match () {
+                () if !self.is_open => Wait::Handshake,
+                // What the sender sent at once is not here before its ACK has been to the sender.
+                () if half.is_on_its_way(waited) => Wait::Window,
+                () => half.waits_for(is_closing),
+            };
             half.spent.add(wait, waited);
         }
         if self.is_open && !is_closing && !self.halves.iter().any(Half::is_busy) {

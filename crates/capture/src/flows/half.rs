@@ -168,6 +168,17 @@ impl Half {
         self.has_fin && !self.is_busy()
     }
 
+    /// Whether what it sent after an ACK of all data may have been on its way for so long: the last segment
+    /// was full, and there is a way between the sender and the capture.
+    #[inline]
+    pub fn is_on_its_way(&self, waited: i64) -> bool {
+        self.una == self.next
+            && self.next > 1
+            && !self.is_short
+            && !self.has_fin
+            && waited <= self.repair.near + self.repair.near / 4
+    }
+
     /// What it waits for, while the connection is open.
     #[inline]
     pub fn waits_for(&self, is_closing: bool) -> Wait {

@@ -3,14 +3,19 @@
 
 use crate::decode::{Ip, Tcp};
 
-/// So many packets are remembered, as a power of two.
+/// So many packets are remembered of a capture at one interface, as a power of two.
 const BITS: u32 = 13;
+/// The same of a capture at several: between two of them there may be a long queue.
+const BITS_OF_SEVERAL: u32 = 17;
+/// Packets whose hash leads to the same place: the oldest of them goes.
+const WAYS: usize = 4;
 /// Copies at one interface are not further apart, in nanoseconds.
 const APART: i64 = 2_000_000;
 
 /// The last packets.
 pub(super) struct Twice {
-    seen: Vec<Packet>,
+    seen: Vec<[Packet; WAYS]>,
+    bits: u32,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -22,15 +27,22 @@ struct Packet {
 
 impl Default for Twice {
     fn default() -> Self {
-        Self { seen: vec![Packet::default(); 1 << BITS] }
+        Self::of(BITS)
     }
 }
 
 impl Twice {
+    fn of(bits: u32) -> Self {
+        Self { seen: vec![[Packet::default(); WAYS]; (1 << bits) / WAYS], bits }
+    }
+
     /// Whether this packet was seen before; remembers it. Headers without a number of their own that carry
     /// no data are not told apart: an ACK may be repeated.
     #[inline]
     pub fn has_seen(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
+        if interface > 0 && self.bits == BITS {
+            self.grow();
+        }
         let id = ip.id.unwrap_or(0);
         if id == 0 && tcp.payload == 0 {
             return false;
@@ -49,9 +61,32 @@ impl Twice {
             hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
         let packet = Packet { hash: hash | 1, time, interface };
-        let place = &mut self.seen[(hash >> (64 - BITS)) as usize];
-        let before = std::mem::replace(place, packet);
-        before.hash == packet.hash
-            && (before.interface != interface || (time - before.time).abs() <= APART)
+        let set = self.place(packet.hash);
+        let set = &mut self.seen[set];
+        let Some(there) = set.iter().position(|one| one.hash == packet.hash) else {
+            set.rotate_right(1);
+            set[0] = packet;
+            return false;
+        };
+        let before = std::mem::replace(&mut set[there], packet);
+        before.interface != interface || (time - before.time).abs() <= APART
+    }
+
+    fn place(&self, hash: u64) -> usize {
+        (hash >> (64 - self.bits)) as usize / WAYS
+    }
+
+    /// There is more than one interface.
+    #[cold]
+    fn grow(&mut self) {
+        let mut large = Self::of(BITS_OF_SEVERAL);
+        for set in &self.seen {
+            for packet in set.iter().rev().filter(|packet| packet.hash != 0) {
+                let place = large.place(packet.hash);
+                large.seen[place].rotate_right(1);
+                large.seen[place][0] = *packet;
+            }
+        }
+        *self = large;
     }
 }
