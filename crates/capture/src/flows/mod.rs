@@ -157,6 +157,14 @@ impl Flows {
         self
     }
 
+    /// The capture has so many interfaces, as far as is known.
+    #[inline]
+    pub fn at_interfaces(&mut self, number: usize) {
+        if number > 1 {
+            self.twice.expect_several();
+        }
+    }
+
     /// The capture begins.
     pub fn begin(&mut self, time: i64) {
         self.begin.get_or_insert(time);

@@ -40,9 +40,6 @@ impl Twice {
     /// no data are not told apart: an ACK may be repeated.
     #[inline]
     pub fn has_seen(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
-        if interface > 0 && self.bits == BITS {
-            self.grow();
-        }
         let id = ip.id.unwrap_or(0);
         if id == 0 && tcp.payload == 0 {
             return false;
@@ -76,9 +73,11 @@ impl Twice {
         (hash >> (64 - self.bits)) as usize / WAYS
     }
 
-    /// There is more than one interface.
-    #[cold]
-    fn grow(&mut self) {
+    /// The capture is of several interfaces.
+    pub fn expect_several(&mut self) {
+        if self.bits == BITS_OF_SEVERAL {
+            return;
+        }
         let mut large = Self::of(BITS_OF_SEVERAL);
         for set in &self.seen {
             for packet in set.iter().rev().filter(|packet| packet.hash != 0) {

@@ -104,6 +104,7 @@ impl Info {
             if sums.all.packets.is_multiple_of(ASKED) && !goes_on(sums.all.packets) {
                 return None;
             }
+            flows.at_interfaces(reader.interfaces().len());
         }
         let Told { flows, packets, turns, found } = flows.finish();
         let mut faults = Table::default();

@@ -1,6 +1,9 @@
 //! What happened to connections.
 
-use crate::packets::{ACK, FIN, PUSH, RST, SYN, SYN_OPTIONS, Segment, Written, segment, value};
+use crate::packets::{
+    ACK, FIN, PUSH, RST, SYN, SYN_OPTIONS, Segment, Written, read, segment, value,
+};
+use tcplab_capture::Writer;
 
 /// Values of the first connection, by column.
 fn told(written: &Written, columns: &[&str]) -> Vec<String> {
@@ -233,6 +236,26 @@ fn packets_that_are_there_twice_count_as_packets_alone() {
     acknowledge(&mut written, 40.0, 1);
     let columns = ["client_packets", "client_retransmitted_segments", "duplicate_packets"];
     assert_eq!(told(&written, &columns), ["4", "0", "1"]);
+}
+
+#[test]
+fn packets_at_two_interfaces_are_copies_however_many_are_between() {
+    let mut written = Written::new();
+    let packets = 20_000;
+    data(&mut written, 20.0, 0, packets);
+    let mut file = Writer::new(["near", "far"]);
+    // Behind the header of the file, each has one of 16 bytes before the 40 of IP and TCP.
+    let kept: Vec<_> = written.bytes[24..].chunks(56).map(|packet| &packet[16..]).collect();
+    for (number, packet) in kept.iter().enumerate() {
+        file.add(0, number as u64, 1040, packet);
+    }
+    for (number, packet) in kept.iter().enumerate() {
+        file.add(1, 100_000_000 + number as u64, 1040, packet);
+    }
+    let flows = read(&file.finish()).flows;
+    let columns = ["client_segments", "client_retransmitted_segments", "duplicate_packets"];
+    let found = columns.map(|column| value(&flows, 0, column));
+    assert_eq!(found, [packets.to_string(), "0".into(), packets.to_string()]);
 }
 
 #[test]
