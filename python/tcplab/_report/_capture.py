@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import capture
+from tcplab._capture.guess import seekable
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._report._html import drawn_and_saved, grid, marked, page, preformatted, remark, spoken
@@ -54,7 +51,7 @@ CAUSES = {
 def html(path: str | PathLike[str], connections: int) -> str:
     """The page."""
     called = printable(str(path)) if str(path) != "-" else "standard input"
-    with _seekable(Path(path)) as file:
+    with seekable(Path(path)) as file:
         about, flows = capture.read(file, connections=connections)
         flows = flows.with_columns(_sent("bytes").alias("sent_bytes"))
         largest = flows.filter(pl.col("sent_bytes") > 0).sort("sent_bytes", descending=True)
@@ -78,18 +75,6 @@ def html(path: str | PathLike[str], connections: int) -> str:
     )
     files = {"connections.csv": flows.drop("sent_bytes").write_csv()}
     return page(f"Capture {Path(called).name}", said, sections, drawn_and_saved(charts, files))
-
-
-@contextmanager
-def _seekable(path: Path) -> Iterator[Path]:
-    """A file that can be read twice: standard input is written to one first."""
-    if str(path) != "-":
-        yield path
-        return
-    with tempfile.NamedTemporaryFile(prefix="tcplab-capture-") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-        file.flush()
-        yield Path(file.name)
 
 
 def _sent(column: str) -> pl.Expr:

@@ -13,7 +13,7 @@ from tcplab import _core, _json
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._shown import MOST_ROWS
-from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, packets, read, report
+from tcplab.capture import MOST_CONNECTIONS, WAITS, Info, congestion_control, packets, read, report
 from tcplab.cli import _arguments, _chart, _outcome, _text
 from tcplab.cli._say import say
 
@@ -25,6 +25,7 @@ ACTIONS = {
     "info": "say what captures have, and what is wrong with them",
     "flows": "say what happened to each TCP connection of a capture",
     "packets": "say what each packet of a connection is, and draw them over time",
+    "cc": "guess the congestion control of each sender, or say why it cannot be known",
     "report": "write a page about a capture: its connections, their time and their segments",
 }
 
@@ -106,6 +107,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_connections(one)
     one.set_defaults(act=_report)
+    one = actions.add_parser("cc", help=ACTIONS["cc"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    _add_format(one)
+    _add_connections(one)
+    one.set_defaults(act=_congestion_control)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -383,3 +389,26 @@ def _reason(row: dict[str, object]) -> str:
         return "-"
     most = max(known, key=lambda said: known[said])
     return f"{most} {known[most]:.0f} %"
+
+
+def _congestion_control(args: argparse.Namespace) -> None:
+    rows = congestion_control(args.file, connections=args.connections)
+    if args.format != "table":
+        say(_outcome.shown_rows(rows, args.format), flush=True)
+        return
+    some = rows.head(MOST_ROWS)
+    heads = [
+        Column("sender", LEFT),
+        Column("receiver", LEFT),
+        Column("guess", LEFT),
+        Column("certainty"),
+    ]
+    cells = [
+        [row["sender"], row["receiver"], row["guess"], number(row["certainty"], 2)]
+        for row in some.iter_rows(named=True)
+    ]
+    parts = [_text.table(heads, cells)]
+    parts += [f"{row['sender']}: {row['evidence']}" for row in some.iter_rows(named=True)]
+    if (more := len(rows) - len(some)) > 0:
+        parts.append(f"... and {more} more connections; `--format csv` has them all")
+    say("\n".join(parts), flush=True)
