@@ -60,6 +60,7 @@ CAPTURES: list[Callable[..., Any]] = [
     capture.flows,
     capture.packets,
     capture.report,
+    capture.congestion_control,
     capture.read,
     capture.columns,
 ]

@@ -57,8 +57,8 @@ def test_rounds_show_what_reno_does(tmp_path: Path) -> None:
     begin, end = int(found.last[1]) + 1, int(found.first[2]) - 1
     grown = found.window[end] - found.window[begin]
     assert abs(grown - (end - begin)) <= 0.05 * (end - begin)
-    # 20 Mbit/s times 60 ms are 99 packets of 1514 bytes; the queue takes as many. Beyond these, one
-    # is on its way into the link, two wait for a delayed ACK, and the window still grew by one or two.
+    # 20 Mbit/s times 60 ms are 99 packets of 1514 bytes; the queue takes as many. Beyond these,
+    # one is on its way into the link, two wait for a delayed ACK, and the window grew meanwhile.
     beyond = found.before[1:] - 2 * 99
     assert beyond.min() >= 0
     assert beyond.max() <= 5

@@ -150,6 +150,13 @@ def refusal(flow: dict[str, Any]) -> str | None:
     side = flow["sender"]
     if not flow[f"{side}_bytes"]:
         return "no data"
+    near, far = flow[f"{side}_near_rtt_ms"] or 0.0, flow[f"{side}_rtt_min_ms"]
+    if far is None:
+        return "no ACK of its data is in the capture"
+    if flow[f"{side}_rtt_samples"] < LEAST_ROUNDS:
+        return "too short: too few round trips were measured"
+    if near > MOST_NEAR * (near + far):
+        return f"captured far from the sender: {near:.1f} of {near + far:.1f} ms lie between"
     if (limited := flow["time_application_percent"] or 0.0) > MOST_LIMITED:
         return f"limited by the application for {limited:.0f} % of the time"
     if (limited := flow["time_peer_window_percent"] or 0.0) > MOST_LIMITED:
@@ -157,11 +164,6 @@ def refusal(flow: dict[str, Any]) -> str | None:
     missing = flow[f"{side}_missing_bytes"] / flow[f"{side}_bytes"]
     if missing > MOST_MISSING:
         return f"{100 * missing:.0f} % of the data is missing in the capture"
-    near, far = flow[f"{side}_near_rtt_ms"] or 0.0, flow[f"{side}_rtt_min_ms"]
-    if far is None or flow[f"{side}_rtt_samples"] < LEAST_ROUNDS:
-        return "too short: too few round trips were measured"
-    if near > MOST_NEAR * (near + far):
-        return f"captured far from the sender: {near:.1f} of {near + far:.1f} ms lie between"
     return None
 
 
@@ -239,7 +241,8 @@ def ends(flow: dict[str, Any]) -> tuple[str, str]:
 
 def table(flows: pl.DataFrame, packets: Callable[[list[int]], pl.DataFrame]) -> pl.DataFrame:
     """The guesses for the connections of a capture, whose packets are asked for by numbers."""
-    said, left = [], []
+    said: list[tuple[int, str, str, str, float | None, str]] = []
+    left = []
     for flow in flows.iter_rows(named=True):
         if reason := refusal(flow):
             said.append((flow["connection"], *ends(flow), UNKNOWN, None, reason))
