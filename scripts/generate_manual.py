@@ -62,6 +62,7 @@ CAPTURES: list[Callable[..., Any]] = [
     capture.flows,
     capture.packets,
     capture.report,
+    capture.congestion_control,
     capture.read,
     capture.columns,
     capture.twin,

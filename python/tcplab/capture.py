@@ -230,3 +230,30 @@ def characterise(
 
     several = [paths] if isinstance(paths, (str, PathLike)) else [*paths]
     return characterised([Path(path) for path in several], classes, connections)
+
+
+def congestion_control(
+    path: str | PathLike[str], *, connections: int = MOST_CONNECTIONS
+) -> pl.DataFrame:
+    """Which congestion control the sender of each connection ran: a guess from its packets.
+
+    The table has a row for each connection: `connection`, its number in `flows`; `sender` and
+    `receiver`; `guess`, an algorithm of Linux, two between which nothing decides (`reno or lp`), or
+    `unknown`; `certainty`, from 0 to 1, nothing where no guess was tried; and `evidence`, what was
+    seen, or why nothing can be said.
+
+    Args:
+        path: The file; `-` is standard input.
+        connections: As for `info`.
+
+    Raises:
+        ConfigError: The file cannot be read, or is no capture.
+    """
+    from tcplab._capture import guess  # noqa: PLC0415 (its model takes its time to load)
+
+    with guess.seekable(Path(path)) as file:
+        told = guess.table(
+            flows(file, connections=connections),
+            lambda chosen: packets(file, chosen, connections=connections),
+        )
+    return told.sort("connection")

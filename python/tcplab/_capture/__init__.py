@@ -1,1 +1,1 @@
-"""What captures and logs of connections say about traffic, and models made of it."""
+"""What captures and logs of connections tell, and models and twins that are made of it."""

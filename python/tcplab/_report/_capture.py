@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from html import escape
 from os import PathLike
 from pathlib import Path
@@ -16,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import capture
+from tcplab._capture import guess
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._report._html import drawn_and_saved, grid, marked, page, preformatted, remark, spoken
@@ -54,7 +51,7 @@ CAUSES = {
 def html(path: str | PathLike[str], connections: int) -> str:
     """The page."""
     called = printable(str(path)) if str(path) != "-" else "standard input"
-    with _seekable(Path(path)) as file:
+    with guess.seekable(Path(path)) as file:
         about, flows = capture.read(file, connections=connections)
         flows = flows.with_columns(_sent("bytes").alias("sent_bytes"))
         largest = flows.filter(pl.col("sent_bytes") > 0).sort("sent_bytes", descending=True)
@@ -66,7 +63,7 @@ def html(path: str | PathLike[str], connections: int) -> str:
         ("answer", "In short", _short(totals, flows)),
         ("warnings", "What is wrong with it", _faults(about.faults)),
         ("time", "What the time went by", _times(flows)),
-        ("segments", "One connection", _connections(flows, chosen)),
+        ("segments", "One connection", _connections(flows, chosen, packets)),
         ("table", "All connections", _all(flows)),
         ("packets", "Packets", _packets(about)),
         ("definitions", "Definitions", _definitions()),
@@ -78,18 +75,6 @@ def html(path: str | PathLike[str], connections: int) -> str:
     )
     files = {"connections.csv": flows.drop("sent_bytes").write_csv()}
     return page(f"Capture {Path(called).name}", said, sections, drawn_and_saved(charts, files))
-
-
-@contextmanager
-def _seekable(path: Path) -> Iterator[Path]:
-    """A file that can be read twice: standard input is written to one first."""
-    if str(path) != "-":
-        yield path
-        return
-    with tempfile.NamedTemporaryFile(prefix="tcplab-capture-") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-        file.flush()
-        yield Path(file.name)
 
 
 def _sent(column: str) -> pl.Expr:
@@ -267,7 +252,7 @@ def _times(flows: pl.DataFrame) -> str:
     )
 
 
-def _connections(flows: pl.DataFrame, chosen: Sequence[int]) -> str:
+def _connections(flows: pl.DataFrame, chosen: Sequence[int], packets: pl.DataFrame) -> str:
     """The segments of each of the largest connections."""
     if not chosen:
         return ""
@@ -286,9 +271,8 @@ def _connections(flows: pl.DataFrame, chosen: Sequence[int]) -> str:
         parts.append(f"<fieldset><legend>Connection</legend>{choices}</fieldset>")
     for place, one in enumerate(chosen):
         label = escape(printable(_label(rows[one])))
-        facts = "".join(
-            f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in _facts(rows[one])
-        )
+        told = [*_facts(rows[one]), ("Congestion control, a guess", _guess(packets, rows[one]))]
+        facts = "".join(f"<dt>{escape(term)}</dt><dd>{escape(text)}</dd>" for term, text in told)
         parts.append(
             f'<div class="comparison" data-metric="{one}"{" hidden" if place else ""}>'
             f'<h3>{label}</h3><figure class="chart"><div class="canvas" role="img" '
@@ -324,6 +308,15 @@ def _facts(row: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "Largest window of the receiver", f"{row[f'{other}_window_max_bytes']:,} bytes"
     yield "Options", row["options"] or "none seen"
     yield "End", row["closed"]
+
+
+def _guess(packets: pl.DataFrame, row: dict[str, Any]) -> str:
+    if reason := guess.refusal(row):
+        return f"{guess.UNKNOWN}: {reason}"
+    own = packets.filter(pl.col("connection") == row["connection"])
+    answer, certainty, evidence = guess.told(own, row)
+    sure = "" if certainty is None else f", certainty {certainty:.2f}"
+    return f"{answer}{sure}: {evidence}"
 
 
 def _all(flows: pl.DataFrame) -> str:

@@ -20,6 +20,7 @@ from tcplab.capture import (
     WAITS,
     Info,
     characterise,
+    congestion_control,
     packets,
     read,
     report,
@@ -40,6 +41,7 @@ ACTIONS = {
     "flows": "say what happened to each TCP connection of a capture",
     "packets": "say what each packet of a connection is, and draw them over time",
     "report": "write a page about a capture: its connections, their time and their segments",
+    "cc": "guess the congestion control of each sender, or say why it cannot be known",
     "twin": "write an experiment with a path and traffic like those of a capture, and say how well "
     "it fits",
     "characterise": "say what traffic captures and logs have, and write a model of it",
@@ -123,6 +125,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     _add_connections(one)
     one.set_defaults(act=_report)
+    one = actions.add_parser("cc", help=ACTIONS["cc"])
+    one.add_argument("file", type=Path, metavar="FILE", help=FILE_HELP)
+    _add_format(one)
+    _add_connections(one)
+    one.set_defaults(act=_congestion_control)
     _add_twin(actions.add_parser("twin", help=ACTIONS["twin"]))
     _add_characterise(actions.add_parser("characterise", help=ACTIONS["characterise"]))
 
@@ -583,3 +590,26 @@ def _characterise(args: argparse.Namespace) -> None:
         say(printable(f"note: {note}"), file=sys.stderr)
     if args.output is not None:
         say(f"model   {args.output}", file=sys.stderr)
+
+
+def _congestion_control(args: argparse.Namespace) -> None:
+    rows = congestion_control(args.file, connections=args.connections)
+    if args.format != "table":
+        say(_outcome.shown_rows(rows, args.format), flush=True)
+        return
+    some = rows.head(MOST_ROWS)
+    heads = [
+        Column("sender", LEFT),
+        Column("receiver", LEFT),
+        Column("guess", LEFT),
+        Column("certainty"),
+    ]
+    cells = [
+        [row["sender"], row["receiver"], row["guess"], number(row["certainty"], 2)]
+        for row in some.iter_rows(named=True)
+    ]
+    parts = [_text.table(heads, cells)]
+    parts += [f"{row['sender']}: {row['evidence']}" for row in some.iter_rows(named=True)]
+    if (more := len(rows) - len(some)) > 0:
+        parts.append(f"... and {more} more connections; `--format csv` has them all")
+    say("\n".join(parts), flush=True)

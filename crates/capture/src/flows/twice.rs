@@ -8,7 +8,7 @@ const BITS: u32 = 13;
 /// The same of a capture at several: between two of them there may be a long queue.
 const BITS_OF_SEVERAL: u32 = 17;
 /// Packets whose hash leads to the same place: the oldest of them goes.
-const WAYS: usize = 4;
+const WAYS: usize = 8;
 /// Copies at one interface are not further apart, in nanoseconds.
 const APART: i64 = 2_000_000;
 
@@ -57,6 +57,8 @@ impl Twice {
         for word in words {
             hash = (hash.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
         }
+        // Close places for close packets would fill up.
+        hash = (hash ^ hash >> 32).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let packet = Packet { hash: hash | 1, time, interface };
         let set = self.place(packet.hash);
         let set = &mut self.seen[set];
