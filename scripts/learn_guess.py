@@ -167,7 +167,9 @@ def table(
     purpose: str, algorithms: Sequence[str], count: int, cache: Path
 ) -> tuple[Any, list[str], list[str]]:
     """The features of the usable runs, the answers, and the names of the features."""
-    rows, answers, names = [], [], []
+    rows: list[Any] = []
+    answers: list[str] = []
+    names: list[str] = []
     for run in runs(purpose, algorithms, count, cache):
         if run.seen is not None and usable(run):
             found = features(run.seen)
@@ -187,7 +189,10 @@ def forest(rows: Any, answers: Sequence[str], names: list[str]) -> guess.Model:
     )  # fmt: skip
     learner.fit(rows, answers)
     classes = [str(one) for one in learner.classes_]
-    roots, features_, thresholds, rights = [], [], [], []
+    roots: list[int] = []
+    features_: list[Any] = []
+    thresholds: list[Any] = []
+    rights: list[Any] = []
     for tree in (one.tree_ for one in learner.estimators_):
         roots.append(len(features_))
         # Left children follow their parents, so that right ones alone are stored.
@@ -323,8 +328,8 @@ def measure(purpose: str, count: int, cache: Path) -> None:
         right = said.pop(KERNEL.get(name, ""), 0)
         unknown = said.pop(guess.UNKNOWN, 0)
         sums.update(right=right, unknown=unknown, wrong=said.total())
-        wrong = ", ".join(f"{number} {one}" for one, number in sorted(said.items()))
-        print(f"| {name} | {right} | {said.total()} | {unknown} | {wrong} |")
+        taken_for = ", ".join(f"{number} {one}" for one, number in sorted(said.items()))
+        print(f"| {name} | {right} | {said.total()} | {unknown} | {taken_for} |")
     right, wrong, unknown = sums["right"], sums["wrong"], sums["unknown"]
     print(f"| all | {right} | {wrong} | {unknown} | |")
     answered = right + wrong
