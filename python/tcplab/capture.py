@@ -188,8 +188,8 @@ def twin(
 
     Args:
         path: The file.
-        cc: The congestion control of its flows. Without, `cubic`, `bbr` and `newreno` are tried,
-            and the first that fits is taken.
+        cc: The congestion control of its flows. Without, that which `congestion_control` tells is
+            tried, then `cubic`, `bbr` and `newreno`, and the first that fits is taken.
         backend: Where the twin is run beside the capture: `sim` or `linux`.
         connections: The numbers of the connections, as in `flows`, if not all of them count.
         rtt: The round trip without queues, if that is known: "40 ms".

@@ -22,6 +22,7 @@ import polars as pl
 import tcplab
 from tcplab import _core, _toml
 from tcplab._capture.delivered import Told, headers, told
+from tcplab._capture.guess import UNKNOWN
 from tcplab._capture.path import Estimate, Path, path
 from tcplab._put import put
 from tcplab._quantities import numbers
@@ -42,7 +43,10 @@ SMALL_QUEUE = 12
 """Packets up to which neighbouring sizes of a queue are tried as well."""
 
 USUAL = ("cubic", "bbr", "newreno")
-"""Congestion controls that are tried, in this order."""
+"""Congestion controls that are tried, in this order, behind the one that the capture tells."""
+
+OURS = {"reno or lp": "newreno", "westwood": "westwood+"}
+"""What experiments call algorithms that a capture tells by another name."""
 
 SEEDS = 10
 """Runs of a twin with losses by chance: the capture was one of those that chance brings."""
@@ -173,7 +177,7 @@ def twin(
     capture: File, cc: str | None, backend: str, connections: Sequence[int] | None, given: Given
 ) -> Twin:
     """A twin of the connections between the two hosts of a capture that exchange most data. Without
-    a congestion control, the first of those that are widely used that fits.
+    a congestion control, the first that fits: of that which the capture tells, and the usual ones.
     """
     flows = tcplab.capture.flows(capture)
     chosen, notes = _chosen(flows, connections)
@@ -183,9 +187,10 @@ def twin(
     estimated = given.over(path(seen[1]))
     notes += _path_notes(estimated, chosen)
     best: Twin | None = None
-    for candidate in _candidates(cc, estimated):
+    names = [cc] if cc else _guessed(capture, chosen)
+    for candidate in _candidates(names, estimated):
         name = candidate[0]
-        said = [*notes, *([] if cc else [f"{name} is a guess: the capture does not say it"])]
+        said = [*notes, *([] if cc else [f"{name} is a guess: no capture says it"])]
         experiment = _experiment(estimated, chosen, packets, candidate, said)
         runs = [_run(experiment, backend, seed) for seed in _seeds(experiment)]
         measures, parts = _beside(seen, runs, estimated.packet_bytes)
@@ -200,7 +205,16 @@ def twin(
     return best
 
 
-def _candidates(cc: str | None, known: Path) -> Iterator[tuple[str, int]]:
+def _guessed(capture: File, flows: pl.DataFrame) -> list[str]:
+    """The congestion controls to try: that of the largest connection first, if it can be told."""
+    told = tcplab.capture.congestion_control(capture)
+    largest = flows.sort("sent", descending=True, maintain_order=True)["connection"][0]
+    (guess,) = told.filter(pl.col("connection") == largest)["guess"]
+    first = [] if guess == UNKNOWN else [OURS.get(guess, guess)]
+    return list(dict.fromkeys([*first, *USUAL]))
+
+
+def _candidates(names: Sequence[str], known: Path) -> Iterator[tuple[str, int]]:
     """Congestion controls and sizes of the queue in packets, in the order of trial."""
     room = known.queue_packets.value
     if room is None:
@@ -211,7 +225,7 @@ def _candidates(cc: str | None, known: Path) -> Iterator[tuple[str, int]]:
         likely = max(ceil(room - 0.3), 1)
         # Of a small queue one packet more or less makes a difference.
         rooms = [likely, likely + 1, max(likely - 1, 1)] if room <= SMALL_QUEUE else [likely]
-    for name in USUAL if cc is None else (cc,):
+    for name in names:
         for one in rooms:
             yield name, one
 

@@ -436,8 +436,8 @@ def _add_twin(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cc",
         metavar="NAME",
-        help="the congestion control of the flows (default: cubic, bbr or newreno, the first that "
-        "fits)",
+        help="the congestion control of the flows (default: the one that the packets tell, cubic, "
+        "bbr or newreno, the first that fits)",
     )
     parser.add_argument(
         "--rtt", metavar="TIME", help="the round trip without queues, if known: 40ms"
