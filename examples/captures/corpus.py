@@ -177,13 +177,13 @@ class Score:
     """By reason to wait and place, by how many points of a hundred it was missed."""
 
 
-def truth_of_time(told: dict[str, Any], flow: dict[str, Any]) -> dict[str, float]:
-    """The sender's time by what the kernel says it waited for, in percent.
+def truth_of_time(told: dict[str, Any], flow: dict[str, Any], size: int) -> dict[str, float]:
+    """The time of a sender of so many bytes by what the kernel says it waited for, in percent.
 
     The handshake is over before a program has the connection; how long it took is in the capture.
     """
     rows = [dict(zip(told["columns"], row, strict=True)) for row in told["rows"]]
-    reasons = [_reason(row, after) for row, after in itertools.pairwise(rows)]
+    reasons = [_reason(row, after, size) for row, after in itertools.pairwise(rows)]
     # The timer has waited since the last progress.
     for at, (row, before) in enumerate(zip(rows[1:-1], rows, strict=False), start=1):
         if row["congestion_state"] == LOSS and before["congestion_state"] != LOSS:
@@ -200,14 +200,17 @@ def truth_of_time(told: dict[str, Any], flow: dict[str, Any]) -> dict[str, float
     return {reason: 100 * seconds / total for reason, seconds in spent.items()}
 
 
-def _reason(row: dict[str, Any], after: dict[str, Any]) -> str:
+def _reason(row: dict[str, Any], after: dict[str, Any], size: int) -> str:
     """What the sender waits for between two looks at its socket."""
+    if row["state"] != SENDS and row["acked"] >= size:
+        # A FIN may be in flight.
+        return "close"
     if row["congestion_state"] == LOSS:
         return "timeout"
     if row["congestion_state"] == RECOVERY:
         return "recovery"
     if row["unacked"] == 0 and row["notsent"] == 0:
-        return "application" if row["state"] == SENDS else "close"
+        return "application"
     if after["rwnd_limited_us"] > row["rwnd_limited_us"]:
         return "peer_window"
     return "application" if row["notsent"] == 0 else "window"
@@ -224,7 +227,7 @@ def look(number: int, drawn: Drawn, score: Score, folder: Path, *, is_verbose: b
         told = json.loads(files["data-server.txt"])
         flow = lab.capture.flows(capture).row(0, named=True)
         wrong = _count(place, flow, told["counters"], score)
-        truth = truth_of_time(told, flow)
+        truth = truth_of_time(told, flow, round(sum(part[0] for part in drawn.parts)))
         for reason, percent in truth.items():
             missed = flow[f"time_{reason}_percent"] - percent
             score.points[reason, place].append(abs(missed))

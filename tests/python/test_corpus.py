@@ -52,7 +52,7 @@ def test_time_is_divided_by_the_first_reason_that_holds() -> None:
         [2.1, closes, 0, 0, 0, 30000, 100_000],
     ]
     flow = {"handshake_ms": 100.0, "duration_s": 1.2}
-    spent = corpus.truth_of_time({"columns": columns, "rows": rows}, flow)
+    spent = corpus.truth_of_time({"columns": columns, "rows": rows}, flow, 30_000)
     seconds = {reason: round(12 * percent) for reason, percent in spent.items()}
     expected = {"handshake": 100, "window": 100, "timeout": 400, "recovery": 100}
     expected |= {"application": 300, "peer_window": 100, "close": 100}
