@@ -24,6 +24,7 @@ import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -216,14 +217,17 @@ def _reason(row: dict[str, Any], after: dict[str, Any], size: int) -> str:
     return "application" if row["notsent"] == 0 else "window"
 
 
-def look(number: int, drawn: Drawn, score: Score, folder: Path, *, is_verbose: bool) -> None:
-    """Runs an experiment, reads its captures, and counts what is right."""
+def look(number: int, drawn: Drawn, score: Score, folder: Path, *, is_verbose: bool) -> bool:
+    """Runs an experiment, reads its captures, counts what is right; False if it does not end."""
     for place, captures in PLACES.items():
         experiment = drawn.experiment(captures)
         results = lab.run(experiment, backend="linux")
         files = results.files(results.plans[0].id)
         capture = folder / "capture.pcapng"
         capture.write_bytes(files["capture.pcapng"])
+        if not files["data-server.txt"]:
+            # Losses kept the sender from ending before the experiment did.
+            return False
         told = json.loads(files["data-server.txt"])
         flow = lab.capture.flows(capture).row(0, named=True)
         wrong = _count(place, flow, told["counters"], score)
@@ -236,6 +240,7 @@ def look(number: int, drawn: Drawn, score: Score, folder: Path, *, is_verbose: b
         _others(place, capture, flow, told["counters"], score)
         if wrong and is_verbose:
             print(f"{number} {place}: {'; '.join(wrong)}: {drawn}", file=sys.stderr)
+    return True
 
 
 def _count(place: str, flow: dict[str, Any], kernel: dict[str, int], score: Score) -> list[str]:
@@ -332,10 +337,11 @@ def main() -> None:
     warnings.simplefilter("ignore", lab.TcplabWarning)
     rng = random.Random(args.seed)
     score = Score()
-    with tempfile.TemporaryDirectory() as folder:
+    ended = 0
+    with tempfile.TemporaryDirectory() as folder, suppress(KeyboardInterrupt):
         for number in range(args.count):
-            look(number, Drawn.by(rng), score, Path(folder), is_verbose=args.verbose)
-    print(f"{args.count} experiments, seed {args.seed}\n\n{table(score)}")
+            ended += look(number, Drawn.by(rng), score, Path(folder), is_verbose=args.verbose)
+    print(f"{ended} experiments that ended, seed {args.seed}\n\n{table(score)}")
 
 
 if __name__ == "__main__":
