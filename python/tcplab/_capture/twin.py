@@ -54,8 +54,10 @@ SEEDS = 10
 MARGIN = 0.1
 """By how much a measure of the twin may differ from that of the capture."""
 
-MARGINS = {"resent": 0.25}
-"""By how much others may: a single overshoot decides how much is sent again."""
+MARGINS = {"resent": 0.25, "least rate there": 0.25}
+"""By how much others may: a single overshoot decides how much is sent again, and few packets which
+rate is the least.
+"""
 
 LEAST_MARGIN = {
     "RTT least": 0.1,
@@ -491,6 +493,12 @@ def _bottleneck(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
     return None if rate is None else rate / 1e6
 
 
+def _slowest(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
+    """The rate below which one in twenty of them came: much less where the rate changes."""
+    rate = path(told).rate_bit_s
+    return None if rate.value is None or rate.low is None else rate.low / 1e6
+
+
 def _last(flows: pl.DataFrame, told: Told, begin: float) -> float | None:
     """When the last data was acknowledged."""
     return told.deliveries[-1].at - begin if told.deliveries else None
@@ -515,6 +523,7 @@ def _trips(share: float) -> Callable[[pl.DataFrame, Told, float], float | None]:
 MEASURES: list[tuple[str, str, Callable[[pl.DataFrame, Told, float], float | None]]] = [
     ("rate", "Mbit/s", _rate),
     ("rate of bottleneck", "Mbit/s", _bottleneck),
+    ("least rate there", "Mbit/s", _slowest),
     ("time to complete", "s", _last),
     ("RTT least", "ms", _trips(0.0)),
     ("RTT median", "ms", _trips(0.5)),
