@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tcplab._papers import _measured, _page, _rendered, _study
+from tcplab import _rendered
+from tcplab._papers import _measured, _page, _study
 from tcplab._put import put
 from tcplab.plot._saved import drawn
 

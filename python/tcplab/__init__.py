@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tcplab._verify import Finding, Verification, verify
     from tcplab._warnings import TcplabWarning
     from tcplab.experiment import (
+        Advise,
         Antiparallel,
         Arp,
         ArrivalsTraffic,
@@ -114,6 +115,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_KERNEL",
+    "Advise",
     "Antiparallel",
     "Arp",
     "ArrivalsTraffic",

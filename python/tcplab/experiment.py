@@ -15,6 +15,7 @@ from tcplab._experiment import Runnable
 from tcplab._values import Value
 
 __all__ = [
+    "Advise",
     "Antiparallel",
     "Arp",
     "ArrivalsTraffic",
@@ -184,6 +185,9 @@ class Experiment(Runnable):
     their place). Each variant runs with everything that is swept; tables and charts have its name
     as `variant`. The first variant comes first.
     """
+
+    advise: Advise | Mapping[str, Any] | str | None = None
+    """What `tcplab advise` is asked. Runs do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2324,6 +2328,41 @@ class Record(Value):
     packets: Sequence[str] | str | None = None
     """Where to write down each packet as rows of the table `packets`, by direction of a link:
     `["left>right"]`.
+    """
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Advise(Value):
+    """What `tcplab advise` is asked: what is to be best, over which paths, and what may be changed
+    for it. Runs do not depend on it.
+    """
+
+    goals: Sequence[str] | str | None = None
+    """What is to be best, "goodput" or "page-time"; what follows it in the list is reported too. By
+    default it is chosen by the traffic.
+    """
+
+    flows: Sequence[str] | str | None = None
+    """The names of the flows whose settings may change, and which the goals are of. By default
+    all.
+    """
+
+    may: Sequence[str] | str | None = None
+    """Where settings may change: at the sender, the receiver, the router before the bottleneck, or
+    at several of them.
+    """
+
+    keep: Sequence[str] | str | None = None
+    """Settings that stay as they are: `["cc", "wmem"]`."""
+
+    change: Mapping[str, Sequence[Any]] | None = None
+    """Values to try, by setting, in place of the usual ones: `cc = ["cubic", "bbr"]`. If it is
+    given, nothing else is tried.
+    """
+
+    over: Mapping[str, Sequence[Any] | Mapping[str, Any]] | str | None = None
+    """The paths and loads that the advice is to hold for, by parameter or key as in a sweep: a list
+    of values, or all between two, `rtt = { from = "10 ms", to = "200 ms" }`.
     """
 
 

@@ -405,7 +405,7 @@ fn nothing_there(path: &str, there: &str) -> Problem {
 }
 
 /// The keys that are the same in all runs.
-const FIXED: [&str; 5] = ["sweep", "zip", "variants", "repeat", "name"];
+const FIXED: [&str; 6] = ["sweep", "zip", "variants", "repeat", "name", "advise"];
 
 /// The steps of a path that may vary.
 fn varied(path: &str) -> Result<Vec<Step>, Problem> {

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
 
-import altair as alt
-
+from tcplab._blocks import Block, Heading, Items, Picture, Rows
 from tcplab._core import __version__
 from tcplab._papers import _figures, _words
 from tcplab._papers._measured import Measured, Tables
@@ -43,41 +41,6 @@ MEANINGS = {
 
 
 LEFT_OUT = "(Left out here is what rests on experiments that were not run.)"
-
-
-@dataclass(frozen=True)
-class Heading:
-    """Of a section, or of the page."""
-
-    text: str
-    level: int = 2
-
-
-@dataclass(frozen=True)
-class Rows:
-    """A table."""
-
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list."""
-
-    items: Sequence[str]
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A chart, which is drawn where it is shown, and what it shows in words."""
-
-    name: str
-    words: str
-    chart: Callable[[], alt.TopLevelMixin]
-
-
-Block = Heading | Rows | Items | Picture | str
 
 
 def decided(study: Study, measured: Measured) -> list[Decided]:

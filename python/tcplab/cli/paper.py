@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tcplab import _core
+from tcplab import _core, _rendered
 from tcplab._cells import LEFT, Column
-from tcplab._papers import _checked, _measured, _page, _rendered, _runs, _study, _words
+from tcplab._papers import _checked, _measured, _page, _runs, _study, _words
 from tcplab._put import put
 from tcplab.cli import _arguments, _text
 from tcplab.cli._say import say

@@ -1,6 +1,6 @@
 //! The experiment as a whole.
 
-use super::{Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
+use super::{Advise, Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
 use crate::read::table;
 use std::collections::BTreeMap;
 use tcplab_units::Duration;
@@ -66,6 +66,8 @@ table! {
         /// takes their place). Each variant runs with everything that is swept; tables and charts have
         /// its name as `variant`. The first variant comes first.
         pub variants: Variants = Variants::default(),
+        /// What `tcplab advise` is asked. Runs do not depend on it.
+        pub advise: Option<Advise> = None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What can be written in an experiment. The comments here are the reference that users read: they
 //! become the descriptions of the JSON Schema and the docstrings of the Python classes.
 
+mod advise;
 mod change;
 mod changes;
 mod experiment;
@@ -22,6 +23,7 @@ mod stack;
 mod traffic;
 mod vary;
 
+pub use advise::{Advise, Goal, Over, Side};
 pub use change::Change;
 pub use changes::{
     DelayChanges, DelayRule, Handover, OPPORTUNITY_BYTES, OutageRule, Outages, Periodic,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from tcplab._papers._page import Block, Heading, Items, Picture, Rows
+from tcplab._blocks import Block, Heading, Items, Picture, Rows
 from tcplab._report._html import sheet
 from tcplab.plot._saved import drawn
 

@@ -1,0 +1,115 @@
+//! What advice is asked for: `tcplab advise` reads it, and no run depends on it.
+
+use super::Sweep;
+use crate::mistake::{Mistake, Problem};
+use crate::read::{Definitions, Place, Read, define, table, words, wrong_type};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+table! {
+    /// What `tcplab advise` is asked: what is to be best, over which paths, and what may be changed for
+    /// it. Runs do not depend on it.
+    pub struct Advise {
+        /// What is to be best, "goodput" or "page-time"; what follows it in the list is reported too. By
+        /// default it is chosen by the traffic.
+        pub goals: Vec<Goal> = Vec::new(),
+        /// The names of the flows whose settings may change, and which the goals are of. By default all.
+        pub flows: Vec<String> = Vec::new(),
+        /// Where settings may change: at the sender, the receiver, the router before the bottleneck, or
+        /// at several of them.
+        pub may: Vec<Side> = vec![Side::Sender],
+        /// Settings that stay as they are: `["cc", "wmem"]`.
+        pub keep: Vec<String> = Vec::new(),
+        /// Values to try, by setting, in place of the usual ones: `cc = ["cubic", "bbr"]`. If it is
+        /// given, nothing else is tried.
+        pub change: Sweep = Sweep::default(),
+        /// The paths and loads that the advice is to hold for, by parameter or key as in a sweep: a list of
+        /// values, or all between two, `rtt = { from = "10 ms", to = "200 ms" }`.
+        pub over: Over = Over::default(),
+    }
+}
+
+words! {
+    /// What is to be best.
+    #[what("goal")]
+    pub enum Goal {
+        /// The goodput of all flows together.
+        "goodput" => Goodput,
+        /// The mean completion time of transfers, or of flows with a size.
+        "completion" => Completion,
+        /// The completion time that 95 % of the transfers do not exceed.
+        "completion-p95" => CompletionP95,
+        /// The mean time that web pages take.
+        "page-time" => PageTime,
+        /// The mean RTT of TCP, the mean one-way delay of UDP.
+        "latency" => Latency,
+        /// The share of the segments that are sent again.
+        "retransmissions" => Retransmissions,
+        /// Jain's index of the goodput of the flows.
+        "fairness" => Fairness,
+    }
+}
+
+words! {
+    /// Where a setting is changed.
+    #[what("side")]
+    pub enum Side {
+        /// The hosts that send the data.
+        "sender" => Sender,
+        /// The hosts that receive the data.
+        "receiver" => Receiver,
+        /// The router before the bottleneck.
+        "router" => Router,
+    }
+}
+
+/// The values that advice is to hold for, by key, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Over(pub Vec<(String, Value)>);
+
+const ENDS: &str = "a list of values, or { from = \"10 ms\", to = \"200 ms\" }";
+
+impl Read for Over {
+    fn read(value: &Value, at: &Place<'_>, mistakes: &mut Vec<Mistake>) -> Option<Self> {
+        let Value::Object(axes) = value else {
+            mistakes.push(wrong_type(value, "a table of paths with their values").at(at));
+            return None;
+        };
+        let before = mistakes.len();
+        for (path, values) in axes {
+            let problem = match values {
+                Value::Array(values) if !values.is_empty() => continue,
+                Value::Object(ends)
+                    if ends.len() == 2 && ["from", "to"].iter().all(|it| ends.contains_key(*it)) =>
+                {
+                    continue;
+                }
+                Value::Array(_) | Value::Object(_) => {
+                    Problem::Invalid(format!("expected {ENDS}"))
+                }
+                _ => wrong_type(values, ENDS),
+            };
+            mistakes.push(problem.at(at.key(path)));
+        }
+        let axes = axes.iter().map(|(path, values)| (path.clone(), values.clone()));
+        (mistakes.len() == before).then(|| Self(axes.collect()))
+    }
+
+    fn schema(definitions: &mut Definitions) -> Value {
+        define("Over", definitions, |_| {
+            json!({
+                "type": "object",
+                "additionalProperties": { "anyOf": [
+                    { "type": "array", "minItems": 1 },
+                    {
+                        "type": "object",
+                        "properties": { "from": {}, "to": {} },
+                        "required": ["from", "to"],
+                        "additionalProperties": false,
+                    },
+                ] },
+            })
+        })
+    }
+}
