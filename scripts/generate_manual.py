@@ -14,6 +14,7 @@ from unittest import mock
 
 import tcplab
 from tcplab import capture, cc, models, plot, statistics
+from tcplab._advice.evidence import Gain
 from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.twin import Twin
 from tcplab._metrics import METRICS
@@ -25,6 +26,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     tcplab.load,
     tcplab.stored,
     tcplab.compare,
+    tcplab.advise,
     tcplab.report,
     tcplab.verify,
     tcplab.algorithms,
@@ -157,6 +159,15 @@ def python_page() -> str:
         inspect.getdoc(tcplab.Comparison) or "",
         "",
         *methods(tcplab.Comparison, ["backends", "swept", "differences"]),
+        "### `lab.Advice`\n",
+        inspect.getdoc(tcplab.Advice) or "",
+        "",
+        *attributes(tcplab.Advice),
+        *methods(tcplab.Advice, ["gain", "plain"]),
+        "### What `lab.Advice.gain` gives\n",
+        inspect.getdoc(Gain) or "",
+        "",
+        *attributes(Gain),
         *(line for told in (tcplab.Verification, tcplab.Finding) for line in told_by(told)),
         "## Statistics\n",
         inspect.getdoc(statistics) or "",

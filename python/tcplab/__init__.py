@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tcplab import capture, cc, models, plot, statistics
+    from tcplab._advice.advice import Advice
+    from tcplab._advice.api import advise
     from tcplab._asked import stored
     from tcplab._compare import Comparison, compare
     from tcplab._core import (
@@ -115,6 +117,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "DEFAULT_KERNEL",
+    "Advice",
     "Advise",
     "Antiparallel",
     "Arp",
@@ -203,6 +206,7 @@ __all__ = [
     "WebTraffic",
     "ZipfSizes",
     "__version__",
+    "advise",
     "algorithms",
     "build_kernel",
     "capture",
@@ -226,6 +230,8 @@ __all__ = [
 ]
 
 PLACES = {
+    "Advice": "_advice.advice",
+    "advise": "_advice.api",
     "stored": "_asked",
     "Comparison": "_compare",
     "compare": "_compare",

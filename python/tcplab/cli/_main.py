@@ -37,6 +37,11 @@ COMMANDS = {
         "compare",
         "run an experiment file on several backends: print both numbers and the difference",
     ),
+    "advise": (
+        "advise",
+        "say which settings are best for a path and its traffic, how sure that is, and at whose "
+        "cost",
+    ),
     "capture": (
         "capture",
         "say what a packet capture has, what is wrong with it, and what its connections did",

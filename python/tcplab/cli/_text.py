@@ -76,6 +76,11 @@ def _wrapped(text: str, width: int) -> list[str]:
     return lines
 
 
+def wrapped(text: str, width: int = 100) -> str:
+    """A paragraph in lines that the terminal has room for, and people can read."""
+    return "\n".join(_wrapped(printable(text), min(room() or width, width)))
+
+
 def folded(rows: Sequence[list[str]], most: int) -> tuple[list[list[str]], int]:
     """The first rows, and how many are left out. One more is shown rather than said to be there."""
     if len(rows) <= most + 1:

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tcplab import _core, _rendered
+from tcplab._blocks import Block, Picture
 from tcplab._cells import LEFT, Column
 from tcplab._papers import _checked, _measured, _page, _runs, _study, _words
 from tcplab._put import put
@@ -189,7 +190,7 @@ def _report(args: argparse.Namespace) -> None:
     if path is not None and path.suffix not in (".html", ".md"):
         raise _core.ConfigError(f"-o: {path}: a page ends with .html or .md")
     measured = {study.name: _measured_of(study, _way(args)) for study in studies}
-    pages: list[_page.Block] = []
+    pages: list[Block] = []
     if args.name == ALL:
         pages += _page.overview(
             {one.name: (one, _page.decided(one, measured[one.name])) for one in studies}
@@ -207,7 +208,7 @@ def _report(args: argparse.Namespace) -> None:
     say(f"report  {path}", file=sys.stderr)
 
 
-def _beside(page: Path, picture: _page.Picture) -> str:
+def _beside(page: Path, picture: Picture) -> str:
     """Puts a picture into a folder beside the page, and says where from there."""
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)

@@ -84,15 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "Run a path and its flows from flags, without a file. Several values of a flag, separated "
         "by commas, make a sweep: --cc cubic,bbr. Results are kept in results/try."
     )
-    path = parser.add_argument_group("the path and its flows")
-    for name, flag in FLAGS.items():
-        path.add_argument(
-            f"--{name}",
-            type=partial(_several, name),
-            metavar=flag.metavar,
-            help=flag.about,
-            dest=f"flag {name}",
-        )
+    add_path(parser)
     _arguments.add_changes(parser)
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="write the experiment, as TOML, and run it"
@@ -103,10 +95,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _arguments.add_view(parser)
 
 
+def add_path(parser: argparse.ArgumentParser) -> None:
+    """The flags that say a path and its flows."""
+    path = parser.add_argument_group("the path and its flows")
+    for name, flag in FLAGS.items():
+        path.add_argument(
+            f"--{name}",
+            type=partial(_several, name),
+            metavar=flag.metavar,
+            help=flag.about,
+            dest=f"flag {name}",
+        )
+
+
+def given(args: argparse.Namespace) -> dict[str, list[Any]]:
+    """The values of the flags that are given."""
+    values = {name: getattr(args, f"flag {name}") for name in FLAGS}
+    return {name: found for name, found in values.items() if found}
+
+
 def run(args: argparse.Namespace) -> None:
     """Makes an experiment of the flags, and runs it."""
     values = {name: getattr(args, f"flag {name}") for name in FLAGS}
-    experiment = loaded(_experiment({name: found for name, found in values.items() if found}))
+    experiment = loaded(_experiment(given(args)))
     experiment = _arguments.changed(experiment, args)
     # Nothing is written of what cannot be run.
     try:
@@ -155,6 +166,44 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
         if len(given) > 1:
             sweep[path] = given
     return plain | ({"sweep": sweep} if sweep else {})
+
+
+def with_ranges(
+    values: Mapping[str, list[Any]], over: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The experiment that flags ask for, and what is to hold over a range: by key, several values,
+    or all between two (`10ms..200ms`). `over` has more of these, by flag or by key.
+    """
+    spans = {name: span_or_list(found) for name, found in values.items()}
+    spans |= {name: one for name, one in over.items() if name in FLAGS}
+    first = {
+        name: [one["from"]] if isinstance(one, dict) else one[:1] for name, one in spans.items()
+    }
+    plain = _experiment(first)
+    ranges = {key: one for key, one in over.items() if key not in FLAGS}
+    for name, one in spans.items():
+        if isinstance(one, list) and len(one) == 1:
+            continue
+        path = FLAGS[name].path
+        if path == "rtt":
+            plain["network"]["dumbbell"]["rtts"] = ["$rtt"]
+            plain["let"] = {"rtt": first[name][0]}
+        ranges[path] = one
+    return plain, ranges
+
+
+def span_or_list(given: str | list[Any]) -> dict[str, Any] | list[Any]:
+    """All between two values, `10ms..200ms`, or a list of values, from text or from what a flag
+    has.
+    """
+    values = _several("values", given) if isinstance(given, str) else given
+    only = values[0] if len(values) == 1 else None
+    if isinstance(only, str) and ".." in only:
+        low, _, high = only.partition("..")
+        if not low.strip() or not high.strip():
+            raise _core.ConfigError(f"{only}: a range has two ends, like 10ms..200ms")
+        return {"from": _arguments.value_of(low), "to": _arguments.value_of(high)}
+    return values
 
 
 def _of_flags(mistakes: str, values: Mapping[str, Any]) -> str:

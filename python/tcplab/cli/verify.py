@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from itertools import groupby
+from pathlib import Path
 
 import tcplab
 from tcplab._core import printable
 from tcplab.cli import _arguments
 from tcplab.cli._say import say
+
+ADVICE = "advice.json"
+"""The file of advice, in the folder of its runs."""
 
 FOUND = 1
 """The exit status if something is wrong. That a run is not run again is nothing wrong."""
@@ -21,7 +25,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_arguments.results,
         nargs="+",
         metavar="RESULTS",
-        help="a folder of results (DIR of tcplab run), of several such, or of one run",
+        help="a folder of results (DIR of tcplab run), of several such, or of one run; or advice, "
+        "whose runs are all run again",
     )
     parser.add_argument(
         "--again",
@@ -35,10 +40,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Prints a line for each run with something wrong, and the totals."""
-    checked = tcplab.verify(
-        args.results, again=args.again, workers=args.workers, allow_read=args.allow_read
-    )
+    places = [
+        place.parent if isinstance(place, Path) and place.name == ADVICE else place
+        for place in args.results
+    ]
+    advice = [place for place in places if isinstance(place, Path) and (place / ADVICE).exists()]
+    # Advice is only as good as its runs: these are run again.
+    again = args.again or bool(advice)
+    checked = tcplab.verify(places, again=again, workers=args.workers, allow_read=args.allow_read)
     wrong = 0
+    for folder in advice:
+        from tcplab._advice.api import repeated  # noqa: PLC0415 (SciPy takes a while)
+
+        differences = repeated(folder)
+        wrong += bool(differences)
+        for difference in differences:
+            say(printable(f"{folder / ADVICE}: {difference}"))
     for (folder, run), findings in groupby(checked.findings, key=lambda it: (it.folder, it.run)):
         wrong += 1
         place = f"{folder}: " if run is None else f"{folder}: {run}: "

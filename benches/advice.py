@@ -1,0 +1,175 @@
+"""Whether advice can be trusted: how often it recommends what makes no difference, how often it
+finds an optimum that was planted, and how often the kernel agrees with what `sim` predicts.
+
+    python benches/advice.py --same 200        # nothing that is tried makes a difference
+    python benches/advice.py --planted 20      # of each kind
+    python benches/advice.py --kernel 50       # predictions of `sim` in the interval of `linux`
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tcplab as lab
+from tcplab._advice.advice import Advice
+from tcplab._advice.api import advice_in
+from tcplab._advice.question import question
+from tcplab._experiment import loaded
+
+Plain = dict[str, Any]
+
+
+def path(rate: float, rtt: float, queue: float, loss: float, cc: str = "cubic") -> Plain:
+    """A bulk transfer over one bottleneck: Mbit/s, ms, BDP, a share."""
+    dumbbell: Plain = {
+        "rate": f"{rate:.4g} Mbit/s",
+        "delay": "0 ms",
+        "rtts": [f"{rtt:.4g} ms"],
+        "queue": f"{max(int(queue * rate * rtt / 12), 2)} packets",
+    }
+    if loss:
+        dumbbell["loss"] = float(f"{loss:.3g}")
+    flow = {"name": "flow", "from": "left1", "to": "right1", "cc": cc}
+    return {"duration": "10 s", "network": {"dumbbell": dumbbell}, "flows": [flow]}
+
+
+def asked(plain: Plain, seed: int, backend: str, budget_s: float = 60.0, **more: Any) -> Advice:
+    """Advice, with seeds of its own."""
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found, _ = advice_in(
+            question(loaded(plain | {"seed": seed}), **more),
+            Path(folder),
+            backend=backend,
+            budget_s=budget_s,
+            progress=False,
+            extras=False,
+        )
+    return found
+
+
+def log_uniform(draw: random.Random, low: float, high: float) -> float:
+    """A number whose logarithm is as likely anywhere."""
+    return float(low * (high / low) ** draw.random())
+
+
+def same(count: int, seed: int) -> None:
+    """Initial windows of a segment more or less over paths with losses: what they gain is far below
+    2 %, and every run comes out differently.
+    """
+    draw, wrong = random.Random(seed), 0
+    for number in range(count):
+        cc = draw.choice(["cubic", "newreno", "htcp"])
+        plain = path(
+            log_uniform(draw, 5, 50), log_uniform(draw, 10, 80), draw.uniform(0.3, 2),
+            log_uniform(draw, 0.0005, 0.01), cc,
+        )  # fmt: skip
+        plain["duration"] = "20 s"
+        found = asked(plain, 10_000 * number + 1, "sim", change={"initial_window": [9, 11, 12]})
+        if found.candidate.settings:
+            wrong += 1
+            gain = found.gain()
+            print(f"  {number}: {found.candidate.name}: {gain}", flush=True)
+        if number % 20 == 19:
+            print(f"{wrong} of {number + 1} recommend something", flush=True)
+    print(f"nothing makes a difference: {wrong} of {count} recommend something (at most 5 %)")
+
+
+def planted_paths(draw: random.Random) -> Iterator[tuple[str, Plain, Plain, Plain]]:
+    """By kind: the experiment, what is asked, and a setting that does well."""
+    rate, rtt = log_uniform(draw, 20, 100), log_uniform(draw, 40, 120)
+    plain = path(rate, rtt, 1.0, 0.0)
+    bdp = rate * 1e6 * rtt / 1e3 / 8
+    plain["flows"][0]["stack"] = {"wmem": f"{int(draw.uniform(0.1, 0.4) * bdp)} B", "pacing": True}
+    yield "a buffer below the BDP", plain, {}, {"flows[0].stack.wmem": f"{int(8 * bdp)} B"}
+    plain = path(log_uniform(draw, 10, 80), log_uniform(draw, 30, 120), 1.0,
+                 log_uniform(draw, 0.003, 0.02))  # fmt: skip
+    yield "losses by chance", plain, {}, {"flows[0].cc": "bbr"}
+    plain = path(
+        log_uniform(draw, 20, 100), log_uniform(draw, 40, 120), draw.uniform(0.02, 0.06), 0.0
+    )
+    yield "a shallow queue", plain, {}, {"flows[0].cc": "bbr"}
+
+
+def goodput(plain: Plain, changes: Plain, seeds: range) -> float:
+    """The mean goodput with some values changed."""
+    experiment = loaded(
+        plain
+        | {"seed": seeds.start, "repeat": len(seeds), "record": {"samples": "off", "links": "off"}}
+    ).changed(changes)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        flows = lab.run(experiment, progress=False).flows
+    return float(flows["goodput_mbit_s"].mean() or 0.0)  # type: ignore[arg-type]
+
+
+def planted(count: int, seed: int) -> None:
+    """An optimum is found if what is advised has at least 98 % of the goodput of the planted
+    setting, with seeds that neither has seen.
+    """
+    draw = random.Random(seed)
+    found: dict[str, int] = {}
+    for number in range(count):
+        for kind, plain, more, best in planted_paths(draw):
+            advice = asked(plain, 10_000 * number + 1, "sim", **more)
+            values = advice.question.variant(advice.candidate)
+            seeds = range(10_000 * number + 7000, 10_000 * number + 7012)
+            own, other = goodput(plain, values, seeds), goodput(plain, best, seeds)
+            is_found = bool(advice.candidate.settings) and own >= 0.98 * other
+            found[kind] = found.get(kind, 0) + is_found
+            said = "" if is_found else f" MISSED: {own:.4g} of {other:.4g}: {advice.candidate.name}"
+            print(f"  {number} {kind}: {advice.candidate.name}{said}", flush=True)
+    for kind, number in found.items():
+        print(f"{kind}: found {number} of {count} (19 of 20)")
+
+
+def kernel(count: int, seed: int) -> None:
+    """The gain that `sim` predicts lies in the interval of at least ten runs on Linux."""
+    draw, inside, narrow, told = random.Random(seed), 0, 0, 0
+    number = 0
+    while told < count and number < 4 * count:
+        number += 1
+        plain = path(
+            log_uniform(draw, 5, 50), log_uniform(draw, 10, 150), draw.uniform(0.05, 2),
+            draw.choice([0.0, 0.0005, 0.002, 0.01]), draw.choice(["cubic", "newreno"]),
+        )  # fmt: skip
+        advice = asked(plain, 10_000 * number + 1, "linux", budget_s=120)
+        predicted, measured = advice.gain(), advice.gain(backend="linux")
+        if predicted is None or measured is None or measured.low is None or measured.high is None:
+            continue
+        told += 1
+        is_inside = measured.low - 1e-9 <= predicted.gain <= measured.high + 1e-9
+        is_near = measured.low == measured.high and abs(predicted.gain - measured.gain) < 0.01
+        inside += is_inside or is_near
+        narrow += measured.high - measured.low <= abs(measured.gain) / 4
+        print(
+            f"  {told} {'in' if is_inside or is_near else 'OUT'} {advice.candidate.name}: sim "
+            f"{predicted.gain:+.4f}, linux {measured.low:+.4f} to {measured.high:+.4f}, "
+            f"n {measured.n}",
+            flush=True,
+        )
+    print(f"predictions in the kernel's interval: {inside} of {told} (90 %); "
+          f"no wider than a quarter of the gain: {narrow}")  # fmt: skip
+
+
+def main() -> None:
+    """Runs what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--same", type=int, default=0)
+    parser.add_argument("--planted", type=int, default=0)
+    parser.add_argument("--kernel", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    for measure in (same, planted, kernel):
+        if count := getattr(args, measure.__name__):
+            measure(count, args.seed)
+
+
+if __name__ == "__main__":
+    main()

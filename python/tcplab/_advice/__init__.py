@@ -1,0 +1,13 @@
+"""Advice with evidence: which settings are best for a path and its traffic.
+
+| question | module |
+|---|---|
+| what is asked: the experiment, what may change, what is to be best | `question`, `goals` |
+| what can be changed, and to which values | `levers` |
+| over which paths and loads | `ranges` |
+| the search, and where it runs | `race`, `stages` |
+| how much better, and how sure | `evidence` |
+| why, and where it flips | `causes`, `terrain` |
+| the answer, in sentences, as JSON and as a page | `advice`, `words`, `page` |
+| the files that put it in and take it out | `applied`, `sockops` |
+"""

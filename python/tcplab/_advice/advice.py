@@ -1,0 +1,233 @@
+"""The answer: what the stages of a search say together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tcplab import _core
+from tcplab._advice import causes, terrain
+from tcplab._advice.evidence import WORTH, Gain, by_point, found, harm, simplest
+from tcplab._advice.levers import TODAY, Candidate, Setting
+from tcplab._advice.question import Question
+from tcplab._advice.stages import table
+from tcplab._asked import stored
+
+CHANGE, NOTHING, UNCONFIRMED, UNFINISHED = "change", "nothing", "not confirmed", "unfinished"
+"""What advice may be: a change; that nothing is distinguishably better; that the kernel does not
+confirm what the simulator says; that the search was stopped before anything could be vouched for.
+"""
+
+FORMAT = 1
+"""Of the JSON; it changes when what a program relies on does."""
+
+
+@dataclass
+class Log:
+    """What was done to find an answer, as far as the results of the stages do not say it."""
+
+    finalists: list[Candidate] = field(default_factory=list)
+    singles: dict[str, Candidate] = field(default_factory=dict)
+    rounds: list[tuple[int, int]] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    stages: list[str] = field(default_factory=list)
+    """The stages that have results, each in a folder of this name."""
+    backend: str | None = None
+    """What confirmed the answer, beside the simulator."""
+    notes: list[str] = field(default_factory=list)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "finalists": [_plain(one) for one in self.finalists],
+            "singles": {name: _plain(one) for name, one in self.singles.items()},
+            "rounds": [list(one) for one in self.rounds],
+            "left_out": self.left_out,
+            "stages": self.stages,
+            "backend": self.backend,
+            "notes": self.notes,
+        }
+
+    @staticmethod
+    def of(plain: Mapping[str, Any]) -> Log:
+        """What JSON has."""
+        return Log(
+            [_candidate(one) for one in plain["finalists"]],
+            {name: _candidate(one) for name, one in plain["singles"].items()},
+            [(one[0], one[1]) for one in plain["rounds"]],
+            list(plain["left_out"]),
+            list(plain["stages"]),
+            plain["backend"],
+            list(plain["notes"]),
+        )
+
+
+def _plain(candidate: Candidate) -> list[dict[str, Any]]:
+    return [
+        {"key": one.key, "value": one.value, "side": one.side, "today": one.today}
+        for one in candidate.settings
+    ]
+
+
+def _candidate(plain: Sequence[Mapping[str, Any]]) -> Candidate:
+    return Candidate(
+        tuple(Setting(it["key"], it["value"], it["side"], it["today"]) for it in plain)
+    )
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Which settings are best, by how much, how sure that is, and at whose cost."""
+
+    question: Question
+    log: Log
+    verdict: str
+    """`change`, `nothing`, `not confirmed` or `unfinished`."""
+    candidate: Candidate
+    """What is advised; no settings where that is to change nothing."""
+    gains: list[Gain]
+    """Of everything that was examined with fresh seeds, for each goal."""
+    kernel: list[Gain]
+    """The same on the kernel."""
+    harm: dict[str, Any] | None
+    """What a flow of CUBIC beside it loses by the change."""
+    waits: list[dict[str, Any]]
+    """What senders wait for, with today's setting and the advised one, in percent of the time."""
+    cells: list[dict[str, Any]]
+    """The map: for round trips and losses, what does best."""
+    paths: list[dict[str, Any]]
+    """For each path of the range, what is gained there."""
+
+    def gain(self, goal: str | None = None, backend: str = "sim") -> Gain | None:
+        """The gain of what is advised."""
+        name = goal or self.question.goal.name
+        rows = self.gains if backend == "sim" else self.kernel
+        for one in rows:
+            if one.candidate == self.candidate.name and one.goal == name:
+                return one
+        return None
+
+    def indifferent(self) -> list[Gain]:
+        """The best value of each setting alone whose gain is surely not worth a change."""
+        names = {one.name for one in self.log.singles.values()} - {self.candidate.name}
+        name = self.question.goal.name
+        return [
+            one
+            for one in self.gains
+            if one.goal == name
+            and one.candidate in names
+            and one.high is not None
+            and one.high < WORTH
+        ]
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        from tcplab._advice.words import sentences  # noqa: PLC0415 (it is made of this module)
+
+        return {
+            "format": FORMAT,
+            "version": _core.__version__,
+            "verdict": self.verdict,
+            "goal": self.question.goal.name,
+            "advised": _plain(self.candidate),
+            "says": sentences(self),
+            "gains": [one.plain() for one in self.gains],
+            "kernel": [one.plain() for one in self.kernel],
+            "harm": self.harm,
+            "waits": self.waits,
+            "map": self.cells,
+            "paths": self.paths,
+            "search": self.log.plain(),
+        }
+
+
+def concluded(question: Question, folder: Path, log: Log) -> Advice:
+    """What the results of all stages say. The same results give the same advice."""
+
+    def rows(stage: str) -> pl.DataFrame | None:
+        return table(stored(folder / stage), question) if stage in log.stages else None
+
+    evidence, confirming = rows("evidence"), rows("confirmation")
+    gains = found(evidence, question.goals, "sim") if evidence is not None else []
+    backend = log.backend or "linux"
+    kernel = found(confirming, question.goals, backend) if confirming is not None else []
+    verdict, candidate = _verdict(question, log, gains, kernel)
+    loss = None
+    if "beside" in log.stages and candidate.settings:
+        beside = stored(folder / "beside")
+        own = beside.flows.filter(pl.col("flow") == BESIDE).select(
+            "run", pl.col("goodput_mbit_s").fill_null(0.0).alias("beside")
+        )
+        loss = harm(
+            table(beside, question).join(own, on="run", maintain_order="left"),
+            candidate.name,
+        )
+    waits = causes.shares(stored(folder / "why")) if "why" in log.stages else []
+    cells: list[dict[str, Any]] = []
+    if "map" in log.stages:
+        mapped = stored(folder / "map")
+        points = _points(question, mapped)
+        for cell in by_point(table(mapped, question), question.goal):
+            rtt, share = points[cell.pop("point")]
+            cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell})
+    paths: list[dict[str, Any]] = []
+    if question.over and evidence is not None and candidate.settings:
+        told = evidence.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
+        paths = by_point(told, question.goal)
+    return Advice(question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths)
+
+
+BESIDE = "beside"
+"""The flow of CUBIC that tells what others lose."""
+
+
+def _points(question: Question, mapped: Any) -> dict[str, tuple[float, float]]:
+    """By the name of a point of the map, its round trip and losses."""
+    grid = terrain.grid(question)
+    at = terrain.labels(question, grid)
+    names = [name for name in mapped.swept if name != "variant"]
+    found = {}
+    for point, label in zip(grid, at, strict=True):
+        texts = [_text(point[name]) for name in names]
+        found[", ".join(texts)] = label
+    return found
+
+
+def _text(value: Any) -> str:
+    """A value as tables of results have it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _verdict(
+    question: Question, log: Log, gains: Sequence[Gain], kernel: Sequence[Gain]
+) -> tuple[str, Candidate]:
+    """What is advised: of the finalists that are better for sure, the best, or a simpler one that
+    does as well.
+    """
+    goal = question.goal.name
+    of = {one.candidate: one for one in gains if one.goal == goal}
+    if not of:
+        return (UNFINISHED if log.finalists or not log.rounds else NOTHING), Candidate()
+    better = [
+        one
+        for one in log.finalists
+        if one.name in of and of[one.name].is_better and of[one.name].gain >= WORTH
+    ]
+    if not better:
+        return NOTHING, Candidate()
+    chosen = simplest({one: of[one.name].gain for one in better})
+    confirmed = [one for one in kernel if one.goal == goal and one.candidate == chosen.name]
+    if confirmed and not confirmed[0].is_better:
+        return UNCONFIRMED, chosen
+    return CHANGE, chosen
+
+
+def read(folder: Path, question: Question) -> Advice:
+    """Advice that is stored, concluded anew from its results."""
+    plain = json.loads((folder / "advice.json").read_text(encoding="utf-8"))
+    return concluded(question, folder, Log.of(plain["search"]))

@@ -1,0 +1,193 @@
+"""Advice as Python and the command line ask for it."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from tcplab import _core, _rendered, _toml
+from tcplab._advice import applied, page
+from tcplab._advice.advice import Advice, read
+from tcplab._advice.levers import Candidate
+from tcplab._advice.question import Question, question
+from tcplab._advice.search import BUDGET_S, advised
+from tcplab._experiment import Runnable, load, loaded
+from tcplab._put import put
+from tcplab._quantities import numbers
+from tcplab.experiment import Experiment
+
+CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
+"""How the names of captures end."""
+
+QUESTION, ADVICE = "question.toml", "advice.json"
+
+
+def advise(
+    experiment: Experiment | Mapping[str, Any] | str | PathLike[str],
+    *,
+    goals: Sequence[str] = (),
+    flows: Sequence[str] = (),
+    may: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    change: Mapping[str, Sequence[Any]] | None = None,
+    over: Mapping[str, Any] | None = None,
+    budget_s: float = BUDGET_S,
+    backend: str | None = None,
+    out: str | PathLike[str] | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Advice:
+    """Which settings are best for the path and the traffic of an experiment, by how much, how sure
+    that is, and at whose cost. What is given here counts more than the experiment's table
+    `[advise]`.
+
+    Args:
+        experiment: The experiment with today's settings, also as a plain dict, or the path of its
+            file or of a capture, whose twin is made then.
+        goals: What is to be best, and what is reported beside it.
+        flows: The names of the flows whose settings may change; by default all.
+        may: Where settings may change: `sender`, `receiver`, `router`, or `all`.
+        keep: Settings that stay as they are.
+        change: Values to try by setting, in place of the usual ones.
+        over: The paths that it is to hold for: by key a list, or `{"from": ..., "to": ...}`.
+        budget_s: How long it may take, in seconds. What does not fit is left out, and said.
+        backend: `linux` if the kernel has to confirm it, `sim` if it need not; by default it does
+            where one is built.
+        out: A folder for the results of all runs and the page. The same call with the same folder
+            goes on where one was stopped.
+        workers: How many runs go on at once.
+        progress: Whether progress is shown.
+
+    Raises:
+        ConfigError: The experiment cannot be run, a goal cannot be measured, nothing may be
+            changed, or the twin of a capture does not behave like it.
+        KernelError: The kernel has to confirm it, and cannot be had.
+        OSError: The folder cannot be written.
+        KeyboardInterrupt: Ctrl-C. What was found until then is in the folder.
+    """
+    asked = question(
+        subject(experiment), goal=goals, flows=flows, may=may, keep=keep, change=change, over=over
+    )
+    with ExitStack() as stack:
+        folder = Path(out) if out is not None else Path(stack.enter_context(_temporary()))
+        found, is_stopped = advice_in(
+            asked, folder, budget_s=budget_s, backend=backend, workers=workers, progress=progress
+        )
+    if is_stopped:
+        raise KeyboardInterrupt
+    return found
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix="tcplab-advice-")
+
+
+def subject(given: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Runnable:
+    """The experiment that advice is asked for: of a capture its twin.
+
+    Raises:
+        ConfigError: The twin does not behave like the capture.
+    """
+    if not (isinstance(given, (str, PathLike)) and Path(given).suffix.lower() in CAPTURES):
+        return loaded(given)
+    from tcplab import capture  # noqa: PLC0415 (few need it)
+
+    twin = capture.twin(Path(given))
+    if not twin.fits:
+        raise _core.ConfigError(
+            f"{given}: its twin does not behave like the capture, so no advice would hold: "
+            f"{'; '.join(twin.misfits)}. `tcplab capture twin` shows both side by side"
+        )
+    return twin.experiment
+
+
+def advice_in(
+    asked: Question,
+    folder: Path,
+    *,
+    budget_s: float = BUDGET_S,
+    backend: str | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    extras: bool = True,
+    command: str | None = None,
+    say: Callable[[str], object] = lambda _: None,
+) -> tuple[Advice, bool]:
+    """Advice, written to a folder; and whether it was stopped before its end."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if backend == "linux":
+        # What no kernel can run is refused at once.
+        asked.experiment(
+            [Candidate()], asked.points()[:1], range(asked.seed, asked.seed + 1)
+        ).plans("linux")
+    text = _toml.written(asked.plain | {"advise": asked.asked})
+    put(f"# What `tcplab advise` was asked.\n\n{text}".encode(), folder / QUESTION)
+    found, is_stopped = advised(
+        asked,
+        folder,
+        budget_s=budget_s,
+        backend=backend,
+        workers=workers,
+        progress=progress,
+        extras=extras,
+        say=say,
+    )
+    _write(found, folder, command)
+    return found, is_stopped
+
+
+def _write(advice: Advice, folder: Path, command: str | None) -> None:
+    """The page, the same for programs, and the files that put the advice in."""
+    files = files_of(advice)
+    for name, text in files.items():
+        path = folder / "apply" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put(text.encode(), path)
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+    blocks = page.blocks(advice, files, command)
+    put(_rendered.html(blocks).encode(), folder / "advice.html")
+    put(_rendered.markdown(blocks).encode(), folder / "advice.md")
+    text = json.dumps(advice.plain(), indent=1, ensure_ascii=False, allow_nan=False)
+    put(f"{text}\n".encode(), folder / ADVICE)
+
+
+def files_of(advice: Advice) -> dict[str, str]:
+    """The files that put advice in and take it out, by name."""
+    changes = [
+        applied.Change(one.key, one.value, one.today, one.side) for one in advice.candidate.settings
+    ]
+    if not changes:
+        return {}
+    found = numbers([str(advice.question.bottleneck()["rate"])])
+    rate = float(found[1][0]) if found is not None else None
+    return applied.files(changes, title=advice.candidate.name, rate_mbit_s=rate)
+
+
+def repeated(folder: Path) -> list[str]:
+    """What differs between stored advice and what its stored results say.
+
+    Raises:
+        ConfigError: There is no advice in the folder, or its files are damaged.
+    """
+    try:
+        plain = json.loads((folder / ADVICE).read_text(encoding="utf-8"))
+        asked = question(load(folder / QUESTION))
+        now = json.loads(json.dumps(read(folder, asked).plain()))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _core.ConfigError(f"{folder}: {error}") from None
+    return [
+        f"{key} is {_short(plain.get(key))}, and the results say {_short(now.get(key))}"
+        for key in now
+        if plain.get(key) != now[key]
+    ]
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 100 else f"{text[:97]}..."

@@ -1,0 +1,163 @@
+"""What may be best: a number of each run, made of the flows that the advice is for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from tcplab._core import ConfigError
+from tcplab._results import Results
+from tcplab._statistics import jain
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A number of a run, of which more or less is better."""
+
+    name: str
+    words: str
+    unit: str
+    more_is_better: bool
+    needs: str
+    """What the flows must do for it."""
+    is_there: Callable[[Mapping[str, Any]], bool]
+    """Whether a flow of a plan gives it a number."""
+    is_ratio: bool = True
+    """Whether gains are ratios; of shares and indices, which may be zero, they are differences."""
+
+
+def _is_tcp(flow: Mapping[str, Any]) -> bool:
+    return bool(flow["transport"]["kind"] == "tcp")
+
+
+def _completes(flow: Mapping[str, Any]) -> bool:
+    traffic = flow["traffic"]
+    kinds = ("web", "arrivals", "requests")
+    return _is_tcp(flow) and (traffic["kind"] in kinds or traffic.get("size") is not None)
+
+
+def _always(flow: Mapping[str, Any]) -> bool:
+    return True
+
+
+def _is_web(flow: Mapping[str, Any]) -> bool:
+    return bool(flow["traffic"]["kind"] == "web")
+
+
+GOALS = {
+    goal.name: goal
+    for goal in (
+        Goal("goodput", "goodput", "Mbit/s", True, "any flow", _always),
+        Goal("completion", "mean completion time", "s", False, "transfers with a size", _completes),
+        Goal("completion-p95", "95th percentile of completion times", "s", False,
+             "transfers with a size", _completes),
+        Goal("page-time", "mean page-load time", "s", False, "flows of the kind web", _is_web),
+        Goal("latency", "mean latency", "ms", False, "any flow", _always),
+        Goal("retransmissions", "share sent again", "%", False, "flows of TCP", _is_tcp,
+             is_ratio=False),
+        Goal("fairness", "Jain's index", "", True, "any flow", _always, is_ratio=False),
+    )
+}  # fmt: skip
+"""By name. Transfers and pages that the run ended first count as long as they were there."""
+
+ALSO = ("goodput", "latency", "retransmissions")
+"""What is reported beside the goals."""
+
+
+def chosen(asked: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Goal]:
+    """The goals that are asked for, or those of the traffic; then what is reported beside them.
+
+    Raises:
+        ConfigError: The flows do not give a goal a number.
+    """
+    for name in asked:
+        if name not in GOALS:
+            raise ConfigError(f"goals: there is no {name!r}; there are {', '.join(GOALS)}")
+        if not any(map(GOALS[name].is_there, flows)):
+            there = [one.name for one in GOALS.values() if any(map(one.is_there, flows))]
+            raise ConfigError(
+                f"goals: {name}: needs {GOALS[name].needs}, and there are none among those that "
+                f"the advice is for; these can be measured: {', '.join(there)}"
+            )
+    first = list(asked) or [_usual(flows)]
+    also = [name for name in ALSO if any(map(GOALS[name].is_there, flows))]
+    return [GOALS[name] for name in dict.fromkeys([*first, *also])]
+
+
+def _usual(flows: Sequence[Mapping[str, Any]]) -> str:
+    """What these flows are most likely to want."""
+    if any(map(_is_web, flows)):
+        return "page-time"
+    if any(map(_completes, flows)):
+        return "completion"
+    if all(flow["traffic"]["kind"] == "udp" for flow in flows):
+        return "latency"
+    return "goodput"
+
+
+def measured(results: Results, flows: Sequence[str], goals: Sequence[Goal]) -> pl.DataFrame:
+    """A row for each run: what was swept, its seed, and a column for each goal."""
+    about = results.runs.select("run", "seed", *results.swept, "measured_to_s")
+    mine = results.flows.filter(pl.col("flow").is_in(list(flows))).join(
+        about.select("run", "measured_to_s"), on="run", maintain_order="left"
+    )
+    rows = about
+    for goal in goals:
+        rows = rows.join(
+            _of_runs(goal.name, mine, results).rename({"value": goal.name}),
+            on="run",
+            how="left",
+            maintain_order="left",
+        )
+    return rows.drop("measured_to_s")
+
+
+def _of_runs(name: str, flows: pl.DataFrame, results: Results) -> pl.DataFrame:
+    """The number of each run."""
+    runs = flows.group_by("run", maintain_order=True)
+    if name == "goodput":
+        return runs.agg(pl.col("goodput_mbit_s").fill_null(0.0).sum().alias("value"))
+    if name == "latency":
+        delay = pl.coalesce("rtt_mean_ms", "delay_mean_ms")
+        return runs.agg(delay.mean().alias("value"))
+    if name == "retransmissions":
+        tcp = flows.filter(pl.col("transport") == "tcp")
+        again = pl.col("retransmitted_segments").sum() / pl.col("sent_segments").sum()
+        return tcp.group_by("run", maintain_order=True).agg((100 * again).alias("value"))
+    if name == "fairness":
+        filled = flows.with_columns(pl.col("goodput_mbit_s").fill_null(0.0))
+        return filled.group_by("run", maintain_order=True).agg(
+            jain("goodput_mbit_s").alias("value")
+        )
+    times = _times(flows, results, pages=name == "page-time")
+    value = pl.col("time_s").mean()
+    if name == "completion-p95":
+        # The nearest rank, in whole numbers.
+        rank = (95 * pl.len() + 99) // 100
+        value = pl.col("time_s").sort().get((rank - 1).cast(pl.Int64))
+    return times.group_by("run", maintain_order=True).agg(value.alias("value"))
+
+
+def _times(flows: pl.DataFrame, results: Results, *, pages: bool) -> pl.DataFrame:
+    """The completion time of each transfer, or page; what did not end lasts until the run ends."""
+    lasted = pl.coalesce("completion_s", pl.col("measured_to_s") - pl.col("start_s"))
+    ends = ("completed", "unfinished", "reset", "timed out", "not started", "partial")
+    whole = flows.filter(
+        (pl.col("transport") == "tcp")
+        & (pl.col("outcome").is_in(ends) | pl.col("completion_s").is_not_null())
+    )
+    has_parts = pl.col("transfers").fill_null(0) > 0
+    parts = flows.filter(has_parts)
+    if pages or parts.is_empty():
+        return whole.select("run", lasted.alias("time_s"))
+    single = whole.filter(~has_parts).select("run", lasted.alias("time_s"))
+    transfers = (
+        results.scan("transfers")
+        .join(parts.lazy().select("run", "flow", "measured_to_s"), on=["run", "flow"])
+        .select("run", lasted.alias("time_s"))
+        .collect()
+    )
+    return pl.concat([single, transfers])

@@ -1,0 +1,178 @@
+"""What can be changed, and to which values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tcplab._core import ConfigError
+
+SIDES = ("sender", "receiver", "router")
+
+BUFFERS = ("64 kB", "256 kB", "1 MB", "4 MB", "16 MB", "64 MB", "256 MB", "1 GB")
+
+LEVERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
+    "cc": ("sender", ("cubic", "newreno", "bbr", "htcp", "illinois", "westwood+", "yeah", "hybla",
+                      "veno", "vegas", "scalable", "highspeed", "bic", "cdg")),
+    "qdisc": ("sender", ("fq", "fq-codel")),
+    "wmem": ("sender", BUFFERS),
+    "initial_window": ("sender", (4, 10, 20, 40, 80)),
+    "pacing": ("sender", (False, True)),
+    "min_rto": ("sender", ("50 ms", "100 ms", "200 ms")),
+    "tlp": ("sender", (True, False)),
+    "restart_after_idle": ("sender", (True, False)),
+    "notsent_lowat": ("sender", ("off", "128 kB")),
+    "hystart": ("sender", (True, False)),
+    "rmem": ("receiver", BUFFERS),
+    "initial_receive_window": ("receiver", ("off", 10, 40, 80)),
+    "delayed_ack": ("receiver", ("40 ms", "off")),
+    "queue": ("router", ("fq-codel", "codel", "pie", "cake", "10 ms", "50 ms", "200 ms")),
+}  # fmt: skip
+"""By setting, where it is changed, and the values that are tried. `ecn` needs both ends."""
+
+EVERYWHERE = {"ecn": (False, True)}
+"""What both ends must have."""
+
+STEPS = {name: number for number, name in enumerate(BUFFERS)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting with a value other than today's."""
+
+    key: str
+    """The key of the stack, `qdisc` of hosts, or `queue` of the router."""
+    value: Any
+    side: str
+    today: Any = field(compare=False)
+
+    def said(self) -> str:
+        """In a few words."""
+        value = _word(self.value)
+        return value if self.key == "cc" else f"{self.key} {value}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Settings that are tried together; none are today's."""
+
+    settings: tuple[Setting, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        return " + ".join(one.said() for one in self.settings) or TODAY
+
+    @staticmethod
+    def word(value: Any) -> str:
+        """A value in a word."""
+        return _word(value)
+
+    def with_setting(self, setting: Setting) -> Candidate:
+        """The same with one setting more, or another value of it."""
+        others = [one for one in self.settings if one.key != setting.key]
+        order = list({**LEVERS, **EVERYWHERE})
+        found = sorted([*others, setting], key=lambda one: _place(order, one.key))
+        return Candidate(tuple(found))
+
+    def without(self, key: str) -> Candidate:
+        """The same with today's value of a setting."""
+        return Candidate(tuple(one for one in self.settings if one.key != key))
+
+
+TODAY = "today"
+
+
+def _place(order: Sequence[str], key: str) -> int:
+    return order.index(key) if key in order else len(order)
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, Mapping):
+        kind = value.get("name") or value.get("kind") or "table"
+        rest = ", ".join(
+            f"{key} {_word(one)}" for key, one in value.items() if key not in ("name", "kind")
+        )
+        return f"{kind} ({rest})" if rest else str(kind)
+    return str(value)
+
+
+def tried(
+    today: Mapping[str, Any],
+    sides: Sequence[str],
+    keep: Sequence[str],
+    change: Mapping[str, Sequence[Any]] | None,
+) -> dict[str, list[Setting]]:
+    """By setting, the values that are tried beside today's.
+
+    Raises:
+        ConfigError: Nothing may be changed, or there is no such setting.
+    """
+    known = {**{name: side for name, (side, _) in LEVERS.items()}, **dict.fromkeys(EVERYWHERE, "")}
+    for name in keep:
+        if name not in known and name not in today:
+            raise ConfigError(f"keep: there is no setting {name!r}; there are {', '.join(known)}")
+    if change:
+        for name in change:
+            if name not in today:
+                raise ConfigError(
+                    f"change: there is no setting {name!r}; there are {', '.join(today)}"
+                )
+        values = {name: list(given) for name, given in change.items() if name not in keep}
+    else:
+        values = {
+            name: list(given)
+            for name, (side, given) in LEVERS.items()
+            if side in sides and name not in keep and name in today
+        }
+        if {"sender", "receiver"} <= set(sides):
+            values |= {name: list(given) for name, given in EVERYWHERE.items() if name not in keep}
+    found = {}
+    for name, given in values.items():
+        side = known.get(name) or "sender"
+        settings = [
+            Setting(name, value, side, today[name])
+            for value in given
+            if not is_same(value, today[name])
+        ]
+        if settings:
+            found[name] = settings
+    if not found:
+        raise ConfigError(
+            "nothing may be changed: every value that would be tried is today's, or kept"
+        )
+    return found
+
+
+def is_same(value: Any, today: Any) -> bool:
+    """Whether a value is today's, however both are written."""
+    return bool(_plain(value) == _plain(today))
+
+
+def _plain(value: Any) -> Any:
+    from tcplab._quantities import numbers  # noqa: PLC0415 (polars takes a while to load)
+
+    if isinstance(value, Mapping):
+        name = value.get("name")
+        return (
+            name
+            if name and not (value.keys() - {"name", "params"} or value.get("params"))
+            else (sorted((key, str(one)) for key, one in value.items()))
+        )
+    if isinstance(value, str):
+        found = numbers([value])
+        return (found[0], float(found[1][0])) if found is not None else value
+    return value
+
+
+def cost(candidate: Candidate) -> tuple[int, int]:
+    """How much it asks for: the number of settings, then the memory of its buffers. Of settings
+    that do as well, the one that asks for least is advised.
+    """
+    memory = sum(
+        STEPS.get(one.value, 0) for one in candidate.settings if isinstance(one.value, str)
+    )
+    return len(candidate.settings), memory

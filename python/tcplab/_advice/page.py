@@ -1,0 +1,252 @@
+"""Advice as a page that can be sent to somebody who doubts it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import altair as alt
+
+from tcplab import _core
+from tcplab._advice import terrain, words
+from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, Advice
+from tcplab._advice.evidence import Gain
+from tcplab._advice.goals import GOALS
+from tcplab._advice.levers import TODAY
+from tcplab._blocks import Block, Heading, Items, Picture, Rows
+from tcplab.capture import WAITS
+from tcplab.plot._style import COLOURS, data, styled
+
+TITLES = {
+    CHANGE: "Advice: {}",
+    NOTHING: "Advice: change nothing",
+    UNCONFIRMED: "Advice: nothing that the kernel confirms",
+}
+
+
+def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> list[Block]:
+    """What the page says."""
+    title = TITLES.get(advice.verdict, "Advice: not finished")
+    page: list[Block] = [
+        Heading(title.format(advice.candidate.name), 1),
+        *words.answer(advice),
+        *words.cost(advice),
+    ]
+    if explained := words.why(advice):
+        page += [Heading("Why"), *explained, _waits(advice.waits)]
+    page += [Heading("What it is about"), *_about(advice)]
+    page += [Heading("What was examined"), *_gains(advice)]
+    if advice.cells:
+        page += [Heading("Where it flips"), *words.flips(advice), *_map(advice)]
+    if advice.paths:
+        page += [Heading("Path by path"), _paths(advice)]
+    if rest := [*words.indifferent(advice), *words.left_out(advice)]:
+        page += [Heading("What else was found"), Items(rest)]
+    if files:
+        page += [
+            Heading("Put it in, and take it out"),
+            "These files stand beside this page, in the folder `apply`. They change nothing until "
+            "they are run; `undo.sh` restores what was there.",
+            Items([f"`{name}`" for name in files]),
+        ]
+    page += [Heading("Repeat it"), *_repeat(advice, command)]
+    return page
+
+
+def _about(advice: Advice) -> list[Block]:
+    """The path, the traffic and what was searched."""
+    question = advice.question
+    lane = question.bottleneck()
+    flow = question.mine()[0]
+    loss = terrain.probability(lane.get("loss"))
+    items = [
+        f"bottleneck `{lane['name']}`: {lane['rate']}, round trip {flow['base_rtt']} without "
+        f"queues, queue {words.queue(lane['queue'])}, "
+        + (f"losses by chance {100 * loss:g} %" if loss is not None else "losses as in the file"),
+        f"flows that may change: {', '.join(question.flows[:8])}"
+        + (f" and {len(question.flows) - 8} more" if len(question.flows) > 8 else ""),
+        f"what is to be best: {question.goal.words}; it may be changed at the "
+        f"{', '.join(question.asked['may'])}",
+    ]
+    if question.over:
+        items.append(
+            f"it is to hold over {len(question.points())} paths: "
+            + "; ".join(f"{key} {words.span(given)}" for key, given in question.over.items())
+        )
+    tried = [
+        f"{key} ({', '.join(words.value(one.value) for one in several)})"
+        for key, several in question.settings.items()
+    ]
+    items.append(f"tried beside today's: {'; '.join(tried)}")
+    rounds = "; ".join(
+        f"{number} settings with {seeds} seeds" for number, seeds in advice.log.rounds
+    )
+    items.append(
+        f"the search, in rounds: {rounds}. What falls least behind the best, over the path where "
+        "it falls behind most, goes on. Then fresh seeds examine what is left"
+    )
+    return [Items(items)]
+
+
+def _gains(advice: Advice) -> list[Block]:
+    """A row for each goal of each setting, and the gains of the first goal as a chart."""
+    goal = advice.question.goal
+    own = [one for one in advice.gains if one.goal == goal.name]
+    if not own:
+        return ["Nothing was examined."]
+    # Of what is not advised, only the first goal decided.
+    name = advice.candidate.name
+    shown = [one for one in advice.gains if one.goal == goal.name or one.candidate == name]
+    rows = [
+        _row(one) for one in [*advice.kernel, *sorted(shown, key=lambda it: it.candidate != name)]
+    ]
+    of = "paths" if own[0].of == "paths" else "runs"
+    return [
+        "Today's mean and the setting's, and the gain: positive is better. Intervals are of 95 %, "
+        f"over {of}; each is of one comparison.",
+        Picture("gains", f"The gain in {goal.words} of each setting", partial(_chart, advice)),
+        Rows(["setting", "goal", "on", "today", "with it", "gain", "interval", "n"], rows),
+    ]
+
+
+def _row(one: Gain) -> list[str]:
+    goal = GOALS[one.goal]
+    unit = f" {goal.unit}" if goal.unit else ""
+    means = ["-" if it is None else f"{words.number(it)}{unit}" for it in (one.today, one.advised)]
+    gain = [words.gain(goal, it) for it in (one.gain, one.low, one.high)]
+    interval = "-" if one.low is None else f"{gain[1]} to {gain[2]}"
+    name = f"**{one.candidate}**"
+    return [name, goal.words, one.backend, *means, gain[0], interval, f"{one.n} {one.of}"]
+
+
+def _chart(advice: Advice) -> alt.LayerChart:
+    goal = advice.question.goal
+    scale = 100 if goal.is_ratio else 1
+    rows: list[dict[str, Any]] = [
+        {
+            "setting": one.candidate,
+            "backend": one.backend,
+            "gain": scale * one.gain,
+            "low": None if one.low is None else scale * one.low,
+            "high": None if one.high is None else scale * one.high,
+        }
+        for one in [*advice.gains, *advice.kernel]
+        if one.goal == goal.name
+    ]
+    order = list(
+        dict.fromkeys(row["setting"] for row in sorted(rows, key=lambda row: -row["gain"]))
+    )
+    backends = list(dict.fromkeys(row["backend"] for row in rows))
+    given = data(rows)
+    unit = "%" if goal.is_ratio else goal.unit
+    y = alt.Y("setting:N", sort=order, title=None, axis=alt.Axis(labelLimit=400))
+    offset = alt.YOffset("backend:N", sort=backends)
+    colour = alt.Color(
+        "backend:N",
+        title=None,
+        scale=alt.Scale(domain=backends, range=list(COLOURS[: len(backends)])),
+    )
+    title = f"gain in {goal.words} ({unit})" if unit else f"gain in {goal.words}"
+    base = alt.Chart(given).encode(y=y, yOffset=offset, color=colour)
+    bars = base.mark_rule(strokeWidth=2).encode(x=alt.X("low:Q", title=title), x2=alt.X2("high:Q"))
+    dots = base.mark_point(filled=True, size=60).encode(x=alt.X("gain:Q", title=title))
+    zero = alt.Chart(data([{"x": 0}])).mark_rule(strokeDash=[4, 3]).encode(x="x:Q")
+    chart: alt.LayerChart = zero + bars + dots
+    return styled(chart.properties(width=520, height=alt.Step(22)))
+
+
+def _map(advice: Advice) -> list[Block]:
+    cells = terrain.best(advice.cells)
+    losses = sorted({one[terrain.LOSS] for one in cells})
+    trips = sorted({one[terrain.RTT] for one in cells})
+    of = {(one[terrain.RTT], one[terrain.LOSS]): one for one in cells}
+    goal = advice.question.goal
+    rows = [
+        [f"{words.number(trip)} ms", *(_cell(of.get((trip, loss)), goal) for loss in losses)]
+        for trip in trips
+    ]
+    return [
+        "Of each round trip (rows) and each share of losses by chance (columns), the setting that "
+        "does best, with its gain and interval (5 runs, normal data); today's setting where no "
+        "other is better for sure.",
+        Picture("map", "What does best over round trips and losses", partial(_drawn_map, cells)),
+        Rows(["", *(words.loss(one) for one in losses)], rows),
+    ]
+
+
+def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
+    if cell is None:
+        return "-"
+    if cell["best"] == TODAY:
+        return "today's"
+    gain = [words.gain(goal, cell[it]) for it in ("gain", "low", "high")]
+    return f"{cell['best']}: {gain[0]} ({gain[1]} to {gain[2]})"
+
+
+def _drawn_map(cells: Sequence[Mapping[str, Any]]) -> alt.Chart:
+    names = list(dict.fromkeys([TODAY, *(one["best"] for one in cells)]))
+    rows = [
+        {
+            "round trip": f"{words.number(one[terrain.RTT])} ms",
+            "loss": words.loss(one[terrain.LOSS]),
+            "best": one["best"],
+        }
+        for one in cells
+    ]
+    trips = [f"{words.number(one)} ms" for one in sorted({it[terrain.RTT] for it in cells})]
+    losses = [words.loss(one) for one in sorted({it[terrain.LOSS] for it in cells})]
+    base = alt.Chart(data(rows)).encode(
+        x=alt.X("loss:N", sort=losses, title="losses by chance", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("round trip:N", sort=trips[::-1], title="round trip"),
+    )
+    colour = alt.Color(
+        "best:N",
+        title="does best",
+        scale=alt.Scale(domain=names, range=["#d9d9d9", *COLOURS[: len(names) - 1]]),
+        legend=alt.Legend(orient="bottom", labelLimit=400, columns=1),
+    )
+    chart: alt.Chart = (
+        base.mark_rect(stroke="white").encode(color=colour).properties(width=420, height=220)
+    )
+    return styled(chart)
+
+
+def _waits(waits: Sequence[Mapping[str, Any]]) -> Rows:
+    heads = ["setting", *(word for word, _ in WAITS.values())]
+    rows = [
+        [
+            str(one["candidate"]),
+            *("-" if one[name] is None else f"{one[name]:.1f} %" for name in WAITS),
+        ]
+        for one in waits
+    ]
+    return Rows(heads, rows)
+
+
+def _paths(advice: Advice) -> Rows:
+    goal = advice.question.goal
+    rows = [
+        [
+            one["point"],
+            words.gain(goal, one["gain"]),
+            "-"
+            if one["low"] is None
+            else f"{words.gain(goal, one['low'])} to {words.gain(goal, one['high'])}",
+            str(one["n"]),
+        ]
+        for one in sorted(advice.paths, key=lambda one: one["gain"])
+    ]
+    heads = [", ".join(advice.question.over), "gain", "interval (normal data)", "runs"]
+    return Rows(heads, rows)
+
+
+def _repeat(advice: Advice, command: str | None) -> list[Block]:
+    made = f"Made by `{command}` with" if command else "Made with"
+    return [
+        f"{made} tcplab {_core.__version__}. The question is in `question.toml`, what this page "
+        "says for programs in `advice.json`, and the runs are in the folders "
+        f"{', '.join(f'`{one}`' for one in advice.log.stages)}, which `tcplab show` and "
+        "`tcplab report` read. `tcplab verify` with this folder runs all of them again, compares "
+        "them bit for bit, and draws the conclusions once more.",
+    ]

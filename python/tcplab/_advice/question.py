@@ -1,0 +1,239 @@
+"""What advice is asked for: an experiment, what may change in it, and what is to be best."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tcplab._advice import goals, levers, ranges
+from tcplab._advice.goals import Goal
+from tcplab._advice.levers import Candidate, Setting
+from tcplab._core import ConfigError
+from tcplab._experiment import Runnable, loaded
+
+QUIET = {"samples": "off", "links": "off"}
+
+DEFAULT_SIDES = ("sender",)
+
+RECEIVERS = ("rmem", "delayed_ack", "initial_receive_window")
+"""Settings of a stack that count where data is received."""
+
+VARIOUS = "various"
+"""What stands for today's value where flows have different ones."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """An experiment, what may change, and what is to be best."""
+
+    plain: dict[str, Any]
+    """The experiment with today's settings, without what makes several runs of it."""
+    plan: dict[str, Any]
+    """Its first run, with nothing left open."""
+    flows: tuple[str, ...]
+    """The flows that the advice is for, by their name in tables."""
+    places: tuple[int, ...]
+    """The entries of the file that they come from."""
+    goals: tuple[Goal, ...]
+    """The first is to be best; the others are reported."""
+    settings: Mapping[str, Sequence[Setting]]
+    """By key, what is tried beside today's value."""
+    over: Mapping[str, Any]
+    """The ranges of paths and loads, by key."""
+    asked: dict[str, Any]
+    """The table [advise], whole."""
+
+    @property
+    def goal(self) -> Goal:
+        """What is to be best."""
+        return self.goals[0]
+
+    @property
+    def seed(self) -> int:
+        """Where seeds begin."""
+        return int(self.plan["seed"])
+
+    def points(self) -> list[dict[str, Any]]:
+        """The paths that it is about."""
+        return ranges.points(self.over)
+
+    def mine(self) -> list[dict[str, Any]]:
+        """The flows of the plan that the advice is for."""
+        return [flow for flow in self.plan["flows"] if flow["name"] in self.flows]
+
+    def bottleneck(self) -> dict[str, Any]:
+        """The slowest link on the way of the first of them."""
+        number = self.mine()[0].get("bottleneck")
+        return dict(self.plan["lanes"][number if number is not None else 0])
+
+    def paths(self, setting: Setting) -> list[str]:
+        """The keys of the experiment that a setting gives a value."""
+        if setting.key == "queue":
+            return [f"{self.bottleneck()['place']}.queue"]
+        if setting.key == "qdisc":
+            nodes = self.plan["nodes"]
+            senders = dict.fromkeys(nodes[flow["from"]] for flow in self.mine())
+            return [f"hosts.{_quoted(name)}.qdisc" for name in senders]
+        key = "cc" if setting.key == "cc" else f"stack.{setting.key}"
+        return [f"flows[{place}].{key}" for place in self.places]
+
+    def variant(self, candidate: Candidate) -> dict[str, Any]:
+        """The keys that a candidate changes, with their values."""
+        return {path: one.value for one in candidate.settings for path in self.paths(one)}
+
+    def experiment(
+        self,
+        candidates: Sequence[Candidate],
+        points: Sequence[Mapping[str, Any]],
+        seeds: range,
+        changes: Mapping[str, Any] | None = None,
+    ) -> Runnable:
+        """All candidates over all points, each with all seeds."""
+        plain = self.plain | {"seed": seeds.start, "repeat": len(seeds), "record": QUIET}
+        plain["variants"] = {one.name: self.variant(one) for one in candidates}
+        if points and points[0]:
+            plain["zip"] = [{key: [point[key] for point in points] for key in points[0]}]
+        return loaded(plain | dict(changes or {}))
+
+
+def _quoted(name: str) -> str:
+    plain = name.replace("_", "").replace("-", "")
+    return name if plain.isalnum() else json.dumps(name)
+
+
+def question(
+    experiment: Runnable,
+    *,
+    goal: Sequence[str] = (),
+    flows: Sequence[str] = (),
+    may: Sequence[str] = (),
+    keep: Sequence[str] = (),
+    change: Mapping[str, Sequence[Any]] | None = None,
+    over: Mapping[str, Any] | None = None,
+) -> Question:
+    """The question that an experiment asks; what is given counts more than its table [advise].
+
+    Raises:
+        ConfigError: The experiment cannot be run, or the question has no answer.
+    """
+    experiment.plans("sim")
+    contained = experiment.contained()
+    plain = dict(contained if contained is not None else experiment.to_dict())
+    asked = dict(plain.pop("advise", None) or {})
+    for key, given in (("goals", goal), ("flows", flows), ("may", may), ("keep", keep)):
+        if given:
+            asked[key] = list(given)
+    if change:
+        asked["change"] = dict(change)
+    asked["over"] = _ranges(plain, {**asked.get("over", {}), **(over or {})})
+    plain.pop("repeat", None)
+    points = ranges.points(asked["over"])
+    first = loaded(plain | ({"zip": [{key: [value] for key, value in points[0].items()}]}
+                            if points[0] else {}))  # fmt: skip
+    plan = json.loads(first.plans("sim")[0].to_json())
+    names, places = _flows(plan, asked.get("flows") or [])
+    mine = [flow for flow in plan["flows"] if flow["name"] in names]
+    sides = asked.get("may") or list(DEFAULT_SIDES)
+    if "all" in sides:
+        sides = list(levers.SIDES)
+    for side in sides:
+        if side not in levers.SIDES:
+            raise ConfigError(f"may: {side!r} is none of {', '.join(levers.SIDES)}, all")
+    found = goals.chosen(asked.get("goals") or [], mine)
+    draft = Question(
+        plain, plan, tuple(names), tuple(places), tuple(found), {}, asked["over"], asked
+    )
+    settings = levers.tried(_today(draft), sides, asked.get("keep") or [], asked.get("change"))
+    settings = _possible(draft, settings, first)
+    asked |= {"goals": [one.name for one in found], "flows": list(asked.get("flows") or []),
+              "may": sides}  # fmt: skip
+    return Question(
+        plain, plan, tuple(names), tuple(places), tuple(found), settings, asked["over"], asked
+    )
+
+
+def _ranges(plain: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """All ranges: what the experiment sweeps is one too."""
+    for key in ("variants", "zip"):
+        if plain.pop(key, None):
+            raise ConfigError(
+                f"{key}: advice is for one experiment; say what may change by [advise.change], and "
+                "over which paths by [advise.over] or [sweep]"
+            )
+    return {**(plain.pop("sweep", None) or {}), **over}
+
+
+def _flows(plan: Mapping[str, Any], asked: Sequence[str]) -> tuple[list[str], list[int]]:
+    """The names of flows, and the entries of the file that have them."""
+    names, places = [], []
+    left = set(asked)
+    for flow in plan["flows"]:
+        entry = flow["name"].split("/")[0]
+        if asked and not {entry, flow["name"], flow["class"]} & set(asked):
+            continue
+        left -= {entry, flow["name"], flow["class"]}
+        names.append(flow["name"])
+        places.append(int(flow["place"].split("[")[1].split("]")[0]))
+    if left:
+        there = dict.fromkeys(flow["name"].split("/")[0] for flow in plan["flows"])
+        raise ConfigError(f"flows: there is no {sorted(left)[0]!r}; there are {', '.join(there)}")
+    return names, list(dict.fromkeys(places))
+
+
+def _today(asked: Question) -> dict[str, Any]:
+    """By setting, today's value; where flows differ, `VARIOUS`."""
+    flows = [flow for flow in asked.mine() if "stack" in flow["transport"]]
+    found: dict[str, Any] = {}
+    if flows:
+        nodes, hosts = asked.plan["nodes"], asked.plain.get("hosts") or {}
+        stacks = []
+        for flow in flows:
+            stack = dict(flow["transport"]["stack"])
+            for key in RECEIVERS:
+                stack[key] = flow["transport"]["peer_stack"][key]
+            stack["qdisc"] = (hosts.get(nodes[flow["from"]]) or {}).get("qdisc")
+            stacks.append(stack)
+        for key, value in stacks[0].items():
+            found[key] = value if all(one[key] == value for one in stacks) else VARIOUS
+    place = asked.bottleneck()["place"]
+    if place.startswith("network."):
+        found["queue"] = _queue(asked.bottleneck()["queue"])
+    return found
+
+
+def _queue(queue: Mapping[str, Any]) -> Any:
+    """A queue of a plan, in a word."""
+    kind = queue["discipline"]["kind"]
+    if kind != "droptail":
+        return kind
+    (unit, number), *_ = queue["limit"].items()
+    return f"{number} packets" if unit == "packets" else number
+
+
+def _possible(
+    asked: Question, settings: Mapping[str, list[Setting]], first: Runnable
+) -> dict[str, list[Setting]]:
+    """The settings that this experiment can have."""
+    found: dict[str, list[Setting]] = {}
+    why = ""
+    given = set(asked.over)
+    is_asked = bool(asked.asked.get("change"))
+    for key, several in settings.items():
+        if given & set(asked.paths(several[0])):
+            why = f"{key}: is given by the range of paths"
+            continue
+        for one in several:
+            # One by one: what one profile or algorithm has not, another value may.
+            try:
+                first.changed(asked.variant(Candidate((one,)))).plans("sim")
+            except ConfigError as error:
+                if is_asked:
+                    raise ConfigError(f"change: {key}: {error}") from None
+                why = str(error).splitlines()[0]
+                continue
+            found.setdefault(key, []).append(one)
+    if not found:
+        raise ConfigError(f"nothing may be changed: {why}")
+    return found

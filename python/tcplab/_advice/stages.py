@@ -1,0 +1,128 @@
+"""Runs of candidates over paths and seeds, each stage in a folder of results of its own."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tcplab._advice.goals import Goal, measured
+from tcplab._advice.levers import Candidate
+from tcplab._advice.question import Question
+from tcplab._experiment import Runnable
+from tcplab._results import Results
+from tcplab._run import run
+from tcplab._warnings import TcplabWarning
+
+FIRST = "first"
+"""The stage of today's setting alone."""
+
+
+@dataclass
+class Laboratory:
+    """Where candidates run, and how much time is left for it."""
+
+    question: Question
+    folder: Path
+    budget_s: float
+    workers: int | None = None
+    progress: bool | None = None
+    began: float = field(default_factory=time.monotonic)
+    run_s: float = 0.0
+    """How long a run of today's setting takes."""
+    packets: float = 0.0
+    """How many packets cross a link in it."""
+
+    @property
+    def threads(self) -> int:
+        """How many runs go on at once."""
+        return self.workers or os.cpu_count() or 1
+
+    def left_s(self) -> float:
+        """How much of the budget is left."""
+        return self.budget_s - (time.monotonic() - self.began)
+
+    def time(self, points: Sequence[Mapping[str, Any]], seed: int) -> None:
+        """Runs today's setting over each path, to know how long a run takes."""
+        results = self.run(FIRST, [Candidate()], points, range(seed, seed + 1))
+        means = results.runs.select("wall_s", "packet_hops").mean().row(0)
+        self.run_s, self.packets = float(means[0]), float(means[1])
+
+    def run(
+        self,
+        stage: str,
+        candidates: Sequence[Candidate],
+        points: Sequence[Mapping[str, Any]],
+        seeds: range,
+        *,
+        backend: str = "sim",
+        changes: Mapping[str, Any] | None = None,
+    ) -> Results:
+        """What came out of all candidates over all points and seeds."""
+        experiment = self.question.experiment(candidates, points, seeds, changes)
+        with warnings.catch_warnings():
+            # What is to be known of today's path is said once.
+            if stage != FIRST:
+                warnings.simplefilter("ignore", TcplabWarning)
+            return self._run(experiment, stage, backend)
+
+    def _run(self, experiment: Runnable, stage: str, backend: str) -> Results:
+        return run(
+            experiment,  # type: ignore[arg-type]
+            out=self.folder / stage,
+            backend=backend,
+            workers=self.workers,
+            progress=self.progress,
+        )
+
+
+def table(results: Results, question: Question) -> pl.DataFrame:
+    """A row for each run: its candidate, point and seed, and a number for each goal."""
+    rows = measured(results, question.flows, question.goals)
+    others = [name for name in results.swept if name != "variant"]
+    point = pl.concat_str(others, separator=", ") if others else pl.lit("")
+    return rows.with_columns(point.alias("point")).rename({"variant": "candidate"})
+
+
+def gains(rows: pl.DataFrame, goal: Goal, baseline: str) -> pl.DataFrame:
+    """A row for each run of another candidate: how much better it is than the baseline's run over
+    the same path with the same seed, as the logarithm of their ratio, or their difference.
+    """
+    key = ["point", "seed"]
+    base = rows.filter(pl.col("candidate") == baseline).select(
+        *key, pl.col(goal.name).alias("base")
+    )
+    joined = rows.filter(pl.col("candidate") != baseline).join(
+        base, on=key, how="inner", maintain_order="left"
+    )
+    sign = 1.0 if goal.more_is_better else -1.0
+    than = _ratio if goal.is_ratio else _difference
+    values = [
+        sign * than(one or 0.0, other or 0.0)
+        for one, other in zip(joined[goal.name].to_list(), joined["base"].to_list(), strict=True)
+    ]
+    return joined.select(
+        "candidate",
+        *key,
+        pl.col(goal.name).fill_null(0.0).alias("value"),
+        pl.col("base").fill_null(0.0),
+    ).with_columns(pl.Series("gain", values, dtype=pl.Float64))
+
+
+LEAST = 1e-3
+"""What stands for nothing where a ratio is of it: a kbit/s, a millisecond."""
+
+
+def _ratio(one: float, other: float) -> float:
+    return 0.0 if one == other else math.log(max(one, LEAST) / max(other, LEAST))
+
+
+def _difference(one: float, other: float) -> float:
+    return one - other

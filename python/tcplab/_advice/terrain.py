@@ -1,0 +1,131 @@
+"""Where the advice flips: what does best over other round trips and losses than the path's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tcplab._advice.evidence import WORTH
+from tcplab._advice.levers import TODAY
+from tcplab._advice.question import Question
+from tcplab._quantities import numbers
+
+ROUND_TRIPS = (0.25, 0.5, 1.0, 2.0, 4.0)
+"""Multiples of the path's."""
+
+LOSSES = (0.0, 0.0001, 0.001, 0.01)
+
+SEEDS = 5
+
+RTT, LOSS = "rtt_ms", "loss"
+
+
+def grid(question: Question, round_trips: int = 5) -> list[dict[str, Any]]:
+    """The paths of the map, each as values by key; nothing where the path has ranges already, or
+    its round trip or losses cannot be given so.
+    """
+    lane = question.bottleneck()
+    place = lane["place"]
+    base = milliseconds(question.mine()[0].get("base_rtt"))
+    loss = probability(lane.get("loss"))
+    if question.over or not place.startswith("network.") or base is None or loss is None:
+        return []
+    # A queue that may change is as each candidate has it.
+    fixed = {} if "queue" in question.settings else _fixed_queue(place, lane)
+    losses = sorted({*LOSSES, loss})
+    factors = ROUND_TRIPS if round_trips >= len(ROUND_TRIPS) else (0.25, 1.0, 4.0)
+    found = []
+    for factor in factors:
+        delays = _delays(question, place, base, factor * base)
+        if delays is None:
+            continue
+        for one in losses:
+            found.append({**delays, f"{place}.loss": one, **fixed})
+    return found
+
+
+def labels(question: Question, points: Sequence[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """Of each path of the map, its round trip in milliseconds and its losses."""
+    place = question.bottleneck()["place"]
+    base = milliseconds(question.mine()[0]["base_rtt"]) or 0.0
+    return [
+        (_round_trip(question, place, base, point), float(point[f"{place}.loss"]))
+        for point in points
+    ]
+
+
+def _fixed_queue(place: str, lane: Mapping[str, Any]) -> dict[str, Any]:
+    """The queue stays as it is where the round trip changes: a router does not know it."""
+    if lane["queue"]["discipline"]["kind"] != "droptail":
+        return {}
+    (unit, number), *_ = lane["queue"]["limit"].items()
+    return {f"{place}.queue": f"{number} packets" if unit == "packets" else number}
+
+
+def _delays(question: Question, place: str, base: float, rtt: float) -> dict[str, Any] | None:
+    """The values that give the path this round trip."""
+    section: Any = question.plain
+    for key in place.split("."):
+        name, _, index = key.partition("[")
+        section = section.get(name) or {}
+        section = section[int(index[:-1])] if index else section
+    given = section.get("rtts")
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        scaled = [milliseconds(one) for one in given]
+        if any(one is None for one in scaled):
+            return None
+        return {f"{place}.rtts": [f"{one * rtt / base:g} ms" for one in scaled if one is not None]}
+    if section.get("rtt") or given:
+        return None
+    delay = milliseconds(question.bottleneck()["delay"]) or 0.0
+    now = delay + (rtt - base) / _ways(place)
+    return {f"{place}.delay": f"{now:.6g} ms"} if now >= 0 else None
+
+
+def _ways(place: str) -> int:
+    """How often a round trip crosses a link with the delay of this place."""
+    return 1 if place.endswith((".forward", ".back")) else 2
+
+
+def _round_trip(question: Question, place: str, base: float, point: Mapping[str, Any]) -> float:
+    if f"{place}.rtts" in point:
+        given = question.plain["network"][place.split(".")[1]]["rtts"]
+        first, then = milliseconds(given[0]) or 1.0, milliseconds(point[f"{place}.rtts"][0]) or 1.0
+        return base * then / first
+    delay = milliseconds(question.bottleneck()["delay"]) or 0.0
+    return base + _ways(place) * ((milliseconds(point[f"{place}.delay"]) or 0.0) - delay)
+
+
+def milliseconds(text: Any) -> float | None:
+    """A time in milliseconds."""
+    found = numbers([str(text)]) if text is not None else None
+    return float(found[1][0]) if found is not None and found[0] == "ms" else None
+
+
+def probability(loss: Any) -> float | None:
+    """The probability of independent losses; nothing where losses are of another kind."""
+    if loss is None:
+        return 0.0
+    if loss.get("kind", "independent") != "independent" or loss.get("on", "both") != "both":
+        return None
+    found = numbers([str(loss["probability"])])
+    return float(found[1][0]) if found is not None else None
+
+
+def best(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Of each cell what does best there: today's setting, unless another's whole interval is above
+    zero and its gain worth a change. Of those that do as well, what comes first.
+    """
+    found: dict[tuple[float, float], dict[str, Any]] = {}
+    for cell in cells:
+        key = (cell[RTT], cell[LOSS])
+        now = found.setdefault(
+            key, {RTT: key[0], LOSS: key[1], "best": TODAY, "gain": 0.0, "low": None, "high": None}
+        )
+        told = cell["low"] is not None and cell["low"] > 0
+        if told and 1 + cell["gain"] >= (1 + now["gain"]) * (1 + WORTH):
+            now |= {
+                "best": cell["candidate"], "gain": cell["gain"],
+                "low": cell["low"], "high": cell["high"],
+            }  # fmt: skip
+    return list(found.values())

@@ -1,0 +1,309 @@
+"""Advice in sentences: each has its number, and each number its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from tcplab._advice import terrain
+from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
+from tcplab._advice.evidence import WORTH, Gain
+from tcplab._advice.goals import GOALS, Goal
+from tcplab._advice.levers import TODAY, Candidate
+from tcplab.capture import WAITS
+
+
+def sentences(advice: Advice) -> list[str]:
+    """What the advice says, the answer first."""
+    return [
+        *answer(advice),
+        *cost(advice),
+        *why(advice),
+        *flips(advice),
+        *indifferent(advice),
+        *left_out(advice),
+    ]
+
+
+def answer(advice: Advice) -> list[str]:
+    """What to change, what it brings, and what the kernel says."""
+    goal, gain = advice.question.goal, advice.gain()
+    if advice.verdict == NOTHING:
+        return [_nothing(advice)]
+    if gain is None:
+        return [
+            "The search was stopped before anything was examined with fresh seeds: there is "
+            "nothing to vouch for yet. The same command goes on from here."
+        ]
+    found = [
+        f"{_imperative(advice.candidate)}: {change(goal, gain)}, "
+        f"{_over(gain)}, by seeds that the search did not use, on sim."
+    ]
+    told = advice.gain(backend="linux")
+    if told is not None:
+        kernel = advice.log.backend or "linux"
+        words = f"{change(goal, told)}, {_over(told)}"
+        if advice.verdict == UNCONFIRMED:
+            found.insert(
+                0, f"Change nothing yet: the kernel does not confirm what sim says ({words})."
+            )
+            found[1] = f"What sim says: {found[1]}"
+        else:
+            found.append(f"On the kernel ({kernel}): {words}.")
+    if gain.worst_point and advice.question.over:
+        found.append(f"The worst path found ({gain.worst_point}): {_more(goal, gain.worst)}.")
+    return found
+
+
+def _nothing(advice: Advice) -> str:
+    goal = advice.question.goal
+    own = [one for one in advice.gains if one.goal == goal.name]
+    if not own:
+        return "Change nothing: no setting that was tried did better than today's in the search."
+    best = max(own, key=lambda one: one.gain)
+    limits = f" ({_limits(goal, best)})" if best.low is not None else ""
+    return (
+        f"Change nothing: nothing is distinguishably better than today's setting by at least "
+        f"{100 * WORTH:g} %. The best that was examined, {best.candidate}: "
+        f"{_more(goal, best.gain)}{limits}, {_over(best)}, on sim."
+    )
+
+
+def _imperative(candidate: Candidate) -> str:
+    sides: dict[str, list[str]] = {}
+    for one in candidate.settings:
+        sides.setdefault(one.side, []).append(f"{one.key} to {value(one.value)}")
+    parts = [f"{' and '.join(several)} at the {side}" for side, several in sides.items()]
+    return f"Set {', '.join(parts)}"
+
+
+def value(given: Any) -> str:
+    """A value in a word."""
+    return Candidate.word(given)
+
+
+def change(goal: Goal, gain: Gain) -> str:
+    """`goodput is 186 in place of 62.1 Mbit/s: 200 % more (195 to 205 %)`."""
+    unit = f" {goal.unit}" if goal.unit else ""
+    limits = f" ({_limits(goal, gain)})" if gain.low is not None else ""
+    if gain.advised is None or gain.today is None:
+        return f"{goal.words}: {_more(goal, gain.gain)}{limits}"
+    means = f"{number(gain.advised)} in place of {number(gain.today)}{unit}"
+    return f"{goal.words} is {means}: {_more(goal, gain.gain)}{limits}"
+
+
+def _over(gain: Gain) -> str:
+    if gain.of == "paths":
+        return f"over {gain.n} paths"
+    if gain.of == "seeds":
+        return f"over all paths, with {gain.n} seeds each"
+    if gain.low is not None and gain.low == gain.high:
+        return f"in each of {gain.n} runs, which are all equal"
+    return f"in {gain.n} runs"
+
+
+def _signed(goal: Goal, gain: float) -> float:
+    """A gain as what the number itself does, as a share: of times, twice as fast is half less."""
+    if not goal.is_ratio:
+        return gain if goal.more_is_better else -gain
+    return gain if goal.more_is_better else 1 / (1 + gain) - 1
+
+
+def _more(goal: Goal, gain: float) -> str:
+    value = _signed(goal, gain)
+    word = "more" if value > 0 else "less"
+    if goal.is_ratio:
+        return f"{_percent(abs(value))} {word}" if value else "the same"
+    unit = " points" if goal.unit == "%" else ""
+    return f"{number(abs(value))}{unit} {word}" if value else "the same"
+
+
+def _limits(goal: Goal, gain: Gain) -> str:
+    """The interval; after "less", of how much less."""
+    assert gain.low is not None
+    assert gain.high is not None
+    ends = [_signed(goal, gain.low), _signed(goal, gain.high)]
+    mean = _signed(goal, gain.gain)
+    # As the sentence counts: "12 % less (10 to 14 %)".
+    ends = sorted(-one for one in ends) if mean < 0 else sorted(ends)
+    if goal.is_ratio:
+        return f"{_percent(ends[0], sign=False)} to {_percent(ends[1])}"
+    return f"{number(ends[0])} to {number(ends[1])}"
+
+
+def _percent(share: float, *, sign: bool = True) -> str:
+    return f"{number(100 * share)}{' %' if sign else ''}"
+
+
+def number(value: float) -> str:
+    """A number with three digits that count."""
+    if value == 0:
+        return "0"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    text = f"{value:.3g}"
+    return f"{value:.6f}".rstrip("0") if "e" in text else text
+
+
+def cost(advice: Advice) -> list[str]:
+    """What it costs: the other goals, and others' flows."""
+    found: list[str] = []
+    if not advice.candidate.settings:
+        return found
+    for goal in advice.question.goals[1:]:
+        gain = advice.gain(goal.name)
+        if gain is not None:
+            found.append(f"{change(goal, gain)}.")
+    if found:
+        found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
+    harm = advice.harm
+    if harm is not None:
+        verb = "loses" if harm["harm"] >= 0 else "gains"
+        sign = 1 if harm["harm"] >= 0 else -1
+        limits = ""
+        if harm["low"] is not None:
+            ends = sorted((sign * harm["low"], sign * harm["high"]))
+            limits = f" ({_percent(ends[0], sign=False)} to {_percent(ends[1])})"
+        found.append(
+            f"A flow of CUBIC beside it {verb} {_percent(abs(harm['harm']))}{limits} of its "
+            f"goodput by the change: {number(harm['advised'])} in place of {number(harm['today'])} "
+            f"Mbit/s, {'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}."
+        )
+    return found
+
+
+def why(advice: Advice) -> list[str]:
+    """What brings the gain, from what senders wait for."""
+    if len(advice.waits) != 2:
+        return []
+    before, after = advice.waits
+    causes = [name for name in WAITS if before[name] is not None and after[name] is not None]
+    if not causes:
+        return []
+    apart = max(causes, key=lambda name: before[name] - after[name])
+    grown = max(causes, key=lambda name: after[name] - before[name])
+    then = max(causes, key=lambda name: after[name])
+    found = []
+    if before[apart] - after[apart] >= 1:
+        found.append(
+            f"Why: today the sender spends {before[apart]:.0f} % of its time waiting for "
+            f"{WAITS[apart][1]}; with the change {after[apart]:.0f} %."
+        )
+    if after[grown] - before[grown] >= 1:
+        found.append(
+            f"What grows is the time for {WAITS[grown][1]}: from {before[grown]:.0f} to "
+            f"{after[grown]:.0f} %."
+        )
+    if then not in (apart, grown):
+        found.append(f"With it, it waits most for {WAITS[then][1]}: {after[then]:.0f} %.")
+    return found
+
+
+def flips(advice: Advice) -> list[str]:
+    """Where something else does best, along the losses at the path's round trip, and along the
+    round trips at its losses.
+    """
+    cells = terrain.best(advice.cells)
+    if not cells:
+        return []
+    mine = advice.question.mine()[0]
+    lane = advice.question.bottleneck()
+    base = terrain.milliseconds(mine["base_rtt"]) or 0.0
+    share = terrain.probability(lane.get("loss")) or 0.0
+    found = []
+    row = sorted((one for one in cells if abs(one[terrain.RTT] - base) < 1e-6 * base + 1e-9),
+                 key=lambda one: one[terrain.LOSS])  # fmt: skip
+    column = sorted((one for one in cells if one[terrain.LOSS] == share),
+                    key=lambda one: one[terrain.RTT])  # fmt: skip
+    if len({one["best"] for one in row}) > 1:
+        found.append(f"At {number(base)} ms, by loss: {_runs(row, terrain.LOSS, loss)}.")
+    if len({one["best"] for one in column}) > 1:
+        found.append(f"At {loss(share)} loss, by round trip: "
+                     f"{_runs(column, terrain.RTT, lambda ms: f'{number(ms)} ms')}.")  # fmt: skip
+    if not found:
+        usual = max(cells, key=lambda one: sum(one["best"] == it["best"] for it in cells))["best"]
+        others = [one for one in cells if one["best"] != usual]
+        places = ", ".join(
+            f"{_today(one['best'])} at {number(one[terrain.RTT])} ms and {loss(one[terrain.LOSS])}"
+            for one in others
+        )
+        found.append(
+            f"Over the {len(cells)} round trips and losses of the map, {_today(usual)} does best"
+            f"{f', but for {places}' if others else ''}."
+        )
+    return found
+
+
+def _today(name: str) -> str:
+    return "today's setting" if name == TODAY else name
+
+
+def _runs(cells: Sequence[dict[str, Any]], by: str, text: Any) -> str:
+    parts = []
+    for best, several in groupby(cells, key=lambda one: one["best"]):
+        group = list(several)
+        ends = [text(group[0][by]), text(group[-1][by])]
+        where = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+        parts.append(f"{_today(best)} at {where}")
+    return "; ".join(parts)
+
+
+def loss(share: float) -> str:
+    """A share of losses."""
+    return f"{100 * share:g} %"
+
+
+def indifferent(advice: Advice) -> list[str]:
+    several = advice.indifferent()
+    if not several:
+        return []
+    goal = GOALS[several[0].goal]
+    told = ", ".join(
+        f"{one.candidate} ({gain(goal, one.low)} to {gain(goal, one.high)})" for one in several
+    )
+    said = f"{goal.words}; positive is better"
+    return [f"What alone brings less than {100 * WORTH:g} % ({said}): {told}."]
+
+
+def left_out(advice: Advice) -> list[str]:
+    found = list(advice.log.notes)
+    if advice.log.left_out:
+        found.append(
+            f"Not tried for want of time: {', '.join(advice.log.left_out)}. A larger budget tries "
+            "them."
+        )
+    return found
+
+
+def gain(goal: Goal, value: float | None) -> str:
+    """A gain with its sign: positive is better."""
+    if value is None:
+        return "-"
+    text = number(abs(100 * value if goal.is_ratio else value))
+    sign = "-" if value < 0 and text != "0" else "+" if text != "0" else ""
+    return f"{sign}{text}{_unit_of_gain(goal)}"
+
+
+def _unit_of_gain(goal: Goal) -> str:
+    if goal.is_ratio:
+        return " %"
+    # Of a percentage, the difference is in points of it.
+    return " points" if goal.unit == "%" else f" {goal.unit}" if goal.unit else ""
+
+
+def queue(given: Mapping[str, Any]) -> str:
+    """A queue of a plan in a few words."""
+    kind = given["discipline"]["kind"]
+    limit = given.get("limit")
+    if isinstance(limit, Mapping):
+        ((unit, size), *_) = limit.items()
+        limit = f"{size} packets" if unit == "packets" else str(size)
+    return f"{kind}, {limit}" if limit else str(kind)
+
+
+def span(given: Any) -> str:
+    """A range in a few words."""
+    if isinstance(given, Mapping):
+        return f"from {given['from']} to {given['to']}"
+    return ", ".join(map(value, given))

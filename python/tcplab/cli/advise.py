@@ -1,0 +1,198 @@
+"""tcplab advise: which settings are best for a path and its traffic, and how sure that is."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tcplab import _core
+from tcplab._experiment import load_from, loaded
+from tcplab.cli import _arguments, trying
+from tcplab.cli._say import say
+from tcplab.cli._signals import exit_status
+from tcplab.cli._text import wrapped
+
+SIDES = ("sender", "receiver", "router", "all")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """What advice is asked for, and how long it may take."""
+    parser.description = (
+        "Search the settings that are best for a path and its traffic, examine them with fresh "
+        "seeds, confirm them on the kernel where one is built, and say by how much they are "
+        "better, how sure that is, and at whose cost. The path is that of an experiment's file, "
+        "of a capture's twin, or of flags, as in tcplab try."
+    )
+    parser.add_argument(
+        "file",
+        type=Path,
+        nargs="?",
+        metavar="FILE",
+        help="an experiment (- reads it from standard input) or a packet capture; without a file, "
+        "flags say the path",
+    )
+    trying.add_path(parser)
+    _arguments.add_changes(parser)
+    asked = parser.add_argument_group("the question")
+    asked.add_argument(
+        "--goal",
+        type=_names,
+        default=(),
+        metavar="NAMES",
+        help="what is to be best, then what is reported too: goodput, completion, completion-p95, "
+        "page-time, latency, retransmissions, fairness (default: by the traffic)",
+    )
+    asked.add_argument(
+        "--may",
+        type=_names,
+        default=(),
+        metavar="SIDES",
+        help=f"where settings may change: {', '.join(SIDES)} (default: sender)",
+    )
+    asked.add_argument(
+        "--for",
+        type=_names,
+        default=(),
+        dest="mine",
+        metavar="FLOWS",
+        help="the names of the flows whose settings may change (default: all)",
+    )
+    asked.add_argument(
+        "--keep", type=_names, default=(), metavar="SETTINGS", help="settings that stay: wmem,ecn"
+    )
+    asked.add_argument(
+        "--change",
+        action="append",
+        default=[],
+        type=partial(_values, "cc=cubic,bbr"),
+        metavar="KEY=VALUES",
+        help="try these values of a setting, and nothing but what is given so: cc=cubic,bbr; may "
+        "be given several times",
+    )
+    asked.add_argument(
+        "--over",
+        action="append",
+        default=[],
+        type=partial(_values, "rtt=10ms..200ms"),
+        metavar="KEY=RANGE",
+        help="advice that is to hold over a range of paths: a parameter, a key or a flag above "
+        "with all between two values, rtt=10ms..200ms, or a list; may be given several times",
+    )
+    asked.add_argument(
+        "--budget",
+        type=_seconds,
+        default=60.0,
+        metavar="TIME",
+        help="how long it may take: 60s (the default), 10min",
+    )
+    parser.add_argument(
+        "--on",
+        choices=["sim", "linux"],
+        metavar="BACKEND",
+        help="linux: the kernel must confirm it; sim: it need not (default: where one is built)",
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where the page, the files and all runs go (default: results/advise, with the name of "
+        "the file)",
+    )
+    _arguments.add_workers(parser)
+    parser.add_argument(
+        "--format",
+        choices=["text", "json", "markdown"],
+        default="text",
+        metavar="FORMAT",
+        help="how the answer is printed: text (the default), json or markdown",
+    )
+    parser.add_argument("--quiet", action="store_true", help="print the answer and warnings alone")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Finds advice, and prints it."""
+    from tcplab._advice.api import advice_in, subject  # noqa: PLC0415 (SciPy takes a while)
+    from tcplab._advice.question import question  # noqa: PLC0415
+
+    given, ranges = _experiment(args, subject)
+    asked = question(
+        given,
+        goal=args.goal,
+        flows=args.mine or (("flow",) if args.file is None else ()),
+        may=args.may,
+        keep=args.keep,
+        change=dict(args.change),
+        over=ranges,
+    )
+    name = _arguments.safe(_arguments.stem(args.file)) if args.file is not None else None
+    out = args.out or Path("results") / (f"advise-{name}" if name else "advise")
+    advice, is_stopped = advice_in(
+        asked,
+        out,
+        budget_s=args.budget,
+        backend=args.on,
+        workers=args.workers,
+        progress=False if args.quiet else None,
+        command=_core.printable(shlex.join(["tcplab", *sys.argv[1:]])),
+        say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
+    )
+    if args.format == "json":
+        say(json.dumps(advice.plain(), indent=1, ensure_ascii=False))
+    elif args.format == "markdown":
+        say((out / "advice.md").read_text(encoding="utf-8").rstrip("\n"))
+    else:
+        from tcplab._advice.words import sentences  # noqa: PLC0415
+
+        say("\n\n".join(wrapped(one) for one in sentences(advice)))
+    if not args.quiet:
+        say(f"page    {out / 'advice.html'}", file=sys.stderr)
+        if advice.candidate.settings:
+            say(f"apply   {out / 'apply'}", file=sys.stderr)
+    return exit_status() if is_stopped else 0
+
+
+def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, Any]]:
+    """The experiment, and the ranges that flags have."""
+    flags, over = trying.given(args), dict(args.over)
+    if args.file is None:
+        if not flags:
+            raise _core.ConfigError(
+                "name an experiment or a capture, or say the path by flags: "
+                "--rate 200M --rtt 80ms --loss 0.1%"
+            )
+        plain, ranges = trying.with_ranges(flags, over)
+        return _arguments.changed(loaded(plain), args), ranges
+    if flags:
+        first = next(iter(flags))
+        raise _core.ConfigError(f"--{first}: {args.file} says the path; --set changes its keys")
+    if args.file == Path("-"):
+        return _arguments.changed(load_from(sys.stdin.buffer), args), over
+    return _arguments.changed(subject(args.file), args), over
+
+
+def _names(text: str) -> tuple[str, ...]:
+    found = tuple(name.strip() for name in text.split(",") if name.strip())
+    if not found:
+        raise argparse.ArgumentTypeError("names nothing")
+    return found
+
+
+def _values(example: str, text: str) -> tuple[str, Any]:
+    key, sign, values = text.partition("=")
+    if not sign or not key.strip() or not values.strip():
+        raise argparse.ArgumentTypeError(f"{text!r}: write it like {example}")
+    return key.strip(), trying.span_or_list(values)
+
+
+def _seconds(text: str) -> float:
+    from tcplab._quantities import numbers  # noqa: PLC0415 (polars takes a while to load)
+
+    found = numbers([text])
+    if found is None or found[0] not in ("ms", "number") or float(found[1][0]) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time, like 60s")
+    return float(found[1][0]) / (1000 if found[0] == "ms" else 1)

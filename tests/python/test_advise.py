@@ -1,0 +1,291 @@
+"""Advice: what was planted is found, what makes no difference is not recommended, and every number
+can be had again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tcplab as lab
+from tcplab._advice import terrain, words
+from tcplab._advice.advice import NOTHING, UNFINISHED, Log, concluded
+from tcplab._advice.evidence import found, simplest
+from tcplab._advice.goals import GOALS
+from tcplab._advice.levers import Candidate, Setting
+from tcplab._advice.question import question
+from tcplab._advice.ranges import points
+from tcplab._advice.stages import Laboratory
+from tcplab._experiment import loaded
+from tcplab.cli._main import main
+
+Plain = dict[str, Any]
+
+
+def lossy(**more: Any) -> Plain:
+    """A bulk transfer by CUBIC over 10 Mbit/s and 40 ms, where one packet of fifty is lost."""
+    dumbbell = {"rate": "10 Mbit/s", "delay": "0 ms", "rtts": ["40 ms"], "loss": 0.02}
+    flow = {"name": "flow", "from": "left1", "to": "right1"}
+    return {"duration": "5 s", "network": {"dumbbell": dumbbell}, "flows": [flow], **more}
+
+
+def asked(plain: Plain, out: Path, **more: Any) -> lab.Advice:
+    """Advice with enough time."""
+    return lab.advise(plain, out=out, backend="sim", budget_s=600, progress=False, **more)
+
+
+@pytest.fixture(scope="module")
+def advised(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, lab.Advice]:
+    """Advice on that transfer, of few values."""
+    out = tmp_path_factory.mktemp("advice")
+    change = {"cc": ["cubic", "bbr", "newreno"], "initial_window": [10, 20]}
+    return out, asked(lossy(), out, change=change)
+
+
+def test_a_planted_optimum_is_found(advised: tuple[Path, lab.Advice]) -> None:
+    # Mathis et al. 1997: with 2 % of losses, AIMD has about 1.22 / sqrt(0.02) = 9 segments a round
+    # trip of 40 ms, 2.5 Mbit/s. BBR fills the link but for what is lost.
+    _, advice = advised
+    assert advice.verdict == "change"
+    assert "bbr" in [one.value for one in advice.candidate.settings]
+    gain = advice.gain()
+    assert gain is not None
+    assert gain.low is not None
+    assert gain.low > 1
+    assert gain.advised is not None
+    assert gain.advised > 8
+
+
+def test_what_it_costs_is_told(advised: tuple[Path, lab.Advice]) -> None:
+    _, advice = advised
+    assert advice.harm is not None
+    assert advice.harm["low"] <= advice.harm["harm"] <= advice.harm["high"]
+    assert {"today", advice.candidate.name} == {one["candidate"] for one in advice.waits}
+    for one in advice.waits:
+        assert sum(one[cause] for cause in lab.capture.WAITS) == pytest.approx(100, abs=0.1)
+
+
+def test_the_map_has_today_where_nothing_is_lost(advised: tuple[Path, lab.Advice]) -> None:
+    # Without losses CUBIC fills the link with a buffer of one BDP.
+    _, advice = advised
+    best = {
+        (one[terrain.RTT], one[terrain.LOSS]): one["best"] for one in terrain.best(advice.cells)
+    }
+    assert best[40, 0.0] == "today"
+    assert "bbr" in best[40, 0.02]
+
+
+def test_every_file_says_the_same(advised: tuple[Path, lab.Advice]) -> None:
+    out, advice = advised
+    plain = json.loads((out / "advice.json").read_text())
+    assert plain == json.loads(json.dumps(advice.plain()))
+    page = (out / "advice.html").read_text()
+    for sentence in plain["says"][:2]:
+        assert sentence.split(":")[0] in page
+    assert "https://" not in page
+    assert (out / "apply" / "sender" / "undo.sh").exists()
+
+
+def test_it_is_repeated_to_the_bit(advised: tuple[Path, lab.Advice], tmp_path: Path) -> None:
+    import shutil  # noqa: PLC0415
+
+    out, _ = advised
+    copy = tmp_path / "copy"
+    shutil.copytree(out, copy)
+    assert main(["verify", str(copy)]) == 0
+    text = (copy / "advice.json").read_text()
+    (copy / "advice.json").write_text(text.replace('"verdict": "change"', '"verdict": "nothing"'))
+    assert main(["verify", str(copy / "advice.json")]) == 1
+
+
+def test_what_makes_no_difference_is_not_recommended(tmp_path: Path) -> None:
+    # A segment more at the start of 5 s is far below 2 %.
+    advice = asked(lossy(), tmp_path, change={"initial_window": [9, 11]})
+    assert advice.verdict == NOTHING
+    assert not advice.candidate.settings
+    assert not (tmp_path / "apply").exists()
+    assert words.answer(advice)[0].startswith("Change nothing: nothing is distinguishably better")
+
+
+def test_it_goes_on_where_it_was_stopped(
+    advised: tuple[Path, lab.Advice], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    change = {"cc": ["cubic", "bbr", "newreno"], "initial_window": [10, 20]}
+    run = Laboratory.run
+
+    def stopped(self: Laboratory, stage: str, *rest: Any, **more: Any) -> Any:
+        if stage == "evidence":
+            raise KeyboardInterrupt
+        return run(self, stage, *rest, **more)
+
+    monkeypatch.setattr(Laboratory, "run", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        asked(lossy(), tmp_path, change=change)
+    kept = json.loads((tmp_path / "advice.json").read_text())
+    assert kept["verdict"] == UNFINISHED
+    assert "nothing to vouch for" in kept["says"][0]
+    monkeypatch.setattr(Laboratory, "run", run)
+    assert asked(lossy(), tmp_path, change=change).plain() == advised[1].plain()
+
+
+def test_over_a_range_it_names_the_worst_path(tmp_path: Path) -> None:
+    plain = lossy(advise={"over": {"network.dumbbell.loss": [0.005, 0.01, 0.02, 0.04]}})
+    advice = asked(plain, tmp_path, change={"cc": ["newreno", "bbr"]})
+    assert [one.value for one in advice.candidate.settings] == ["bbr"]
+    gain = advice.gain()
+    assert gain is not None
+    assert gain.worst == pytest.approx(min(one["gain"] for one in advice.paths))
+    assert gain.worst_point == "0.005"
+    assert not advice.cells
+
+
+def test_the_kernel_confirms_it(kernel: lab.Kernel, tmp_path: Path) -> None:
+    advice = lab.advise(
+        lossy(), out=tmp_path, backend="linux", budget_s=600, change={"cc": ["bbr"]}, progress=False
+    )
+    told = advice.gain(backend="linux")
+    assert advice.verdict == "change"
+    assert told is not None
+    assert told.is_better
+    assert told.n >= 10
+    assert advice.log.backend == f"Linux {kernel.name}"
+
+
+REFUSED = [
+    (["--goal", "page-time"], "goals: page-time: needs flows of the kind web"),
+    (["--goal", "speed"], "goals: there is no 'speed'"),
+    (["--may", "server"], "may: 'server' is none of sender"),
+    (["--change", "cc=qubic"], 'no congestion control is called "qubic"'),
+    (["--change", "cc=cubic"], "nothing may be changed"),
+    (["--change", "colour=red"], "there is no setting 'colour'"),
+    (["--keep", "colour"], "there is no setting 'colour'"),
+    (["--for", "nobody"], "flows: there is no 'nobody'; there are flow"),
+    (["--rtt", "100ms..10ms"], "over: rtt: 100ms is not less than 10ms"),
+    (["--over", "rtt=1ms..1%"], "are not two quantities of one kind"),
+    (["--over", "network.dumbbell.rate=10M..20M", "--over", "flows.flow.colour=1..2"], "colour"),
+]
+
+
+@pytest.mark.parametrize(("words", "said"), REFUSED)
+def test_what_cannot_be_asked_is_refused(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["advise", "--rate", "10M", *words, "--out", str(out)]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_twin_that_does_not_fit_gets_no_advice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # Its rate halves on the way, which no twin has.
+    rate = {"rate": "10 Mbit/s", "delay": "20 ms", "rate_changes": [["1 s", "2 Mbit/s"]]}
+    experiment = {
+        "duration": "10 s",
+        "record": {"captures": ["a>b", "b>a"]},
+        "network": {
+            "links": [
+                {"between": ["a", "b"], "rate": "1 Gbit/s", "delay": "10 us"},
+                {"between": ["b", "c"], **rate},
+            ]
+        },
+        "flows": [{"from": "a", "to": "c", "traffic": {"kind": "bulk", "size": "2 MB"}}],
+    }
+    results = lab.run(experiment)
+    file = tmp_path / "capture.pcapng"
+    file.write_bytes(results.files(results.plans[0].id)["capture.pcapng"])
+    assert main(["advise", str(file), "--out", str(tmp_path / "out")]) == 2
+    assert "its twin does not behave like the capture" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_points_of_a_range_are_those_of_halton() -> None:
+    # 1, 2 and 3 in base 2, mirrored: 1/2, 1/4, 3/4; in base 3: 1/3, 2/3, 1/9.
+    over = {"rtt": {"from": "20 ms", "to": "60 ms"}, "loss": {"from": "1 %", "to": "10 %"}}
+    drawn = points(over, 3)
+    assert [one["rtt"] for one in drawn] == ["40 ms", "30 ms", "50 ms"]
+    # Ten times as much: by the logarithm.
+    shares = [one["loss"] for one in drawn]
+    assert shares == pytest.approx([0.01 * 10**part for part in (1 / 3, 2 / 3, 1 / 9)], rel=1e-3)
+    assert points({"a": [1, 2], "b": [3, 4]}) == [
+        {"a": 1, "b": 3}, {"a": 1, "b": 4}, {"a": 2, "b": 3}, {"a": 2, "b": 4},
+    ]  # fmt: skip
+
+
+def rows(today: list[float], other: list[float], goal: str, path: str = "") -> pl.DataFrame:
+    """Runs of two settings over one path."""
+    number = len(today)
+    return pl.DataFrame(
+        {
+            "candidate": ["today"] * number + ["other"] * number,
+            "point": [path] * (2 * number),
+            "seed": [*range(number)] * 2,
+            goal: [*today, *other],
+        }
+    )
+
+
+def test_a_gain_is_the_ratio_of_means() -> None:
+    today, other = [4.0, 6.0] * 6, [9.0, 11.0] * 6
+    (gain,) = found(rows(today, other, "goodput"), [GOALS["goodput"]], "sim")
+    assert gain.gain == pytest.approx(10 / 5 - 1)
+    assert gain.low is not None
+    assert gain.high is not None
+    assert gain.low < 1 < gain.high
+    # Of times less is better: half the time is twice as fast, and said as half less.
+    (gain,) = found(rows(other, today, "completion"), [GOALS["completion"]], "sim")
+    assert gain.gain == pytest.approx(1)
+    assert "mean completion time is 5 in place of 10 s: 50 % less" in words.change(
+        GOALS["completion"], gain
+    )
+
+
+def test_over_paths_each_counts_the_same() -> None:
+    both = pl.concat(
+        [
+            rows([1.0] * 3, [2.0] * 3, "goodput", "slow"),
+            rows([8.0] * 3, [4.0] * 3, "goodput", "fast"),
+        ]
+    )
+    (gain,) = found(both, [GOALS["goodput"]], "sim")
+    # Twice as much on one and half as much on the other: nothing, by the geometric mean.
+    assert gain.gain == pytest.approx(0)
+    assert gain.worst == pytest.approx(-0.5)
+    assert gain.worst_point == "fast"
+    assert gain.advised == pytest.approx(math.sqrt(8))
+
+
+def test_what_asks_for_less_is_advised_where_it_does_as_well() -> None:
+    def of(*settings: tuple[str, Any]) -> Candidate:
+        return Candidate(tuple(Setting(key, value, "sender", None) for key, value in settings))
+
+    one, both = of(("cc", "bbr")), of(("cc", "bbr"), ("initial_window", 40))
+    assert simplest({one: 1.0, both: 1.03}) == one
+    assert simplest({one: 1.0, both: 1.05}) == both
+    small, large = of(("wmem", "1 MB")), of(("wmem", "16 MB"))
+    assert simplest({small: 1.0, large: 1.015}) == small
+    assert simplest({small: 1.0, large: 1.03}) == large
+
+
+def test_a_smaller_buffer_than_the_path_holds_is_found(tmp_path: Path) -> None:
+    # 20 Mbit/s and 100 ms hold 250 kB; 64 kB of buffer leave a fraction of the link. A paced sender
+    # is held back by it (see the page of limits).
+    plain = lossy()
+    plain["network"]["dumbbell"] |= {"rate": "20 Mbit/s", "rtts": ["100 ms"], "loss": 0}
+    plain["flows"][0]["stack"] = {"wmem": "64 kB", "pacing": True}
+    advice = asked(plain, tmp_path, change={"wmem": ["256 kB", "1 MB", "4 MB", "16 MB"]})
+    (setting,) = advice.candidate.settings
+    assert setting.key == "wmem"
+    assert setting.value in ("1 MB", "4 MB")
+
+
+def test_stages_that_were_not_run_say_nothing(tmp_path: Path) -> None:
+    empty = concluded(question(loaded(lossy())), tmp_path, Log(rounds=[(3, 2)]))
+    assert empty.verdict == NOTHING
+    assert not empty.gains
