@@ -49,7 +49,7 @@ def asked(plain: Plain, seed: int, backend: str, budget_s: float = 60.0, **more:
             backend=backend,
             budget_s=budget_s,
             progress=False,
-            extras=False,
+            also=(),
         )
     return found
 

@@ -17,6 +17,7 @@ from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
 from tcplab._advice.stages import table
 from tcplab._asked import stored
+from tcplab._results import Results
 
 CHANGE, NOTHING, UNCONFIRMED, UNFINISHED = "change", "nothing", "not confirmed", "unfinished"
 """What advice may be: a change; that nothing is distinguishably better; that the kernel does not
@@ -159,14 +160,7 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
     verdict, candidate = _verdict(question, log, gains, kernel)
     loss = None
     if "beside" in log.stages and candidate.settings:
-        beside = stored(folder / "beside")
-        own = beside.flows.filter(pl.col("flow") == BESIDE).select(
-            "run", pl.col("goodput_mbit_s").fill_null(0.0).alias("beside")
-        )
-        loss = harm(
-            table(beside, question).join(own, on="run", maintain_order="left"),
-            candidate.name,
-        )
+        loss = harm_in(stored(folder / "beside"), question, candidate)
     waits = causes.shares(stored(folder / "why")) if "why" in log.stages else []
     cells: list[dict[str, Any]] = []
     if "map" in log.stages:
@@ -180,6 +174,15 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
         told = evidence.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
         paths = by_point(told, question.goal)
     return Advice(question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths)
+
+
+def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[str, Any] | None:
+    """What a flow of CUBIC beside a candidate loses, by results that have both."""
+    own = results.flows.filter(pl.col("flow") == BESIDE).select(
+        "run", pl.col("goodput_mbit_s").fill_null(0.0).alias("beside")
+    )
+    rows = table(results, question).join(own, on="run", maintain_order="left")
+    return harm(rows, candidate.name)
 
 
 BESIDE = "beside"

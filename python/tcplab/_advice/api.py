@@ -15,7 +15,7 @@ from tcplab._advice import applied, page
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question, question
-from tcplab._advice.search import BUDGET_S, advised
+from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._experiment import Runnable, load, loaded
 from tcplab._put import put
 from tcplab._quantities import numbers
@@ -114,7 +114,7 @@ def advice_in(
     backend: str | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-    extras: bool = True,
+    also: Sequence[str] = ALSO,
     command: str | None = None,
     say: Callable[[str], object] = lambda _: None,
 ) -> tuple[Advice, bool]:
@@ -134,7 +134,7 @@ def advice_in(
         backend=backend,
         workers=workers,
         progress=progress,
-        extras=extras,
+        also=also,
         say=say,
     )
     _write(found, folder, command)

@@ -20,6 +20,15 @@ DEFAULT_SIDES = ("sender",)
 RECEIVERS = ("rmem", "delayed_ack", "initial_receive_window")
 """Settings of a stack that count where data is received."""
 
+ALONG = {
+    "cc": ("cc",),
+    "so_sndbuf": ("stack.so_sndbuf", "stack.wmem_max"),
+    "so_rcvbuf": ("stack.so_rcvbuf", "stack.rmem_max"),
+}
+"""Keys with a spelling of their own, and those that have to follow: what a program asks for is what
+the host allows at most.
+"""
+
 VARIOUS = "various"
 """What stands for today's value where flows have different ones."""
 
@@ -76,8 +85,8 @@ class Question:
             nodes = self.plan["nodes"]
             senders = dict.fromkeys(nodes[flow["from"]] for flow in self.mine())
             return [f"hosts.{_quoted(name)}.qdisc" for name in senders]
-        key = "cc" if setting.key == "cc" else f"stack.{setting.key}"
-        return [f"flows[{place}].{key}" for place in self.places]
+        keys = ALONG.get(setting.key, (f"stack.{setting.key}",))
+        return [f"flows[{place}].{key}" for place in self.places for key in keys]
 
     def variant(self, candidate: Candidate) -> dict[str, Any]:
         """The keys that a candidate changes, with their values."""
@@ -126,7 +135,7 @@ def question(
         if given:
             asked[key] = list(given)
     if change:
-        asked["change"] = dict(change)
+        asked["change"] = {key: list(values) for key, values in change.items()}
     asked["over"] = _ranges(plain, {**asked.get("over", {}), **(over or {})})
     plain.pop("repeat", None)
     points = ranges.points(asked["over"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,7 +11,7 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.advice import BESIDE, CHANGE, Advice, Log, concluded
+from tcplab._advice.advice import BESIDE, Advice, Log, concluded
 from tcplab._advice.evidence import (
     FRESH,
     MOST_SEEDS,
@@ -23,9 +23,15 @@ from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.race import race
 from tcplab._advice.stages import Laboratory
+from tcplab._results import Results
 from tcplab.statistics import FEWEST
 
 BUDGET_S = 60.0
+
+WHY, MAP = "why", "map"
+
+ALSO = (WHY, BESIDE, MAP)
+"""What is asked once there is advice, most important first; the names of the stages too."""
 
 
 @dataclass
@@ -78,12 +84,12 @@ def advised(
     backend: str | None = None,
     workers: int | None = None,
     progress: bool | None = None,
-    extras: bool = True,
+    also: Sequence[str] = ALSO,
     say: Callable[[str], object] = lambda _: None,
 ) -> tuple[Advice, bool]:
     """Searches, examines and confirms; and whether it was stopped before its end.
 
-    Without `extras`, it is not asked why it is better, what it costs others, or where it flips.
+    What is asked `also` may be left out: why it is better, what it costs others, where it flips.
     Every stage keeps its results in a folder of its own: the same call goes on where one stopped.
     """
     laboratory = Laboratory(question, folder, budget_s, workers, progress)
@@ -92,10 +98,8 @@ def advised(
         _search(search)
         _examine(search)
         _confirm(search, backend)
-        if extras:
-            _explain(search)
-            _beside(search)
-            _map(search)
+        for one in also:
+            {WHY: _explain, BESIDE: _beside, MAP: _map}[one](search)
     except KeyboardInterrupt:
         search.log.notes.append(
             "Stopped before its end: what is said rests on the runs until then."
@@ -202,36 +206,46 @@ def _explain(search: _Search) -> None:
         return
     # A capture is written and read again.
     if laboratory.packets <= causes.MOST_PACKETS and search.has_time(6, "what brings the gain"):
-        with search.stage("why", "why      what the sender waits for, before and after"):
+        with search.stage(WHY, "why      what the sender waits for, before and after"):
             causes.explained(laboratory, advice.candidate)
 
 
 def _beside(search: _Search) -> None:
     """Runs a flow of CUBIC beside today's setting and the advised one."""
     advice, question = search.conclude(), search.question
-    if advice.verdict != CHANGE and not advice.candidate.settings:
+    if not advice.candidate.settings:
         return
-    flow = question.mine()[0]
-    nodes = question.plan["nodes"]
+    if any(one["name"] == BESIDE for one in question.plan["flows"]):
+        return
+    runs = 2.5 * len(seeds_beside(question)) * len(question.points())
+    if search.has_time(runs, "what a flow of CUBIC beside it loses"):
+        with search.stage(
+            BESIDE, "beside   a flow of CUBIC beside today's setting and the advised"
+        ):
+            run_beside(search.laboratory, advice.candidate, BESIDE)
+
+
+def seeds_beside(question: Question) -> range:
+    """The seeds that tell what others lose."""
+    first = question.seed + 2 * FRESH
+    return range(first, first + (SEEDS if len(question.points()) < FEWEST else 1))
+
+
+def run_beside(laboratory: Laboratory, candidate: Candidate, stage: str) -> Results:
+    """A flow of CUBIC beside today's setting and beside a candidate."""
+    question = laboratory.question
+    flow, nodes = question.mine()[0], question.plan["nodes"]
     entry = {
         "name": BESIDE, "from": nodes[flow["from"]], "to": nodes[flow["to"]], "cc": "cubic",
         "start_jitter": "200 ms",
     }  # fmt: skip
-    if any(one["name"] == BESIDE for one in question.plan["flows"]):
-        return
-    points = question.points()
-    number = SEEDS if len(points) < FEWEST else 1
-    if not search.has_time(2.5 * number * len(points), "what a flow of CUBIC beside it loses"):
-        return
-    seeds = range(question.seed + 2 * FRESH, question.seed + 2 * FRESH + number)
-    with search.stage("beside", "beside   a flow of CUBIC beside today's setting and the advised"):
-        search.laboratory.run(
-            "beside",
-            [Candidate(), advice.candidate],
-            points,
-            seeds,
-            changes={"flows": [*question.plain["flows"], entry]},
-        )
+    return laboratory.run(
+        stage,
+        [Candidate(), candidate],
+        question.points(),
+        seeds_beside(question),
+        changes={"flows": [*question.plain["flows"], entry]},
+    )
 
 
 def _map(search: _Search) -> None:
@@ -253,8 +267,8 @@ def _map(search: _Search) -> None:
     if not search.has_time(runs, "the map of round trips and losses"):
         return
     seeds = range(question.seed + 3 * FRESH, question.seed + 3 * FRESH + terrain.SEEDS)
-    with search.stage("map", f"map      {len(grid)} other round trips and losses"):
-        search.laboratory.run("map", [Candidate(), *contenders], grid, seeds)
+    with search.stage(MAP, f"map      {len(grid)} other round trips and losses"):
+        search.laboratory.run(MAP, [Candidate(), *contenders], grid, seeds)
 
 
 def _contenders(search: _Search) -> list[Candidate]:

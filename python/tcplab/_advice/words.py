@@ -285,11 +285,22 @@ def gain(goal: Goal, value: float | None) -> str:
     return f"{sign}{text}{_unit_of_gain(goal)}"
 
 
+def span_of(goal: Goal, told: Gain) -> str:
+    """The interval of a gain, without its unit."""
+    unit = _unit_of_gain(goal)
+    return " to ".join(gain(goal, end).removesuffix(unit) for end in (told.low, told.high))
+
+
 def _unit_of_gain(goal: Goal) -> str:
     if goal.is_ratio:
         return " %"
     # Of a percentage, the difference is in points of it.
     return " points" if goal.unit == "%" else f" {goal.unit}" if goal.unit else ""
+
+
+def share(value: float) -> str:
+    """A share in percent."""
+    return _percent(value)
 
 
 def queue(given: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from tcplab._experiment import load_from, loaded
 from tcplab.cli import _arguments, trying
 from tcplab.cli._say import say
 from tcplab.cli._signals import exit_status
-from tcplab.cli._text import wrapped
+from tcplab.cli._text import table, wrapped
 
 SIDES = ("sender", "receiver", "router", "all")
 
@@ -35,6 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="an experiment (- reads it from standard input) or a packet capture; without a file, "
         "flags say the path",
+    )
+    parser.add_argument(
+        "--destinations",
+        type=Path,
+        metavar="FILE",
+        help="a setting for each connection by where it goes: for each of the destinations that "
+        "this file lists, with as few different ones as nothing is lost by",
     )
     trying.add_path(parser)
     _arguments.add_changes(parser)
@@ -116,6 +123,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Finds advice, and prints it."""
+    if args.destinations is not None:
+        return _by_destination(args)
     from tcplab._advice.api import advice_in, subject  # noqa: PLC0415 (SciPy takes a while)
     from tcplab._advice.question import question  # noqa: PLC0415
 
@@ -154,6 +163,46 @@ def run(args: argparse.Namespace) -> int:
         if advice.candidate.settings:
             say(f"apply   {out / 'apply'}", file=sys.stderr)
     return exit_status() if is_stopped else 0
+
+
+def _by_destination(args: argparse.Namespace) -> int:
+    """A setting for each destination."""
+    from tcplab._advice import destinations, routes  # noqa: PLC0415 (SciPy takes a while)
+
+    of_one = ("file", "goal", "may", "mine", "keep", "change", "over", "changes")
+    if given := [name for name in of_one if getattr(args, name)] or [*trying.given(args)]:
+        name = {"mine": "for", "changes": "set"}.get(given[0], given[0])
+        raise _core.ConfigError(
+            f"--destinations: {args.destinations} says it all; leave out {name}"
+        )
+    several = destinations.destinations(args.destinations)
+    out = args.out or Path("results") / f"advise-{_arguments.safe(args.destinations.stem)}"
+    command = _core.printable(shlex.join(["tcplab", *sys.argv[1:]]))
+    found = destinations.chosen(
+        several,
+        lambda flags: loaded(trying.experiment_of(flags)),
+        out,
+        budget_s=args.budget,
+        backend=args.on,
+        workers=args.workers,
+        progress=False if args.quiet else None,
+        say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
+    )
+    files = routes.files(
+        [(one.destination.prefix, one.candidate) for one in found], title="By destination"
+    )
+    destinations.write(found, files, out, command)
+    if args.format == "json":
+        say(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))
+    elif args.format == "markdown":
+        say((out / "destinations.md").read_text(encoding="utf-8").rstrip("\n"))
+    else:
+        say(table(*destinations.table_of(found)))
+    if not args.quiet:
+        say(f"page    {out / 'destinations.html'}", file=sys.stderr)
+        if files:
+            say(f"apply   {out / 'apply'}", file=sys.stderr)
+    return 0
 
 
 def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, Any]]:

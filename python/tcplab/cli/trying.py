@@ -168,6 +168,15 @@ def _experiment(values: Mapping[str, list[Any]]) -> dict[str, Any]:
     return plain | ({"sweep": sweep} if sweep else {})
 
 
+def experiment_of(flags: Mapping[str, Any]) -> dict[str, Any]:
+    """The experiment that flags would ask for, from values as a file has them."""
+    values = {
+        name: [_value(name, given) if isinstance(given, str) else given]
+        for name, given in flags.items()
+    }
+    return _experiment(values)
+
+
 def with_ranges(
     values: Mapping[str, list[Any]], over: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:

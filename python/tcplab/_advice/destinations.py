@@ -1,0 +1,316 @@
+"""Settings for each connection by where it goes: one for each destination, and as few different
+ones as nothing is lost by.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+import re
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tcplab import _core, _rendered
+from tcplab._advice import words
+from tcplab._advice.advice import BESIDE, Advice, harm_in
+from tcplab._advice.api import advice_in
+from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
+from tcplab._advice.levers import Candidate
+from tcplab._advice.question import Question, question
+from tcplab._advice.search import run_beside
+from tcplab._advice.stages import Laboratory, table
+from tcplab._blocks import Block, Heading, Items, Rows
+from tcplab._cells import LEFT, Column
+from tcplab._experiment import Runnable
+from tcplab._put import put
+
+Address = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+KEYS = ("name", "prefix", "rate", "rtt", "loss", "queue", "connections", "traffic", "goal")
+
+NEEDED = ("prefix", "rate", "rtt")
+
+TRIED: Mapping[str, Sequence[Any]] = {
+    "cc": ("cubic", "newreno", "bbr", "htcp", "illinois", "westwood+", "hybla", "veno"),
+    "initial_window": (4, 10, 20, 40, 80),
+    "min_rto": ("50 ms", "100 ms", "200 ms"),
+    "so_sndbuf": ("off", "64 kB", "256 kB", "1 MB", "4 MB", "16 MB"),
+}
+"""What can be set for each connection by a route or by a program of the kernel at its socket."""
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where connections go."""
+
+    name: str
+    prefix: Address
+    flags: dict[str, Any]
+    """The path and its traffic, as the flags of `tcplab try` have them."""
+    goal: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a destination's connections are to have."""
+
+    destination: Destination
+    own: Advice
+    """The advice for this destination alone."""
+    candidate: Candidate
+    """What it has, in common with others of its group."""
+    gain: Gain | None
+    """Of that, over today's setting."""
+    harm: dict[str, Any] | None
+    """What a flow of CUBIC beside it loses by that."""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            "name": self.destination.name,
+            "prefix": str(self.destination.prefix),
+            "goal": self.own.question.goal.name,
+            "setting": self.candidate.name,
+            "advised": [{"key": one.key, "value": one.value} for one in self.candidate.settings],
+            "gain": None if self.gain is None else self.gain.plain(),
+            "alone": self.own.candidate.name,
+            "harm": self.harm,
+        }
+
+
+def destinations(path: Path) -> list[Destination]:
+    """The destinations of a file.
+
+    Raises:
+        ConfigError: It has none, or what it says of one is wrong.
+        OSError: It cannot be read.
+    """
+    try:
+        read = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _core.ConfigError(f"{path}: {error}") from None
+    listed = read.pop("destinations", None)
+    if read:
+        raise _core.ConfigError(f"{path}: {next(iter(read))}: expected [[destinations]] alone")
+    if not isinstance(listed, list) or not listed:
+        raise _core.ConfigError(f"{path}: has no [[destinations]]")
+    several = [_destination(f"{path}: destinations[{k}]", one) for k, one in enumerate(listed)]
+    seen: dict[Any, str] = {}
+    for one in several:
+        for mark in (one.name, one.prefix):
+            if mark in seen:
+                raise _core.ConfigError(f"{path}: {mark} is there twice")
+            seen[mark] = one.name
+    return several
+
+
+def _destination(place: str, given: Any) -> Destination:
+    if not isinstance(given, Mapping):
+        raise _core.ConfigError(f"{place}: expected a table")
+    for key in given:
+        if key not in KEYS:
+            raise _core.ConfigError(f"{place}.{key}: expected one of {', '.join(KEYS)}")
+    for key in NEEDED:
+        if key not in given:
+            raise _core.ConfigError(f"{place}.{key}: is missing")
+    try:
+        prefix = ipaddress.ip_network(str(given["prefix"]))
+    except ValueError as error:
+        raise _core.ConfigError(f"{place}.prefix: {error}") from None
+    flags = {key: given[key] for key in ("rate", "rtt", "loss", "queue", "traffic") if key in given}
+    if "connections" in given:
+        count = given["connections"]
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise _core.ConfigError(f"{place}.connections: expected a whole number, 1 or more")
+        flags["flows"] = count
+    name = str(given.get("name", prefix))
+    goal = (str(given["goal"]),) if "goal" in given else ()
+    return Destination(name, prefix, flags, goal)
+
+
+def chosen(
+    several: Sequence[Destination],
+    experiment: Callable[[Mapping[str, Any]], Runnable],
+    folder: Path,
+    *,
+    budget_s: float,
+    backend: str | None = None,
+    workers: int | None = None,
+    progress: bool | None = None,
+    say: Callable[[str], object] = lambda _: None,
+) -> list[Chosen]:
+    """A setting for each destination: first the best of each alone, then as few as nothing is lost
+    by. `experiment` makes that of flags.
+
+    Raises:
+        ConfigError: A destination has no such path, or a goal that it cannot measure.
+        KeyboardInterrupt: Ctrl-C. The same call goes on from there.
+    """
+    # All are checked before anything runs.
+    asked = [_question(one, experiment) for one in several]
+    own = []
+    for number, (one, about) in enumerate(zip(several, asked, strict=True)):
+        say(f"{one.name}, {number + 1} of {len(several)}")
+        advice, is_stopped = advice_in(
+            about,
+            folder / place_of(number, one),
+            budget_s=SHARE * budget_s / len(several),
+            backend=backend,
+            workers=workers,
+            progress=progress,
+            also=(BESIDE,),
+        )
+        if is_stopped:
+            raise KeyboardInterrupt
+        own.append(advice)
+    candidates = list(dict.fromkeys(advice.candidate for advice in own))
+    say(f"common   which of {len(candidates)} settings do for several")
+    matrix = []
+    for number, (one, advice) in enumerate(zip(several, own, strict=True)):
+        within = folder / place_of(number, one)
+        matrix.append(_gains(advice, candidates, within, workers, progress))
+    common = grouped(matrix, [candidates.index(advice.candidate) for advice in own])
+    result = []
+    for number, (one, advice, place) in enumerate(zip(several, own, common, strict=True)):
+        candidate, loss = candidates[place], advice.harm
+        if candidate != advice.candidate:
+            about = replace(advice.question, goals=advice.question.goals[:1])
+            laboratory = Laboratory(about, folder / place_of(number, one), 0.0, workers, progress)
+            loss = harm_in(run_beside(laboratory, candidate, "beside-common"), about, candidate)
+        result.append(Chosen(one, advice, candidate, matrix[number][place], loss))
+    return result
+
+
+SHARE = 0.8
+"""The share of the budget for each destination alone."""
+
+
+def place_of(number: int, one: Destination) -> str:
+    """The name of a destination's folder."""
+    word = re.sub(r"[^A-Za-z0-9.-]+", "-", one.name).strip("-.") or "destination"
+    return f"{number + 1}-{word[:40]}"
+
+
+def _question(one: Destination, experiment: Callable[[Mapping[str, Any]], Runnable]) -> Question:
+    try:
+        return question(experiment(one.flags), goal=one.goal, flows=("flow",), change=TRIED)
+    except (_core.ConfigError, argparse.ArgumentTypeError) as error:
+        raise _core.ConfigError(f"{one.name}: {error}") from None
+
+
+def _gains(
+    advice: Advice,
+    candidates: Sequence[Candidate],
+    folder: Path,
+    workers: int | None,
+    progress: bool | None,
+) -> list[Gain | None]:
+    """The gain of each candidate at a destination, with seeds that nothing has seen."""
+    asked = replace(advice.question, goals=advice.question.goals[:1])
+    first = asked.seed + 4 * FRESH
+    several = [Candidate(), *(one for one in candidates if one.settings)]
+    if len(several) == 1:
+        return [None] * len(candidates)
+    results = Laboratory(asked, folder, 0.0, workers, progress).run(
+        "common", several, asked.points(), range(first, first + SEEDS)
+    )
+    told = {one.candidate: one for one in found(table(results, asked), asked.goals, "sim")}
+    return [told.get(one.name) for one in candidates]
+
+
+def grouped(matrix: Sequence[Sequence[Gain | None]], own: Sequence[int]) -> list[int]:
+    """For each destination the number of its candidate: of the fewest with which each destination
+    has what its own would bring, but for a percent. Where nothing is to change, nothing does.
+    """
+
+    def gain(row: int, place: int) -> float:
+        told = matrix[row][place]
+        return 0.0 if told is None else told.gain
+
+    result = list(own)
+    left = {row for row in range(len(own)) if matrix[row][own[row]] is not None}
+    while left:
+        covered = {
+            place: [
+                row
+                for row in sorted(left)
+                if (1 + gain(row, place)) * (1 + NEAR) >= 1 + gain(row, own[row])
+            ]
+            for place in dict.fromkeys(own[row] for row in sorted(left))
+        }
+        place = max(covered, key=lambda one: len(covered[one]))
+        for row in covered[place]:
+            result[row] = place
+        left -= set(covered[place])
+    return result
+
+
+HEADS = ("destination", "prefix", "setting", "goal", "gain", "others lose")
+
+
+def rows(several: Sequence[Chosen]) -> list[list[str]]:
+    """A row for each destination."""
+    found = []
+    for one in several:
+        goal, harm, told = one.own.question.goal, one.harm, one.gain
+        row = [one.destination.name, str(one.destination.prefix), one.candidate.name, goal.name]
+        if told is None or told.low is None:
+            row.append("-")
+        else:
+            row.append(f"{words.gain(goal, told.gain)} ({words.span_of(goal, told)})")
+        if harm is None or harm["low"] is None:
+            row.append("-")
+        else:
+            limits = (words.number(100 * harm[end]) for end in ("low", "high"))
+            row.append(f"{words.share(harm['harm'])} ({' to '.join(limits)})")
+        found.append(row)
+    return found
+
+
+def table_of(several: Sequence[Chosen]) -> tuple[list[Column], list[list[str]]]:
+    """The same for a terminal."""
+    return [Column(head, LEFT) for head in HEADS], rows(several)
+
+
+def write(several: Sequence[Chosen], files: Mapping[str, str], folder: Path, command: str) -> None:
+    """The page about all, the same for programs, and the files that put it in."""
+    for name, text in files.items():
+        path = folder / "apply" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        put(text.encode(), path)
+        if path.suffix == ".sh":
+            path.chmod(0o755)
+    page = _blocks(several, files, command)
+    put(_rendered.html(page).encode(), folder / "destinations.html")
+    put(_rendered.markdown(page).encode(), folder / "destinations.md")
+    text = json.dumps([one.plain() for one in several], indent=1, ensure_ascii=False)
+    put(f"{text}\n".encode(), folder / "destinations.json")
+
+
+def _blocks(several: Sequence[Chosen], files: Mapping[str, str], command: str) -> list[Block]:
+    pages = [f"`{place_of(k, one.destination)}/advice.html`" for k, one in enumerate(several)]
+    number = len({one.candidate for one in several})
+    settings = "1 setting" if number == 1 else f"{number} settings"
+    return [
+        Heading(f"Advice for {len(several)} destinations: {settings}", 1),
+        "Each destination has the setting that is best for it, or one of another that is no more "
+        f"than {100 * NEAR:g} % behind, so that there are few. Gains are over today's setting, of "
+        f"{SEEDS} runs with seeds that no search has used. What others lose is the goodput of a "
+        "flow of CUBIC beside it.",
+        Rows(
+            [*HEADS, "page"], [[*row, page] for row, page in zip(rows(several), pages, strict=True)]
+        ),
+        Heading("Put it in, and take it out"),
+        "`apply/routes` sets congestion control, initial window and least timeout on the route to "
+        "each prefix. `apply/sockops` is a program of the kernel that sets these and the send "
+        "buffer for each connection. Either is enough; only the second sets buffers. What each "
+        "changes is saved before, and `undo.sh` and `unload.sh` restore exactly that.",
+        Items([f"`apply/{name}`" for name in files] or ["nothing is to be changed"]),
+        Heading("Repeat it"),
+        f"Made by `{command}` with tcplab {_core.__version__}. `tcplab verify` with the folder of "
+        "a destination runs all of it again.",
+    ]
