@@ -170,6 +170,8 @@ impl Connection {
                 has_timestamps,
             };
             kind = me.sends(now, tcp, seen, most);
+        } else if let Some(probe) = me.probes(tcp) {
+            kind = probe;
         }
         if tcp.flags.has(Flags::FIN) {
             me.has_fin = true;
