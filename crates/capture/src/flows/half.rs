@@ -172,6 +172,12 @@ impl Half {
         self.is_placed && self.first.wrapping_sub(1) as u32 != seq
     }
 
+    /// Whether all that it has sent is a SYN, and an ACK is not of that.
+    #[inline]
+    pub fn did_not_send(&self, ack: u32) -> bool {
+        self.has_syn && self.next == self.first && ack != self.next as u32
+    }
+
     /// Whether something is in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
@@ -275,13 +281,17 @@ impl Half {
                 self.count.keepalives += 1;
                 return Kind::Keepalive;
             }
-            if self.is_behind_its_ack(now, start, end) {
-                self.count.missing_bytes = self.count.missing_bytes.saturating_sub(end - start);
-                self.count.bytes += payload;
-                self.count.out_of_order += u64::from(payload > 0);
-                return if payload > 0 { Kind::OutOfOrder } else { Kind::Control };
+            if let Some(late) = self.behind_its_ack(now, start, end) {
+                let seen = late - start;
+                self.count.missing_bytes = self.count.missing_bytes.saturating_sub(seen);
+                self.count.bytes += seen.min(payload);
+                if payload > 0 && end <= self.next {
+                    self.count.out_of_order += 1;
+                    kind = Kind::OutOfOrder;
+                }
+            } else {
+                kind = self.repeats(now, (start, end.min(self.next)), tcp, other);
             }
-            kind = self.repeats(now, (start, end.min(self.next)), tcp, other);
         }
         if end > self.next {
             let most = if other.has_packets { most } else { most.min(MOST_UNACKNOWLEDGED) };
@@ -291,16 +301,21 @@ impl Half {
         if is_probe { Kind::WindowProbe } else { kind }
     }
 
-    /// Whether a range that was acknowledged before it was seen comes now, soon enough to be the original: a
-    /// capture of several queues, or of two places, may have a segment behind its ACK.
+    /// If a range was acknowledged before it was seen, and comes now, soon enough to be the original: up to
+    /// where. A capture of several queues, or of two places, may have a segment behind its ACK, and a
+    /// network card may put segments together of which the first are acknowledged.
     #[inline]
-    fn is_behind_its_ack(&mut self, now: i64, start: u64, end: u64) -> bool {
-        let Some(unseen) = &mut self.unseen else { return false };
-        let is_it = start == unseen.from && end <= unseen.to && now - unseen.since < SOON;
-        if is_it {
-            unseen.from = end;
+    fn behind_its_ack(&mut self, now: i64, start: u64, end: u64) -> Option<u64> {
+        let unseen = self.unseen.as_mut()?;
+        let is_it = start == unseen.from
+            && start < unseen.to
+            && (end <= unseen.to || unseen.to == self.next)
+            && now - unseen.since < SOON;
+        if !is_it {
+            return None;
         }
-        is_it
+        unseen.from = end.min(unseen.to);
+        Some(unseen.from)
     }
 
     /// The byte of a window probe that was not acknowledged is sent again: the receiver had no room for it,

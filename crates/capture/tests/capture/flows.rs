@@ -394,4 +394,32 @@ fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
         "client_retransmitted_segments",
     ];
     assert_eq!(told(&written, &columns), ["2", "3000", "0", "1"]);
+    // Put together by a network card, of which a part is acknowledged before.
+    let mut written = Written::new();
+    written.handshake();
+    acknowledge(&mut written, 40.0, 1);
+    written.client(segment(40.1, ACK, 1001, 9001, 3000));
+    assert_eq!(told(&written, &columns), ["0", "3000", "0", "0"]);
+}
+
+#[test]
+fn a_challenge_ack_says_nothing_about_the_connection_that_begins() {
+    let mut written = Written::new();
+    // The server answers the SYN with what it expects on the connection before (RFC 5961 §4.2).
+    let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
+    written.client(syn);
+    written.server(segment(20.0, ACK, 77_000, 860_000_000, 0));
+    written.client(segment(20.0, RST, 860_000_000, 0, 0));
+    written.client(Segment { at: 1000.0, ..syn });
+    written.server(Segment { options: SYN_OPTIONS, ..segment(1020.0, SYN | ACK, 9000, 1001, 0) });
+    written.client(segment(1020.0, ACK, 1001, 9001, 0));
+    data(&mut written, 1030.0, 0, 2);
+    acknowledge(&mut written, 1050.0, 2);
+    let columns = [
+        "client_retransmitted_segments",
+        "client_retransmitted_handshake",
+        "client_bytes",
+        "client_missing_bytes",
+    ];
+    assert_eq!(told(&written, &columns), ["0", "1", "2000", "0"]);
 }
