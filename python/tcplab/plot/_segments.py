@@ -20,6 +20,7 @@ KINDS = {
     "after timeout": "#8A6100",
     "out of order": COLOURS[5],
     "keepalive": QUIET,
+    "window probe": QUIET,
 }
 """Segments by what they are, as in the table of packets, each with its colour."""
 

@@ -37,6 +37,19 @@ impl Kind {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Header {
     kind: Kind,
+    lengths: Lengths,
+}
+
+/// In which order the two lengths of a packet stand, by the version of the format. libpcap has the same rule
+/// (`sf-pcap.c`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lengths {
+    /// First what was kept: since 2.4.
+    Kept,
+    /// First the length on the wire: before 2.3.
+    Wire,
+    /// Either, by program: 2.3.
+    Either,
 }
 
 impl Header {
@@ -45,7 +58,8 @@ impl Header {
         if bytes.len() < FILE_HEADER {
             return Err(too_short(window));
         }
-        let (major, snap) = (kind.order.short(bytes, 4), kind.order.word(bytes, 16));
+        let [major, minor] = [4, 6].map(|at| kind.order.short(bytes, at));
+        let snap = kind.order.word(bytes, 16);
         if major != 2 {
             let what = format!("version {major} of pcap is not known; 2 is");
             return Err(Problem::Field { at: 4, what });
@@ -53,8 +67,13 @@ impl Header {
         // The upper half has the length of a frame check sequence.
         let link = kind.order.word(bytes, 20) as u16;
         let unit = Unit::Nanosecond;
+        let lengths = match minor {
+            ..3 => Lengths::Wire,
+            3 => Lengths::Either,
+            _ => Lengths::Kept,
+        };
         window.consume(FILE_HEADER);
-        Ok((Self { kind }, Interface { link, snap, unit, ..Interface::default() }))
+        Ok((Self { kind, lengths }, Interface { link, snap, unit, ..Interface::default() }))
     }
 
     #[inline]
@@ -68,7 +87,10 @@ impl Header {
                 Step::Damage("the file ends within the header of a packet".into())
             };
         }
-        let [seconds, part, kept, length] = [0, 4, 8, 12].map(|at| order.word(bytes, at));
+        let [seconds, part, mut kept, mut length] = [0, 4, 8, 12].map(|at| order.word(bytes, at));
+        if self.lengths == Lengths::Wire || self.lengths == Lengths::Either && kept > length {
+            (kept, length) = (length, kept);
+        }
         if kept > LARGEST {
             return Step::Damage(format!(
                 "a packet of {kept} bytes; packets of up to {LARGEST} bytes are read"
@@ -76,7 +98,6 @@ impl Header {
         }
         let time = i64::from(seconds) * 1_000_000_000 + i64::from(part) * i64::from(unit);
         let time = time.saturating_add(interface.offset);
-        // Old programs wrote the two lengths the other way round.
         let (kept, length) = (kept as usize, length.max(kept));
         Step::Packet { head: header, kept, rest: 0, time, interface: 0, length }
     }

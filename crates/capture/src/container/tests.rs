@@ -83,6 +83,22 @@ fn pcap_has_two_orders_of_bytes_and_two_units() {
 }
 
 #[test]
+fn old_versions_of_pcap_have_the_lengths_the_other_way_round() {
+    // As libpcap has it: before 2.3 always, in 2.3 where more would be kept than there was.
+    for (minor, words, length) in
+        [(2, [60, 3], 60), (3, [60, 3], 60), (3, [3, 60], 60), (4, [3, 60], 60), (2, [3, 3], 3)]
+    {
+        let order = Ordered(true);
+        let mut file = pcap(order, 0xa1b2_c3d4, &[(7, 0, b"abc", 0), (8, 0, b"", 0)]);
+        file[6..8].copy_from_slice(&order.short(minor));
+        file[32..40].copy_from_slice(&words.map(|word| order.word(word)).concat());
+        let (packets, damage) = read(&file).unwrap();
+        assert_eq!(packets[0], (7_000_000_000, 0, 101, length, b"abc".to_vec()), "2.{minor}");
+        assert_eq!((packets.len(), damage), (2, None));
+    }
+}
+
+#[test]
 fn pcapng_has_sections_interfaces_and_units_of_time() {
     for is_big in [false, true] {
         let (order, other) = (Ordered(is_big), Ordered(!is_big));

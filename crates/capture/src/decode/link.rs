@@ -67,6 +67,7 @@ fn behind(protocol: Option<u16>, bytes: &[u8], mut at: usize) -> Inner<'_> {
                 protocol = short(bytes, at + 2);
                 at += 4;
             }
+            Some(0x8847 | 0x8848) => return bytes.get(at..).map_or(Inner::Cut, mpls),
             // PPPoE (RFC 2516): six bytes of header, then PPP.
             Some(0x8864) => return bytes.get(at + 6..).map_or(Inner::Cut, ppp),
             Some(0x0806) => return Inner::Arp,
@@ -79,6 +80,18 @@ fn behind(protocol: Option<u16>, bytes: &[u8], mut at: usize) -> Inner<'_> {
         }
     }
     Inner::Other(0x8100)
+}
+
+/// What is behind the labels of MPLS (RFC 3032), the last of which has the bit for the bottom of the stack.
+/// Nothing names the protocol, so IP is known by its version.
+fn mpls(bytes: &[u8]) -> Inner<'_> {
+    let mut labels = bytes.chunks_exact(4);
+    let Some(last) = labels.position(|label| label[2] & 1 == 1) else { return Inner::Cut };
+    match &bytes[4 * (last + 1)..] {
+        [] => Inner::Cut,
+        packet @ [first, ..] if matches!(first >> 4, 4 | 6) => Inner::Ip(packet),
+        _ => Inner::Other(0x8847),
+    }
 }
 
 /// Linux's cooked captures: a protocol of Ethernet, but on some kinds of devices (`ARPHRD_...`).
@@ -115,6 +128,7 @@ fn ppp(bytes: &[u8]) -> Inner<'_> {
     };
     match protocol {
         0x21 | 0x57 => Inner::Ip(rest),
+        0x281 | 0x283 => mpls(rest),
         other => Inner::Other(other),
     }
 }

@@ -34,6 +34,9 @@ fn every_link_leads_to_the_packet() {
         (1, &[&ethernet, &[0x91, 0, 0, 5, 0x81, 0, 0, 6, 8, 0]]),
         // PPPoE, and SNAP behind a length.
         (1, &[&ethernet, &[0x88, 0x64, 0x11, 0, 0, 1, 0, 45, 0, 0x21]]),
+        // MPLS (RFC 3032) with a label, and with two: the last has the bit for the bottom of the stack.
+        (1, &[&ethernet, &[0x88, 0x47, 0, 1, 1, 64]]),
+        (1, &[&ethernet, &[0x81, 0, 0, 5, 0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64]]),
         (1, &[&ethernet, &[0, 60, 0xaa, 0xaa, 3, 0, 0, 0, 8, 0]]),
         // Linux's cooked captures, of version 1 and 2, with a tag.
         (113, &[&[0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 8, 0]]),
@@ -48,10 +51,11 @@ fn every_link_leads_to_the_packet() {
         (0, &[&[2, 0, 0, 0]]),
         (0, &[&[0, 0, 0, 2]]),
         (108, &[&[0, 0, 0, 2]]),
-        // PPP: plain, with HDLC, with a compressed protocol, with a direction.
+        // PPP: plain, with HDLC, with a compressed protocol, with MPLS, with a direction.
         (9, &[&[0, 0x21]]),
         (9, &[&[0xff, 3, 0, 0x21]]),
         (50, &[&[0xff, 3, 0x21]]),
+        (9, &[&[0xff, 3, 2, 0x81, 0, 1, 1, 64]]),
         (204, &[&[1, 0xff, 3, 0, 0x21]]),
     ];
     for (link, head) in heads {

@@ -145,6 +145,12 @@ impl Connection {
             self.closing.get_or_insert(Closing::Reset(side));
             return Kind::Reset;
         }
+        // The peer still has a connection that was before, and says what it expects there (RFC 5961 §4.2).
+        let is_challenge = tcp.flags.has(Flags::ACK) && !me.has_syn && other.did_not_send(tcp.ack);
+        if is_challenge {
+            me.count.acks += 1;
+            return Kind::Strange;
+        }
         if tcp.flags.has(Flags::ACK) {
             me.count.acks += 1;
             me.count.sack_blocks += tcp.options.sack().len() as u64;
@@ -170,6 +176,8 @@ impl Connection {
                 has_timestamps,
             };
             kind = me.sends(now, tcp, seen, most);
+        } else if let Some(probe) = me.probes(tcp) {
+            kind = probe;
         }
         if tcp.flags.has(Flags::FIN) {
             me.has_fin = true;

@@ -11,6 +11,8 @@ use std::collections::VecDeque;
 const FARTHEST: u64 = 1 << 30;
 /// Data that nobody acknowledges in the capture is followed in so many pieces.
 const MOST_UNACKNOWLEDGED: usize = 4096;
+/// What comes so many nanoseconds later was overtaken rather than sent again, if no round trip is known.
+const SOON: i64 = 3_000_000;
 /// Repetitions that are remembered until the receiver says that they were not needed.
 const MOST_REPEATS: usize = 1024;
 
@@ -58,6 +60,14 @@ struct Repeated {
     is_spurious: bool,
 }
 
+/// A range that was acknowledged before it was seen.
+#[derive(Clone, Copy, Debug)]
+struct Unseen {
+    from: u64,
+    to: u64,
+    since: i64,
+}
+
 /// One side of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Half {
@@ -83,7 +93,10 @@ pub(super) struct Half {
     edge: Option<u64>,
     flight: Flight,
     sacked: Ranges,
+    unseen: Option<Unseen>,
     repeats: VecDeque<Repeated>,
+    /// The last segment that took sequence numbers was one byte to a closed window.
+    is_probing: bool,
     /// The last segment with new data was less than full.
     is_short: bool,
     /// The window as it stood in the last header, and the last acknowledgment.
@@ -103,6 +116,8 @@ pub(super) enum Kind {
     /// Data that others overtook before the place of the capture.
     OutOfOrder,
     Keepalive,
+    /// It asks whether a closed window is open again.
+    WindowProbe,
     /// A SYN or a FIN without data, again.
     ControlAgain,
     /// Data, again.
@@ -154,7 +169,13 @@ impl Half {
 
     /// Whether a SYN begins another connection than this side has.
     pub fn is_another(&self, seq: u32) -> bool {
-        self.is_placed && self.has_syn && self.first.wrapping_sub(1) as u32 != seq
+        self.is_placed && self.first.wrapping_sub(1) as u32 != seq
+    }
+
+    /// Whether all that it has sent is a SYN, and an ACK is not of that.
+    #[inline]
+    pub fn did_not_send(&self, ack: u32) -> bool {
+        self.has_syn && self.next == self.first && ack != self.next as u32
     }
 
     /// Whether something is in flight.
@@ -211,6 +232,29 @@ impl Half {
         if payload <= full { 1 } else { payload.div_ceil(full) }
     }
 
+    /// The receiver's window is closed, as far as is known.
+    #[inline]
+    fn is_shut(&self) -> bool {
+        self.edge.is_some_and(|edge| edge <= self.una)
+    }
+
+    /// A segment without data is a probe if its sequence number is one below the next: a keepalive (RFC 9293
+    /// §3.8.4), or while the receiver's window is closed the window probe of Linux.
+    #[inline]
+    pub fn probes(&mut self, tcp: &Tcp) -> Option<Kind> {
+        let is_probe = self.una == self.next
+            && self.is_placed
+            && tcp.seq == (self.next as u32).wrapping_sub(1);
+        if !is_probe {
+            return None;
+        }
+        if self.is_shut() {
+            return Some(Kind::WindowProbe);
+        }
+        self.count.keepalives += 1;
+        Some(Kind::Keepalive)
+    }
+
     /// It sends something that takes sequence numbers.
     pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
         let length = u64::from(tcp.sequence_length());
@@ -228,19 +272,61 @@ impl Half {
             self.count.oversized += u64::from(segments > 1);
         }
         let mut kind = if payload > 0 { Kind::Data } else { Kind::Control };
+        self.takes_probe_back(start);
+        // The byte behind a closed window, which the receiver may throw away (RFC 9293 §3.8.6.1).
+        let is_probe = payload == 1 && length == 1 && start == self.next && self.is_shut();
         if start < self.next {
             if payload <= 1 && start + 1 == self.next && self.una == self.next && payload == length
             {
                 self.count.keepalives += 1;
                 return Kind::Keepalive;
             }
-            kind = self.repeats(now, (start, end.min(self.next)), tcp, other);
+            if let Some(late) = self.behind_its_ack(now, start, end) {
+                let seen = late - start;
+                self.count.missing_bytes = self.count.missing_bytes.saturating_sub(seen);
+                self.count.bytes += seen.min(payload);
+                if payload > 0 && end <= self.next {
+                    self.count.out_of_order += 1;
+                    kind = Kind::OutOfOrder;
+                }
+            } else {
+                kind = self.repeats(now, (start, end.min(self.next)), tcp, other);
+            }
         }
         if end > self.next {
             let most = if other.has_packets { most } else { most.min(MOST_UNACKNOWLEDGED) };
             self.sends_new(now, (start, end), tcp, most);
         }
-        kind
+        self.is_probing = is_probe;
+        if is_probe { Kind::WindowProbe } else { kind }
+    }
+
+    /// If a range was acknowledged before it was seen, and comes now, soon enough to be the original: up to
+    /// where. A capture of several queues, or of two places, may have a segment behind its ACK, and a
+    /// network card may put segments together of which the first are acknowledged.
+    #[inline]
+    fn behind_its_ack(&mut self, now: i64, start: u64, end: u64) -> Option<u64> {
+        let unseen = self.unseen.as_mut()?;
+        let is_it = start == unseen.from
+            && start < unseen.to
+            && (end <= unseen.to || unseen.to == self.next)
+            && now - unseen.since < SOON;
+        if !is_it {
+            return None;
+        }
+        unseen.from = end.min(unseen.to);
+        Some(unseen.from)
+    }
+
+    /// The byte of a window probe that was not acknowledged is sent again: the receiver had no room for it,
+    /// so this is no retransmission.
+    #[inline]
+    fn takes_probe_back(&mut self, start: u64) {
+        if self.is_probing && start == self.una && start + 1 == self.next {
+            while self.flight.take_until(self.next).is_some() {}
+            self.next = start;
+            self.count.bytes -= 1;
+        }
     }
 
     #[inline]
@@ -298,10 +384,13 @@ impl Half {
         let clock = tcp.options.timestamps.map_or(0, |(clock, _)| clock);
         let head_last = self.flight.head().map_or(now, |head| head.last);
         let (mut is_late, mut gap_since) = (self.una < end, i64::MIN);
+        // Bytes that are seen for the first time.
+        let mut filled = 0;
         let is_head = start <= self.una;
         self.flight.within(start, end, |piece| {
             if piece.times == 0 {
                 gap_since = gap_since.max(piece.first);
+                filled += piece.end - piece.start;
                 piece.times = 1;
                 // Nobody knows when it was sent first.
                 piece.is_sacked = true;
@@ -320,11 +409,14 @@ impl Half {
             self.count.missing_bytes = self.count.missing_bytes.saturating_sub(end - start);
             self.count.bytes += payload;
             let round = self.estimate.smoothed() + self.repair.near;
-            let soon = if round > 0 { round - round / 8 } else { 3_000_000 };
+            let soon = if round > 0 { round - round / 8 } else { SOON };
             if now - gap_since < soon {
                 self.count.out_of_order += 1;
                 return Kind::OutOfOrder;
             }
+        } else if filled > 0 {
+            self.count.missing_bytes = self.count.missing_bytes.saturating_sub(filled);
+            self.count.bytes += filled.min(payload);
         }
         let seen = Repeat {
             now,
@@ -367,8 +459,9 @@ impl Half {
             return heard;
         }
         if ack > self.next {
-            // The capture lacks what is acknowledged.
+            // The capture lacks what is acknowledged, or has it behind its ACK.
             self.count.missing_bytes += ack - self.next;
+            self.unseen = Some(Unseen { from: self.next, to: ack, since: now });
             self.next = ack;
         }
         let blocks = tcp.options.sack();

@@ -20,8 +20,8 @@ rows! {
         sender: Label,
         /// What it is: `data`; `fast`, `probe`, `timeout` or `after timeout`, data that is sent again, by
         /// cause; `out of order`, data that others overtook; `ack`, without data; `control`, a SYN or a FIN,
-        /// and `control again`; `keepalive`; `reset`; `copy`, a packet that the capture has twice; `strange`,
-        /// one with a sequence number that the sender cannot have.
+        /// and `control again`; `keepalive`; `window probe`, sent to a closed window; `reset`;
+        /// `copy`, a packet that the capture has twice; `strange`, one with a sequence number that the sender cannot have.
         kind: Label,
         /// The flags in its header.
         flags: Label,
@@ -86,6 +86,7 @@ impl Kind {
             Self::Data => "data",
             Self::OutOfOrder => "out of order",
             Self::Keepalive => "keepalive",
+            Self::WindowProbe => "window probe",
             Self::ControlAgain => "control again",
             Self::Again(Cause::Fast) => "fast",
             Self::Again(Cause::Probe) => "probe",

@@ -307,3 +307,119 @@ fn packets_of_a_chosen_connection_are_told_one_by_one() {
     assert_eq!(value(&packets, 2, "window_bytes"), "200000");
     assert_eq!(value(&packets, 7, "time_s"), "0.040");
 }
+
+#[test]
+fn keepalives_are_told_with_and_without_data_and_apart_from_window_probes() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 1);
+    acknowledge(&mut written, 40.0, 1);
+    // One below the next sequence number: one garbage octet, or none (RFC 9293 §3.8.4).
+    for (at, octets) in [(60_000.0, 0), (120_000.0, 1), (180_000.0, 0)] {
+        written.client(segment(at, ACK, 2000, 9001, octets));
+        acknowledge(&mut written, at + 20.0, 1);
+    }
+    // The same to a closed window asks for its size.
+    written.server(Segment { window: 0, ..segment(180_100.0, ACK, 9001, 2001, 0) });
+    written.client(segment(240_000.0, ACK, 2000, 9001, 0));
+    let columns = ["client_keepalives", "client_retransmitted_segments", "server_keepalives"];
+    assert_eq!(told(&written, &columns), ["3", "0", "0"]);
+    let kinds = written.info().packets;
+    let kinds: Vec<_> = (5..12).step_by(2).map(|row| value(&kinds, row, "kind")).collect();
+    assert_eq!(kinds, ["keepalive", "keepalive", "keepalive", "ack"]);
+}
+
+#[test]
+fn probes_of_a_closed_window_are_no_retransmissions() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 1);
+    written.server(Segment { window: 0, ..segment(40.0, ACK, 9001, 2001, 0) });
+    // The byte behind the window (RFC 9293 §3.8.6.1), again and again, until it is taken.
+    for at in [400.0, 1000.0, 2200.0] {
+        written.client(segment(at, ACK, 2001, 9001, 1));
+        written.server(Segment { window: 0, ..segment(at + 20.0, ACK, 9001, 2001, 0) });
+    }
+    acknowledge(&mut written, 3000.0, 1);
+    written.client(segment(3000.0, ACK, 2001, 9001, 1000));
+    acknowledge(&mut written, 3020.0, 2);
+    let columns = ["client_retransmitted_segments", "client_bytes", "client_keepalives"];
+    assert_eq!(told(&written, &columns), ["0", "2000", "0"]);
+    let packets = written.info().packets;
+    let kinds: Vec<_> = (5..11).step_by(2).map(|row| value(&packets, row, "kind")).collect();
+    assert_eq!(kinds, ["window probe", "window probe", "window probe"]);
+}
+
+#[test]
+fn a_syn_begins_another_connection_than_one_whose_handshake_was_not_captured() {
+    let mut written = Written::new();
+    data(&mut written, 0.0, 500, 1);
+    acknowledge(&mut written, 10.0, 501);
+    written.client(segment(20.0, RST, 502_001, 0, 0));
+    written.handshake();
+    assert_eq!(written.info().flows.len(), 2);
+    // The SYN of the same connection, which others overtook.
+    let mut written = Written::new();
+    written.server(segment(0.0, SYN | ACK, 9000, 1001, 0));
+    written.client(segment(0.1, SYN, 1000, 0, 0));
+    assert_eq!(written.info().flows.len(), 1);
+}
+
+#[test]
+fn a_repetition_may_bring_bytes_that_were_never_seen() {
+    let mut written = Written::new();
+    written.handshake();
+    // Of 151 bytes the first 100 are lost; all are sent again as one segment.
+    written.client(segment(20.0, ACK, 1101, 9001, 51));
+    written.server(segment(40.0, ACK, 9001, 1001, 0));
+    written.client(segment(2000.0, ACK, 1001, 9001, 151));
+    written.server(segment(2020.0, ACK, 9001, 1152, 0));
+    let columns = ["client_bytes", "client_missing_bytes", "client_retransmitted_segments"];
+    assert_eq!(told(&written, &columns), ["151", "0", "1"]);
+}
+
+#[test]
+fn a_segment_that_the_capture_has_behind_its_ack_is_no_retransmission() {
+    let mut written = Written::new();
+    written.handshake();
+    data(&mut written, 20.0, 0, 1);
+    acknowledge(&mut written, 40.0, 3);
+    data(&mut written, 40.1, 1, 2);
+    // The same again: now they are sent again.
+    data(&mut written, 240.0, 1, 1);
+    let columns = [
+        "client_out_of_order_segments",
+        "client_bytes",
+        "client_missing_bytes",
+        "client_retransmitted_segments",
+    ];
+    assert_eq!(told(&written, &columns), ["2", "3000", "0", "1"]);
+    // Put together by a network card, of which a part is acknowledged before.
+    let mut written = Written::new();
+    written.handshake();
+    acknowledge(&mut written, 40.0, 1);
+    written.client(segment(40.1, ACK, 1001, 9001, 3000));
+    assert_eq!(told(&written, &columns), ["0", "3000", "0", "0"]);
+}
+
+#[test]
+fn a_challenge_ack_says_nothing_about_the_connection_that_begins() {
+    let mut written = Written::new();
+    // The server answers the SYN with what it expects on the connection before (RFC 5961 §4.2).
+    let syn = Segment { options: SYN_OPTIONS, ..segment(0.0, SYN, 1000, 0, 0) };
+    written.client(syn);
+    written.server(segment(20.0, ACK, 77_000, 860_000_000, 0));
+    written.client(segment(20.0, RST, 860_000_000, 0, 0));
+    written.client(Segment { at: 1000.0, ..syn });
+    written.server(Segment { options: SYN_OPTIONS, ..segment(1020.0, SYN | ACK, 9000, 1001, 0) });
+    written.client(segment(1020.0, ACK, 1001, 9001, 0));
+    data(&mut written, 1030.0, 0, 2);
+    acknowledge(&mut written, 1050.0, 2);
+    let columns = [
+        "client_retransmitted_segments",
+        "client_retransmitted_handshake",
+        "client_bytes",
+        "client_missing_bytes",
+    ];
+    assert_eq!(told(&written, &columns), ["0", "1", "2000", "0"]);
+}
