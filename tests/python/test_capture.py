@@ -162,6 +162,37 @@ def lossy(loss: object, back_loss: object = None, **flow: Any) -> lab.Experiment
     )
 
 
+@pytest.mark.parametrize("cc", ["cubic", "bbr"])
+def test_at_both_ends_an_ack_is_heard_where_it_arrives(cc: str, tmp_path: Path) -> None:
+    """Round trips and reasons to wait are those of the capture at the sender, although ACKs are
+    seen at the receiver before; what is lost on the way back is not heard.
+    """
+    far = {"rate": "10 Mbit/s", "delay": "30 ms", "queue": "60 packets", "loss": 0.003}
+    links: list[Any] = [
+        {"between": ["a", "r"], "rate": "1 Gbit/s", "delay": "10 us"},
+        {"between": ["r", "q"], **far},
+        {"between": ["q", "b"], "rate": "1 Gbit/s", "delay": "5 ms"},
+    ]
+    flow = {"from": "a", "to": "b", "cc": cc, "traffic": {"kind": "bulk", "size": "5 MB"}}
+    found = []
+    for captures in (["a>r", "r>a"], ["a>r", "r>a", "q>b", "b>q"]):
+        record = {"captures": captures, "samples": "off", "links": "off"}
+        results = lab.run(
+            {"duration": "20 s", "record": record, "network": {"links": links}, "flows": [flow]}
+        )
+        path = tmp_path / f"{len(captures)}.pcapng"
+        path.write_bytes(results.files(results.plans[0].id)["capture.pcapng"])
+        found.append(capture.flows(path).row(0, named=True))
+    sender, both = found
+    for name in sender:
+        if name.startswith("client_rtt") or name == "server_duplicate_acks":
+            assert both[name] == sender[name], name
+        if name.startswith("time_"):
+            # Either file ends with the last packet that it has: at the other end that may be 35 ms
+            # later, of some five seconds.
+            assert both[name] == pytest.approx(sender[name], abs=0.75), name
+
+
 def counted(text: str) -> dict[str, int]:
     """The kernel's counters, by name."""
     found = {}

@@ -40,6 +40,11 @@ pub(super) struct Connection {
     pub longest_gap: i64,
     pub duplicates: u64,
     pub turn: Turn,
+    /// By side, the interface where its packets are first seen.
+    homes: [Option<u32>; 2],
+    /// By side, the interface where its packets are seen last, if that is another one: near the other side,
+    /// which hears what they acknowledge when they are there.
+    heard_at: [Option<u32>; 2],
     is_open: bool,
     /// When the last SYN and SYN-ACK were seen.
     syn: Option<i64>,
@@ -70,6 +75,8 @@ impl Connection {
             longest_gap: 0,
             duplicates: 0,
             turn: Turn::default(),
+            homes: [None; 2],
+            heard_at: [None; 2],
             is_open: !is_syn,
             syn: None,
             syn_ack: None,
@@ -102,17 +109,66 @@ impl Connection {
     }
 
     /// A packet that is there twice.
-    pub fn duplicate(&mut self, ip: &Ip<'_>, tcp: &Tcp, wire_bytes: u32) {
+    pub fn duplicate(
+        &mut self,
+        (now, interface): (i64, u32),
+        ip: &Ip<'_>,
+        tcp: &Tcp,
+        wire_bytes: u32,
+    ) {
         self.duplicates += 1;
-        let me = &mut self.halves[self.side(ip, tcp) as usize];
+        let side = self.side(ip, tcp);
+        let me = &mut self.halves[side as usize];
         me.count.packets += 1;
         me.count.wire_bytes += u64::from(wire_bytes);
+        if self.homes[side as usize] == Some(interface) {
+            return;
+        }
+        let at = &mut self.heard_at[side as usize];
+        let is_last = *at == Some(interface);
+        if !self.is_open {
+            // Of several interfaces, the last that a packet of the handshake comes to.
+            *at = Some(interface);
+        } else if at.is_none() {
+            *at = Some(interface);
+            return;
+        }
+        let now = now.max(self.last);
+        match (tcp.flags.has(Flags::SYN), side) {
+            (true, Side::Client) => self.syn = Some(now),
+            (true, Side::Server) => self.syn_ack = Some(now),
+            _ => {}
+        }
+        if is_last && tcp.flags.has(Flags::ACK) && !tcp.flags.has(Flags::RST) {
+            self.waited(now);
+            self.acknowledges(now, side, tcp);
+        }
     }
 
-    /// A segment. `most`: pieces that a flight may have.
+    /// What a segment says of the other side's.
+    fn acknowledges(&mut self, now: i64, side: Side, tcp: &Tcp) {
+        let has_scale = self.has_scale();
+        let [client, server] = &mut self.halves;
+        let (me, other) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
+        let is_same = me.repeats_ack(tcp);
+        let is_bare = tcp.sequence_length() == 0;
+        let heard = other.is_acknowledged(now, tcp, is_bare);
+        let is_duplicate = heard.is_duplicate && (is_same || heard.has_new_sack);
+        me.count.duplicate_acks += u64::from(is_duplicate);
+        me.count.dsacks += u64::from(heard.has_dsack);
+        me.count.advancing_acks += u64::from(heard.has_advanced && heard.segments > 0);
+        me.count.acked_segments += heard.segments;
+        let window = me.offers(tcp, has_scale);
+        other.may_send(tcp.ack, window);
+    }
+
+    /// A segment, captured at `now` on an interface. `most`: pieces that a flight may have.
     pub fn segment(
         &mut self,
-        now: i64,
+        (now, interface): (i64, u32),
         ip: &Ip<'_>,
         tcp: &Tcp,
         wire_bytes: u32,
@@ -123,8 +179,8 @@ impl Connection {
         let now = now.max(self.last);
         self.waited(now);
         self.opens(now, side, tcp);
+        self.homes[side as usize].get_or_insert(interface);
         let agreed = |what: fn(&Half) -> bool| self.halves.iter().all(what);
-        let has_scale = self.has_scale();
         let has_sack = agreed(|half| half.sack_permitted || !half.has_syn);
         let has_timestamps = agreed(|half| half.timestamps);
         let [client, server] = &mut self.halves;
@@ -154,19 +210,17 @@ impl Connection {
         if tcp.flags.has(Flags::ACK) {
             me.count.acks += 1;
             me.count.sack_blocks += tcp.options.sack().len() as u64;
-            let is_same = me.repeats_ack(tcp);
-            let is_bare = tcp.sequence_length() == 0;
-            let heard = other.is_acknowledged(now, tcp, is_bare);
-            let is_duplicate = heard.is_duplicate && (is_same || heard.has_new_sack);
-            me.count.duplicate_acks += u64::from(is_duplicate);
-            me.count.dsacks += u64::from(heard.has_dsack);
-            me.count.advancing_acks += u64::from(heard.has_advanced && heard.segments > 0);
-            me.count.acked_segments += heard.segments;
-            let window = me.offers(tcp, has_scale);
-            other.may_send(tcp.ack, window);
+            if self.heard_at[side as usize].is_none() {
+                self.acknowledges(now, side, tcp);
+            }
         } else if is_syn {
             me.offers(tcp, false);
         }
+        let [client, server] = &mut self.halves;
+        let (me, other) = match side {
+            Side::Client => (client, server),
+            Side::Server => (server, client),
+        };
         let mut kind = Kind::Ack;
         if tcp.sequence_length() > 0 {
             let seen = Other {

@@ -187,14 +187,16 @@ impl Flows {
         let slot = &mut self.slots[place as usize];
         if self.twice.has_seen(time, interface, ip, tcp) {
             self.found.duplicates += 1;
-            slot.connection.duplicate(ip, tcp, wire_bytes);
+            let before = slot.connection.pieces();
+            slot.connection.duplicate((time, interface), ip, tcp, wire_bytes);
+            self.pieces = self.pieces + slot.connection.pieces() - before;
             self.tell(place, time, ip, tcp, Kind::Copy);
             return;
         }
         let data = slot.connection.data();
         let before = slot.connection.pieces();
         let most = before + MOST_PIECES.saturating_sub(self.pieces);
-        let kind = slot.connection.segment(time, ip, tcp, wire_bytes, most);
+        let kind = slot.connection.segment((time, interface), ip, tcp, wire_bytes, most);
         self.pieces = self.pieces + slot.connection.pieces() - before;
         self.turn(place, data);
         self.tell(place, time, ip, tcp, kind);

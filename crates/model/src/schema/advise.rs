@@ -81,13 +81,12 @@ impl Read for Over {
             let problem = match values {
                 Value::Array(values) if !values.is_empty() => continue,
                 Value::Object(ends)
-                    if ends.len() == 2 && ["from", "to"].iter().all(|it| ends.contains_key(*it)) =>
+                    if ends.len() == 2
+                        && ["from", "to"].iter().all(|it| ends.contains_key(*it)) =>
                 {
                     continue;
                 }
-                Value::Array(_) | Value::Object(_) => {
-                    Problem::Invalid(format!("expected {ENDS}"))
-                }
+                Value::Array(_) | Value::Object(_) => Problem::Invalid(format!("expected {ENDS}")),
                 _ => wrong_type(values, ENDS),
             };
             mistakes.push(problem.at(at.key(path)));

@@ -1,6 +1,8 @@
 //! The experiment as a whole.
 
-use super::{Advise, Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants};
+use super::{
+    Advise, Change, Flow, Host, Let, Network, Record, Repeat, SOME_TIME, Stack, Sweep, Variants,
+};
 use crate::read::table;
 use std::collections::BTreeMap;
 use tcplab_units::Duration;
