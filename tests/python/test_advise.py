@@ -140,7 +140,7 @@ def test_over_a_range_it_names_the_worst_path(tmp_path: Path) -> None:
     gain = advice.gain()
     assert gain is not None
     assert gain.worst == pytest.approx(min(one["gain"] for one in advice.paths))
-    assert gain.worst_point == "0.005"
+    assert gain.worst_point == "loss 0.005"
     assert not advice.cells
 
 

@@ -30,7 +30,9 @@ ip link set v0 up
 ip link set v1 up
 ip route add default via 10.0.0.2 dev v0 metric 100 mtu 1400
 state() {
-    sysctl -a 2>/dev/null | grep "net.ipv4.tcp\\|net.core" || true
+    # Without what all namespaces share, which others may change meanwhile.
+    sysctl -a 2>/dev/null | grep "net.ipv4.tcp" | grep -v "available\\|allowed\\|tcp_mem" || true
+    sysctl net.core.wmem_max 2>/dev/null || true
     ip -details route show table all
     ip -6 -details route show table all | grep -v "kernel\\|fe80" || true
     tc qdisc show

@@ -15,7 +15,7 @@ from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import WORTH, Gain, by_point, found, harm, simplest
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
-from tcplab._advice.stages import table
+from tcplab._advice.stages import short, table
 from tcplab._asked import stored
 from tcplab._results import Results
 
@@ -196,7 +196,7 @@ def _points(question: Question, mapped: Any) -> dict[str, tuple[float, float]]:
     names = [name for name in mapped.swept if name != "variant"]
     found = {}
     for point, label in zip(grid, at, strict=True):
-        texts = [_text(point[name]) for name in names]
+        texts = [f"{short(name)} {_text(point[name])}" for name in names]
         found[", ".join(texts)] = label
     return found
 

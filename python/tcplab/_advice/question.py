@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,11 @@ ALONG = {
 """Keys with a spelling of their own, and those that have to follow: what a program asks for is what
 the host allows at most.
 """
+
+FLOW = re.compile(r"^flows(\[\d+\]|\.[^.]+)\.")
+
+SETTING = re.compile(r"(flows(\[\d+\]|\.[^.]+)\.)?(stack\.\w+|cc)(\.\w+)?")
+"""The path of a setting of a transport."""
 
 VARIOUS = "various"
 """What stands for today's value where flows have different ones."""
@@ -171,7 +177,14 @@ def _ranges(plain: dict[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
                 f"{key}: advice is for one experiment; say what may change by [advise.change], and "
                 "over which paths by [advise.over] or [sweep]"
             )
-    return {**(plain.pop("sweep", None) or {}), **over}
+    swept = plain.pop("sweep", None) or {}
+    # Alternatives are no paths: of settings that are swept, the first is today's.
+    today = {path: values[0] for path, values in swept.items() if SETTING.fullmatch(path)}
+    if today:
+        changed = loaded(plain).changed(today)
+        plain.clear()
+        plain |= changed.to_dict()
+    return {**{path: swept[path] for path in swept if path not in today}, **over}
 
 
 def _flows(plan: Mapping[str, Any], asked: Sequence[str]) -> tuple[list[str], list[int]]:
@@ -227,10 +240,11 @@ def _possible(
     """The settings that this experiment can have."""
     found: dict[str, list[Setting]] = {}
     why = ""
-    given = set(asked.over)
+    # Whatever flows are called: what the range gives some of them is no choice.
+    given = {FLOW.sub("", path) for path in asked.over}
     is_asked = bool(asked.asked.get("change"))
     for key, several in settings.items():
-        if given & set(asked.paths(several[0])):
+        if given & {FLOW.sub("", path) for path in asked.paths(several[0])}:
             why = f"{key}: is given by the range of paths"
             continue
         for one in several:

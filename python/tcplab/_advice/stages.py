@@ -87,8 +87,14 @@ def table(results: Results, question: Question) -> pl.DataFrame:
     """A row for each run: its candidate, point and seed, and a number for each goal."""
     rows = measured(results, question.flows, question.goals)
     others = [name for name in results.swept if name != "variant"]
-    point = pl.concat_str(others, separator=", ") if others else pl.lit("")
+    values = [pl.format(f"{short(name)} {{}}", pl.col(name)) for name in others]
+    point = pl.concat_str(values, separator=", ") if values else pl.lit("")
     return rows.with_columns(point.alias("point")).rename({"variant": "candidate"})
+
+
+def short(path: str) -> str:
+    """What is said of a swept key: its last part."""
+    return path.rsplit(".", 1)[-1]
 
 
 def gains(rows: pl.DataFrame, goal: Goal, baseline: str) -> pl.DataFrame:

@@ -13,6 +13,9 @@ from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.levers import TODAY, Candidate
 from tcplab.capture import WAITS
 
+APART = 3
+"""Fewer percent of the time than this explain no gain."""
+
 
 def sentences(advice: Advice) -> list[str]:
     """What the advice says, the answer first."""
@@ -178,24 +181,22 @@ def why(advice: Advice) -> list[str]:
     if len(advice.waits) != 2:
         return []
     before, after = advice.waits
-    causes = [name for name in WAITS if before[name] is not None and after[name] is not None]
-    if not causes:
-        return []
+    causes = [name for name in WAITS if name != "close"]
     apart = max(causes, key=lambda name: before[name] - after[name])
     grown = max(causes, key=lambda name: after[name] - before[name])
     then = max(causes, key=lambda name: after[name])
     found = []
-    if before[apart] - after[apart] >= 1:
+    if before[apart] - after[apart] >= APART:
         found.append(
             f"Why: today the sender spends {before[apart]:.0f} % of its time waiting for "
             f"{WAITS[apart][1]}; with the change {after[apart]:.0f} %."
         )
-    if after[grown] - before[grown] >= 1:
+    if after[grown] - before[grown] >= APART:
         found.append(
             f"What grows is the time for {WAITS[grown][1]}: from {before[grown]:.0f} to "
             f"{after[grown]:.0f} %."
         )
-    if then not in (apart, grown):
+    if found and then not in (apart, grown):
         found.append(f"With it, it waits most for {WAITS[then][1]}: {after[then]:.0f} %.")
     return found
 
