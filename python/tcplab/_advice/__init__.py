@@ -1,0 +1,1 @@
+"""Advice on transport settings, and the files that put it into practice."""

@@ -1,0 +1,67 @@
+say() {
+    printf '%s\n' "$*"
+}
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+need_root() {
+    [ "$(id -u)" = 0 ] || fail "this needs root"
+}
+
+need_tools() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || fail "$tool is not installed, or not in PATH"
+    done
+}
+
+boot() {
+    cat /proc/sys/kernel/random/boot_id
+}
+
+# The value of a sysctl, with single blanks between its numbers.
+value() {
+    # shellcheck disable=SC2046 # split into words
+    set -- $(sysctl -n "$1")
+    printf '%s\n' "$*"
+}
+
+# edited KEYS ADDED ROUTE...: a route that `ip` has shown as words that `ip` reads, without the
+# settings KEYS, and with ADDED after its destination.
+edited() {
+    keys=$1 added=$2 line=$3
+    shift 3
+    [ -z "$added" ] || line="$line $added"
+    while [ $# -gt 0 ]; do
+        case $1 in
+        dev | via | src | proto | metric | scope | tos | inet6)
+            line="$line $1 $2"
+            shift 2
+            continue
+            ;;
+        # `ip` shows these words and does not read them.
+        # shellcheck disable=SC1003 # a backslash
+        linkdown | dead | offload | offload_failed | trap | rt_offload | rt_trap | unresolved | '\')
+            shift
+            continue
+            ;;
+        esac
+        word=$1
+        shift
+        case " $keys " in
+        *" $word "*)
+            [ "${1:-}" != lock ] || shift
+            shift
+            continue
+            ;;
+        esac
+        line="$line $word"
+        # `ip` locks this one without being told.
+        if [ "$word" = rto_min ] && [ "${1:-}" = lock ]; then
+            shift
+        fi
+    done
+    printf '%s\n' "$line"
+}

@@ -1,0 +1,124 @@
+#!/bin/sh
+# @TITLE@
+#
+# Restores what apply.sh has saved, and removes what it has saved. Needs root.
+#
+# STATE   folder of the saved values (default: @STATE@)
+set -uf
+STATE=${STATE:-@STATE@}
+
+@COMMON@
+
+restore_sysctl() {
+    [ "$(value "$1")" = "$2" ] && return
+    say "$1 = $2"
+    sysctl -q -w "$1=$2" >/dev/null
+    [ "$(value "$1")" = "$2" ]
+}
+
+restore_file() {
+    [ "$(cat "$1")" = "$2" ] && return
+    say "$1 = $2"
+    printf '%s\n' "$2" >"$1"
+}
+
+# restore_route FAMILY ROUTE...: the route that differs from this one in the settings KEYS alone.
+restore_route() {
+    family=$1 to=$2
+    shift
+    wanted=$*
+    bare=$(edited "$KEYS" "" "$@")
+    while read -r line; do
+        [ -n "$line" ] || continue
+        # shellcheck disable=SC2086 # split into words
+        [ "$(edited "$KEYS" "" $line)" = "$bare" ] || continue
+        # shellcheck disable=SC2086
+        [ "$(edited "" "" $line)" != "$wanted" ] || return 0
+        say "ip -$family route change $wanted"
+        # shellcheck disable=SC2086
+        ip -"$family" route change $wanted
+        return
+    done <<EOF
+$(ip -"$family" -o route show exact "$to")
+EOF
+    say "left as it is, because it was replaced since: the route to $to"
+}
+
+# remove_route FAMILY ROUTE...: a route that was added.
+remove_route() {
+    family=$1
+    shift
+    while read -r line; do
+        [ -n "$line" ] || continue
+        # shellcheck disable=SC2086 # split into words
+        [ "$(edited "$KEYS" "" $line)" = "$(edited "$KEYS" "" "$@")" ] || continue
+        say "ip -$family route del $*"
+        # shellcheck disable=SC2046
+        ip -"$family" route del $(edited "" "" $line)
+        return
+    done <<EOF
+$(ip -"$family" -o route show exact "$1")
+EOF
+}
+
+# restore_queue DEVICE KIND HANDLE SETTINGS...; of a default queue, DEVICE default KIND.
+restore_queue() {
+    device=$1 kind=$2 handle=$3
+    shift 3
+    if [ "$kind" != default ]; then
+        case $(tc qdisc show dev "$device" root) in
+        "qdisc $kind $handle root"*) return 0 ;;
+        esac
+        say "tc qdisc replace dev $device root handle $handle $kind $*"
+        tc qdisc replace dev "$device" root handle "$handle" "$kind" "$@"
+        return
+    fi
+    case $(tc qdisc show dev "$device" root) in
+    "qdisc "*" 0: "*) return 0 ;;
+    esac
+    say "tc qdisc del dev $device root"
+    # The kernel then makes the queue anew, of the kind that is its default. That of a device which
+    # is older than the present default was another one.
+    default=$(sysctl -n net.core.default_qdisc 2>/dev/null) || default=
+    if [ -n "$default" ] && [ "$handle" != noqueue ] && [ "$handle" != "$default" ]; then
+        sysctl -q -w "net.core.default_qdisc=$handle"
+    else
+        default=
+    fi
+    tc qdisc del dev "$device" root
+    result=$?
+    [ -z "$default" ] || sysctl -q -w "net.core.default_qdisc=$default"
+    return $result
+}
+
+unload() {
+    modprobe -r "$1" 2>/dev/null || say "the module $1 stays: connections still use it"
+}
+
+need_root
+[ -e "$STATE/before" ] || fail "nothing to undo: there is no $STATE/before"
+failed=0
+KEYS=
+while read -r what rest; do
+    # shellcheck disable=SC2086 # split into words
+    case $what in
+    boot)
+        if [ "$rest" != "$(boot)" ]; then
+            say "the machine has restarted since, and changes at run time with it"
+            break
+        fi
+        ;;
+    keys) KEYS=$rest ;;
+    sysctl) restore_sysctl "${rest%% *}" "${rest#* }" || failed=1 ;;
+    file) restore_file "${rest%% *}" "${rest#* }" || failed=1 ;;
+    route) restore_route $rest || failed=1 ;;
+    added) remove_route $rest || failed=1 ;;
+    queue) restore_queue $rest || failed=1 ;;
+    module) unload "$rest" ;;
+    esac
+done <"$STATE/before"
+[ "$failed" = 0 ] || fail "not everything is as it was; $STATE/before has what should be"
+rm -f "$STATE/before"
+rmdir "$STATE" 2>/dev/null || :
+rmdir /var/lib/tcplab 2>/dev/null || :
+say "everything is as it was"
