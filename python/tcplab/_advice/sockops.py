@@ -105,7 +105,7 @@ def _initial_receive_window(change: Change) -> Option:
 
 
 def _time(option: str) -> Callable[[Change], Option | None]:
-    """A time that Linux only lets be shorter than usual: at most 200 ms, for both that there are."""
+    """A time that Linux only lets be shorter than usual, which is 200 ms for both of them."""
 
     def make(change: Change) -> Option | None:
         micros = _values.micros(change.place, change.value)
@@ -235,8 +235,7 @@ INLINE int destination(struct bpf_sock_ops *ops)
 {ipv4}    if (ops->family == IPV6) {{
         __u32 a = ops->remote_ip6[0], b = ops->remote_ip6[1];
         __u32 c = ops->remote_ip6[2], d = ops->remote_ip6[3];
-{mapped}{ipv6}        (void)a, (void)b, (void)c, (void)d;
-    }}
+{mapped}{ipv6}    }}
     return 0;
 }}"""
 

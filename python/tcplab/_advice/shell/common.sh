@@ -35,6 +35,7 @@ edited() {
     shift 3
     [ -z "$added" ] || line="$line $added"
     while [ $# -gt 0 ]; do
+        # shellcheck disable=SC1003 # a backslash
         case $1 in
         dev | via | src | proto | metric | scope | tos | inet6)
             line="$line $1 $2"
@@ -42,7 +43,6 @@ edited() {
             continue
             ;;
         # `ip` shows these words and does not read them.
-        # shellcheck disable=SC1003 # a backslash
         linkdown | dead | offload | offload_failed | trap | rt_offload | rt_trap | unresolved | '\')
             shift
             continue

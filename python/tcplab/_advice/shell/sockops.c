@@ -57,4 +57,4 @@ __attribute__((section("sockops"), used)) int tcplab(struct bpf_sock_ops *ops)
     return 1;
 }
 
-char license[] __attribute__((section("license"), used)) = "Dual MIT/GPL";
+char terms[] __attribute__((section("license"), used)) = "Dual MIT/GPL";

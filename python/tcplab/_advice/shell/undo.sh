@@ -53,7 +53,7 @@ remove_route() {
         # shellcheck disable=SC2086 # split into words
         [ "$(edited "$KEYS" "" $line)" = "$(edited "$KEYS" "" "$@")" ] || continue
         say "ip -$family route del $*"
-        # shellcheck disable=SC2046
+        # shellcheck disable=SC2046,SC2086
         ip -"$family" route del $(edited "" "" $line)
         return
     done <<EOF
