@@ -44,14 +44,15 @@ EOF
     say "left as it is, because it was replaced since: the route to $to"
 }
 
-# remove_route FAMILY ROUTE...: a route that was added.
+# remove_route FAMILY ROUTE...: a route that was added. `ip` shows its words in another order.
 remove_route() {
     family=$1
     shift
+    wanted=$(edited "$KEYS" "" "$@" | tr ' ' '\n' | sort)
     while read -r line; do
         [ -n "$line" ] || continue
         # shellcheck disable=SC2086 # split into words
-        [ "$(edited "$KEYS" "" $line)" = "$(edited "$KEYS" "" "$@")" ] || continue
+        [ "$(edited "$KEYS" "" $line | tr ' ' '\n' | sort)" = "$wanted" ] || continue
         say "ip -$family route del $*"
         # shellcheck disable=SC2046,SC2086
         ip -"$family" route del $(edited "" "" $line)
