@@ -101,8 +101,9 @@ _LASTING = """
 ```
 
 `rm /etc/sysctl.d/90-tcplab.conf` takes it out again, from the next boot on. A minus before a line
-is for kernels without this sysctl. Where TuneD runs, put the same into a profile on top of the
-present one instead (TuneD 2.23 and later has `/etc/tuned/profiles/tcplab`):
+is for kernels without this sysctl. The first two of three numbers there are the kernel's own.
+Where TuneD runs, put the same into a profile on top of the present one instead (TuneD 2.23 and
+later has `/etc/tuned/profiles/tcplab`):
 
 ```console
 # mkdir -p /etc/tuned/tcplab
@@ -145,7 +146,8 @@ Two ways to give connections settings by the address of their peer. Take one of 
 
 `routes` has `apply.sh` and `undo.sh`, which set what routes can hold: on the route to the prefix,
 or on a new one that goes the way of the present route. What a route holds counts more than what a
-program asks for, and lasts until a reboot. `DEV=eth1 sh apply.sh` changes routes of one device.
+program asks for, and lasts until a reboot. Addresses with a route of their own keep it.
+`DEV=eth1 sh apply.sh` changes routes of one device.
 
 `sockops` has a BPF program for all connections of a cgroup, and `load.sh` and `unload.sh`:
 

@@ -202,6 +202,7 @@ def _cc(change: Change) -> Way:
         number = _values.whole(place, asked, 0, _values.MOST)
         files.append((f"/sys/module/tcp_{name}/parameters/{key}", str(number)))
     says = f"`net.ipv4.tcp_congestion_control = {name}`, for connections that begin from now on."
+    says += " In a container it has to be one of `net.ipv4.tcp_allowed_congestion_control`."
     if files:
         says += f" Its parameters are files in `/sys/module/tcp_{name}/parameters`."
         says += " They hold for all connections with it, and until a reboot."

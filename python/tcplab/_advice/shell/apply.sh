@@ -100,6 +100,12 @@ keep_file() {
 }
 
 keep_algorithm() {
+    # The default is one that all programs may choose from then on.
+    allowed=net.ipv4.tcp_allowed_congestion_control
+    case " $(value "$allowed") " in
+    *" $1 "*) ;;
+    *) keep_sysctl "$allowed" ;;
+    esac
     has_algorithm "$1" || keep module "tcp_$1"
 }
 
@@ -150,6 +156,11 @@ readable() {
     words=''
     while [ $# -gt 0 ]; do
         case $1 in
+        # Some kernels take these words only where they are not the default.
+        nonat)
+            shift
+            continue
+            ;;
         bands)
             shift 2
             continue

@@ -7,7 +7,7 @@
 
 #include <linux/bpf.h>
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static inline __attribute__((always_inline, unused))
 
 // Addresses are in network order.
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
