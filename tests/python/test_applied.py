@@ -453,10 +453,10 @@ for family, address in ((4, "203.0.113.1"), (4, "203.0.113.200"), (6, "2001:db8:
     client = socket.socket(kind)
     client.connect((address, server.getsockname()[1]))
     kept += [server, client, server.accept()]
-    words = ["ss", "-Htinm", "src", "=", address, "and", "sport", "=", str(server.getsockname()[1])]
     port = str(client.getsockname()[1])
-    shown = subprocess.run(["ss", "-Htinm", "state", "established", "sport", "=", port],
-                           capture_output=True, text=True, check=True).stdout
+    # Both ends.
+    words = ["ss", "-Htinm", "state", "established", "( sport = %s or dport = %s )" % (port, port)]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     print(address, " ".join(shown.split()))
 """
 
@@ -479,12 +479,22 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
         Destination(
             "203.0.113.128/25", "narrow", (change("cc", "cubic"), change("initial_window", 7))
         ),
-        Destination("2001:db8:1::/48", "six", (change("cc", "reno"), change("initial_window", 5))),
+        Destination(
+            "2001:db8:1::/48",
+            "six",
+            (
+                change("cc", "reno"),
+                change("initial_window", 5),
+                change("initial_receive_window", 20),
+                change("min_rto", "30 ms"),
+            ),
+        ),
     ]
     put(destination_files(destinations, title="by address"), tmp_path)
     (tmp_path / "client.py").write_text(CLIENT)
     shown = host("""
         mkdir cgroup && mount -t cgroup2 none cgroup || { echo no cgroup2; exit 0; }
+        ip link set lo mtu 1500
         for address in 203.0.113.1/32 203.0.113.200/32; do ip addr add $address dev lo; done
         ip addr add 2001:db8:1::1/128 dev lo nodad
         sysctl -n net.ipv4.tcp_congestion_control
@@ -509,17 +519,29 @@ def test_the_bpf_program_sets_each_connection_by_its_peer(host: Run, tmp_path: P
         pytest.skip(f"this machine has {shown.strip()}")
     default, *lines = shown.splitlines()
     inside = {line.split()[0]: line for line in lines[:5]}
+    # Addresses and ports of both ends, then what `ss` shows of each: options count twice.
     for address in ("203.0.113.1", "::ffff:203.0.113.1"):
         line = inside[address]
-        assert re.search(r" reno .* cwnd:17 ", line)
+        assert len(re.findall(r" reno ", line)) == 2
+        assert len(re.findall(r" cwnd:17 ", line)) == 2
         # Half of 90 kB was asked for, and Linux doubles what is asked for (socket(7)).
-        assert ",tb90000," in line
-        assert ",rb60000," in line
-        assert "/80000000bps" in line
-    assert re.search(r" cubic .* cwnd:7 ", inside["203.0.113.200"])
-    assert re.search(r" reno .* cwnd:5 ", inside["2001:db8:1::1"])
+        assert line.count(",tb90000,") == 2
+        assert line.count(",rb60000,") == 2
+        assert line.count("/80000000bps") == 2
+    assert len(re.findall(r" cubic ", inside["203.0.113.200"])) == 2
+    assert len(re.findall(r" cwnd:7 ", inside["203.0.113.200"])) == 2
+    six = inside["2001:db8:1::1"]
+    assert len(re.findall(r" reno ", six)) == 2
+    assert len(re.findall(r" cwnd:5 ", six)) == 2
+    # 20 segments of at most 1500 - 40 - 20 B, rounded up to what the window counts in, 2^10 B.
+    windows = [int(window) for window in re.findall(r"snd_wnd:(\d+)", six)]
+    assert all(window < 20 * 1440 + 1024 for window in windows)
+    assert len(windows) == 2
+    # The timeout is 200 ms and more, unless something else is said.
+    assert min(int(rto) for rto in re.findall(r" rto:(\d+)", six)) < 200
     # RFC 6928: ten segments, unless something else is said.
-    assert re.search(rf" {default} .* cwnd:10 ", inside["127.0.0.1"])
+    assert len(re.findall(rf" {default} .*? cwnd:10 ", inside["127.0.0.1"])) == 2
+    assert min(int(rto) for rto in re.findall(r" rto:(\d+)", inside["127.0.0.1"])) >= 200
     # Other programs, and all of them afterwards, have the kernel's settings.
     others = [line for line in lines[5:] if line.startswith(("outside ", "after "))]
     assert len(others) == 10
@@ -751,19 +773,6 @@ def test_every_queue_is_one_that_tc_sets_up_as_it_was_meant(guest: Run) -> None:
             assert (flag in words) == (flag in settings), (value, line)
 
 
-BEFORE = (
-    ":",
-    "tc qdisc replace dev v0 root handle 8001: fq limit 400 maxrate 5mbit",
-    "tc qdisc replace dev v0 root handle 8001: fq_codel limit 400 target 7ms",
-    "tc qdisc replace dev v0 root handle 8001: sfq perturb 10",
-    "tc qdisc replace dev v0 root handle 8001: cake bandwidth 9mbit",
-    # A device with a default queue that is older than the default of today.
-    "ip link set v0 down; ip link set v0 txqueuelen 1000; sysctl -qw net.core.default_qdisc=sfq; "
-    "tc qdisc add dev v0 root fq; ip link set v0 up; tc qdisc del dev v0 root; "
-    "ip route add default via 198.51.100.2; sysctl -qw net.core.default_qdisc=fq_codel",
-)
-
-
 def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> None:
     changes = [
         change("cc", "vegas"),
@@ -773,31 +782,60 @@ def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> 
         change("initial_window", 12),
     ]
     put(files(changes, title="paced"), tmp_path)
-    shown = guest(
-        "\n".join(
-            f"""
-            {before}
-            echo "before:$(tc qdisc show dev v0)"
-            (state; sysctl -n net.core.default_qdisc) >/mnt/before
-            sh sender/apply.sh >/mnt/said || cat /mnt/said
-            tc qdisc show dev v0
-            sysctl -n net.ipv4.tcp_rto_min_us net.ipv4.tcp_congestion_control
-            sh sender/undo.sh >/mnt/said || cat /mnt/said
-            (state; sysctl -n net.core.default_qdisc) | diff /mnt/before - && echo same
-            tc qdisc del dev v0 root 2>/dev/null
-            """
-            for before in BEFORE
-        )
-    )
-    parts = shown.split("before:")[1:]
-    assert len(parts) == len(BEFORE)
-    for part in parts:
-        _, queue, *rest = part.splitlines()
-        assert queue.startswith("qdisc fq ")
-        # tc-fq(8): 10000 packets unless something else is said, also where `fq` was before.
-        assert " limit 10000p " in queue
-        assert " maxrate 20Mbit " in queue
-        assert rest == ["50000", "vegas", "same"], part
+    shown = guest("""
+        tc qdisc replace dev v0 root handle 8001: fq limit 400 maxrate 5mbit
+        state >/mnt/before
+        sh sender/apply.sh >/mnt/said || cat /mnt/said
+        tc qdisc show dev v0
+        sysctl -n net.ipv4.tcp_rto_min_us net.ipv4.tcp_congestion_control
+        sh sender/undo.sh >/mnt/said || cat /mnt/said
+        state | diff /mnt/before - && echo same
+    """)
+    queue, *rest = shown.splitlines()
+    assert queue.startswith("qdisc fq ")
+    # tc-fq(8): 10000 packets unless something else is said, also where `fq` was before.
+    assert " limit 10000p " in queue
+    assert " maxrate 20Mbit " in queue
+    assert rest == ["50000", "vegas", "same"]
+
+
+BEFORE = (
+    "handle 8010: fq limit 400 maxrate 5mbit",
+    "handle 8020: fq_codel limit 400 target 7ms",
+    "handle 8030: sfq perturb 10",
+    "handle 8040: cake bandwidth 9mbit",
+    "handle 8050: pie limit 50 ecn",
+    "handle 8060: codel limit 50",
+)
+
+
+def test_a_queue_with_settings_comes_back_as_tc_shows_it(guest: Run, tmp_path: Path) -> None:
+    put(files([change("queue", {"kind": "fq"}, "router")], title="fair"), tmp_path)
+    lines = """
+        tc qdisc show dev v0 >/mnt/before
+        sh router/apply.sh >/mnt/said || cat /mnt/said
+        tc qdisc show dev v0
+        sh router/undo.sh >/mnt/said || cat /mnt/said
+        tc qdisc show dev v0 | diff /mnt/before - && echo same
+    """
+    # At last a default queue that is older than the default of today.
+    older = """
+        tc qdisc del dev v0 root
+        ip link set v0 txqueuelen 1000
+        sysctl -qw net.core.default_qdisc=sfq
+        tc qdisc add dev v0 root fq
+        tc qdisc del dev v0 root
+        ip route replace default via 198.51.100.2
+        sysctl -qw net.core.default_qdisc=fq_codel
+    """
+    each = [f"tc qdisc replace dev v0 root {before}\n{lines}" for before in BEFORE]
+    shown = guest("\n".join([*each, older, lines, "cat /mnt/before"])).splitlines()
+    pairs = list(zip(shown[::2], shown[1::2], strict=False))
+    assert len(pairs) == len(BEFORE) + 1
+    for during, after in pairs:
+        assert during.startswith("qdisc fq 7c9a: root ")
+        assert after == "same"
+    assert re.match(r"qdisc (sfq|noqueue) 0: root ", shown[-1])
 
 
 def test_parameters_of_a_congestion_control_come_and_go(guest: Run, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
@@ -23,7 +23,7 @@ class Target:
 
 
 def of_side(
-    title: str, side: str, ways: Sequence[tuple[Change, Way]], made: Collection[str], name: str
+    title: str, side: str, ways: Sequence[tuple[Change, Way]], made: Mapping[str, str], name: str
 ) -> str:
     """`README.md` of a folder."""
     applied = [(change, how) for change, how in ways if how.is_applied]
@@ -50,8 +50,10 @@ def of_side(
     if never:
         text += "\n## What a running Linux cannot be told\n\n"
         text += "".join(f"- `{each.key}`, {_change(each)}: {how.says}\n" for each, how in never)
-    if "sysctl.d/90-tcplab.conf" in made:
+    if lasting := made.get("sysctl.d/90-tcplab.conf"):
         text += _LASTING
+        if "net.core.default_qdisc" in lasting:
+            text += "\n`net.core.default_qdisc` is for devices that come up from then on.\n"
     if applied:
         text += _NOT_LASTING
     return text
@@ -70,9 +72,10 @@ machine, undo the last one first.
 """
 
 _ABOUT_ROUTES = """
-Settings of routes hold for connections over the default route; `ROUTE=192.0.2.0/24 sh apply.sh`
-changes another route, which must exist. Routes that router advertisements renew (IPv6) are left
-alone, because the kernel would bring them back; so are routes that name nexthop objects.
+Settings of routes hold for connections over the default route and its device (`DEV`);
+`ROUTE=192.0.2.0/24 sh apply.sh` changes another route, which must exist. Routes that router
+advertisements renew (IPv6) are left alone, because the kernel would bring them back; so are routes
+that name nexthop objects.
 """
 
 _ABOUT_QUEUES = """
@@ -102,8 +105,8 @@ _LASTING = """
 
 `rm /etc/sysctl.d/90-tcplab.conf` takes it out again, from the next boot on. A minus before a line
 is for kernels without this sysctl. The first two of three numbers there are the kernel's own.
-Where TuneD runs, put the same into a profile on top of the present one instead (TuneD 2.23 and
-later has `/etc/tuned/profiles/tcplab`):
+Where TuneD runs, put the same into a profile on top of the present one instead (newer versions of
+TuneD have `/etc/tuned/profiles/tcplab`):
 
 ```console
 # mkdir -p /etc/tuned/tcplab

@@ -63,6 +63,7 @@ routes() {
     for family in $families; do
         ip -"$family" -o route show exact "$1" 2>/dev/null | while read -r line; do
             case " $line " in
+            " unreachable "* | " blackhole "* | " prohibit "* | " throw "*) ;;
             *" expires "* | *" proto ra "*)
                 say "left as it is, because router advertisements renew it: $line" >&2 ;;
             *" nhid "*)
