@@ -342,6 +342,52 @@ def test_routes_that_router_advertisements_renew_are_left_alone(host: Run, tmp_p
     assert "initcwnd" not in shown.splitlines()[-1]
 
 
+# Routes with several next hops (for IPv6, `ip -o` puts a backslash right behind a word), with a
+# type of service, a locked MTU, a next hop that is on no network, and a route to nowhere.
+WINDING = """
+ip link add w0 type veth peer name w1
+ip link set w0 up
+ip link set w1 up
+ip addr add 192.0.2.1/24 dev w0
+ip addr add 2001:db8:e::1/64 dev w0 nodad
+ip route flush default
+ip -6 route flush default
+ip route add default proto static metric 50 initcwnd 3 \\
+    nexthop via 198.51.100.2 dev v0 weight 1 nexthop via 192.0.2.2 dev w0 weight 2
+ip route add default via 203.0.113.66 dev v0 onlink metric 60
+ip -6 route add default metric 77 nexthop via 2001:db8:f::2 dev v0 nexthop via 2001:db8:e::2 dev w0
+ip route add 203.0.113.0/24 via 192.0.2.7 mtu lock 1300 tos 0x10
+ip route add 203.0.113.0/24 via 192.0.2.8 advmss 1200 features ecn quickack 1
+ip -6 route add unreachable 2001:db8:1::/48
+ip link set v1 down
+"""
+
+
+@pytest.mark.parametrize("where", ["sender", "routes"])
+def test_routes_of_all_kinds_come_back(host: Run, tmp_path: Path, where: str) -> None:
+    changes = (change("initial_window", 20), change("window_clamp", "100 kB"))
+    put(files(changes, title="winding"), tmp_path)
+    prefixes = ("203.0.113.0/24", "203.0.112.0/20", "2001:db8:1:1::/64")
+    targets = [Destination(prefix, prefix, changes) for prefix in prefixes]
+    put(destination_files(targets, title="winding"), tmp_path)
+    shown = host(f"""
+        {WINDING}
+        while ip link show v0 | grep -q LOWER_UP; do sleep 0.02; done
+        state >before
+        sh {where}/apply.sh >said || exit 1
+        ip -o route show; ip -6 -o route show
+        sh {where}/undo.sh >>said || exit 1
+        state | cmp before - && test ! -e "$STATE"
+    """)
+    changed = [line for line in shown.splitlines() if " initcwnd 20 " in f"{line} "]
+    assert all(" window 100000 " in line for line in changed)
+    wanted = {
+        "sender": ["default", "default", "default"],
+        "routes": ["2001:db8:1:1::/64", "203.0.112.0/20", "203.0.113.0/24", "203.0.113.0/24"],
+    }
+    assert sorted(line.split()[0] for line in changed) == wanted[where]
+
+
 # A server in the host, a client in another one behind the device; `ss` of the server.
 CONNECTION = """
 unshare -n sleep 60 &

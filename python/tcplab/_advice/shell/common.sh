@@ -48,7 +48,8 @@ edited() {
             continue
             ;;
         esac
-        word=$1
+        # Where the nexthops begin, which may stand right behind a word.
+        word=${1%\\}
         shift
         case " $keys " in
         *" $word "*)
