@@ -257,7 +257,7 @@ def test_a_step_that_fails_takes_everything_back(
     )
     errors = (tmp_path / "errors").read_text()
     assert "broken on purpose" in errors
-    assert "everything is as it was" in errors
+    assert "all saved values are restored" in errors
 
 
 def test_a_value_that_the_kernel_refuses_takes_everything_back(host: Run, tmp_path: Path) -> None:
@@ -338,7 +338,7 @@ def test_routes_that_router_advertisements_renew_are_left_alone(host: Run, tmp_p
         ip -6 route show default
         sh sender/undo.sh >said || exit 1
     """)
-    assert "left as it is, because router advertisements renew it" in shown
+    assert "skipped, because router advertisements renew it" in shown
     assert "initcwnd" not in shown.splitlines()[-1]
 
 
@@ -487,6 +487,15 @@ def test_destinations_get_routes_and_lose_them(host: Run, tmp_path: Path) -> Non
     assert " initcwnd 5" in routes["2001:db8:1::/48"]
     assert routes["198.51.100.0/24"].startswith("198.51.100.0/24 dev v0 proto kernel scope link ")
     assert " initcwnd 6" in routes["198.51.100.0/24"]
+
+
+def test_modules_go_after_the_routes_that_need_them() -> None:
+    changes = (change("cc", "vegas"),)
+    targets = [Destination(f"203.0.113.{last}", str(last), changes) for last in (1, 2)]
+    script = destination_files(targets, title="modules")["routes/apply.sh"]
+    # Saved values are restored from the first to the last one.
+    saved = re.findall(r"^    keep_(?:algorithm|destination) \S+", script, re.MULTILINE)
+    assert [line.split()[1] for line in saved] == ["203.0.113.2", "203.0.113.1", "vegas"]
 
 
 CLIENT = """
@@ -934,7 +943,7 @@ def test_a_name_is_a_name(value: Any) -> None:
     [
         ([change("wmem", "16 MBs")], "sender.wmem: '16 MBs' is not an amount of data"),
         ([change("wmem", 16)], "sender.wmem: 16 is not an amount of data"),
-        ([change("wmem", "16 GB")], "outside of what Linux can hold"),
+        ([change("wmem", "16 GB")], "out of range for Linux"),
         ([change("initial_window", "20")], "a whole number from 1 to 65535"),
         ([change("initial_window", True)], "a whole number from 1 to 65535"),
         ([change("sack", 1)], "true or false"),
@@ -943,7 +952,7 @@ def test_a_name_is_a_name(value: Any) -> None:
         ([change("sack", True, "router")], "a router has a queue, and no sack"),
         ([change("queue", "5 packets")], "the queue of a sender is `qdisc`"),
         ([change("qdisc", "5 packets", "router")], "the queue of a router is `queue`"),
-        ([change("sack", True), change("sack", False)], "stands there twice"),
+        ([change("sack", True), change("sack", False)], "is given twice"),
         ([change("delayed_ack", "off"), change("ack_every", 2)], "contradicts another change"),
         ([change("qdisc", "1 BDP")], "write it in packets or bytes"),
         ([change("queue", {"kind": "fq-codel", "limit": "9 kB"}, "router")], "in packets, not"),
@@ -965,7 +974,11 @@ def test_mistakes_have_their_place(changes: list[Change], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("prefix", "said"),
-    [("192.0.2.1/24", "is no prefix"), ("0.0.0.0/0", "every address"), ("x; y", "is no prefix")],
+    [
+        ("192.0.2.1/24", "is not a prefix"),
+        ("0.0.0.0/0", "every address"),
+        ("x; y", "is not a prefix"),
+    ],
 )
 def test_mistakes_in_prefixes_have_their_place(prefix: str, said: str) -> None:
     destination = Destination(prefix, "there", (change("cc", "reno"),))
@@ -1034,7 +1047,7 @@ def test_a_queue_that_tc_cannot_set_up_is_said(value: Any) -> None:
         discipline("queue", value)
     made = files([change("queue", value, "router")], title="missing")
     assert list(made) == ["router/README.md"]
-    assert "## What a running Linux cannot be told" in made["router/README.md"]
+    assert "## What cannot be set on a running Linux" in made["router/README.md"]
 
 
 def test_what_lasts_is_what_sysctl_can_hold() -> None:
@@ -1063,7 +1076,7 @@ def test_what_lasts_is_what_sysctl_can_hold() -> None:
 
 def test_bbr_paces_without_a_queue() -> None:
     made = files([change("cc", "bbr"), change("pacing", True)], title="bbr")
-    assert "set_queue" not in made["sender/apply.sh"].split("# ---- The settings ----")[1]
+    assert "set_queue" not in made["sender/apply.sh"].split("# ---- Settings ----")[1]
     assert "BBR paces by itself" in made["sender/README.md"]
 
 

@@ -14,10 +14,10 @@ from tcplab._advice import _values
 from tcplab._core import ConfigError
 
 FULL = 1500
-"""The bytes of a packet, where Linux counts bytes and the experiment packets."""
+"""Bytes per packet, where the experiment counts packets and Linux bytes."""
 
 DEFAULTS_IN_LINUX = ("fq", "fq-codel", "codel", "pie", "fq-pie", "cake", "sfq")
-"""Disciplines that `net.core.default_qdisc` can name, if they keep their settings."""
+"""Disciplines for `net.core.default_qdisc`, which takes a name without settings."""
 
 
 @dataclass(frozen=True)
@@ -29,20 +29,20 @@ class Discipline:
     words: str
     """Its settings."""
     notes: tuple[str, ...] = ()
-    """What differs from the experiment."""
+    """Differences from the experiment."""
     is_default: bool = False
-    """All settings are the defaults, so that its name alone asks for it."""
+    """The discipline has its default settings."""
 
 
 class ImpossibleError(Exception):
-    """Linux has this discipline or this setting not, or `tc` cannot ask for it."""
+    """Linux or `tc` does not support the queue."""
 
 
 def discipline(place: str, value: object) -> Discipline:
     """The discipline of a queue in an experiment file.
 
     Raises:
-        ConfigError: The queue is no queue of an experiment file.
+        ConfigError: The value is not a queue of an experiment file.
         ImpossibleError: `tc` cannot set up this queue.
     """
     if isinstance(value, str) and value not in _schema():
@@ -71,7 +71,7 @@ def discipline(place: str, value: object) -> Discipline:
 
 @cache
 def _schema() -> dict[str, tuple[dict[str, Any], list[str]]]:
-    """By kind of queue, its keys with their defaults, and the keys that it needs."""
+    """The keys of each kind of queue with their defaults, and its required keys."""
     kinds = {}
     for form in json.loads(_core.schema())["$defs"]["Queue"]["anyOf"]:
         if "properties" in form:
@@ -84,7 +84,7 @@ def _schema() -> dict[str, tuple[dict[str, Any], list[str]]]:
 
 @dataclass(frozen=True)
 class _Settings:
-    """The keys of a queue, each read as what it is."""
+    """The values of a queue, with a reader for each type."""
 
     place: str
     values: Mapping[str, Any]
@@ -114,7 +114,7 @@ class _Settings:
         return _values.choice(self._at(key), self.values[key], choices)
 
     def same(self, key: str, *words: str) -> str:
-        """One of several words, which are the same in `tc`."""
+        """A word that `tc` shares with experiment files."""
         return self.choice(key, {word: word for word in words})
 
     def limit(self, key: str = "limit") -> tuple[str, int]:
@@ -137,7 +137,7 @@ class _Settings:
 
 
 def _notes(settings: _Settings, *keys: str) -> tuple[str, ...]:
-    """That packets were counted as bytes."""
+    """A note if packets were converted to bytes."""
     if any(settings.limit(key)[0] == "packets" for key in keys):
         return (f"`tc` counts bytes here; a packet stands for {FULL} of them.",)
     return ()
@@ -181,7 +181,7 @@ def _red(settings: _Settings) -> Discipline:
 
 
 def _burst(weight_log: int, least: int, average: int) -> int:
-    """The `burst` from which `tc` computes the weight 2^-`weight_log`: the smallest k with
+    """The `burst` for which `tc` computes the weight 2^-`weight_log`: the smallest k with
     k + 1 - min / avpkt > (1 - (1 - W)^k) / W for all heavier weights W (`tc_red_eval_ewma`).
     """
     burst = max(1, ceil(least / average))
@@ -317,7 +317,7 @@ _WRITTEN: dict[str, Callable[[_Settings], Discipline]] = {
 }
 
 _MISSING = {
-    "dualpi2": "DualPI2 came with Linux 6.17, and its settings there are not those of experiments; "
+    "dualpi2": "DualPI2 needs Linux 6.17, where its settings differ from those of experiments; "
     "see tc-dualpi2(8).",
-    "policer": "A policer is no queue in Linux but an action of a filter; see tc-police(8).",
+    "policer": "A policer is an action of a filter in Linux, not a queue; see tc-police(8).",
 }

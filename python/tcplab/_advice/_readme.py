@@ -1,4 +1,4 @@
-"""What the files say of themselves: which line makes which change, and what no line can make."""
+"""The README files: which line applies which change, and which changes no line can apply."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tcplab._advice._settings import Change, Destination, Way, route_settings
 
 @dataclass(frozen=True)
 class Target:
-    """A destination with the ways of its changes."""
+    """A destination, and how its changes are applied."""
 
     destination: Destination
     network: IPv4Network | IPv6Network
     words: str
-    """The prefix as `ip` has it."""
+    """The prefix as `ip` writes it."""
     changes: tuple[tuple[Change, Way], ...]
 
 
@@ -39,7 +39,7 @@ def of_side(
             text += _ABOUT_QUEUES
             text += _ABOUT_ROUTERS if side == "router" else _ABOUT_HARDWARE
     if by_program:
-        text += "\n## What programs set for their own connections\n\n"
+        text += "\n## What programs set on their own sockets\n\n"
         for change, how in by_program:
             says = f" {how.says}" if not how.is_applied else ""
             text += f"- `{change.key}`, {_change(change)}:{says} In a program: {how.program}.\n"
@@ -48,7 +48,7 @@ def of_side(
             text += f"\n{' and '.join(f'`{file}`' for file in snippets)}: the same for these"
             text += " servers, as far as they have a directive.\n"
     if never:
-        text += "\n## What a running Linux cannot be told\n\n"
+        text += "\n## What cannot be set on a running Linux\n\n"
         text += "".join(f"- `{each.key}`, {_change(each)}: {how.says}\n" for each, how in never)
     if lasting := made.get("sysctl.d/90-tcplab.conf"):
         text += _LASTING
@@ -65,8 +65,8 @@ _APPLYING = """
 # sh undo.sh
 ```
 
-`apply.sh` saves the present values in `/var/lib/tcplab/{name}` (`STATE` names another folder)
-before it changes anything, and takes everything back if a step fails. `undo.sh` restores what was
+`apply.sh` saves the current values in `/var/lib/tcplab/{name}` (`STATE` names another folder)
+before it changes anything, and undoes all changes if a step fails. `undo.sh` restores what was
 saved. Connections that are open keep most of what they began with. Of several sets of files on one
 machine, undo the last one first.
 """
@@ -103,10 +103,10 @@ _LASTING = """
 # sysctl --system
 ```
 
-`rm /etc/sysctl.d/90-tcplab.conf` takes it out again, from the next boot on. A minus before a line
-is for kernels without this sysctl. The first two of three numbers there are the kernel's own.
-Where TuneD runs, put the same into a profile on top of the present one instead (newer versions of
-TuneD have `/etc/tuned/profiles/tcplab`):
+`rm /etc/sysctl.d/90-tcplab.conf` undoes this from the next boot on. A line with a minus is skipped
+by kernels that lack the sysctl. The first two of three numbers there are the kernel's own. If TuneD
+runs, use a profile on top of the active one instead (newer versions of TuneD have
+`/etc/tuned/profiles/tcplab`):
 
 ```console
 # mkdir -p /etc/tuned/tcplab
@@ -145,29 +145,29 @@ def of_destinations(title: str, targets: Sequence[Target]) -> str:
 
 
 _TWO_WAYS = """
-Two ways to give connections settings by the address of their peer. Take one of them.
+Two mechanisms apply settings by the address of the peer. Use one of them.
 
-`routes` has `apply.sh` and `undo.sh`, which set what routes can hold: on the route to the prefix,
-or on a new one that goes the way of the present route. What a route holds counts more than what a
-program asks for, and lasts until a reboot. Addresses with a route of their own keep it.
-`DEV=eth1 sh apply.sh` changes routes of one device.
+`routes` has `apply.sh` and `undo.sh`, which set attributes of routes: of the route to the prefix if
+there is one, else of a new route with the next hop of the current one. An attribute of a route
+overrides the socket option, and lasts until a reboot. Longer prefixes in the routing table keep
+their own routes. `DEV=eth1 sh apply.sh` changes routes of one device.
 
-`sockops` has a BPF program for all connections of a cgroup, and `load.sh` and `unload.sh`:
+`sockops` has a BPF program for all connections of a cgroup, with `load.sh` and `unload.sh`:
 
 ```console
 # sh load.sh
 # sh unload.sh
 ```
 
-`sh load.sh /sys/fs/cgroup/system.slice` is for the programs of that cgroup alone. The scripts need
-clang, the headers of the kernel's interface (linux-libc-dev) and bpftool. Connections that are open
-stay as they are. The receive window of connections that a peer opens is agreed on before the
-program knows the peer: buffers reach them after that.
+`sh load.sh /sys/fs/cgroup/system.slice` covers the programs of that cgroup only. The scripts need
+clang, the kernel headers for user space (linux-libc-dev) and bpftool. Open connections keep their
+settings. For a connection that the peer opens, the program runs when the handshake is over: the
+window scale is already fixed then.
 """
 
 
 def _table(ways: Sequence[tuple[Change, Way]]) -> str:
-    text = "| setting | before | now | what makes it |\n|---|---|---|---|\n"
+    text = "| setting | before | now | applied by |\n|---|---|---|---|\n"
     for change, how in ways:
         says = how.says.replace("|", "\\|")
         text += f"| `{change.key}` | {_shown(change.before)} | {_shown(change.value)} | {says} |\n"

@@ -1,4 +1,4 @@
-"""Lines for the configuration of nginx and HAProxy, for what these can set themselves."""
+"""Configuration of nginx and HAProxy, for settings that have a directive there."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tcplab._advice._settings import Change, Way
 
 
 def files(title: str, ways: Sequence[tuple[Change, Way]]) -> dict[str, str]:
-    """`nginx.conf` and `haproxy.cfg`, where a change has a line there."""
+    """`nginx.conf` and `haproxy.cfg`, if a change has a directive there."""
     made = {}
     if nginx := [how.nginx for _, how in ways if how.nginx]:
         made["nginx.conf"] = _nginx(title, nginx)
@@ -41,7 +41,7 @@ _ABOUT_HAPROXY = {
 
 
 def _haproxy(title: str, lines: Sequence[tuple[str, str]]) -> str:
-    """Parts of sections, as the configuration manual has them."""
+    """Sections of the configuration manual: 3.2 (global), 4.2 (defaults), 5.1 (bind)."""
     text = f"# {title}\n# Parts of sections, to be merged with those that are there.\n"
     for section in ("global", "defaults"):
         own = [line for where, line in lines if where == section]

@@ -1,4 +1,4 @@
-"""How a running Linux takes each setting: by sysctl, by route, by queue, or in programs."""
+"""How a running Linux applies each setting: by sysctl, by route, by queue, or in programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OFF = "off"
 
 @dataclass(frozen=True)
 class Change:
-    """A setting that is another one from now on."""
+    """A setting with a new value."""
 
     key: str
     """A key of the experiment's `[stack]`, "qdisc" (the host's queue) or "queue" (the router's)."""
@@ -24,11 +24,11 @@ class Change:
     before: Any
     """Today's value; nothing if it is not known."""
     side: str
-    """Where: "sender", "receiver" or "router"."""
+    """The host that changes: "sender", "receiver" or "router"."""
 
     @property
     def place(self) -> str:
-        """The change in messages."""
+        """The name of the change in messages."""
         return f"{self.side}.{self.key}"
 
 
@@ -46,17 +46,17 @@ class Destination:
 
 @dataclass(frozen=True)
 class Sysctl:
-    """A value below `/proc/sys`."""
+    """A sysctl and its new value."""
 
     name: str
     value: str
     """The new value; of `part`, the part."""
     part: str = "whole"
-    """What of it changes: "whole", "last" (the third of three numbers) or "bit" (the lowest)."""
+    """The part that changes: "whole", "last" (the third of three numbers) or "bit" (the lowest)."""
     lasting: str = ""
-    """What stands in `sysctl.d`, if it is not the value."""
+    """The value in `sysctl.d`, where that has to be the whole value."""
     is_new: bool = False
-    """Kernels before this one have no such file; `sysctl.d` says so by a minus."""
+    """Older kernels lack the sysctl: the line in `sysctl.d` has a minus, so that they skip it."""
 
     @property
     def line(self) -> str:
@@ -66,41 +66,41 @@ class Sysctl:
 
 @dataclass(frozen=True)
 class Way:
-    """How Linux takes a setting. What is empty takes no part."""
+    """How Linux applies a setting. Empty fields do not apply."""
 
     says: str
-    """A sentence or two for the README: which line does it, or why none can."""
+    """Text for the README: the line that applies the setting, or why no line can."""
     sysctls: tuple[Sysctl, ...] = ()
     routes: tuple[tuple[str, str], ...] = ()
-    """Settings of routes: by its word, the value; an empty value takes it away."""
+    """Attributes of routes with their values; an empty value removes the attribute."""
     parameters: tuple[tuple[str, str], ...] = ()
     """Parameters of kernel modules: by file, the value."""
     algorithm: str = ""
-    """The congestion control that the kernel has to have."""
+    """The congestion control that the kernel must have."""
     pacing: tuple[str, ...] = ()
-    """Words for the queue `fq`, which paces; without any, `("",)`."""
+    """Settings of the queue `fq`, which paces; `("",)` for `fq` without settings."""
     min_rto_us: int = 0
-    """The least retransmission timeout, where the script chooses between sysctl and route."""
+    """The minimum RTO, for which the script chooses between the sysctl and the route."""
     program: str = ""
-    """How a program sets it, if it can."""
+    """How a program applies the setting to its own sockets."""
     nginx: str = ""
     """A parameter of `listen`, or a whole directive with its semicolon."""
     haproxy: tuple[str, str] = ("", "")
-    """The section ("global", "defaults" or "bind"), and what stands there."""
+    """The section ("global", "defaults" or "bind") and the line."""
 
     @property
     def is_applied(self) -> bool:
-        """The scripts do it."""
+        """Whether the scripts apply the setting."""
         return bool(
             self.sysctls or self.routes or self.parameters or self.pacing or self.min_rto_us
         )
 
 
 def way(change: Change) -> Way:
-    """How Linux takes this change.
+    """How Linux applies a change.
 
     Raises:
-        ConfigError: There is no such key, or its value is no value of an experiment file.
+        ConfigError: The key is unknown, or the value is not one of an experiment file.
     """
     make = _WAYS.get(change.key)
     if make is None:
@@ -110,7 +110,7 @@ def way(change: Change) -> Way:
 
 
 def algorithm(change: Change) -> tuple[str, Mapping[str, Any]]:
-    """The kernel's name of a congestion control, and its parameters; no name if it has none."""
+    """The kernel's name of a congestion control, empty if Linux lacks it, and the parameters."""
     place, value = change.place, change.value
     given = {"name": value} if isinstance(value, str) else dict(_values.table(place, value))
     name = given.pop("name", None)
@@ -126,7 +126,7 @@ def algorithm(change: Change) -> tuple[str, Mapping[str, Any]]:
 
 
 def route_settings(how: Way) -> tuple[tuple[str, str], ...]:
-    """What of a change a route to one destination can hold."""
+    """The attributes of a route to one destination that apply a change."""
     made = list(how.routes)
     if how.algorithm:
         made.append(("congctl", how.algorithm))
@@ -138,9 +138,9 @@ def route_settings(how: Way) -> tuple[tuple[str, str], ...]:
 
 
 _NAMES = {"newreno": "reno", "westwood+": "westwood"}
-"""Congestion controls that Linux calls otherwise."""
+"""Congestion controls that have another name in Linux."""
 
-# `westwood` of tcplab is the algorithm of 2002, which Linux has not.
+# `westwood` of tcplab is the algorithm of 2002, which Linux lacks.
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "bbr": (),
     "bic": (
@@ -225,7 +225,7 @@ def _hystart(change: Change) -> Way:
 
 
 def _sysctl(name: str, yes: str = "1", no: str = "0", more: str = "") -> Callable[[Change], Way]:
-    """A switch that is a sysctl."""
+    """A boolean sysctl."""
 
     def make(change: Change) -> Way:
         value = yes if _values.truth(change.place, change.value) else no
@@ -235,7 +235,7 @@ def _sysctl(name: str, yes: str = "1", no: str = "0", more: str = "") -> Callabl
 
 
 def _number(name: str, least: int, most: int, more: str = "") -> Callable[[Change], Way]:
-    """A number that is a sysctl."""
+    """A numeric sysctl."""
 
     def make(change: Change) -> Way:
         value = _values.whole(change.place, change.value, least, most)
@@ -249,7 +249,7 @@ def _by_sysctl(sysctl: Sysctl, more: str = "") -> Way:
 
 
 def _buffer(name: str, first: int, option: str) -> Callable[[Change], Way]:
-    """The most of a buffer that grows with the connection."""
+    """The maximum of an autotuned buffer: the third number of `tcp_rmem` or `tcp_wmem`."""
 
     def make(change: Change) -> Way:
         most = _values.size(change.place, change.value)
@@ -270,7 +270,7 @@ def _core_buffer(name: str, option: str) -> Callable[[Change], Way]:
 
 
 def _own_buffer(option: str, nginx: str, haproxy: str) -> Callable[[Change], Way]:
-    """A buffer that a program asks for."""
+    """A buffer size that a program requests."""
 
     def make(change: Change) -> Way:
         if change.value == OFF:
@@ -340,7 +340,7 @@ def _min_rto(change: Change) -> Way:
 
 
 def milliseconds(micros: int) -> int:
-    """Whole milliseconds, one at least, as routes hold times."""
+    """Whole milliseconds, at least one: the unit of times in routes."""
     return max(1, micros // 1000)
 
 
@@ -348,7 +348,7 @@ def _max_rto(change: Change) -> Way:
     # Linux takes 1 s to 120 s (`tcp_rto_max_max`).
     value = _values.micros(change.place, change.value) // 1000
     if not 1000 <= value <= 120_000:
-        return Way("Linux takes a longest timeout from 1 s to 120 s, and no other.")
+        return Way("Linux allows a maximum RTO from 1 s to 120 s.")
     name = "net.ipv4.tcp_rto_max_ms"
     return Way(
         f"`{name} = {value}` (Linux since 6.15).",
@@ -359,21 +359,24 @@ def _max_rto(change: Change) -> Way:
 def _ecn(change: Change) -> Way:
     if change.value == "accurate":
         name = "net.ipv4.tcp_ecn"
-        says = f"`{name} = 3`: ask for accurate ECN. A kernel without it refuses the value, and"
-        says += " `apply.sh` takes everything back."
+        says = f"`{name} = 3`: request accurate ECN. A kernel without AccECN refuses the value, and"
+        says += " `apply.sh` then undoes all changes."
         return Way(says, sysctls=(Sysctl(name, "3"),))
     return _sysctl(
-        "net.ipv4.tcp_ecn", more="1 asks for ECN and accepts it, 0 does neither (the default is 2)."
+        "net.ipv4.tcp_ecn",
+        more="1 requests and accepts ECN, 0 does neither; the default is 2, accept only.",
     )(change)
 
 
 def _delayed_ack(change: Change) -> Way:
     if change.value == OFF:
-        return _by_route("quickack", "1", "A program sets `TCP_QUICKACK`, again and again.")
+        return _by_route(
+            "quickack", "1", "A program can set `TCP_QUICKACK`, but the kernel resets it."
+        )
     if _values.micros(change.place, change.value) == 200_000:
         return _by_route("quickack", "", "Linux delays ACKs by 40 to 200 ms.")
     return Way(
-        "Linux delays ACKs by 40 to 200 ms, and only switches that off (`quickack` of a route).",
+        "Linux delays ACKs by 40 to 200 ms; a route can only disable the delay (`quickack`).",
         program="`TCP_DELACK_MAX_US`, for at most 200 ms (Linux since 6.15)",
     )
 
@@ -384,18 +387,18 @@ def _ack_every(change: Change) -> Way:
         return _by_route("quickack", "1", "")
     if value == 2:
         return _by_route("quickack", "", "Linux acknowledges every second full segment.")
-    return Way("Linux acknowledges each segment or every second one, nothing else.")
+    return Way("Linux acknowledges each segment or every second one; nothing else can be set.")
 
 
 def _pacing(change: Change) -> Way:
     if not _values.truth(change.place, change.value):
         return Way(
-            "Linux paces where the queue is `fq`, where the congestion control is BBR, and where a"
-            " program asks for it; otherwise not. No switch ends all three: choose another `qdisc`"
-            " and another `cc`, and leave `SO_MAX_PACING_RATE` out."
+            "Linux paces if the queue is `fq`, if the congestion control is BBR, or if a program"
+            " sets `SO_MAX_PACING_RATE`. No switch disables all three: choose another `qdisc` and"
+            " another `cc`, and remove `SO_MAX_PACING_RATE` from programs."
         )
     return Way(
-        "The queue `fq`, which paces all TCP connections of the device. BBR paces without it.",
+        "The queue `fq`, which paces all TCP connections of the device. BBR paces without `fq`.",
         pacing=("",),
         program="`setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, &(unsigned){~0U - 1}, 4)`",
     )
@@ -417,7 +420,7 @@ def _max_pacing_rate(change: Change) -> Way:
 def _rack(change: Change) -> Way:
     value = str(int(_values.truth(change.place, change.value)))
     name = "net.ipv4.tcp_recovery"
-    says = f"The lowest bit of `{name}` = {value}. Linux since 6.17 has RACK always."
+    says = f"The lowest bit of `{name}` = {value}. Linux 6.17 and later always uses RACK."
     return Way(says, sysctls=(Sysctl(name, value, "bit"),))
 
 
@@ -435,7 +438,7 @@ def _fast_open(change: Change) -> Way:
         return made
     return replace(
         made,
-        says=f"{made.says} Programs have to ask for it too.",
+        says=f"{made.says} Programs must also enable Fast Open on their sockets.",
         program="`TCP_FASTOPEN` with the length of the queue before `listen`,"
         " `TCP_FASTOPEN_CONNECT` before `connect`",
         nginx="fastopen=256",
@@ -511,7 +514,7 @@ def _never(says: str) -> Callable[[Change], Way]:
     return lambda _change: Way(says)
 
 
-_NO_SWITCH = "A behaviour that the kernel has no switch for."
+_NO_SWITCH = "The kernel has no switch for this behaviour."
 
 _WAYS: dict[str, Callable[[Change], Way]] = {
     "cc": _cc,
@@ -556,10 +559,10 @@ _WAYS: dict[str, Callable[[Change], Way]] = {
     "nagle": _nagle,
     "mss": _mss,
     "quick_ack": _never(
-        "Linux acknowledges the first 16 segments or so at once, and has no switch for how many;"
+        "Linux acknowledges about the first 16 segments at once, and has no switch for that number;"
         ' `delayed_ack = "off"` acknowledges all of them at once.'
     ),
-    "initial_rto": _never("The first timeout is 1 s in every Linux; there is no switch for it."),
+    "initial_rto": _never("The initial RTO of Linux is 1 s; there is no switch."),
     "tso": _never(
         "A property of the device, not of TCP: `ethtool -K DEV tso on` or `off`. These files leave"
         " it alone."
@@ -571,8 +574,8 @@ _WAYS: dict[str, Callable[[Change], Way]] = {
     "path_mtu": _never(
         "Routes can hold an MTU (`mtu lock`), but only for a destination whose MTU is known."
     ),
-    "fack": _never("Linux has had no FACK since 4.15; `net.ipv4.tcp_fack` does nothing."),
-    "time_wait": _never("60 s in every Linux (`TCP_TIMEWAIT_LEN`)."),
+    "fack": _never("Linux removed FACK in 4.15; `net.ipv4.tcp_fack` has no effect."),
+    "time_wait": _never("60 s, compiled into Linux (`TCP_TIMEWAIT_LEN`)."),
     **{
         key: _never(_NO_SWITCH)
         for key in (
@@ -590,6 +593,6 @@ _WAYS: dict[str, Callable[[Change], Way]] = {
 
 
 def _shown(value: object) -> str:
-    """A value of an experiment file in a sentence."""
+    """The name of a congestion control, for a sentence."""
     name = value.get("name") if isinstance(value, Mapping) else value
     return f"`{name}`"

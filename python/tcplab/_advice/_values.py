@@ -1,4 +1,4 @@
-"""Values of experiment files as the numbers that Linux takes."""
+"""Converts values of experiment files to the units of Linux."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from tcplab._core import ConfigError
 from tcplab._quantities import quantity
 
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
-"""What may stand in a shell script as it is."""
+"""Words that need no quotes in a shell script."""
 
 MOST = 2**31 - 1
 """The largest number of most sysctls, which are signed 32-bit integers."""
 
 
 def wrong(place: str, value: object, allowed: str) -> ConfigError:
-    """A mistake in a value, with its place and what is allowed."""
+    """An error about a value, with its place and the allowed values."""
     return ConfigError(f"{place}: {value!r} is not {allowed}")
 
 
 def truth(place: str, value: object) -> bool:
-    """A switch."""
+    """A boolean."""
     if not isinstance(value, bool):
         raise wrong(place, value, "true or false")
     return value
@@ -54,7 +54,7 @@ def word(place: str, value: object) -> str:
 
 
 def choice(place: str, value: object, choices: Mapping[str, str]) -> str:
-    """What stands for one of several words."""
+    """One of several words, translated."""
     if not isinstance(value, str) or value not in choices:
         raise wrong(place, value, "one of " + ", ".join(map(repr, choices)))
     return choices[value]
@@ -90,7 +90,7 @@ def limit(place: str, value: object) -> tuple[str, int]:
     if kind == "packets":
         return "packets", packets(place, value, 2**32 - 1)
     raise ConfigError(
-        f"{place}: {value!r} is no size that tc takes; write it in packets or bytes, like "
+        f"{place}: {value!r} is not a size for tc; write it in packets or bytes, like "
         "'250 packets' or '64 kB' (a size in BDP or in time depends on the path)"
     )
 
@@ -123,8 +123,8 @@ def _rounded(
     read = _read(value)
     if read is None or read[0] != expected[0]:
         raise wrong(place, value, expected[1])
-    # Exact: the number is decimal, and is cut off as the `linux` backend cuts it off.
+    # Truncated, like the `linux` backend does.
     rounded = int(read[1] * factor)
     if not least <= rounded <= most:
-        raise ConfigError(f"{place}: {value!r} is outside of what Linux can hold")
+        raise ConfigError(f"{place}: {value!r} is out of range for Linux")
     return rounded

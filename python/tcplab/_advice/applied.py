@@ -32,19 +32,20 @@ SIDES = ("sender", "receiver", "router")
 
 
 def files(changes: Sequence[Change], *, title: str) -> dict[str, str]:
-    """The files that make these changes, by path.
+    """The files that apply changes to a running Linux, by path.
 
     Each side with changes has a folder: `apply.sh` and `undo.sh`, `sysctl.d/90-tcplab.conf` and
     `tuned/tcplab/tuned.conf` for what lasts over reboots, snippets for nginx and HAProxy where
-    these have a directive, and `README.md`, which says for each change what makes it, or why
-    nothing can.
+    these have a directive, and `README.md`, which says for each change which line applies it, or
+    why no line can.
 
     Args:
-        changes: What is set; each key once on each side.
-        title: What the files are about, in a few words. It names the folder of the saved values.
+        changes: The changes; each key at most once for a side.
+        title: A few words for headings. They also name the folder of the saved values.
 
     Raises:
-        ConfigError: A change is no setting of an experiment, or two of them contradict each other.
+        ConfigError: A change is not a setting of an experiment, or two changes contradict each
+            other.
     """
     for change in changes:
         if change.side not in SIDES:
@@ -59,19 +60,18 @@ def files(changes: Sequence[Change], *, title: str) -> dict[str, str]:
 
 
 def destination_files(destinations: Sequence[Destination], *, title: str) -> dict[str, str]:
-    """The files that set up connections by their destination, by path.
+    """The files that apply settings by the destination of a connection, by path.
 
-    There are two ways, of which a host takes one: `routes` has scripts that set what routes can
-    hold, `sockops` a BPF program that sets the options of each connection. `README.md` says which
-    change is made by which.
+    A host uses one of two mechanisms: `routes` has scripts that set attributes of routes, `sockops`
+    a BPF program that sets the options of each connection. `README.md` says which of them applies
+    which change.
 
     Args:
-        destinations: Prefixes and their settings; of several that hold an address, the longest
-            counts.
-        title: What the files are about, in a few words. It names the folders of the saved values.
+        destinations: Prefixes with their settings; the longest matching prefix counts.
+        title: A few words for headings. They also name the folders of the saved values.
 
     Raises:
-        ConfigError: A prefix is none or stands there twice, or a change is no setting of an
+        ConfigError: A prefix is invalid or given twice, or a change is not a setting of an
             experiment.
     """
     title = _line(title)
@@ -81,17 +81,19 @@ def destination_files(destinations: Sequence[Destination], *, title: str) -> dic
         try:
             network = ip_network(destination.prefix)
         except ValueError as error:
-            raise ConfigError(f"{place}: {destination.prefix!r} is no prefix: {error}") from None
+            raise ConfigError(f"{place}: {destination.prefix!r} is not a prefix: {error}") from None
         if network.prefixlen == 0:
-            raise ConfigError(f"{place}: {network} is every address; set it for the whole host")
+            raise ConfigError(
+                f"{place}: {network} covers every address; change the whole host instead"
+            )
         if network in networks:
             raise ConfigError(f"{place}: {network} is already that of {networks[network].name!r}")
         networks[network] = destination
         _once(destination.changes)
         for change in destination.changes:
             if change.side == "router" or change.key in ("qdisc", "queue"):
-                raise ConfigError(f"{place}: {change.key} is no setting of a connection")
-    # The wide ones first, from which the routes of narrow ones must not be derived.
+                raise ConfigError(f"{place}: {change.key} is not a setting of a connection")
+    # Short prefixes first, in the order in which routes are added.
     ordered = sorted(networks, key=lambda it: (it.version, it.prefixlen, it.network_address))
     targets = []
     for network in ordered:
@@ -124,7 +126,7 @@ def destination_files(destinations: Sequence[Destination], *, title: str) -> dic
 
 @dataclass
 class _Steps:
-    """What a script checks, saves and changes. Later changes are undone first."""
+    """The steps of `apply.sh`: checks, saved values and changes. `undo.sh` goes backwards."""
 
     check: list[str] = field(default_factory=list)
     save: list[str] = field(default_factory=list)
@@ -133,10 +135,15 @@ class _Steps:
     tools: set[str] = field(default_factory=lambda: {"sysctl"})
 
     def add(self, check: str, save: str, change: str) -> None:
-        """A step, after those that are there."""
+        """Appends a step."""
         self.check.append(check)
         self.save.insert(0, save)
         self.change.append(change)
+
+    def add_algorithms(self, names: Sequence[str]) -> None:
+        """Congestion controls that the kernel has to have."""
+        for name in dict.fromkeys(filter(None, names)):
+            self.add(f"need_algorithm {name}", f"keep_algorithm {name}", f"load_algorithm {name}")
 
     def text(self) -> str:
         """The functions of the script."""
@@ -149,7 +156,7 @@ class _Steps:
 
 @dataclass
 class _Merged:
-    """The changes of a side together, without contradictions."""
+    """The changes of one side, merged."""
 
     sysctls: dict[str, Sysctl] = field(default_factory=dict)
     routes: dict[str, str] = field(default_factory=dict)
@@ -158,7 +165,7 @@ class _Merged:
     min_rto_us: int = 0
 
     def add(self, change: Change, how: Way) -> None:
-        """One more change."""
+        """Merges one more change, and refuses a contradiction."""
         for sysctl in how.sysctls:
             self._put(change, self.sysctls, sysctl.name, sysctl)
         for name, value in how.routes:
@@ -220,8 +227,7 @@ def _steps(merged: _Merged, queue: Discipline | None) -> _Steps:
     steps = _Steps()
     # The files of parameters appear with their module.
     modules = [path.split("/")[3].removeprefix("tcp_") for path in merged.parameters]
-    for name in dict.fromkeys(merged.algorithms + modules):
-        steps.add(f"need_algorithm {name}", f"keep_algorithm {name}", f"load_algorithm {name}")
+    steps.add_algorithms(merged.algorithms + modules)
     for sysctl in merged.sysctls.values():
         setter = {"whole": "set_sysctl", "last": "set_last", "bit": "set_bit"}[sysctl.part]
         line = f"{setter} {sysctl.name} {quote(sysctl.value)}"
@@ -248,7 +254,7 @@ def _lasting(side: str, merged: _Merged, queue: Discipline | None) -> list[str]:
 
 
 def _queue(side: str, changes: Sequence[Change]) -> tuple[dict[str, Way], Discipline | None]:
-    """What the changes of queues and of pacing come to: by key, and the queue of the device."""
+    """Merges the changes of queue and pacing: how each key is applied, and the device's queue."""
     key = "queue" if side == "router" else "qdisc"
     ways: dict[str, Way] = {}
     queue: Discipline | None = None
@@ -282,6 +288,7 @@ def _queue(side: str, changes: Sequence[Change]) -> tuple[dict[str, Way], Discip
 
 
 def _unpaced(changes: Sequence[Change], why: str) -> dict[str, Way]:
+    """Changes of pacing that only programs can apply."""
     made = {}
     for change in changes:
         if change.key in ("pacing", "max_pacing_rate") and (how := way(change)).pacing:
@@ -290,7 +297,7 @@ def _unpaced(changes: Sequence[Change], why: str) -> dict[str, Way]:
 
 
 def _add_routes(merged: _Merged, steps: _Steps) -> None:
-    """Settings of routes, all in one step; and the least timeout, which may be a sysctl."""
+    """Adds the attributes of routes, in one step, and the minimum RTO: a sysctl or an attribute."""
     if not merged.routes and not merged.min_rto_us:
         return
     steps.tools.add("ip")
@@ -300,7 +307,7 @@ def _add_routes(merged: _Merged, steps: _Steps) -> None:
         name = "net.ipv4.tcp_rto_min_us"
         has = f"[ ! -e /proc/sys/{name.replace('.', '/')} ]"
         steps.before += [
-            "# Kernels before 6.11 have this one in routes alone.",
+            "# Kernels before 6.11 have no sysctl for the minimum RTO.",
             f"if {has}; then",
             '    route_keys="$route_keys rto_min"',
             f'    route_added="$route_added rto_min {milliseconds(merged.min_rto_us)}ms"',
@@ -317,22 +324,19 @@ def _add_routes(merged: _Merged, steps: _Steps) -> None:
 
 
 def _route_words(routes: Mapping[str, str]) -> tuple[str, str]:
-    """The settings that a route loses, and those that it gets."""
+    """The attributes that are removed from a route, and those that are added."""
     return " ".join(routes), " ".join(f"{key} {value}" for key, value in routes.items() if value)
 
 
 def _routes(targets: Sequence[_readme.Target], title: str) -> dict[str, str] | None:
-    """The scripts that set routes; none if no change is one of a route."""
+    """The scripts that change routes; none if no change is an attribute of a route."""
     steps = _Steps(tools={"ip", "sysctl"})
+    # Modules are loaded before all routes, and unloaded after them.
+    steps.add_algorithms([how.algorithm for target in targets for _, how in target.changes])
     for target in targets:
         merged = _Merged()
         for change, how in target.changes:
             merged.add(change, Way("", routes=route_settings(how)))
-            name = how.algorithm
-            if name:
-                steps.add(
-                    f"need_algorithm {name}", f"keep_algorithm {name}", f"load_algorithm {name}"
-                )
         if merged.routes:
             keys, added = _route_words(merged.routes)
             rest = f"{target.words} {quote(keys)} {quote(added)}"
@@ -360,7 +364,9 @@ def _scripts(
         "@VARIABLES@": "\n".join(
             ["#", *(f"# {each:<9} {about}" for each, about, _ in variables)]
         ).rstrip(),
-        "@DEFAULTS@": "\n".join(f"{each}=${{{each}:-{value}}}" for each, value in _all(variables)),
+        "@DEFAULTS@": "\n".join(
+            f"{each}=${{{each}:-{value}}}" for each, value in _defaults(variables)
+        ),
         "@STEPS@": "\n\n".join(filter(None, (more and shell(more).rstrip(), steps.text()))),
         "@TOOLS@": " ".join(sorted(steps.tools)),
     }
@@ -370,23 +376,23 @@ def _scripts(
     return made
 
 
-def _all(variables: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
-    """All variables with their defaults: the functions know `DEV` in any case."""
+def _defaults(variables: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """All variables with their defaults. The functions of the scripts always read `DEV`."""
     return list(({"DEV": ""} | {name: default for name, _, default in variables}).items())
 
 
 def _tuned(title: str, lines: Sequence[str]) -> str:
-    """A profile on top of another one, which `README.md` says how to put there."""
+    """A TuneD profile. `README.md` has the command that replaces its `include`."""
     settings = "".join("{}={}\n".format(*line.removeprefix("-").split(" = ", 1)) for line in lines)
     return f"[main]\nsummary={title}\ninclude=balanced\n\n[sysctl]\n{settings}"
 
 
 def _once(changes: Sequence[Change]) -> None:
-    """Refuses a key that stands there twice."""
+    """Refuses a key that is given twice."""
     seen = set()
     for change in changes:
         if change.key in seen:
-            raise ConfigError(f"{change.place}: stands there twice")
+            raise ConfigError(f"{change.place}: is given twice")
         seen.add(change.key)
 
 

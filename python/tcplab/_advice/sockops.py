@@ -14,22 +14,22 @@ from tcplab._core import ConfigError
 Network = IPv4Network | IPv6Network
 
 MOST = 256
-"""Destinations of a program: jumps in BPF are short."""
+"""The most destinations of a program: the range of jumps in BPF is 16 bits."""
 
 UNLIMITED = 2**32 - 2
-"""The rate, in bytes a second, that makes a connection pace without a limit of its own."""
+"""The pacing rate, in bytes a second, that enables pacing without a limit; 2^32 - 1 disables it."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """What the program does for a change. What is empty takes no part."""
+    """How the program applies a change. Empty fields do not apply."""
 
     begins: str = ""
-    """A statement for when the connection begins."""
+    """The statement for the begin of a connection."""
     established: str = ""
-    """A statement for when it is established."""
+    """The statement for an established connection."""
     offers: str = ""
-    """A statement for when its first window is chosen."""
+    """The statement for the choice of the initial receive window."""
     says: str = ""
     """The name of the option."""
     needs: tuple[str, ...] = field(default=())
@@ -39,7 +39,7 @@ class Option:
 def files(
     destinations: Sequence[tuple[Network, str, Sequence[Change]]], *, title: str, name: str
 ) -> dict[str, str]:
-    """`sockops.c`, `load.sh` and `unload.sh`; nothing if no change is one of a socket's options.
+    """`sockops.c`, `load.sh` and `unload.sh`; nothing if no change is a socket option.
 
     Raises:
         ConfigError: There are more destinations than a program holds.
@@ -47,7 +47,7 @@ def files(
     bodies: dict[str, int] = {}
     cases: dict[Network, tuple[int, str]] = {}
     needs: list[str] = []
-    # A prefix without options of its own still takes its addresses out of a wider one.
+    # A prefix without options still excludes its addresses from a shorter prefix.
     for network, said, changes in destinations:
         options = [option for change in changes if (option := _option(change)) is not None]
         needs += [line for option in options for line in option.needs]
@@ -72,12 +72,12 @@ def files(
 
 
 def can(change: Change) -> bool:
-    """The program can make this change."""
+    """Whether the program can apply a change."""
     return _option(change) is not None
 
 
 def about(change: Change) -> str:
-    """The change in a table: the option, or that there is none."""
+    """The option that applies a change, for a table."""
     option = _option(change)
     return f"`{option.says}`" if option is not None else "no"
 
@@ -105,7 +105,7 @@ def _initial_receive_window(change: Change) -> Option:
 
 
 def _time(option: str) -> Callable[[Change], Option | None]:
-    """A time that Linux only lets be shorter than usual, which is 200 ms for both of them."""
+    """A time of at most 200 ms, the default of both options: Linux refuses longer ones."""
 
     def make(change: Change) -> Option | None:
         micros = _values.micros(change.place, change.value)
@@ -115,7 +115,7 @@ def _time(option: str) -> Callable[[Change], Option | None]:
 
 
 def _buffer(letter: str, *, doubled: bool) -> Callable[[Change], Option]:
-    """A buffer. Linux doubles what is asked for, for the memory of packets beside their data."""
+    """A socket buffer. Linux doubles the requested size, for the overhead of packets."""
     option = {"w": "SO_SNDBUF", "r": "SO_RCVBUF"}[letter]
 
     def make(change: Change) -> Option:
@@ -193,7 +193,7 @@ def _body(options: Sequence[Option]) -> str:
 
 
 def _functions(cases: dict[Network, tuple[int, str]], names: bool) -> str:
-    """The search for the destination of a connection: the longest prefix first."""
+    """C functions that find the destination of a connection: the longest prefix first."""
     ordered = sorted(cases, key=lambda it: (-it.prefixlen, it.network_address.packed))
     ipv4 = [network for network in ordered if isinstance(network, IPv4Network)]
     ipv6 = [network for network in ordered if isinstance(network, IPv6Network)]
@@ -220,7 +220,7 @@ def _functions(cases: dict[Network, tuple[int, str]], names: bool) -> str:
 
 
 _NAMES = """\
-// The congestion control has a name, which the kernel takes with zeros behind it.
+// Sets the congestion control. The name is padded with zeros.
 #define cc(ops, name)                                                    \\
     do {                                                                 \\
         char text[16] = name;                                            \\
@@ -270,5 +270,5 @@ def _matches(network: Network, words: int) -> str:
 
 
 def _comment(text: str) -> str:
-    """Text for a comment of one line: a backslash at its end would go on with the next."""
+    """Text for a comment of one line. A trailing backslash would join the next line."""
     return "".join(each if each.isprintable() else " " for each in text).replace("\\", "/").strip()

@@ -1,17 +1,17 @@
 #!/bin/sh
 # @TITLE@
 #
-# Puts the settings of README.md into the running system; undo.sh takes them out again. Needs root.
-# The present values are saved before the first change, and restored if a step fails.
+# Applies the settings of README.md to the running system; undo.sh restores it. Needs root. The
+# current values are saved before the first change, and restored if a step fails.
 @VARIABLES@
-# STATE   folder of the saved values (default: @STATE@)
+# STATE     folder of the saved values (default: @STATE@)
 set -euf
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 STATE=${STATE:-@STATE@}
 @DEFAULTS@
 @COMMON@
 
-# ---- What has to be there ----
+# ---- Requirements ----
 
 need_sysctl() {
     [ -e "/proc/sys/$(printf '%s' "$1" | tr . /)" ] || fail "this kernel has no sysctl $1"
@@ -43,7 +43,7 @@ need_device() {
     ip link show dev "$DEV" >/dev/null 2>&1 || fail "there is no device $DEV"
 }
 
-# goes_there ROUTE...: the route is one of the device, or of any device if none was named.
+# goes_there ROUTE...: whether the route uses DEV; any device will do if DEV is empty.
 goes_there() {
     case $DEV:" $* " in
     :*" dev "*) return 0 ;;
@@ -53,7 +53,7 @@ goes_there() {
     return 1
 }
 
-# routes PREFIX: the routes to PREFIX that can be changed, each with its family before it.
+# routes PREFIX: the routes to PREFIX that can be changed, one a line, after their family.
 routes() {
     case $1 in
     *:*) families=6 ;;
@@ -65,9 +65,9 @@ routes() {
             case " $line " in
             " unreachable "* | " blackhole "* | " prohibit "* | " throw "*) ;;
             *" expires "* | *" proto ra "*)
-                say "left as it is, because router advertisements renew it: $line" >&2 ;;
+                say "skipped, because router advertisements renew it: $line" >&2 ;;
             *" nhid "*)
-                say "left as it is, because it names a nexthop object: $line" >&2 ;;
+                say "skipped, because it refers to a nexthop object: $line" >&2 ;;
             *)
                 # shellcheck disable=SC2086 # split into words
                 if goes_there $line; then
@@ -86,7 +86,7 @@ need_routes() {
     }
 }
 
-# ---- What is saved ----
+# ---- Saved values ----
 
 keep() {
     printf '%s\n' "$*" >>"$STATE/new"
@@ -101,7 +101,7 @@ keep_file() {
 }
 
 keep_algorithm() {
-    # The default is one that all programs may choose from then on.
+    # The kernel adds a default congestion control to this list.
     allowed=net.ipv4.tcp_allowed_congestion_control
     case " $(value "$allowed") " in
     *" $1 "*) ;;
@@ -126,7 +126,7 @@ keep_queue() {
         parent)
             first=${first:-$kind}
             case $more in
-            ffff:*) ;; # ingress and clsact are no queues
+            ffff:*) ;; # ingress and clsact are not queues
             *) [ "$handle" = 0: ] || own="$own $kind" ;;
             esac
             ;;
@@ -152,12 +152,12 @@ EOF
     esac
 }
 
-# Settings of a queue that `tc` has shown, as words that it reads: without the units of counts.
+# readable WORDS...: settings of a queue as `tc` shows them, converted to what `tc` reads.
 readable() {
     words=''
     while [ $# -gt 0 ]; do
         case $1 in
-        # Some kernels take these words only where they are not the default.
+        # The default of cake; kernels without conntrack refuse the word.
         nonat)
             shift
             continue
@@ -178,16 +178,16 @@ readable() {
     printf '%s\n' "${words# }"
 }
 
-# ---- What changes ----
+# ---- Changes ----
 
 set_sysctl() {
     say "$1 = $2"
     sysctl -q -w "$1=$2" >/dev/null
-    # Some versions of sysctl report success for a value that the kernel has refused.
-    [ "$(value "$1")" = "$2" ] || fail "the kernel does not take $1 = $2"
+    # Some versions of sysctl exit with 0 although the kernel refused the value.
+    [ "$(value "$1")" = "$2" ] || fail "the kernel refuses $1 = $2"
 }
 
-# The third of three numbers; the others are at most as large.
+# set_last SYSCTL NUMBER: sets the third of three numbers, and limits the other two to it.
 set_last() {
     name=$1 most=$2
     # shellcheck disable=SC2046 # split into words
@@ -197,7 +197,7 @@ set_last() {
     set_sysctl "$name" "$1 $2 $most"
 }
 
-# The lowest bit.
+# set_bit SYSCTL BIT: sets the lowest bit.
 set_bit() {
     set_sysctl "$1" "$(($(value "$1") & ~1 | $2))"
 }
@@ -225,11 +225,12 @@ $changed
 EOF
 }
 
-# set_queue SETTINGS...: the queue of the device. A device with several hardware queues keeps them,
-# each with such a queue, unless ONE_QUEUE is yes.
+# set_queue KIND SETTINGS...: replaces the queue of DEV. A device with several hardware queues (mq)
+# gets one such queue for each of them, unless ONE_QUEUE is yes.
 set_queue() {
     present=$(tc qdisc show dev "$DEV" root)
-    # A handle of its own: without one, settings of a queue of this kind would stay.
+    # A new handle makes the kernel create a new queue. Without one, it would keep the settings that
+    # are not named, if the current queue is of the same kind.
     handle=7c9a:
     case $present in
     "qdisc "*" $handle "*) handle=7c9b: ;;
@@ -251,11 +252,11 @@ set_queue() {
     esac
 }
 
-# ---- The settings ----
+# ---- Settings ----
 
 @STEPS@
 
-# ---- In order ----
+# ---- Main ----
 
 need_root
 need_tools @TOOLS@
@@ -264,7 +265,7 @@ if [ -e "$STATE/before" ]; then
     if [ "$saved" = "$(boot)" ]; then
         fail "already applied: run undo.sh first ($STATE/before has the values from before)"
     fi
-    # What was changed at run time has not outlasted the reboot.
+    # The changes are gone since the reboot.
     rm -f "$STATE/before"
 fi
 check
@@ -275,7 +276,7 @@ trap 'exit 130' INT TERM HUP
 keep boot "$(boot)"
 save
 mv "$STATE/new" "$STATE/before"
-trap 'say "a step has failed: everything is taken back" >&2; STATE=$STATE sh "$here/undo.sh" >&2' EXIT
+trap 'say "a step failed: undoing all changes" >&2; STATE=$STATE sh "$here/undo.sh" >&2' EXIT
 change
 trap - EXIT
-say "done; undo.sh takes it back"
+say "done; undo.sh restores the saved values"

@@ -28,8 +28,8 @@ value() {
     printf '%s\n' "$*"
 }
 
-# edited KEYS ADDED ROUTE...: a route that `ip` has shown as words that `ip` reads, without the
-# settings KEYS, and with ADDED after its destination.
+# edited KEYS ADDED ROUTE...: converts a route as `ip` shows it to what `ip` reads, without the
+# attributes KEYS, and with ADDED after the destination.
 edited() {
     keys=$1 added=$2 line=$3
     shift 3
@@ -42,13 +42,13 @@ edited() {
             shift 2
             continue
             ;;
-        # `ip` shows these words and does not read them.
+        # `ip` shows these words, but does not read them.
         linkdown | dead | offload | offload_failed | trap | rt_offload | rt_trap | unresolved | '\')
             shift
             continue
             ;;
         esac
-        # Where the nexthops begin, which may stand right behind a word.
+        # `ip -o` has a backslash for a line break, for IPv6 without a blank before it.
         word=${1%\\}
         shift
         case " $keys " in
@@ -59,7 +59,7 @@ edited() {
             ;;
         esac
         line="$line $word"
-        # `ip` locks this one without being told.
+        # `ip` sets the lock by itself, and does not read the word.
         if [ "$word" = rto_min ] && [ "${1:-}" = lock ]; then
             shift
         fi

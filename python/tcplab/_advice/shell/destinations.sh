@@ -1,7 +1,7 @@
-# Settings of routes, which a route that is made from another one does not take over.
+# Attributes that a new route does not copy from the route that it is derived from.
 ALL="initcwnd initrwnd rto_min quickack window advmss congctl features"
 
-# covering FAMILY PREFIX: the most specific route that leads to PREFIX.
+# covering FAMILY PREFIX: the route with the longest prefix that covers PREFIX.
 covering() {
     best='' length=-1
     while read -r line; do
@@ -21,7 +21,7 @@ EOF
     printf '%s\n' "$best"
 }
 
-# derived PREFIX ADDED ROUTE...: a route to PREFIX that goes the way of another route.
+# derived PREFIX ADDED ROUTE...: a route to PREFIX with the next hop of ROUTE.
 derived() {
     to=$1 added=$2
     shift 2
@@ -51,10 +51,10 @@ family_of() {
 need_destination() {
     [ -z "$(routes "$1" 2>/dev/null)" ] || return 0
     [ -n "$(covering "$(family_of "$1")" "$1")" ] ||
-        fail "no route leads to $1${DEV:+ through $DEV}"
+        fail "no route covers $1${DEV:+ through $DEV}"
 }
 
-# keep_destination PREFIX KEYS ADDED: the present route, or the one that will be added.
+# keep_destination PREFIX KEYS ADDED: saves the current route, or the one that will be added.
 keep_destination() {
     if [ -n "$(routes "$1" 2>/dev/null)" ]; then
         keep_routes "$1" "$2"

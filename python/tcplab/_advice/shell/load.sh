@@ -1,10 +1,10 @@
 #!/bin/sh
 # @TITLE@
 #
-# load.sh [CGROUP]: compiles sockops.c, loads it, and attaches it to a cgroup, by default to the root
-# of cgroup2: to all programs of the machine. unload.sh takes it out again. Needs root.
+# load.sh [CGROUP]: compiles sockops.c, loads the program and attaches it to a cgroup. The default
+# is the root of cgroup2: all programs of the machine. unload.sh reverses this. Needs root.
 #
-# STATE   folder of what unload.sh needs (default: @STATE@)
+# STATE   folder for the state that unload.sh needs (default: @STATE@)
 set -euf
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 STATE=${STATE:-@STATE@}
@@ -29,7 +29,7 @@ need_algorithm() {
     printf 'module tcp_%s\n' "$1" >>"$STATE/loaded"
 }
 
-# need_most SYSCTL BYTES: the most that a socket option can ask for.
+# need_most SYSCTL BYTES: raises the limit of a socket option, if it is lower.
 need_most() {
     [ "$(value "$1")" -lt "$2" ] || return 0
     printf 'sysctl %s %s\n' "$1" "$(value "$1")" >>"$STATE/loaded"
@@ -49,11 +49,12 @@ cgroup=${1:-$(while read -r _ place type _; do
     fi
 done </proc/mounts)}
 [ -n "$cgroup" ] || fail "no cgroup2 is mounted"
-[ -e "$cgroup/cgroup.procs" ] || fail "$cgroup is no cgroup"
+[ -e "$cgroup/cgroup.procs" ] || fail "$cgroup is not a cgroup"
+cgroup=$(CDPATH='' cd -- "$cgroup" && pwd)
 
 mkdir -p "$STATE"
 : >"$STATE/loaded"
-trap 'say "a step has failed: everything is taken back" >&2; STATE=$STATE sh "$here/unload.sh" >&2' EXIT
+trap 'say "a step failed: undoing all changes" >&2; STATE=$STATE sh "$here/unload.sh" >&2' EXIT
 trap 'exit 130' INT TERM HUP
 # Debian and Ubuntu have the headers of one architecture in a folder of their own.
 clang -O2 -Wall -Werror -target bpf -I"/usr/include/$(uname -m)-linux-gnu" \
@@ -68,8 +69,8 @@ if [ -z "$bpf" ]; then
 fi
 bpftool prog load "$STATE/sockops.o" "$PIN" type sockops
 say "pin $PIN" >>"$STATE/loaded"
-# Beside programs that are there already, not in place of them.
+# "multi" keeps programs that are already attached.
 bpftool cgroup attach "$cgroup" sock_ops pinned "$PIN" multi
 say "cgroup $cgroup" >>"$STATE/loaded"
 trap - EXIT
-say "$PIN is attached to $cgroup; unload.sh takes it out"
+say "$PIN is attached to $cgroup; unload.sh detaches it"

@@ -9,15 +9,15 @@
 
 #define INLINE static inline __attribute__((always_inline, unused))
 
-// Addresses are in network order.
+// Converts to network byte order, the order of addresses.
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define NET(number) __builtin_bswap32(number)
 #else
 #define NET(number) (number)
 #endif
 
-// As in the headers of the C library, which a BPF program cannot include. SOL_SOCKET and the options
-// below it have other numbers on alpha, mips, parisc and sparc.
+// From the headers of the C library, which a BPF program cannot include. SOL_SOCKET and its options
+// have other numbers on alpha, mips, parisc and sparc.
 enum { IPV4 = 2, IPV6 = 10 };
 enum { SOL_SOCKET = 1, SOL_TCP = 6 };
 enum { SO_SNDBUF = 7, SO_RCVBUF = 8, SO_MAX_PACING_RATE = 47 };
@@ -42,10 +42,10 @@ INLINE void set(struct bpf_sock_ops *ops, int level, int option, unsigned value)
 __attribute__((section("sockops"), used)) int tcplab(struct bpf_sock_ops *ops)
 {
     int op = ops->op;
-    // A connection that this host opens is set up before its SYN, for its buffers decide how large
-    // the window can be. Of one that a peer opens, the program first hears when it is established.
+    // An active open is set up before the SYN: the receive buffer determines the window scale. A
+    // passive open reaches the program when the connection is established.
     int begins = op == BPF_SOCK_OPS_TCP_CONNECT_CB || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
-    // The congestion window is set later, because the kernel sets it when the handshake is over.
+    // The initial window is set after the handshake, when the kernel has set its own.
     int established =
         op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB || op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB;
     int offers = op == BPF_SOCK_OPS_RWND_INIT;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # @TITLE@
 #
-# Restores what apply.sh has saved, and removes what it has saved. Needs root.
+# Restores the values that apply.sh saved, and removes the saved values. Needs root.
 #
 # STATE   folder of the saved values (default: @STATE@)
 set -uf
@@ -22,7 +22,7 @@ restore_file() {
     printf '%s\n' "$2" >"$1"
 }
 
-# restore_route FAMILY ROUTE...: the route that differs from this one in the settings KEYS alone.
+# restore_route FAMILY ROUTE...: changes the route that differs from ROUTE only in KEYS to ROUTE.
 restore_route() {
     family=$1 to=$2
     shift
@@ -41,10 +41,11 @@ restore_route() {
     done <<EOF
 $(ip -"$family" -o route show exact "$to")
 EOF
-    say "left as it is, because it was replaced since: the route to $to"
+    say "skipped, because it was replaced since: the route to $to"
 }
 
-# remove_route FAMILY ROUTE...: a route that was added. `ip` shows its words in another order.
+# remove_route FAMILY ROUTE...: removes a route that was added. `ip` shows the words of a route in
+# another order.
 remove_route() {
     family=$1
     shift
@@ -78,8 +79,8 @@ restore_queue() {
     "qdisc "*" 0: "*) return 0 ;;
     esac
     say "tc qdisc del dev $device root"
-    # The kernel then makes the queue anew, of the kind that is its default. That of a device which
-    # is older than the present default was another one.
+    # The kernel then makes a queue of the default kind. That default may have changed since the
+    # device came up, so that the kind of the saved queue is the default for a moment.
     default=$(sysctl -n net.core.default_qdisc 2>/dev/null) || default=
     if [ -n "$default" ] && [ "$handle" != noqueue ] && [ "$handle" != "$default" ]; then
         sysctl -q -w "net.core.default_qdisc=$handle"
@@ -105,7 +106,7 @@ while read -r what rest; do
     case $what in
     boot)
         if [ "$rest" != "$(boot)" ]; then
-            say "the machine has restarted since, and changes at run time with it"
+            say "the machine has restarted since: the changes are gone"
             break
         fi
         ;;
@@ -118,8 +119,8 @@ while read -r what rest; do
     module) unload "$rest" ;;
     esac
 done <"$STATE/before"
-[ "$failed" = 0 ] || fail "not everything is as it was; $STATE/before has what should be"
+[ "$failed" = 0 ] || fail "some values could not be restored; $STATE/before lists all of them"
 rm -f "$STATE/before"
 rmdir "$STATE" 2>/dev/null || :
 rmdir /var/lib/tcplab 2>/dev/null || :
-say "everything is as it was"
+say "all saved values are restored"

@@ -1,9 +1,9 @@
 #!/bin/sh
 # @TITLE@
 #
-# Takes out what load.sh has put in. Needs root. Open connections keep what they got.
+# Reverses load.sh. Needs root. Open connections keep their settings.
 #
-# STATE   folder of what load.sh has saved (default: @STATE@)
+# STATE   folder with the state of load.sh (default: @STATE@)
 set -uf
 STATE=${STATE:-@STATE@}
 PIN=/sys/fs/bpf/@NAME@
@@ -19,8 +19,8 @@ kept() {
     done <"$STATE/loaded"
 }
 cgroup=$(kept cgroup)
-# After a reboot there is no program any more.
-if [ -n "$cgroup" ] && [ -e "$PIN" ]; then
+# After a reboot, and without its cgroup, the program is detached already.
+if [ -n "$cgroup" ] && [ -d "$cgroup" ] && [ -e "$PIN" ]; then
     bpftool cgroup detach "$cgroup" sock_ops pinned "$PIN" || failed=1
 fi
 if [ -n "$(kept pin)" ]; then
@@ -43,8 +43,8 @@ while read -r module; do
 done <<EOF
 $(kept module)
 EOF
-[ "$failed" = 0 ] || fail "not everything could be taken out; $STATE/loaded has what was put in"
+[ "$failed" = 0 ] || fail "some steps failed; $STATE/loaded lists what load.sh did"
 rm -f "$STATE/loaded" "$STATE/sockops.o"
 rmdir "$STATE" 2>/dev/null || :
 rmdir /var/lib/tcplab 2>/dev/null || :
-say "everything is as it was"
+say "everything is restored"
