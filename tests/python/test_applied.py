@@ -274,6 +274,22 @@ def test_a_value_that_the_kernel_refuses_takes_everything_back(host: Run, tmp_pa
     """)
 
 
+def test_kernels_without_a_sysctl_for_the_timeout_have_it_in_routes(
+    host: Run, tmp_path: Path
+) -> None:
+    made = files([change("min_rto", "50 ms")], title="timeout")
+    script = made["sender/apply.sh"].replace("tcp_rto_min_us", "tcp_no_such_thing")
+    put(made | {"sender/apply.sh": script}, tmp_path)
+    shown = host("""
+        state >before
+        sh sender/apply.sh >said || exit 1
+        ip -4 route show default; ip -6 route show default
+        sh sender/undo.sh >>said || exit 1
+        state | cmp before - && test ! -e "$STATE"
+    """)
+    assert shown.count(" rto_min lock 50ms ") == len(shown.splitlines()) == 3
+
+
 def test_apply_and_undo_say_when_it_is_not_their_turn(host: Run, tmp_path: Path) -> None:
     put(files([change("sack", False)], title="turns"), tmp_path)
     host("""
@@ -767,7 +783,7 @@ cd FOLDER
     ip addr add 198.51.100.1/24 dev v0
     ip route add default via 198.51.100.2
     state() {
-        sysctl -a 2>/dev/null | grep '^net.ipv4.tcp'
+        sysctl -a 2>/dev/null | grep -E '^net.(ipv4.tcp|core.[rw]mem_max)'
         ip -details route show
         tc qdisc show
     }
@@ -835,6 +851,7 @@ def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> 
         change("max_pacing_rate", "20 Mbit/s"),
         change("min_rto", "50 ms"),
         change("initial_window", 12),
+        change("rmem_max", "9 MB"),
     ]
     put(files(changes, title="paced"), tmp_path)
     shown = guest("""
@@ -842,7 +859,7 @@ def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> 
         state >/mnt/before
         sh sender/apply.sh >/mnt/said || cat /mnt/said
         tc qdisc show dev v0
-        sysctl -n net.ipv4.tcp_rto_min_us net.ipv4.tcp_congestion_control
+        sysctl -n net.ipv4.tcp_rto_min_us net.ipv4.tcp_congestion_control net.core.rmem_max
         sh sender/undo.sh >/mnt/said || cat /mnt/said
         state | diff /mnt/before - && echo same
     """)
@@ -851,7 +868,7 @@ def test_pacing_is_the_queue_fq_and_goes_with_it(guest: Run, tmp_path: Path) -> 
     # tc-fq(8): 10000 packets unless something else is said, also where `fq` was before.
     assert " limit 10000p " in queue
     assert " maxrate 20Mbit " in queue
-    assert rest == ["50000", "vegas", "same"]
+    assert rest == ["50000", "vegas", "9000000", "same"]
 
 
 BEFORE = (

@@ -84,11 +84,13 @@ queue with classes, or one that `tc` cannot show in full, is refused, because `u
 rebuild it.
 """
 
-_ABOUT_HARDWARE = """A device with several hardware queues (`mq`) keeps them, each with such a queue
-below it; with `ONE_QUEUE=yes` there is one queue for the device.
+_ABOUT_HARDWARE = """
+A device with several hardware queues (`mq`) gets one such queue for each of them, or a single one
+with `ONE_QUEUE=yes`.
 """
 
-_ABOUT_ROUTERS = """A queue discipline matters where packets wait: on the device before the slowest
+_ABOUT_ROUTERS = """
+A queue discipline matters where packets wait: on the device before the slowest
 link, and only if that device has the rate of the link. Where a modem behind it is slower, shape
 below the rate of the modem (`cake` with a `rate`, or `tbf`).
 """
@@ -162,7 +164,8 @@ their own routes. `DEV=eth1 sh apply.sh` changes routes of one device.
 `sh load.sh /sys/fs/cgroup/system.slice` covers the programs of that cgroup only. The scripts need
 clang, the kernel headers for user space (linux-libc-dev) and bpftool. Open connections keep their
 settings. For a connection that the peer opens, the program runs when the handshake is over: the
-window scale is already fixed then.
+window scale is already fixed then. `wmem` and `rmem` become buffers of that size, which do not
+grow: the program requests half of it, because Linux doubles a request.
 """
 
 

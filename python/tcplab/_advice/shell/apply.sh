@@ -9,6 +9,7 @@ set -euf
 here=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd)
 STATE=${STATE:-@STATE@}
 @DEFAULTS@
+
 @COMMON@
 
 # ---- Requirements ----
