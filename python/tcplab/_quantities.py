@@ -45,7 +45,7 @@ def numbers(values: Sequence[str | None]) -> tuple[str, pl.Series] | None:
     if set(written) <= {"true", "false"}:
         truths = [None if value is None else value == "true" for value in values]
         return "boolean", pl.Series(truths, dtype=pl.Boolean)
-    read = {value: _read(value) for value in dict.fromkeys(written)}
+    read = {value: quantity(value) for value in dict.fromkeys(written)}
     kinds = {found[0] if found is not None else None for found in read.values()}
     if kinds == {"share", "number"}:
         # Probabilities may be written either way.
@@ -67,7 +67,7 @@ def numbers(values: Sequence[str | None]) -> tuple[str, pl.Series] | None:
     )
 
 
-def _read(text: str) -> tuple[str, Decimal] | None:
+def quantity(text: str) -> tuple[str, Decimal] | None:
     """The kind of a quantity, and its number in the unit of the kind."""
     found = NUMBER.fullmatch(text)
     if found is None or found[2] not in UNITS:

@@ -9,5 +9,5 @@
 | how much better, and how sure | `evidence` |
 | why, and where it flips | `causes`, `terrain` |
 | the answer, in sentences, as JSON and as a page | `advice`, `words`, `page` |
-| the files that put it in and take it out | `applied`, `sockops` |
+| the files that put it in and take it out | `applied`, `sockops`, and the scripts in `shell` |
 """

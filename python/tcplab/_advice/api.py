@@ -13,7 +13,7 @@ from typing import Any
 from tcplab import _core, _rendered, _toml
 from tcplab._advice import applied, page
 from tcplab._advice.advice import Advice, read
-from tcplab._advice.levers import Candidate
+from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._experiment import Runnable, load, loaded
@@ -159,14 +159,38 @@ def _write(advice: Advice, folder: Path, command: str | None) -> None:
 
 def files_of(advice: Advice) -> dict[str, str]:
     """The files that put advice in and take it out, by name."""
-    changes = [
-        applied.Change(one.key, one.value, one.today, one.side) for one in advice.candidate.settings
-    ]
-    if not changes:
+    candidate = advice.candidate
+    if not candidate.settings:
         return {}
-    found = numbers([str(advice.question.bottleneck()["rate"])])
-    rate = float(found[1][0]) if found is not None else None
-    return applied.files(changes, title=advice.candidate.name, rate_mbit_s=rate)
+    changes = [
+        applied.Change(one.key, _of_host(one, advice), one.today, one.side)
+        for one in candidate.settings
+    ]
+    try:
+        return applied.files(changes, title=candidate.name)
+    except _core.ConfigError as error:
+        # It was found on a simulated host, and no line puts it into a live one.
+        return {"README.md": f"# {candidate.name}\n\nThere are no files for this: {error}\n"}
+
+
+def _of_host(setting: Setting, advice: Advice) -> Any:
+    """A value as a host takes it: a queue by packets or bytes, where an experiment may say how long
+    it holds at the link's rate.
+    """
+    value = setting.value
+    if setting.key != "queue":
+        return value
+    given = value.get("limit") if isinstance(value, Mapping) else value
+    found = numbers([str(given)]) if given is not None else None
+    if found is None or found[0] in ("packets", "bytes"):
+        return value
+    asked = advice.question
+    first = range(asked.seed, asked.seed + 1)
+    plan = asked.experiment([advice.candidate], asked.points()[:1], first).plans("sim")[0]
+    lane = json.loads(plan.to_json())["lanes"][asked.mine()[0]["bottleneck"]]
+    ((unit, number), *_) = lane["queue"]["limit"].items()
+    limit = f"{number} packets" if unit == "packets" else str(number)
+    return {**value, "limit": limit} if isinstance(value, Mapping) else limit
 
 
 def repeated(folder: Path) -> list[str]:

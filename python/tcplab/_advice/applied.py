@@ -1,539 +1,407 @@
-"""Files that put settings into a live Linux host, and take them out again.
-
-What is there is saved before anything is changed, and `undo.sh` restores exactly that. Nothing here
-runs them.
-"""
+"""Files that put transport settings into a running Linux, and take them out again."""
 
 from __future__ import annotations
 
 import re
-import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from shlex import quote
+from typing import TypeVar
 
+from tcplab._advice import _readme, _servers, sockops
+from tcplab._advice._disciplines import Discipline, ImpossibleError, discipline
+from tcplab._advice._scripts import filled, shell
+from tcplab._advice._settings import (
+    Change,
+    Destination,
+    Sysctl,
+    Way,
+    algorithm,
+    milliseconds,
+    route_settings,
+    way,
+)
 from tcplab._core import ConfigError
-from tcplab._quantities import numbers
+
+__all__ = ["Change", "Destination", "destination_files", "files"]
+
+_Value = TypeVar("_Value")
+
+SIDES = ("sender", "receiver", "router")
 
 
-@dataclass(frozen=True)
-class Change:
-    """A setting with another value than today's."""
+def files(changes: Sequence[Change], *, title: str) -> dict[str, str]:
+    """The files that apply changes to a running Linux, by path.
 
-    key: str
-    """The key of the stack, `qdisc` of the host, or `queue` of the router."""
-    value: Any
-    before: Any
-    side: str
-    """`sender`, `receiver` or `router`."""
+    Each side with changes has a folder: `apply.sh` and `undo.sh`, `sysctl.d/90-tcplab.conf` and
+    `tuned/tcplab/tuned.conf` for what lasts over reboots, snippets for nginx and HAProxy where
+    these have a directive, and `README.md`, which says for each change which line applies it, or
+    why no line can.
 
-
-@dataclass
-class Steps:
-    """What is done on a host, by the means that do it."""
-
-    sysctls: dict[str, str] = field(default_factory=dict)
-    """By name, the value."""
-    buffers: dict[str, int] = field(default_factory=dict)
-    """By name of a sysctl with three values, the last of them."""
-    route: dict[str, str] = field(default_factory=dict)
-    """By attribute of a route, the value."""
-    qdisc: str = ""
-    """What `tc qdisc replace dev DEV root` is told."""
-    files: dict[str, str] = field(default_factory=dict)
-    """By path, the value of a parameter of a module."""
-    modules: list[str] = field(default_factory=list)
-    told: list[tuple[str, str]] = field(default_factory=list)
-    """What is changed, and by what line; also what no line here can change."""
-    nginx: list[str] = field(default_factory=list)
-    haproxy: list[str] = field(default_factory=list)
-
-
-KERNEL_NAMES = {"newreno": "reno", "westwood+": "westwood"}
-"""What the kernel calls congestion controls that have another name here."""
-
-NAME = re.compile(r"[a-z][a-z0-9_-]*")
-
-ON_OFF = {
-    "restart_after_idle": "net.ipv4.tcp_slow_start_after_idle",
-    "sack": "net.ipv4.tcp_sack",
-    "dsack": "net.ipv4.tcp_dsack",
-    "timestamps": "net.ipv4.tcp_timestamps",
-    "window_scaling": "net.ipv4.tcp_window_scaling",
-    "rack": "net.ipv4.tcp_recovery",
-}
-
-WHEN_ON = {
-    "tlp": ("net.ipv4.tcp_early_retrans", "3"),
-    "frto": ("net.ipv4.tcp_frto", "2"),
-    "ecn": ("net.ipv4.tcp_ecn", "1"),
-    "fast_open": ("net.ipv4.tcp_fastopen", "3"),
-}
-"""Sysctls that are 0 for off, and this for on."""
-
-COUNTS = {
-    "syn_retries": "net.ipv4.tcp_syn_retries",
-    "syn_ack_retries": "net.ipv4.tcp_synack_retries",
-    "retries": "net.ipv4.tcp_retries2",
-    "dup_thresh": "net.ipv4.tcp_reordering",
-}
-
-BUFFERS = {"wmem": "net.ipv4.tcp_wmem", "rmem": "net.ipv4.tcp_rmem"}
-
-MOST = {"wmem_max": "net.core.wmem_max", "rmem_max": "net.core.rmem_max"}
-
-PROBING = {"off": "0", "on-black-hole": "1", "always": "2"}
-
-
-def files(
-    changes: Sequence[Change], *, title: str, rate_mbit_s: float | None = None
-) -> dict[str, str]:
-    """By path, the text of each file: a folder for each side that has changes. A queue that is
-    given by time holds that long at the rate.
-    """
-    found: dict[str, str] = {}
-    for side in dict.fromkeys(one.side for one in changes):
-        steps = Steps()
-        for one in changes:
-            if one.side != side:
-                continue
-            try:
-                _step(one, steps, rate_mbit_s)
-            except (ConfigError, KeyError, TypeError, ValueError) as error:
-                # It was found on a simulated host, and no line here puts it into a live one.
-                steps.told.append((_said(one), f"nothing here: {error}"))
-        found |= {f"{side}/{name}": text for name, text in _of_host(side, steps, title).items()}
-    return found
-
-
-def _step(change: Change, steps: Steps, rate_mbit_s: float | None) -> None:
-    """Adds what makes a change."""
-    key, value, said = change.key, change.value, _said(change)
-    if key == "cc":
-        steps.told.append((said, _congestion_control(value, steps)))
-    elif key in ON_OFF:
-        steps.sysctls[ON_OFF[key]] = "1" if value else "0"
-        steps.told.append((said, f"sysctl {ON_OFF[key]}"))
-    elif key in WHEN_ON and isinstance(value, bool):
-        name, on = WHEN_ON[key]
-        steps.sysctls[name] = on if value else "0"
-        steps.told.append((said, f"sysctl {name}"))
-        if key == "fast_open" and value:
-            steps.nginx.append("listen 443 ssl fastopen=256;  # in a server block")
-    elif key in COUNTS:
-        steps.sysctls[COUNTS[key]] = str(int(value))
-        steps.told.append((said, f"sysctl {COUNTS[key]}"))
-    elif key in BUFFERS:
-        steps.buffers[BUFFERS[key]] = _bytes(key, value)
-        steps.told.append((said, f"sysctl {BUFFERS[key]}, the last of its three values"))
-    elif key in MOST:
-        steps.sysctls[MOST[key]] = str(_bytes(key, value))
-        steps.told.append((said, f"sysctl {MOST[key]}"))
-    elif key in OTHERS:
-        OTHERS[key](said, value, steps)
-    elif key == "queue":
-        steps.qdisc = queue(value, rate_mbit_s)
-        steps.told.append(
-            (said, f"`tc qdisc replace dev $DEV root {steps.qdisc}`: it takes effect where this "
-             "device is the bottleneck")
-        )  # fmt: skip
-    else:
-        steps.told.append((said, "nothing on a live host: no switch of Linux sets it"))
-
-
-def _said(change: Change) -> str:
-    before = f" (before: {_word(change.before)})" if change.before is not None else ""
-    return f"{change.key}: {_word(change.value)}{before}"
-
-
-def _congestion_control(value: Any, steps: Steps) -> str:
-    given: dict[str, Any] = dict(value) if isinstance(value, Mapping) else {"name": str(value)}
-    name = str(given.pop("name", "")).split("/")[0]
-    name = KERNEL_NAMES.get(name, name)
-    if not NAME.fullmatch(name):
-        raise ConfigError(f"cc: {name!r} is no name of a congestion control of Linux")
-    steps.sysctls["net.ipv4.tcp_congestion_control"] = name
-    steps.modules.append(f"tcp_{name}")
-    parameters: dict[str, Any] = given.pop("params", None) or given
-    if parameters:
-        return (
-            "sysctl net.ipv4.tcp_congestion_control; its parameters "
-            f"({', '.join(f'{key} = {_word(one)}' for key, one in parameters.items())}) are those "
-            f"of the module, in /sys/module/tcp_{name}/parameters, where it has them"
-        )
-    return "sysctl net.ipv4.tcp_congestion_control: connections that begin from then on"
-
-
-def _initial_window(said: str, value: Any, steps: Steps) -> None:
-    steps.route["initcwnd"] = str(int(value))
-    steps.told.append((said, "`ip route ... initcwnd`, on the route"))
-
-
-def _initial_receive_window(said: str, value: Any, steps: Steps) -> None:
-    if value == "off":
-        steps.told.append((said, "the route without `initrwnd`, as it is by default"))
-        return
-    steps.route["initrwnd"] = str(int(value))
-    steps.told.append((said, "`ip route ... initrwnd`, on the route"))
-
-
-def _min_rto(said: str, value: Any, steps: Steps) -> None:
-    steps.route["rto_min"] = f"{_quantity('min_rto', value, 'ms'):g}ms"
-    steps.told.append((said, "`ip route ... rto_min`, on the route"))
-
-
-def _delayed_ack(said: str, value: Any, steps: Steps) -> None:
-    if value != "off":
-        steps.told.append((said, "nothing on a live host: the delay of ACKs is built in"))
-        return
-    steps.route["quickack"] = "1"
-    steps.told.append((said, "`ip route ... quickack 1`, on the route"))
-
-
-def _notsent_lowat(said: str, value: Any, steps: Steps) -> None:
-    size = 2**32 - 1 if value == "off" else _bytes("notsent_lowat", value)
-    steps.sysctls["net.ipv4.tcp_notsent_lowat"] = str(size)
-    steps.told.append((said, "sysctl net.ipv4.tcp_notsent_lowat"))
-
-
-def _mtu_probing(said: str, value: Any, steps: Steps) -> None:
-    steps.sysctls["net.ipv4.tcp_mtu_probing"] = PROBING[str(value)]
-    steps.told.append((said, "sysctl net.ipv4.tcp_mtu_probing"))
-
-
-def _hystart(said: str, value: Any, steps: Steps) -> None:
-    steps.files["/sys/module/tcp_cubic/parameters/hystart"] = "1" if value else "0"
-    steps.told.append((said, "/sys/module/tcp_cubic/parameters/hystart, of CUBIC alone"))
-
-
-def _pacing(said: str, value: Any, steps: Steps) -> None:
-    if not value:
-        steps.told.append((said, "a device without `fq`, and programs without SO_MAX_PACING_RATE"))
-        return
-    steps.qdisc = steps.qdisc or "fq"
-    steps.told.append(
-        (said, "`tc qdisc replace dev $DEV root fq`, which paces all connections; a program paces "
-         "one connection by SO_MAX_PACING_RATE; BBR paces without either")
-    )  # fmt: skip
-
-
-def _qdisc(said: str, value: Any, steps: Steps) -> None:
-    steps.qdisc = queue(value, None)
-    steps.told.append((said, f"`tc qdisc replace dev $DEV root {steps.qdisc}`"))
-
-
-def _so_rcvbuf(said: str, value: Any, steps: Steps) -> None:
-    size = _bytes("so_rcvbuf", value)
-    steps.nginx.append(f"listen 443 ssl rcvbuf={size};  # in a server block")
-    steps.haproxy += [f"tune.rcvbuf.client {size}", f"tune.rcvbuf.server {size}"]
-    steps.told.append((said, "programs, by setsockopt(SO_RCVBUF)"))
-
-
-def _so_sndbuf(said: str, value: Any, steps: Steps) -> None:
-    size = _bytes("so_sndbuf", value)
-    steps.nginx.append(f"listen 443 ssl sndbuf={size};  # in a server block")
-    steps.haproxy += [f"tune.sndbuf.client {size}", f"tune.sndbuf.server {size}"]
-    steps.told.append((said, "programs, by setsockopt(SO_SNDBUF)"))
-
-
-def _by_program(option: str) -> Callable[[str, Any, Steps], None]:
-    def told(said: str, value: Any, steps: Steps) -> None:
-        steps.told.append((said, f"programs, by setsockopt({option}); no switch of the host"))
-
-    return told
-
-
-OTHERS: Mapping[str, Callable[[str, Any, Steps], None]] = {
-    "initial_window": _initial_window,
-    "initial_receive_window": _initial_receive_window,
-    "min_rto": _min_rto,
-    "delayed_ack": _delayed_ack,
-    "notsent_lowat": _notsent_lowat,
-    "mtu_probing": _mtu_probing,
-    "hystart": _hystart,
-    "pacing": _pacing,
-    "qdisc": _qdisc,
-    "so_rcvbuf": _so_rcvbuf,
-    "so_sndbuf": _so_sndbuf,
-    "max_pacing_rate": _by_program("SO_MAX_PACING_RATE"),
-    "window_clamp": _by_program("TCP_WINDOW_CLAMP"),
-    "nagle": _by_program("TCP_NODELAY"),
-    "user_timeout": _by_program("TCP_USER_TIMEOUT"),
-    "keepalive": _by_program("SO_KEEPALIVE"),
-}
-
-KINDS = {"fq-codel": "fq_codel", "fq-pie": "fq_pie"}
-
-TC_WORDS = {
-    "memory_limit": "memory_limit", "rtt": "rtt", "rate": "bandwidth", "initial_quantum":
-    "initial_quantum", "flow_limit": "flow_limit", "update": "tupdate",
-}  # fmt: skip
-"""Parameters that `tc` calls something else."""
-
-
-def queue(value: Any, rate_mbit_s: float | None) -> str:
-    """A queue discipline in the words of `tc`.
+    Args:
+        changes: The changes; each key at most once for a side.
+        title: A few words for headings. They also name the folder of the saved values.
 
     Raises:
-        ConfigError: `tc` has no such queue, or its size in bytes is not known.
+        ConfigError: A change is not a setting of an experiment, or two changes contradict each
+            other.
     """
-    given = dict(value) if isinstance(value, Mapping) else {"kind": str(value)}
-    kind = str(given.pop("kind", "droptail"))
-    if not isinstance(value, Mapping) and numbers([kind]) is not None:
-        given, kind = {"limit": kind}, "droptail"
-    if kind == "droptail":
-        return _droptail(given.get("limit", "1000 packets"), rate_mbit_s)
-    if kind not in ("fq-codel", "codel", "pie", "fq-pie", "fq", "cake", "sfq"):
-        raise ConfigError(f"queue: {kind}: there is no line of tc for it here")
-    words = [KINDS.get(kind, kind)]
-    for key, one in given.items():
-        if isinstance(one, bool):
-            words += [key] if one else [f"no{key}"]
-        elif kind == "cake" and key in ("isolation", "tins"):
-            words.append(str(one))
-        else:
-            words += [TC_WORDS.get(key, key), _tc(key, one)]
-    return " ".join(words)
+    for change in changes:
+        if change.side not in SIDES:
+            raise ConfigError(f"{change.place}: a side is one of {', '.join(SIDES)}")
+    made: dict[str, str] = {}
+    for side in SIDES:
+        own = [change for change in changes if change.side == side]
+        if own:
+            for path, text in _side(side, own, _line(title)).items():
+                made[f"{side}/{path}"] = text
+    return made
 
 
-def _droptail(limit: Any, rate_mbit_s: float | None) -> str:
-    found = numbers([str(limit)])
-    kind, number = (found[0], float(found[1][0])) if found is not None else ("", 0.0)
-    if kind == "packets":
-        return f"pfifo limit {int(number)}"
-    if kind == "ms" and rate_mbit_s is not None:
-        kind, number = "bytes", number * rate_mbit_s * 125
-    if kind != "bytes":
-        raise ConfigError(f"queue: {limit}: tc needs a number of packets or bytes")
-    return f"bfifo limit {int(number)}"
+def destination_files(destinations: Sequence[Destination], *, title: str) -> dict[str, str]:
+    """The files that apply settings by the destination of a connection, by path.
 
+    A host uses one of two mechanisms: `routes` has scripts that set attributes of routes, `sockops`
+    a BPF program that sets the options of each connection. `README.md` says which of them applies
+    which change.
 
-def _tc(key: str, value: Any) -> str:
-    found = numbers([str(value)])
-    if found is None:
-        if not re.fullmatch(r"[\w.-]+", str(value)):
-            raise ConfigError(f"queue: {key}: {value!r} is nothing that tc takes")
-        return str(value)
-    kind, number = found[0], float(found[1][0])
-    units = {"ms": "ms", "mbit_s": "mbit", "bytes": "", "packets": "", "number": ""}
-    return f"{number:g}{units[kind]}" if kind in ("ms", "mbit_s") else f"{number:.0f}"
+    Args:
+        destinations: Prefixes with their settings; the longest matching prefix counts.
+        title: A few words for headings. They also name the folders of the saved values.
 
-
-def _bytes(key: str, value: Any) -> int:
-    return int(_quantity(key, value, "bytes"))
-
-
-def _quantity(key: str, value: Any, kind: str) -> float:
-    found = numbers([str(value)])
-    if found is None or found[0] not in (kind, "number"):
-        raise ConfigError(f"{key}: {value!r} is no quantity of this kind")
-    return float(found[1][0])
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, Mapping):
-        return " ".join(f"{key}={_word(one)}" for key, one in value.items() if one != {})
-    return str(value)
-
-
-def _of_host(side: str, steps: Steps, title: str) -> dict[str, str]:
-    """The files for one host."""
-    found = {
-        "apply.sh": _apply(side, steps, title),
-        "undo.sh": UNDO.replace("SIDE", side),
-        "README.md": _readme(side, steps, title),
-    }
-    lasting = dict(steps.sysctls)
-    for name, size in steps.buffers.items():
-        least = {"net.ipv4.tcp_wmem": "4096 16384", "net.ipv4.tcp_rmem": "4096 131072"}[name]
-        low, usual = map(int, least.split())
-        lasting[name] = f"{min(low, size)} {min(usual, size)} {size}"
-    if steps.qdisc in ("fq", "fq_codel"):
-        lasting["net.core.default_qdisc"] = steps.qdisc
-    if lasting:
-        lines = "".join(f"{name} = {value}\n" for name, value in lasting.items())
-        found["sysctl.d/90-tcplab.conf"] = f"# {title}\n# Copy it to /etc/sysctl.d.\n{lines}"
-        found["tuned/tcplab/tuned.conf"] = (
-            f"# {title}\n# Copy the folder to /etc/tuned, put the profile that is active now "
-            "(tuned-adm\n# active) after include=, then: tuned-adm profile tcplab\n"
-            f"[main]\nsummary={title}\ninclude=throughput-performance\n\n[sysctl]\n{lines}"
+    Raises:
+        ConfigError: A prefix is invalid or given twice, or a change is not a setting of an
+            experiment.
+    """
+    title = _line(title)
+    networks: dict[IPv4Network | IPv6Network, Destination] = {}
+    for destination in destinations:
+        place = f"destination {destination.name!r}"
+        try:
+            network = ip_network(destination.prefix)
+        except ValueError as error:
+            raise ConfigError(f"{place}: {destination.prefix!r} is not a prefix: {error}") from None
+        if network.prefixlen == 0:
+            raise ConfigError(
+                f"{place}: {network} covers every address; change the whole host instead"
+            )
+        if network in networks:
+            raise ConfigError(f"{place}: {network} is already that of {networks[network].name!r}")
+        networks[network] = destination
+        _once(destination.changes)
+        for change in destination.changes:
+            if change.side == "router" or change.key in ("qdisc", "queue"):
+                raise ConfigError(f"{place}: {change.key} is not a setting of a connection")
+    # Short prefixes first, in the order in which routes are added.
+    ordered = sorted(networks, key=lambda it: (it.version, it.prefixlen, it.network_address))
+    targets = []
+    for network in ordered:
+        full = network.prefixlen == network.max_prefixlen
+        address = str(network.network_address)
+        targets.append(
+            _readme.Target(
+                networks[network],
+                network,
+                address if full else str(network),
+                tuple((change, way(change)) for change in networks[network].changes),
+            )
         )
-    if steps.nginx:
-        found["nginx.conf"] = f"# {title}\n" + "".join(f"{line}\n" for line in steps.nginx)
-    if steps.haproxy:
-        lines = "".join(f"    {line}\n" for line in steps.haproxy)
-        found["haproxy.cfg"] = f"# {title}\nglobal\n{lines}"
-    return found
-
-
-def _readme(side: str, steps: Steps, title: str) -> str:
-    rows = "\n".join(f"| {said} | {how} |" for said, how in steps.told)
-    return f"""# {title}: at the {side}
-
-| change | by |
-|---|---|
-{rows}
-
-`sudo sh apply.sh` saves what is there, then changes it until the next boot. `sudo sh undo.sh`
-restores what was saved. Changes of a route are of the default route; `PREFIX=192.0.2.0/24` names
-another. `DEV=eth0` names the device; by default it is the one of that route.
-
-Copy `sysctl.d/90-tcplab.conf`, where there is one, to `/etc/sysctl.d` if it is to last; routes and
-queue disciplines last by the means of your distribution (`networkd`, NetworkManager, `ifupdown`).
-"""
-
-
-HEAD = """#!/bin/sh
-# {title}
-# At the {side}: saves what is there, then changes it. undo.sh restores it.
-set -eu
-STATE=${{STATE:-/var/lib/tcplab/{side}}}
-PREFIX=${{PREFIX:-default}}
-DEV=${{DEV:-}}
-here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
-
-say() {{ echo "apply.sh: $*" >&2; }}
-[ "$(id -u)" = 0 ] || {{ say "only root can do this"; exit 1; }}
-[ ! -e "$STATE" ] || {{ say "$STATE is there: it is applied already; undo.sh first"; exit 1; }}
-"""
-
-ROUTES = r"""
-# The routes whose attributes change, of both families, one line each.
-routes() {
-    ip "$1" route show "$PREFIX" ${DEV:+dev "$DEV"} 2>/dev/null | sed 's/ linkdown//; s/ *$//'
-}
-# What `ip route show DEST dev DEV` leaves out is given again.
-with_dev() { case "$1" in *" dev "*) echo "$1" ;; *) echo "$1 dev $DEV" ;; esac; }
-for family in -4 -6; do
-    found=$(routes $family)
-    case "$found" in
-    *nexthop*) say "the route to $PREFIX has several next hops; name another by PREFIX"; exit 1 ;;
-    esac
-    eval "route${family#-}=\$(printf '%s\n' \"\$found\" | head -n 1)"
-done
-[ -n "$route4$route6" ] || { say "there is no route to $PREFIX; name one by PREFIX"; exit 1; }
-"""
-
-DEVICE = r"""
-if [ -z "$DEV" ]; then
-    DEV=$(ip -4 route show default | sed -n 's/.* dev \([^ ]*\).*/\1/p' | head -n 1)
-fi
-[ -n "$DEV" ] || { say "there is no default route; name the device by DEV"; exit 1; }
-# The kernel's own queue discipline has the handle 0:, and comes back when another is deleted.
-case "$(tc qdisc show dev "$DEV" root | head -n 1)" in
-"" | *" 0: root"*) ;;
-*) say "$DEV has a queue discipline that somebody set; its undo could not be exact"; exit 1 ;;
-esac
-"""
-
-UNDO = r"""#!/bin/sh
-# Restores what apply.sh has saved at the SIDE.
-set -eu
-STATE=${STATE:-/var/lib/tcplab/SIDE}
-say() { echo "undo.sh: $*" >&2; }
-[ "$(id -u)" = 0 ] || { say "only root can do this"; exit 1; }
-[ -d "$STATE" ] || { say "there is no $STATE: nothing is applied"; exit 1; }
-if [ -s "$STATE/qdisc" ]; then
-    tc qdisc del dev "$(cat "$STATE/qdisc")" root 2>/dev/null || true
-fi
-for family in -4 -6; do
-    if [ -s "$STATE/route$family" ]; then
-        # The words of the route, as `ip` showed them.
-        # shellcheck disable=SC2046
-        ip $family route replace $(cat "$STATE/route$family")
-    fi
-done
-if [ -s "$STATE/sysctls" ]; then
-    while IFS='=' read -r name value; do sysctl -qw "$name=$value"; done <"$STATE/sysctls"
-fi
-if [ -s "$STATE/parameters" ]; then
-    while IFS='=' read -r path value; do printf '%s\n' "$value" >"$path"; done <"$STATE/parameters"
-fi
-rm -r "$STATE"
-say "restored"
-"""
-
-
-def _apply(side: str, steps: Steps, title: str) -> str:
-    """The script that saves and changes."""
-    title = re.sub(r"[^\x20-\x7e]", "?", title)
-    return "".join(
-        [HEAD.format(title=title, side=side), *_checks(steps), *_saved(steps), *_changed(steps)]
+    made = {"README.md": _readme.of_destinations(title, targets)}
+    routes = _routes(targets, title)
+    if routes is not None:
+        made |= {f"routes/{path}": text for path, text in routes.items()}
+    programs = sockops.files(
+        [
+            (target.network, target.destination.name, target.destination.changes)
+            for target in targets
+        ],
+        title=title,
+        name=_slug(title),
+    )
+    return dict(
+        sorted((made | {f"sockops/{path}": text for path, text in programs.items()}).items())
     )
 
 
-def _checks(steps: Steps) -> list[str]:
-    """What must be there before anything is changed."""
-    parts = []
-    for module in steps.modules:
-        name = module.removeprefix("tcp_")
-        parts.append(
-            f"\n# An algorithm that is a module is loaded by its name.\n"
-            f"modprobe -q {module} 2>/dev/null || true\n"
-            f'case " $(sysctl -n net.ipv4.tcp_available_congestion_control) " in\n'
-            f'*" {name} "*) ;;\n'
-            f'*) say "this kernel has no {name}"; exit 1 ;;\nesac\n'
-        )
-    if names := [*steps.sysctls, *steps.buffers]:
-        parts.append(
-            f"for name in {' '.join(names)}; do\n"
-            '    sysctl -n "$name" >/dev/null 2>&1 || { say "this kernel has no $name"; exit 1; }\n'
-            "done\n"
-        )
-    parts += [
-        f'[ -w {path} ] || {{ say "{path} cannot be written"; exit 1; }}\n' for path in steps.files
-    ]
-    return [*parts, *([ROUTES] if steps.route else []), *([DEVICE] if steps.qdisc else [])]
+@dataclass
+class _Steps:
+    """The steps of `apply.sh`: checks, saved values and changes. `undo.sh` goes backwards."""
+
+    check: list[str] = field(default_factory=list)
+    save: list[str] = field(default_factory=list)
+    change: list[str] = field(default_factory=list)
+    before: list[str] = field(default_factory=list)
+    tools: set[str] = field(default_factory=lambda: {"sysctl"})
+
+    def add(self, check: str, save: str, change: str) -> None:
+        """Appends a step."""
+        self.check.append(check)
+        self.save.insert(0, save)
+        self.change.append(change)
+
+    def add_algorithms(self, names: Sequence[str]) -> None:
+        """Congestion controls that the kernel has to have."""
+        for name in dict.fromkeys(filter(None, names)):
+            self.add(f"need_algorithm {name}", f"keep_algorithm {name}", f"load_algorithm {name}")
+
+    def text(self) -> str:
+        """The functions of the script."""
+        parts = ["\n".join(self.before)] if self.before else []
+        for name, lines in (("check", self.check), ("save", self.save), ("change", self.change)):
+            body = "\n".join(f"    {line}" for line in dict.fromkeys(lines) if line)
+            parts.append(f"{name}() {{\n{body}\n}}")
+        return "\n\n".join(parts)
 
 
-def _saved(steps: Steps) -> list[str]:
-    """What is there before it is changed."""
-    parts = ['\n# What is there now.\nmkdir -p "$(dirname "$STATE")"\nmkdir "$STATE"\n']
-    if names := [*steps.sysctls, *steps.buffers]:
-        parts.append(
-            f"for name in {' '.join(names)}; do\n"
-            '    echo "$name=$(sysctl -n "$name")" >>"$STATE/sysctls"\n'
-            "done\n"
-        )
-    parts += [f'echo "{path}=$(cat {path})" >>"$STATE/parameters"\n' for path in steps.files]
-    if steps.route:
-        parts.append(
-            "for family in -4 -6; do\n"
-            '    eval "route=\\$route${family#-}"\n'
-            '    [ -z "$route" ] || with_dev "$route" >"$STATE/route$family"\n'
-            "done\n"
-        )
-    return [*parts, *(['echo "$DEV" >"$STATE/qdisc"\n'] if steps.qdisc else [])]
+@dataclass
+class _Merged:
+    """The changes of one side, merged."""
+
+    sysctls: dict[str, Sysctl] = field(default_factory=dict)
+    routes: dict[str, str] = field(default_factory=dict)
+    parameters: dict[str, str] = field(default_factory=dict)
+    algorithms: list[str] = field(default_factory=list)
+    min_rto_us: int = 0
+
+    def add(self, change: Change, how: Way) -> None:
+        """Merges one more change, and refuses a contradiction."""
+        for sysctl in how.sysctls:
+            self._put(change, self.sysctls, sysctl.name, sysctl)
+        for name, value in how.routes:
+            self._put(change, self.routes, name, value)
+        for path, value in how.parameters:
+            self._put(change, self.parameters, path, value)
+        self.algorithms += [how.algorithm] if how.algorithm else []
+        self.min_rto_us = how.min_rto_us or self.min_rto_us
+
+    @staticmethod
+    def _put(change: Change, known: dict[str, _Value], name: str, value: _Value) -> None:
+        if known.setdefault(name, value) != value:
+            raise ConfigError(f"{change.place}: contradicts another change, which sets {name} too")
 
 
-def _changed(steps: Steps) -> list[str]:
-    """The changes."""
-    parts = [
-        "\n# If a step fails, those before it are undone.\n"
-        'trap \'say "a step failed: all is restored"; '
-        'STATE="$STATE" sh "$here/undo.sh"\' EXIT\n',
-    ]
-    parts += [f"sysctl -qw {name}={shlex.quote(it)}\n" for name, it in steps.sysctls.items()]
-    parts += [
-        f"# shellcheck disable=SC2046\nset -- $(sysctl -n {name})\n"
-        f'least=$1 usual=$2\n[ "$least" -le {size} ] || least={size}\n'
-        f'[ "$usual" -le {size} ] || usual={size}\n'
-        f'sysctl -qw {name}="$least $usual {size}"\n'
-        for name, size in steps.buffers.items()
-    ]
-    parts += [f"echo {shlex.quote(value)} >{path}\n" for path, value in steps.files.items()]
-    if steps.route:
-        attributes = " ".join(f"{name} {value}" for name, value in steps.route.items())
-        without = "; ".join(rf"s/ {name} \(lock \)*[^ ]*//" for name in steps.route)
-        parts.append(
-            "for family in -4 -6; do\n"
-            '    [ -s "$STATE/route$family" ] || continue\n'
-            f"    words=$(sed '{without}' \"$STATE/route$family\")\n"
-            f"    # shellcheck disable=SC2086\n    ip $family route replace $words {attributes}\n"
-            "done\n"
+def _side(side: str, changes: Sequence[Change], title: str) -> dict[str, str]:
+    """The files of one side, without its folder."""
+    _once(changes)
+    merged = _Merged()
+    rows, queue = _queue(side, changes)
+    for change in changes:
+        if change.key in ("qdisc", "queue"):
+            continue
+        if side == "router":
+            raise ConfigError(f"{change.place}: a router has a queue, and no {change.key}")
+        how = rows[change.key] = rows.get(change.key) or way(change)
+        merged.add(change, how)
+    steps = _steps(merged, queue)
+    name = f"{_slug(title)}-{side}"
+    made: dict[str, str] = {}
+    if steps.change:
+        variables = []
+        if steps.tools & {"ip", "tc"}:
+            steps.tools.add("ip")
+            variables.append(("DEV", "device (default: that of the default route)", ""))
+        if "need_routes" in " ".join(steps.check):
+            variables.append(
+                ("ROUTE", "route with the settings of routes (default: default)", "default")
+            )
+        if queue is not None:
+            one = "yes" if side == "router" else "no"
+            about = f"yes: one queue, also if the device has several (default: {one})"
+            variables.append(("ONE_QUEUE", about, one))
+        made |= _scripts(f"{title}: the {side}", name, steps, variables)
+    lasting = _lasting(side, merged, queue)
+    if lasting:
+        heading = f"# {title}: the {side}\n"
+        made["sysctl.d/90-tcplab.conf"] = heading + "".join(f"{line}\n" for line in lasting)
+        made["tuned/tcplab/tuned.conf"] = _tuned(f"{title}: the {side}", lasting)
+    ways = [(change, rows[change.key]) for change in changes]
+    if side != "router":
+        made |= _servers.files(f"{title}: the {side}", ways)
+    made["README.md"] = _readme.of_side(title, side, ways, made, name)
+    return dict(sorted(made.items()))
+
+
+def _steps(merged: _Merged, queue: Discipline | None) -> _Steps:
+    """The steps of a side, in their order."""
+    steps = _Steps()
+    # The files of parameters appear with their module.
+    modules = [path.split("/")[3].removeprefix("tcp_") for path in merged.parameters]
+    steps.add_algorithms(merged.algorithms + modules)
+    for sysctl in merged.sysctls.values():
+        setter = {"whole": "set_sysctl", "last": "set_last", "bit": "set_bit"}[sysctl.part]
+        line = f"{setter} {sysctl.name} {quote(sysctl.value)}"
+        steps.add(f"need_sysctl {sysctl.name}", f"keep_sysctl {sysctl.name}", line)
+    for path, value in merged.parameters.items():
+        # Without the module there is nothing to save: the value goes with the module.
+        steps.add("", f"[ ! -e {path} ] || keep_file {path}", f"set_file {path} {value}")
+    _add_routes(merged, steps)
+    if queue is not None:
+        steps.tools.add("tc")
+        words = f"{queue.kind} {queue.words}".strip()
+        steps.add("need_device", "keep_queue", f"set_queue {words}")
+    return steps
+
+
+def _lasting(side: str, merged: _Merged, queue: Discipline | None) -> list[str]:
+    """The lines in `sysctl.d`."""
+    lines = [sysctl.line for sysctl in merged.sysctls.values()]
+    if merged.min_rto_us:
+        lines.append(f"-net.ipv4.tcp_rto_min_us = {merged.min_rto_us}")
+    if queue is not None and queue.is_default and side != "router":
+        lines.append(f"net.core.default_qdisc = {queue.kind}")
+    return lines
+
+
+def _queue(side: str, changes: Sequence[Change]) -> tuple[dict[str, Way], Discipline | None]:
+    """Merges the changes of queue and pacing: how each key is applied, and the device's queue."""
+    key = "queue" if side == "router" else "qdisc"
+    ways: dict[str, Way] = {}
+    queue: Discipline | None = None
+    asked = next((change for change in changes if change.key in ("qdisc", "queue")), None)
+    if asked is not None:
+        if asked.key != key:
+            raise ConfigError(f"{asked.place}: the queue of a {side} is `{key}`")
+        try:
+            queue = discipline(asked.place, asked.value)
+        except ImpossibleError as error:
+            return {key: Way(str(error))} | _unpaced(changes, "the queue cannot be set up"), None
+    cc = next((algorithm(change)[0] for change in changes if change.key == "cc"), "")
+    for change in changes:
+        how = way(change) if change.key in ("pacing", "max_pacing_rate") else Way("")
+        if not how.pacing:
+            continue
+        words = " ".join(filter(None, how.pacing))
+        if queue is not None and queue.kind != "fq":
+            says = f"The queue of the device is {queue.kind}, which does not pace."
+            ways[change.key] = Way(says, program=how.program)
+        elif not words and cc == "bbr" and queue is None:
+            ways[change.key] = Way("BBR paces by itself, whatever the queue is.")
+        elif queue is None:
+            queue = Discipline("fq", words, is_default=not words)
+        elif words:
+            queue = Discipline("fq", f"{queue.words} {words}".strip(), queue.notes)
+    if asked is not None and queue is not None:
+        line = f"`tc qdisc replace dev DEV root {queue.kind} {queue.words}`."
+        ways[key] = Way(" ".join((line, *queue.notes)), pacing=("",))
+    return ways, queue
+
+
+def _unpaced(changes: Sequence[Change], why: str) -> dict[str, Way]:
+    """Changes of pacing that only programs can apply."""
+    made = {}
+    for change in changes:
+        if change.key in ("pacing", "max_pacing_rate") and (how := way(change)).pacing:
+            made[change.key] = Way(f"Not by the device: {why}.", program=how.program)
+    return made
+
+
+def _add_routes(merged: _Merged, steps: _Steps) -> None:
+    """Adds the attributes of routes, in one step, and the minimum RTO: a sysctl or an attribute."""
+    if not merged.routes and not merged.min_rto_us:
+        return
+    steps.tools.add("ip")
+    keys, added = _route_words(merged.routes)
+    steps.before += [f"route_keys={quote(keys)}", f"route_added={quote(added)}"]
+    if merged.min_rto_us:
+        name = "net.ipv4.tcp_rto_min_us"
+        has = f"[ ! -e /proc/sys/{name.replace('.', '/')} ]"
+        steps.before += [
+            "# Kernels before 6.11 have no sysctl for the minimum RTO.",
+            f"if {has}; then",
+            '    route_keys="$route_keys rto_min"',
+            f'    route_added="$route_added rto_min {milliseconds(merged.min_rto_us)}ms"',
+            "fi",
+        ]
+        steps.add(
+            "", f"{has} || keep_sysctl {name}", f"{has} || set_sysctl {name} {merged.min_rto_us}"
         )
-    if steps.qdisc:
-        parts.append(f'tc qdisc replace dev "$DEV" root {steps.qdisc}\n')
-    return [*parts, 'trap - EXIT\nsay "applied; undo.sh restores what was there"\n']
+    steps.add(
+        '[ -z "$route_keys" ] || { need_device; need_routes "$ROUTE"; }',
+        '[ -z "$route_keys" ] || keep_routes "$ROUTE" "$route_keys"',
+        '[ -z "$route_keys" ] || set_routes "$ROUTE" "$route_keys" "$route_added"',
+    )
+
+
+def _route_words(routes: Mapping[str, str]) -> tuple[str, str]:
+    """The attributes that are removed from a route, and those that are added."""
+    return " ".join(routes), " ".join(f"{key} {value}" for key, value in routes.items() if value)
+
+
+def _routes(targets: Sequence[_readme.Target], title: str) -> dict[str, str] | None:
+    """The scripts that change routes; none if no change is an attribute of a route."""
+    steps = _Steps(tools={"ip", "sysctl"})
+    # Modules are loaded before all routes, and unloaded after them.
+    steps.add_algorithms([how.algorithm for target in targets for _, how in target.changes])
+    for target in targets:
+        merged = _Merged()
+        for change, how in target.changes:
+            merged.add(change, Way("", routes=route_settings(how)))
+        if merged.routes:
+            keys, added = _route_words(merged.routes)
+            rest = f"{target.words} {quote(keys)} {quote(added)}"
+            check = f"need_destination {target.words}"
+            steps.add(check, f"keep_destination {rest}", f"set_destination {rest}")
+    if not any("destination" in line for line in steps.change):
+        return None
+    about = "device whose routes are changed (default: any)"
+    name = f"{_slug(title)}-routes"
+    return _scripts(f"{title}: routes", name, steps, [("DEV", about, "")], "destinations.sh")
+
+
+def _scripts(
+    title: str,
+    name: str,
+    steps: _Steps,
+    variables: Sequence[tuple[str, str, str]],
+    more: str = "",
+) -> dict[str, str]:
+    """`apply.sh` and `undo.sh`."""
+    texts = {
+        "@TITLE@": title,
+        "@STATE@": f"/var/lib/tcplab/{name}",
+        "@COMMON@": shell("common.sh").rstrip(),
+        "@VARIABLES@": "\n".join(
+            ["#", *(f"# {each:<9} {about}" for each, about, _ in variables)]
+        ).rstrip(),
+        "@DEFAULTS@": "\n".join(
+            f"{each}=${{{each}:-{value}}}" for each, value in _defaults(variables)
+        ),
+        "@STEPS@": "\n\n".join(filter(None, (more and shell(more).rstrip(), steps.text()))),
+        "@TOOLS@": " ".join(sorted(steps.tools)),
+    }
+    made = {}
+    for script in ("apply.sh", "undo.sh"):
+        made[script] = filled(shell(script), texts)
+    return made
+
+
+def _defaults(variables: Sequence[tuple[str, str, str]]) -> list[tuple[str, str]]:
+    """All variables with their defaults. The functions of the scripts always read `DEV`."""
+    return list(({"DEV": ""} | {name: default for name, _, default in variables}).items())
+
+
+def _tuned(title: str, lines: Sequence[str]) -> str:
+    """A TuneD profile. `README.md` has the command that replaces its `include`."""
+    settings = "".join("{}={}\n".format(*line.removeprefix("-").split(" = ", 1)) for line in lines)
+    return f"[main]\nsummary={title}\ninclude=balanced\n\n[sysctl]\n{settings}"
+
+
+def _once(changes: Sequence[Change]) -> None:
+    """Refuses a key that is given twice."""
+    seen = set()
+    for change in changes:
+        if change.key in seen:
+            raise ConfigError(f"{change.place}: is given twice")
+        seen.add(change.key)
+
+
+def _line(title: str) -> str:
+    """A title on one line, of printable characters."""
+    shown = "".join(each if each.isprintable() else " " for each in title)
+    return " ".join(shown.replace("@", " at ").split()) or "tcplab"
+
+
+def _slug(title: str) -> str:
+    """A title as the name of a file."""
+    return "-".join(re.findall(r"[a-z0-9]+", title.lower()))[:40].strip("-") or "tcplab"

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core, _rendered
-from tcplab._advice import words
+from tcplab._advice import applied, words
 from tcplab._advice.advice import BESIDE, Advice, harm_in
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
@@ -276,8 +276,20 @@ def table_of(several: Sequence[Chosen]) -> tuple[list[Column], list[list[str]]]:
     return [Column(head, LEFT) for head in HEADS], rows(several)
 
 
-def write(several: Sequence[Chosen], files: Mapping[str, str], folder: Path, command: str) -> None:
-    """The page about all, the same for programs, and the files that put it in."""
+def write(several: Sequence[Chosen], folder: Path, command: str) -> dict[str, str]:
+    """The page about all, the same for programs, and the files that put it in: these it gives."""
+    changed = [
+        applied.Destination(
+            str(one.destination.prefix),
+            one.destination.name,
+            tuple(
+                applied.Change(it.key, it.value, it.today, it.side) for it in one.candidate.settings
+            ),
+        )
+        for one in several
+        if one.candidate.settings
+    ]
+    files = applied.destination_files(changed, title="by destination") if changed else {}
     for name, text in files.items():
         path = folder / "apply" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -289,6 +301,7 @@ def write(several: Sequence[Chosen], files: Mapping[str, str], folder: Path, com
     put(_rendered.markdown(page).encode(), folder / "destinations.md")
     text = json.dumps([one.plain() for one in several], indent=1, ensure_ascii=False)
     put(f"{text}\n".encode(), folder / "destinations.json")
+    return files
 
 
 def _blocks(several: Sequence[Chosen], files: Mapping[str, str], command: str) -> list[Block]:
@@ -307,8 +320,8 @@ def _blocks(several: Sequence[Chosen], files: Mapping[str, str], command: str) -
         Heading("Put it in, and take it out"),
         "`apply/routes` sets congestion control, initial window and least timeout on the route to "
         "each prefix. `apply/sockops` is a program of the kernel that sets these and the send "
-        "buffer for each connection. Either is enough; only the second sets buffers. What each "
-        "changes is saved before, and `undo.sh` and `unload.sh` restore exactly that.",
+        "buffer for each connection. `apply/README.md` says what each of them does. What they "
+        "change is saved before, and `undo.sh` and `unload.sh` restore exactly that.",
         Items([f"`apply/{name}`" for name in files] or ["nothing is to be changed"]),
         Heading("Repeat it"),
         f"Made by `{command}` with tcplab {_core.__version__}. `tcplab verify` with the folder of "

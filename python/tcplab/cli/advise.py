@@ -167,7 +167,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _by_destination(args: argparse.Namespace) -> int:
     """A setting for each destination."""
-    from tcplab._advice import destinations, routes  # noqa: PLC0415 (SciPy takes a while)
+    from tcplab._advice import destinations  # noqa: PLC0415 (SciPy takes a while)
 
     of_one = ("file", "goal", "may", "mine", "keep", "change", "over", "changes")
     if given := [name for name in of_one if getattr(args, name)] or [*trying.given(args)]:
@@ -188,10 +188,7 @@ def _by_destination(args: argparse.Namespace) -> int:
         progress=False if args.quiet else None,
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
-    files = routes.files(
-        [(one.destination.prefix, one.candidate) for one in found], title="By destination"
-    )
-    destinations.write(found, files, out, command)
+    files = destinations.write(found, out, command)
     if args.format == "json":
         say(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))
     elif args.format == "markdown":

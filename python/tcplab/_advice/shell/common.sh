@@ -1,0 +1,68 @@
+say() {
+    printf '%s\n' "$*"
+}
+
+fail() {
+    printf 'error: %s\n' "$*" >&2
+    exit 1
+}
+
+need_root() {
+    [ "$(id -u)" = 0 ] || fail "this needs root"
+}
+
+need_tools() {
+    for tool in "$@"; do
+        command -v "$tool" >/dev/null || fail "$tool is not installed, or not in PATH"
+    done
+}
+
+boot() {
+    cat /proc/sys/kernel/random/boot_id
+}
+
+# The value of a sysctl, with single blanks between its numbers.
+value() {
+    # shellcheck disable=SC2046 # split into words
+    set -- $(sysctl -n "$1")
+    printf '%s\n' "$*"
+}
+
+# edited KEYS ADDED ROUTE...: converts a route as `ip` shows it to what `ip` reads, without the
+# attributes KEYS, and with ADDED after the destination.
+edited() {
+    keys=$1 added=$2 line=$3
+    shift 3
+    [ -z "$added" ] || line="$line $added"
+    while [ $# -gt 0 ]; do
+        # shellcheck disable=SC1003 # a backslash
+        case $1 in
+        dev | via | src | proto | metric | scope | tos | inet6)
+            line="$line $1 $2"
+            shift 2
+            continue
+            ;;
+        # `ip` shows these words, but does not read them.
+        linkdown | dead | offload | offload_failed | trap | rt_offload | rt_trap | unresolved | '\')
+            shift
+            continue
+            ;;
+        esac
+        # `ip -o` has a backslash for a line break, for IPv6 without a blank before it.
+        word=${1%\\}
+        shift
+        case " $keys " in
+        *" $word "*)
+            [ "${1:-}" != lock ] || shift
+            shift
+            continue
+            ;;
+        esac
+        line="$line $word"
+        # `ip` sets the lock by itself, and does not read the word.
+        if [ "$word" = rto_min ] && [ "${1:-}" = lock ]; then
+            shift
+        fi
+    done
+    printf '%s\n' "$line"
+}
