@@ -4,6 +4,7 @@ finds an optimum that was planted, and how often the kernel agrees with what `si
     python benches/advice.py --same 200        # nothing that is tried makes a difference
     python benches/advice.py --planted 20      # of each kind
     python benches/advice.py --kernel 50       # predictions of `sim` in the interval of `linux`
+    python benches/advice.py --buffers 4       # rates from 10 Mbit/s on, each with four delays
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 import tcplab as lab
 from tcplab._advice.advice import Advice
 from tcplab._advice.api import advice_in
+from tcplab._advice.levers import BUFFERS
 from tcplab._advice.question import question
 from tcplab._experiment import loaded
 
@@ -158,15 +160,51 @@ def kernel(count: int, seed: int) -> None:
           f"no wider than a quarter of the gain: {narrow}")  # fmt: skip
 
 
+def buffers(count: int, seed: int) -> None:
+    """Buffers of both ends, from 10 Mbit/s to 10 Gbit/s (the first `count` rates) and from 1 to
+    200 ms. What is advised has at least 98 % of the goodput of the best of eight sizes, and the size
+    below it less than 99 %; or it is today's, which has that much already.
+    """
+    right = number = 0
+    for rate in (10, 100, 1000, 10_000)[:count]:
+        for rtt in (1, 10, 50, 200):
+            plain = path(rate, rtt, 1.0, 0.0)
+            plain["duration"] = "20 s" if rtt >= 50 and rate <= 1000 else "10 s"
+            change = {"wmem": list(BUFFERS), "rmem": list(BUFFERS)}
+            found = asked(
+                plain, seed, "sim", budget_s=600, may=["sender", "receiver"], change=change
+            )
+            told = found.gain()
+            sizes = {
+                size: goodput(plain, {f"flows[0].stack.{key}": size for key in change}, range(1, 2))
+                for size in BUFFERS
+            }
+            today = goodput(plain, {}, range(1, 2))
+            best = max([today, *sizes.values()])
+            own = today if told is None or told.advised is None else told.advised
+            step = max((BUFFERS.index(one.value) for one in found.candidate.settings), default=0)
+            smaller = sizes[BUFFERS[step - 1]] if step else 0.0
+            is_right = own >= 0.98 * best and smaller < 0.99 * best
+            number += 1
+            right += is_right
+            print(
+                f"  {rate} Mbit/s, {rtt} ms: {found.candidate.name}: {own:.4g} of {best:.4g}, "
+                f"today {today:.4g}{'' if is_right else ' WRONG'}",
+                flush=True,
+            )
+    print(f"the smallest buffers that do as well as any, or today's: {right} of {number}")
+
+
 def main() -> None:
     """Runs what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--same", type=int, default=0)
     parser.add_argument("--planted", type=int, default=0)
     parser.add_argument("--kernel", type=int, default=0)
+    parser.add_argument("--buffers", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
-    for measure in (same, planted, kernel):
+    for measure in (same, planted, kernel, buffers):
         if count := getattr(args, measure.__name__):
             measure(count, args.seed)
 

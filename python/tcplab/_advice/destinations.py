@@ -289,7 +289,7 @@ def write(several: Sequence[Chosen], folder: Path, command: str) -> dict[str, st
         for one in several
         if one.candidate.settings
     ]
-    files = applied.destination_files(changed, title="by destination") if changed else {}
+    files = applied.destination_files(changed, title="tcplab") if changed else {}
     for name, text in files.items():
         path = folder / "apply" / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -134,7 +134,7 @@ def tried(
     for name, given in values.items():
         side = known.get(name) or "sender"
         settings = [
-            Setting(name, value, side, today[name])
+            Setting(name, value, side, _short(today[name]))
             for value in given
             if not is_same(value, today[name])
         ]
@@ -145,6 +145,13 @@ def tried(
             "nothing may be changed: every value that would be tried is today's, or kept"
         )
     return found
+
+
+def _short(today: Any) -> Any:
+    """Today's value as a file would have it: an algorithm without parameters by its name."""
+    if isinstance(today, Mapping) and "name" in today and not today.get("params"):
+        return today["name"]
+    return today
 
 
 def is_same(value: Any, today: Any) -> bool:
