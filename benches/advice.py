@@ -162,8 +162,8 @@ def kernel(count: int, seed: int) -> None:
 
 def buffers(count: int, seed: int) -> None:
     """Buffers of both ends, from 10 Mbit/s to 10 Gbit/s (the first `count` rates) and from 1 to
-    200 ms. What is advised has at least 98 % of the goodput of the best of eight sizes, and the size
-    below it less than 99 %; or it is today's, which has that much already.
+    200 ms. What is advised has at least 98 % of the goodput of the best of eight sizes, and the
+    size below it less than 99 %; or it is today's, which has that much already.
     """
     right = number = 0
     for rate in (10, 100, 1000, 10_000)[:count]:
