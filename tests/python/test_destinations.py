@@ -15,7 +15,9 @@ from tcplab.cli._main import main
 
 def gained(candidate: str, gain: float) -> Gain:
     """A gain for sure."""
-    return Gain(candidate, "goodput", "sim", gain, gain, gain, 12, "runs", 1.0, 1 + gain, gain, "")
+    return Gain(
+        candidate, "goodput", "sim", gain, gain, gain, gain, 12, "runs", 1.0, 1 + gain, gain, ""
+    )
 
 
 def test_destinations_share_a_setting_where_nothing_is_lost_by_it() -> None:

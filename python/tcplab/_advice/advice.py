@@ -12,7 +12,8 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._advice import causes, terrain
-from tcplab._advice.evidence import WORTH, Gain, by_point, found, harm, simplest
+from tcplab._advice.evidence import Gain, by_point, found, harm, simplest
+from tcplab._advice.goals import ASKED, OPEN
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
 from tcplab._advice.stages import short, table
@@ -103,6 +104,8 @@ class Advice:
     """The map: for round trips and losses, what does best."""
     paths: list[dict[str, Any]]
     """For each path of the range, what is gained there."""
+    open: dict[str, tuple[int, int]]
+    """By setting, how many transfers or pages had not ended with the run, and of how many."""
 
     def gain(self, goal: str | None = None, backend: str = "sim") -> Gain | None:
         """The gain of what is advised."""
@@ -123,7 +126,7 @@ class Advice:
             if one.goal == name
             and one.candidate in names
             and one.high is not None
-            and one.high < WORTH
+            and one.high < self.question.goal.worth
         ]
 
     def plain(self) -> dict[str, Any]:
@@ -143,6 +146,7 @@ class Advice:
             "waits": self.waits,
             "map": self.cells,
             "paths": self.paths,
+            "unfinished": {name: list(one) for name, one in self.open.items()},
             "search": self.log.plain(),
         }
 
@@ -154,7 +158,11 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
         return table(stored(folder / stage), question) if stage in log.stages else None
 
     evidence, confirming = rows("evidence"), rows("confirmation")
-    gains = found(evidence, question.goals, "sim") if evidence is not None else []
+    gains = (
+        found(evidence, question.goals, "sim", max(len(log.finalists), 1))
+        if evidence is not None
+        else []
+    )
     backend = log.backend or "linux"
     kernel = found(confirming, question.goals, backend) if confirming is not None else []
     verdict, candidate = _verdict(question, log, gains, kernel)
@@ -169,11 +177,23 @@ def concluded(question: Question, folder: Path, log: Log) -> Advice:
         for cell in by_point(table(mapped, question), question.goal):
             rtt, share = points[cell.pop("point")]
             cells.append({terrain.RTT: rtt, terrain.LOSS: share, **cell})
+        cells = _with_evidence(cells, gains, question)
     paths: list[dict[str, Any]] = []
     if question.over and evidence is not None and candidate.settings:
         told = evidence.filter(pl.col("candidate").is_in([TODAY, candidate.name]))
         paths = by_point(told, question.goal)
-    return Advice(question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths)
+    ends = _ends(evidence) if evidence is not None else {}
+    return Advice(question, log, verdict, candidate, gains, kernel, loss, waits, cells, paths, ends)
+
+
+def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
+    """By setting, how many transfers had not ended, and of how many."""
+    if OPEN not in rows.columns:
+        return {}
+    sums = rows.group_by("candidate", maintain_order=True).agg(
+        pl.col(OPEN).sum(), pl.col(ASKED).sum()
+    )
+    return {name: (int(left), int(number)) for name, left, number in sums.iter_rows()}
 
 
 def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[str, Any] | None:
@@ -201,9 +221,25 @@ def _points(question: Question, mapped: Any) -> dict[str, tuple[float, float]]:
     return found
 
 
+def _with_evidence(
+    cells: Sequence[dict[str, Any]], gains: Sequence[Gain], question: Question
+) -> list[dict[str, Any]]:
+    """The map, with what the evidence says of the path itself: it has more runs."""
+    own = {one.candidate: one for one in gains if one.goal == question.goal.name}
+    base, loss = terrain.own(question)
+    return [
+        cell | {"gain": told.gain, "low": told.low, "high": told.high, "n": told.n}
+        if abs(cell[terrain.RTT] - base) < 1e-6 * base
+        and abs(cell[terrain.LOSS] - loss) < 1e-12
+        and (told := own.get(cell["candidate"])) is not None
+        else cell
+        for cell in cells
+    ]
+
+
 def _text(value: Any) -> str:
     """A value as tables of results have it."""
-    return value if isinstance(value, str) else json.dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
 def _verdict(
@@ -219,11 +255,11 @@ def _verdict(
     better = [
         one
         for one in log.finalists
-        if one.name in of and of[one.name].is_better and of[one.name].gain >= WORTH
+        if one.name in of and of[one.name].is_better and of[one.name].gain >= question.goal.worth
     ]
     if not better:
         return NOTHING, Candidate()
-    chosen = simplest({one: of[one.name].gain for one in better})
+    chosen = simplest({one: of[one.name].gain for one in better}, question.goal)
     confirmed = [one for one in kernel if one.goal == goal and one.candidate == chosen.name]
     if confirmed and not confirmed[0].is_better:
         return UNCONFIRMED, chosen

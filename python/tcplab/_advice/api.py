@@ -6,6 +6,7 @@ import json
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,14 @@ from typing import Any
 from tcplab import _core, _rendered, _toml
 from tcplab._advice import applied, page
 from tcplab._advice.advice import Advice, read
+from tcplab._advice.goals import measured
 from tcplab._advice.levers import Candidate, Setting
-from tcplab._advice.question import Question, question
+from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._experiment import Runnable, load, loaded
 from tcplab._put import put
 from tcplab._quantities import numbers
+from tcplab._run import run
 from tcplab.experiment import Experiment
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
@@ -125,6 +128,7 @@ def advice_in(
         asked.experiment(
             [Candidate()], asked.points()[:1], range(asked.seed, asked.seed + 1)
         ).plans("linux")
+    asked = varied(asked)
     text = _toml.written(asked.plain | {"advise": asked.asked})
     put(f"# What `tcplab advise` was asked.\n\n{text}".encode(), folder / QUESTION)
     found, is_stopped = advised(
@@ -141,6 +145,26 @@ def advice_in(
     return found, is_stopped
 
 
+JITTER = "100 ms"
+"""Starts of flows are drawn within it, where nothing else is random."""
+
+
+def varied(asked: Question) -> Question:
+    """The same question, with starts that are drawn where several flows meet and nothing is random:
+    one course of events, however often it is repeated, is no sample of those that may come.
+    """
+    if len(asked.plan["flows"]) < 2:
+        return asked
+    seeds = range(asked.seed, asked.seed + 2)
+    experiment = asked.experiment([Candidate()], asked.points()[:1], seeds)
+    results = run(experiment, progress=False)  # type: ignore[arg-type]
+    rows = measured(results, asked.flows, asked.goals)
+    if rows.select(goal.name for goal in asked.goals).n_unique() > 1:
+        return asked
+    flows = [{"start_jitter": JITTER} | flow for flow in asked.plain["flows"]]
+    return replace(asked, plain=asked.plain | {"flows": flows})
+
+
 def _write(advice: Advice, folder: Path, command: str | None) -> None:
     """The page, the same for programs, and the files that put the advice in."""
     files = files_of(advice)
@@ -150,11 +174,20 @@ def _write(advice: Advice, folder: Path, command: str | None) -> None:
         put(text.encode(), path)
         if path.suffix == ".sh":
             path.chmod(0o755)
-    blocks = page.blocks(advice, files, command)
-    put(_rendered.html(blocks).encode(), folder / "advice.html")
-    put(_rendered.markdown(blocks).encode(), folder / "advice.md")
-    text = json.dumps(advice.plain(), indent=1, ensure_ascii=False, allow_nan=False)
+    for name, content in _pages(advice, files, command).items():
+        put(content, folder / name)
+    plain = advice.plain() | {"command": command}
+    text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     put(f"{text}\n".encode(), folder / ADVICE)
+
+
+def _pages(advice: Advice, files: Mapping[str, str], command: str | None) -> dict[str, bytes]:
+    """The page, as HTML and as Markdown."""
+    blocks = page.blocks(advice, files, command)
+    return {
+        "advice.html": _rendered.html(blocks).encode(),
+        "advice.md": _rendered.markdown(blocks).encode(),
+    }
 
 
 def files_of(advice: Advice) -> dict[str, str]:
@@ -188,8 +221,7 @@ def _of_host(setting: Setting, advice: Advice) -> Any:
     first = range(asked.seed, asked.seed + 1)
     plan = asked.experiment([advice.candidate], asked.points()[:1], first).plans("sim")[0]
     lane = json.loads(plan.to_json())["lanes"][asked.mine()[0]["bottleneck"]]
-    ((unit, number), *_) = lane["queue"]["limit"].items()
-    limit = f"{number} packets" if unit == "packets" else str(number)
+    limit = room(lane["queue"])
     return {**value, "limit": limit} if isinstance(value, Mapping) else limit
 
 
@@ -202,13 +234,21 @@ def repeated(folder: Path) -> list[str]:
     try:
         plain = json.loads((folder / ADVICE).read_text(encoding="utf-8"))
         asked = question(load(folder / QUESTION))
-        now = json.loads(json.dumps(read(folder, asked).plain()))
+        advice = read(folder, asked)
+        now = json.loads(json.dumps(advice.plain()))
+        files = files_of(advice)
+        written = {f"apply/{name}": text.encode() for name, text in files.items()}
+        written |= _pages(advice, files, plain["command"])
+        other = [name for name, text in written.items() if (folder / name).read_bytes() != text]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _core.ConfigError(f"{folder}: {error}") from None
     return [
-        f"{key} is {_short(plain.get(key))}, and the results say {_short(now.get(key))}"
-        for key in now
-        if plain.get(key) != now[key]
+        *(
+            f"{key} is {_short(plain.get(key))}, and the results say {_short(now.get(key))}"
+            for key in now
+            if plain.get(key) != now[key]
+        ),
+        *(f"{name} is not what the results say" for name in other),
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import polars as pl
@@ -12,16 +13,18 @@ import polars as pl
 from tcplab import statistics
 from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.levers import TODAY, Candidate, cost
-from tcplab._advice.stages import LEAST, gains
+from tcplab._advice.stages import gains, logarithm
 
 BESIDE = replace(GOALS["goodput"], name="beside")
 """The goodput of a flow that is none of ours."""
 
-WORTH = 0.02
-"""A gain of less than this share is not worth a change, nor one setting more."""
+LEVEL = 0.95
+
+LEVEL_OF_CELLS = 0.99
+"""Of the map, which has several candidates in each cell."""
 
 NEAR = 0.01
-"""What is no more than this behind does as well."""
+"""What is no more than this share behind does as well."""
 
 FRESH = 1000
 """Seeds of the evidence begin so far after those of the search."""
@@ -50,6 +53,8 @@ class Gain:
     gain: float
     low: float | None
     high: float | None
+    sure: float | None
+    """The lower limit, corrected for all candidates that might have been advised."""
     n: int
     of: str
     """What the interval is over: runs, paths, or seeds."""
@@ -64,7 +69,7 @@ class Gain:
     @property
     def is_better(self) -> bool:
         """Whether the whole interval is above zero."""
-        return self.low is not None and self.low > 0
+        return self.sure is not None and self.sure > 0
 
     @property
     def is_worse(self) -> bool:
@@ -76,85 +81,114 @@ class Gain:
         return asdict(self)
 
 
-def found(rows: pl.DataFrame, goals: Sequence[Goal], backend: str) -> list[Gain]:
-    """The gains of all candidates, for all goals."""
+def found(rows: pl.DataFrame, goals: Sequence[Goal], backend: str, tests: int = 1) -> list[Gain]:
+    """The gains of all candidates, for all goals; `tests` of them are to be told from today's."""
     result = []
     for goal in goals:
         if rows[goal.name].null_count() == len(rows):
             continue
         own = gains(rows, goal, TODAY)
         for (name,), part in own.group_by("candidate", maintain_order=True):
-            result.append(_gain(str(name), part, goal, backend))
+            result.append(_gain(str(name), part, goal, backend, 1 - (1 - LEVEL) / tests))
     return result
 
 
-def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str) -> Gain:
-    """Of one path, the ratio of the means of its runs; of several, the geometric mean of the ratios
-    of paths, each of which is as likely. Many paths are taken for a sample of those that there may
-    be, so the interval is over them; few are those that are meant, and it is over the seeds.
+def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) -> Gain:
+    """Of each path, the ratio of the means of its runs; of several, the geometric mean of these.
+    Many paths are taken for a sample of those that there may be, so the interval is over them; few
+    are those that are meant, and it is over the seeds.
     """
+    points = [
+        (str(point), one["value"].to_list(), one["base"].to_list())
+        for (point,), one in part.group_by("point", maintain_order=True)
+    ]
+    each = [_of_one_path(values, base, goal) for _, values, base in points]
+    worst = min(range(len(each)), key=lambda place: each[place])
     to = share if goal.is_ratio else float
-    points = part.group_by("point", maintain_order=True).agg(
-        pl.col("gain").mean(), pl.col("value").mean(), pl.col("base").mean()
-    )
-    worst = min(points.iter_rows(), key=lambda row: row[1])
-    is_sample = len(points) >= statistics.FEWEST
-    seeds = part["seed"].n_unique()
-    if len(points) > 1:
-        over = "point" if is_sample else "seed"
-        values = (
-            part.group_by(over, maintain_order=True).agg(pl.col("gain").mean())["gain"].to_list()
-        )
-        low, high = limits(values, to)
-        today = _mean(points["base"], goal)
-        gain = to(sum(values) / len(values))
-        advised = _mean(points["value"], goal)
+    of = "runs"
+    if len(points) == 1:
+        _, values, base = points[0]
+        limits_at = partial(_limits_of_one_path, values, base, goal, to(each[0]))
+        number = len(values)
+    elif len(points) >= statistics.FEWEST:
+        limits_at = partial(limits, each, to)
+        number, of = len(points), "paths"
     else:
-        values, base = part["value"].to_list(), part["base"].to_list()
-        today, advised = sum(base) / len(base), sum(values) / len(values)
-        gain, low, high = _of_one_path(values, base, goal)
+        # What each seed adds to the mean of the logarithms of the means, or of the differences.
+        own = _by_seed(points, goal, sum(each) / len(each))
+        limits_at = partial(limits, own, to)
+        number, of = len(own), "seeds"
+    low, high = limits_at(LEVEL)
+    sure_low, _ = limits_at(sure)
+    means = [
+        [sum(several) / len(several) for several in column]
+        for column in ([base for _, _, base in points], [values for _, values, _ in points])
+    ]
     return Gain(
         name,
         goal.name,
         backend,
-        gain,
+        to(sum(each) / len(each)),
         low,
         high,
-        len(points) if is_sample else seeds,
-        "paths" if is_sample else "runs" if len(points) == 1 else "seeds",
-        today,
-        advised,
-        to(worst[1]) if len(points) > 1 else gain,
-        str(worst[0]),
+        sure_low,
+        number,
+        of,
+        _mean(means[0], goal),
+        _mean(means[1], goal),
+        to(each[worst]),
+        points[worst][0],
     )
 
 
-def _mean(values: pl.Series, goal: Goal) -> float:
-    numbers = values.to_list()
+def _mean(numbers: Sequence[float], goal: Goal) -> float:
+    """The mean over paths: of what has ratios, the geometric one."""
     if not goal.is_ratio:
-        return float(sum(numbers) / len(numbers))
-    return math.exp(sum(math.log(max(one, LEAST)) for one in numbers) / len(numbers))
+        return sum(numbers) / len(numbers)
+    return math.exp(sum(math.log(max(one, goal.least)) for one in numbers) / len(numbers))
 
 
-def _of_one_path(
-    values: Sequence[float], base: Sequence[float], goal: Goal
-) -> tuple[float, float | None, float | None]:
-    """The gain of the means, and its limits."""
+def _of_one_path(values: Sequence[float], base: Sequence[float], goal: Goal) -> float:
+    """The gain of the means: the logarithm of their ratio, or their difference."""
+    one, other = sum(values) / len(values), sum(base) / len(base)
+    apart = logarithm(one, other, goal) if goal.is_ratio else one - other
+    return apart if goal.more_is_better else -apart
+
+
+def _limits_of_one_path(
+    values: Sequence[float], base: Sequence[float], goal: Goal, gain: float, level: float
+) -> tuple[float | None, float | None]:
     # The better of two is above: more of what is good, or less of what is not.
     above, below = (values, base) if goal.more_is_better else (base, values)
     if not goal.is_ratio:
-        apart = [one - other for one, other in zip(above, below, strict=True)]
-        return sum(apart) / len(apart), *limits(apart, float)
-    over, under = sum(above) / len(above), sum(below) / len(below)
-    gain = max(over, LEAST) / max(under, LEAST) - 1 if over != under else 0.0
+        return limits([one - other for one, other in zip(above, below, strict=True)], float, level)
     pairs = set(zip(above, below, strict=True))
     if len(above) > 1 and (len(pairs) == 1 or all(one == other for one, other in pairs)):
         # Where nothing is random, all runs say the same.
-        return gain, gain, gain
-    it = statistics.ratio(above, below)
-    if it.low is None or it.high is None:
-        return gain, None, None
-    return gain, it.low - 1, it.high - 1
+        return gain, gain
+    it = statistics.ratio(above, below, level=level)
+    return (None, None) if it.low is None or it.high is None else (it.low - 1, it.high - 1)
+
+
+def _by_seed(
+    points: Sequence[tuple[str, list[float], list[float]]], goal: Goal, gain: float
+) -> list[float]:
+    """For each seed a value whose mean is the gain, and whose spread is that of the gain (the delta
+    method).
+    """
+    sign = 1.0 if goal.more_is_better else -1.0
+    seeds = min(len(values) for _, values, _ in points)
+    result = []
+    for seed in range(seeds):
+        apart = 0.0
+        for _, values, base in points:
+            one, other = sum(values) / len(values), sum(base) / len(base)
+            if goal.is_ratio:
+                apart += values[seed] / max(one, goal.least) - base[seed] / max(other, goal.least)
+            else:
+                apart += values[seed] - one - base[seed] + other
+        result.append(gain + sign * apart / len(points))
+    return result
 
 
 def share(logarithm: float) -> float:
@@ -165,27 +199,28 @@ def share(logarithm: float) -> float:
 def limits(
     values: Sequence[float],
     to: Callable[[float], float] = share,
+    level: float = LEVEL,
     assume: statistics.Assume | None = None,
 ) -> tuple[float | None, float | None]:
     """The limits of a mean."""
-    if len(values) > 1 and max(values) == min(values):
+    if len(values) > 1 and max(values) - min(values) <= 1e-12:
         # Where nothing is random, all runs say the same.
         return to(values[0]), to(values[0])
-    it = statistics.interval(values, assume=assume)
+    it = statistics.interval(values, level=level, assume=assume)
     if it.low is None or it.high is None:
         return None, None
     return to(it.low), to(it.high)
 
 
-def simplest(gained: Mapping[Candidate, float]) -> Candidate:
+def simplest(gained: Mapping[Candidate, float], goal: Goal) -> Candidate:
     """Of candidates with their gains, the best; or one with fewer settings that is no more behind
-    than is worth a setting, or smaller buffers that do as well.
+    than is worth a setting, or smaller buffers that are no more than half of that behind.
     """
     best = max(gained, key=lambda one: (gained[one], [-part for part in cost(one)]))
 
     def does(one: Candidate) -> bool:
-        margin = WORTH if len(one.settings) < len(best.settings) else NEAR
-        return (1 + gained[one]) * (1 + margin) >= 1 + gained[best]
+        margin = 1.0 if len(one.settings) < len(best.settings) else 0.5
+        return goal.behind(gained[one], gained[best]) <= margin
 
     return min(filter(does, gained), key=lambda one: (*cost(one), -gained[one]))
 
@@ -199,7 +234,7 @@ def seeds_needed(rows: pl.DataFrame, goal: Goal, candidate: str, part: float = 0
     if len(values) < 3:
         return SEEDS
     mean, spread = abs(float(values.mean() or 0.0)), float(values.std() or 0.0)  # type: ignore[arg-type]
-    wanted = part * max(mean, WORTH)
+    wanted = part * max(mean, goal.worth)
     needed = math.ceil((2.2 * spread / wanted) ** 2) if wanted else MOST_SEEDS
     return min(max(needed, SEEDS), MOST_SEEDS)
 
@@ -229,11 +264,13 @@ def by_point(rows: pl.DataFrame, goal: Goal) -> list[dict[str, Any]]:
     for (point, name), values in gains(rows, goal, TODAY).group_by(
         "point", "candidate", maintain_order=True
     ):
-        several = values["gain"].to_list()
-        low, high = limits(several, to, assume="normal")
-        gain = to(sum(several) / len(several))
+        one, other = values["value"].to_list(), values["base"].to_list()
+        gain = _of_one_path(one, other, goal)
+        several = _by_seed([("", one, other)], goal, gain)
+        low, high = limits(several, to, LEVEL_OF_CELLS, "normal")
         result.append(
-            {"point": str(point), "candidate": str(name), "gain": gain, "low": low, "high": high,
+            {"point": str(point), "candidate": str(name), "gain": to(gain), "low": low,
+             "high": high,
              "n": len(several)}
         )  # fmt: skip
     return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
@@ -27,6 +27,15 @@ class Goal:
     """Whether a flow of a plan gives it a number."""
     is_ratio: bool = True
     """Whether gains are ratios; of shares and indices, which may be zero, they are differences."""
+    least: float = 1e-9
+    """What stands for nothing where a ratio is of it."""
+    worth: float = 0.02
+    """A gain of less is not worth a change, nor one setting more."""
+
+    def behind(self, gain: float, best: float) -> float:
+        """How far a gain is behind the best, as a part of what is worth a change."""
+        apart = (1 + best) / (1 + gain) - 1 if self.is_ratio else best - gain
+        return apart / self.worth
 
 
 def _is_tcp(flow: Mapping[str, Any]) -> bool:
@@ -50,14 +59,14 @@ def _is_web(flow: Mapping[str, Any]) -> bool:
 GOALS = {
     goal.name: goal
     for goal in (
-        Goal("goodput", "goodput", "Mbit/s", True, "any flow", _always),
+        Goal("goodput", "goodput", "Mbit/s", True, "any flow", _always, least=1e-3),
         Goal("completion", "mean completion time", "s", False, "transfers with a size", _completes),
         Goal("completion-p95", "95th percentile of completion times", "s", False,
              "transfers with a size", _completes),
         Goal("page-time", "mean page-load time", "s", False, "flows of the kind web", _is_web),
         Goal("latency", "mean latency", "ms", False, "any flow", _always),
         Goal("retransmissions", "share sent again", "%", False, "flows of TCP", _is_tcp,
-             is_ratio=False),
+             is_ratio=False, worth=0.1),
         Goal("fairness", "Jain's index", "", True, "any flow", _always, is_ratio=False),
     )
 }  # fmt: skip
@@ -84,7 +93,11 @@ def chosen(asked: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Goa
             )
     first = list(asked) or [_usual(flows)]
     also = [name for name in ALSO if any(map(GOALS[name].is_there, flows))]
-    return [GOALS[name] for name in dict.fromkeys([*first, *also])]
+    found = [GOALS[name] for name in dict.fromkeys([*first, *also])]
+    if len({_is_tcp(flow) for flow in flows}) == 1:
+        return found
+    both = "mean latency (RTT of TCP, one-way delay of UDP)"
+    return [replace(one, words=both) if one.name == "latency" else one for one in found]
 
 
 def _usual(flows: Sequence[Mapping[str, Any]]) -> str:
@@ -99,7 +112,9 @@ def _usual(flows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def measured(results: Results, flows: Sequence[str], goals: Sequence[Goal]) -> pl.DataFrame:
-    """A row for each run: what was swept, its seed, and a column for each goal."""
+    """A row for each run: what was swept, its seed, and a column for each goal; of goals that are
+    times also how many transfers or pages there were, and how many of them had not ended.
+    """
     about = results.runs.select("run", "seed", *results.swept, "measured_to_s")
     mine = results.flows.filter(pl.col("flow").is_in(list(flows))).join(
         about.select("run", "measured_to_s"), on="run", maintain_order="left"
@@ -112,6 +127,11 @@ def measured(results: Results, flows: Sequence[str], goals: Sequence[Goal]) -> p
             how="left",
             maintain_order="left",
         )
+    if any(goal.name in TIMES for goal in goals):
+        pages = any(goal.name == "page-time" for goal in goals)
+        times = _times(mine, results, pages=pages).group_by("run", maintain_order=True)
+        ends = times.agg(pl.len().alias(ASKED), pl.col("is_open").sum().alias(OPEN))
+        rows = rows.join(ends, on="run", how="left", maintain_order="left")
     return rows.drop("measured_to_s")
 
 
@@ -121,12 +141,16 @@ def _of_runs(name: str, flows: pl.DataFrame, results: Results) -> pl.DataFrame:
     if name == "goodput":
         return runs.agg(pl.col("goodput_mbit_s").fill_null(0.0).sum().alias("value"))
     if name == "latency":
-        delay = pl.coalesce("rtt_mean_ms", "delay_mean_ms")
+        # What never arrived has waited as long as the run.
+        waited = 1000 * (pl.col("measured_to_s") - pl.col("start_s"))
+        delay = pl.coalesce("rtt_mean_ms", "delay_mean_ms", waited)
         return runs.agg(delay.mean().alias("value"))
     if name == "retransmissions":
         tcp = flows.filter(pl.col("transport") == "tcp")
         again = pl.col("retransmitted_segments").sum() / pl.col("sent_segments").sum()
-        return tcp.group_by("run", maintain_order=True).agg((100 * again).alias("value"))
+        # Nothing was sent: no share is worse.
+        share = pl.when(pl.col("sent_segments").sum() > 0).then(100 * again).otherwise(100.0)
+        return tcp.group_by("run", maintain_order=True).agg(share.alias("value"))
     if name == "fairness":
         filled = flows.with_columns(pl.col("goodput_mbit_s").fill_null(0.0))
         return filled.group_by("run", maintain_order=True).agg(
@@ -141,6 +165,14 @@ def _of_runs(name: str, flows: pl.DataFrame, results: Results) -> pl.DataFrame:
     return times.group_by("run", maintain_order=True).agg(value.alias("value"))
 
 
+TIMES = ("completion", "completion-p95", "page-time")
+
+ASKED, OPEN = "transfers", "unfinished"
+"""Columns: how many transfers or pages there were, and how many had not ended with the run."""
+
+OPENED = pl.col("completion_s").is_null().alias("is_open")
+
+
 def _times(flows: pl.DataFrame, results: Results, *, pages: bool) -> pl.DataFrame:
     """The completion time of each transfer, or page; what did not end lasts until the run ends."""
     lasted = pl.coalesce("completion_s", pl.col("measured_to_s") - pl.col("start_s"))
@@ -152,12 +184,12 @@ def _times(flows: pl.DataFrame, results: Results, *, pages: bool) -> pl.DataFram
     has_parts = pl.col("transfers").fill_null(0) > 0
     parts = flows.filter(has_parts)
     if pages or parts.is_empty():
-        return whole.select("run", lasted.alias("time_s"))
-    single = whole.filter(~has_parts).select("run", lasted.alias("time_s"))
+        return whole.select("run", lasted.alias("time_s"), OPENED)
+    single = whole.filter(~has_parts).select("run", lasted.alias("time_s"), OPENED)
     transfers = (
         results.scan("transfers")
         .join(parts.lazy().select("run", "flow", "measured_to_s"), on=["run", "flow"])
-        .select("run", lasted.alias("time_s"))
+        .select("run", lasted.alias("time_s"), OPENED)
         .collect()
     )
     return pl.concat([single, transfers])

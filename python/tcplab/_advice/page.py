@@ -157,7 +157,7 @@ def _chart(advice: Advice) -> alt.LayerChart:
 
 
 def _map(advice: Advice) -> list[Block]:
-    cells = terrain.best(advice.cells)
+    cells = terrain.best(advice.cells, advice.question.goal)
     losses = sorted({one[terrain.LOSS] for one in cells})
     trips = sorted({one[terrain.RTT] for one in cells})
     of = {(one[terrain.RTT], one[terrain.LOSS]): one for one in cells}
@@ -168,9 +168,10 @@ def _map(advice: Advice) -> list[Block]:
     ]
     return [
         "Of each round trip (rows) and each share of losses by chance (columns), the setting that "
-        "does best, with its gain and interval (5 runs, normal data); today's setting where no "
-        "other is better for sure.",
-        Picture("map", "What does best over round trips and losses", partial(_drawn_map, cells)),
+        "does best, with its gain and its 99 % interval (5 runs, normal data; of the path itself "
+        "that of the evidence). Today's where no interval reaches what is worth a change, and `?` "
+        "where it cannot be told.",
+        Picture("map", "What does best, by round trip and losses", partial(_drawn_map, cells)),
         Rows(["", *(words.loss(one) for one in losses)], rows),
     ]
 
@@ -180,17 +181,21 @@ def _cell(cell: Mapping[str, Any] | None, goal: Any) -> str:
         return "-"
     if cell["best"] == TODAY:
         return "today's"
+    if cell["best"] == terrain.UNTOLD:
+        return "?"
     gain = [words.gain(goal, cell[it]) for it in ("gain", "low", "high")]
     return f"{cell['best']}: {gain[0]} ({gain[1]} to {gain[2]})"
 
 
 def _drawn_map(cells: Sequence[Mapping[str, Any]]) -> alt.Chart:
-    names = list(dict.fromkeys([TODAY, *(one["best"] for one in cells)]))
+    told = {TODAY: TODAY, terrain.UNTOLD: "cannot be told"}
+    others = [one["best"] for one in cells if one["best"] not in told]
+    names = list(dict.fromkeys([*told.values(), *others]))
     rows = [
         {
             "round trip": f"{words.number(one[terrain.RTT])} ms",
             "loss": words.loss(one[terrain.LOSS]),
-            "best": one["best"],
+            "best": told.get(one["best"], one["best"]),
         }
         for one in cells
     ]
@@ -203,7 +208,7 @@ def _drawn_map(cells: Sequence[Mapping[str, Any]]) -> alt.Chart:
     colour = alt.Color(
         "best:N",
         title="does best",
-        scale=alt.Scale(domain=names, range=["#d9d9d9", *COLOURS[: len(names) - 1]]),
+        scale=alt.Scale(domain=names, range=["#bfbfbf", "#efefef", *COLOURS[: len(names) - 2]]),
         legend=alt.Legend(orient="bottom", labelLimit=400, columns=1),
     )
     chart: alt.Chart = (
@@ -237,7 +242,7 @@ def _paths(advice: Advice) -> Rows:
         ]
         for one in sorted(advice.paths, key=lambda one: one["gain"])
     ]
-    heads = [", ".join(advice.question.over), "gain", "interval (normal data)", "runs"]
+    heads = [", ".join(advice.question.over), "gain", "99 % interval (normal data)", "runs"]
     return Rows(heads, rows)
 
 

@@ -225,13 +225,16 @@ def _today(asked: Question) -> dict[str, Any]:
     return found
 
 
-def _queue(queue: Mapping[str, Any]) -> Any:
+def _queue(queue: Mapping[str, Any]) -> str:
     """A queue of a plan, in a word."""
-    kind = queue["discipline"]["kind"]
-    if kind != "droptail":
-        return kind
-    (unit, number), *_ = queue["limit"].items()
-    return f"{number} packets" if unit == "packets" else number
+    kind = str(queue["discipline"]["kind"])
+    return room(queue) if kind == "droptail" else kind
+
+
+def room(queue: Mapping[str, Any]) -> str:
+    """How much a queue of a plan holds, as an experiment says it."""
+    ((unit, number), *_) = queue["limit"].items()
+    return f"{number} {'packets' if unit == 'packets' else 'B'}"
 
 
 def _possible(

@@ -15,6 +15,7 @@ from itertools import combinations
 import polars as pl
 
 from tcplab._advice.evidence import NEAR, simplest
+from tcplab._advice.goals import Goal
 from tcplab._advice.levers import BUFFERS, TODAY, Candidate, Setting, cost
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
@@ -88,7 +89,7 @@ def race(laboratory: Laboratory) -> Race:
         parts = [one.without(it.key) for one in _best(alive, ranked, 2) for it in one.settings]
         parts = [one for one in parts if one.settings]
         alive = list(dict.fromkeys([*_best(alive, ranked, KEPT[1]), *parts]))
-    found.finalists = _simplest(alive, ranked, KEPT[2])
+    found.finalists = _simplest(alive, ranked, KEPT[2], question.goal)
     return found
 
 
@@ -143,14 +144,18 @@ def _best(
 
 
 def _simplest(
-    candidates: Sequence[Candidate], ranked: dict[str, float], number: int
+    candidates: Sequence[Candidate], ranked: dict[str, float], number: int, goal: Goal
 ) -> list[Candidate]:
     """The simplest that does as well as the best, then those with the least regrets."""
     ordered = _best(candidates, ranked, len(candidates))
     if not ordered:
         return []
-    first = simplest({one: math.exp(-ranked[one.name]) - 1 for one in ordered})
+    first = simplest({one: _as_gain(-ranked[one.name], goal) for one in ordered}, goal)
     return [first, *[one for one in ordered if one != first]][:number]
+
+
+def _as_gain(value: float, goal: Goal) -> float:
+    return math.expm1(value) if goal.is_ratio else value
 
 
 def _singles(candidates: Sequence[Candidate], ranked: dict[str, float]) -> dict[str, Candidate]:

@@ -109,9 +109,12 @@ def gains(rows: pl.DataFrame, goal: Goal, baseline: str) -> pl.DataFrame:
         base, on=key, how="inner", maintain_order="left"
     )
     sign = 1.0 if goal.more_is_better else -1.0
-    than = _ratio if goal.is_ratio else _difference
+
+    def apart(one: float, other: float) -> float:
+        return logarithm(one, other, goal) if goal.is_ratio else one - other
+
     values = [
-        sign * than(one or 0.0, other or 0.0)
+        sign * apart(one or 0.0, other or 0.0)
         for one, other in zip(joined[goal.name].to_list(), joined["base"].to_list(), strict=True)
     ]
     return joined.select(
@@ -122,13 +125,6 @@ def gains(rows: pl.DataFrame, goal: Goal, baseline: str) -> pl.DataFrame:
     ).with_columns(pl.Series("gain", values, dtype=pl.Float64))
 
 
-LEAST = 1e-3
-"""What stands for nothing where a ratio is of it: a kbit/s, a millisecond."""
-
-
-def _ratio(one: float, other: float) -> float:
-    return 0.0 if one == other else math.log(max(one, LEAST) / max(other, LEAST))
-
-
-def _difference(one: float, other: float) -> float:
-    return one - other
+def logarithm(one: float, other: float, goal: Goal) -> float:
+    """The logarithm of a ratio, of which neither part is nothing."""
+    return 0.0 if one == other else math.log(max(one, goal.least) / max(other, goal.least))

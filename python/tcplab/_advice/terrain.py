@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tcplab._advice.evidence import WORTH
+from tcplab._advice.goals import Goal
 from tcplab._advice.levers import TODAY
-from tcplab._advice.question import Question
+from tcplab._advice.question import Question, room
 from tcplab._quantities import numbers
 
 ROUND_TRIPS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -40,7 +40,7 @@ def grid(question: Question, round_trips: int = 5) -> list[dict[str, Any]]:
         if delays is None:
             continue
         for one in losses:
-            found.append({**delays, f"{place}.loss": one, **fixed})
+            found.append({**delays, f"{place}.loss": f"{100 * one:.12g} %", **fixed})
     return found
 
 
@@ -49,17 +49,22 @@ def labels(question: Question, points: Sequence[Mapping[str, Any]]) -> list[tupl
     place = question.bottleneck()["place"]
     base = milliseconds(question.mine()[0]["base_rtt"]) or 0.0
     return [
-        (_round_trip(question, place, base, point), float(point[f"{place}.loss"]))
+        (_round_trip(question, place, base, point), _share(point[f"{place}.loss"]))
         for point in points
     ]
+
+
+def own(question: Question) -> tuple[float, float]:
+    """The path's own round trip in milliseconds, and its losses."""
+    base = milliseconds(question.mine()[0].get("base_rtt")) or 0.0
+    return base, probability(question.bottleneck().get("loss")) or 0.0
 
 
 def _fixed_queue(place: str, lane: Mapping[str, Any]) -> dict[str, Any]:
     """The queue stays as it is where the round trip changes: a router does not know it."""
     if lane["queue"]["discipline"]["kind"] != "droptail":
         return {}
-    (unit, number), *_ = lane["queue"]["limit"].items()
-    return {f"{place}.queue": f"{number} packets" if unit == "packets" else number}
+    return {f"{place}.queue": room(lane["queue"])}
 
 
 def _delays(question: Question, place: str, base: float, rtt: float) -> dict[str, Any] | None:
@@ -102,6 +107,11 @@ def milliseconds(text: Any) -> float | None:
     return float(found[1][0]) if found is not None and found[0] == "ms" else None
 
 
+def _share(text: str) -> float:
+    """A share as it was written in percent."""
+    return float(text.removesuffix(" %")) / 100
+
+
 def probability(loss: Any) -> float | None:
     """The probability of independent losses; nothing where losses are of another kind."""
     if loss is None:
@@ -112,9 +122,14 @@ def probability(loss: Any) -> float | None:
     return float(found[1][0]) if found is not None else None
 
 
-def best(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Of each cell what does best there: today's setting, unless another's whole interval is above
-    zero and its gain worth a change. Of those that do as well, what comes first.
+UNTOLD = ""
+"""What stands for the best of a cell where that cannot be told."""
+
+
+def best(cells: Sequence[Mapping[str, Any]], goal: Goal) -> list[dict[str, Any]]:
+    """Of each cell what does best there: a setting whose whole interval is above zero, and whose
+    gain is worth a change; of those that do as well, what comes first. Today's, where no interval
+    reaches as far as what is worth a change. Otherwise it cannot be told.
     """
     found: dict[tuple[float, float], dict[str, Any]] = {}
     for cell in cells:
@@ -122,10 +137,12 @@ def best(cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         now = found.setdefault(
             key, {RTT: key[0], LOSS: key[1], "best": TODAY, "gain": 0.0, "low": None, "high": None}
         )
-        told = cell["low"] is not None and cell["low"] > 0
-        if told and 1 + cell["gain"] >= (1 + now["gain"]) * (1 + WORTH):
+        told = cell["low"] is not None and cell["low"] > 0 and cell["gain"] >= goal.worth
+        if told and goal.behind(now["gain"], cell["gain"]) >= 1:
             now |= {
                 "best": cell["candidate"], "gain": cell["gain"],
                 "low": cell["low"], "high": cell["high"],
             }  # fmt: skip
+        elif now["best"] == TODAY and (cell["high"] is None or cell["high"] >= goal.worth):
+            now["best"] = UNTOLD
     return list(found.values())

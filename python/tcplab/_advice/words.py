@@ -8,9 +8,10 @@ from typing import Any
 
 from tcplab._advice import terrain
 from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
-from tcplab._advice.evidence import WORTH, Gain
+from tcplab._advice.evidence import Gain
 from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.levers import TODAY, Candidate
+from tcplab._advice.question import room
 from tcplab.capture import WAITS
 
 APART = 3
@@ -54,13 +55,36 @@ def answer(advice: Advice) -> list[str]:
             found[1] = f"What sim says: {found[1]}"
         else:
             found.append(f"On the kernel ({kernel}): {words}.")
+    found += _unfinished(advice)
     if gain.worst_point and advice.question.over:
-        found.append(f"The worst path found ({gain.worst_point}): {_more(goal, gain.worst)}.")
+        several = f" of {gain.n}, each of few seeds" if gain.of == "paths" else ""
+        found.append(
+            f"The worst path found{several} ({gain.worst_point}): {_more(goal, gain.worst)}."
+        )
     return found
+
+
+def _unfinished(advice: Advice) -> list[str]:
+    """What it means that transfers had not ended."""
+    left, number = advice.open.get(TODAY, (0, 0))
+    mine, of = advice.open.get(advice.candidate.name, (0, 0))
+    if not left and not mine:
+        return []
+    counts = f"{left} of {number} with today's setting, {mine} of {of} with the change"
+    return [
+        f"Some transfers had not ended with the run ({counts}). They count as long as they were "
+        "there, so means and intervals are of the run's length too; a longer `duration` tells more."
+    ]
 
 
 def _nothing(advice: Advice) -> str:
     goal = advice.question.goal
+    left, number = advice.open.get(TODAY, (0, 0))
+    if number and left == number and all(one == of for one, of in advice.open.values()):
+        return (
+            "Nothing can be told: no transfer ended within the run, with any setting that was "
+            "examined. Give a longer `duration`."
+        )
     own = [one for one in advice.gains if one.goal == goal.name]
     if not own:
         return "Change nothing: no setting that was tried did better than today's in the search."
@@ -68,9 +92,13 @@ def _nothing(advice: Advice) -> str:
     limits = f" ({_limits(goal, best)})" if best.low is not None else ""
     return (
         f"Change nothing: nothing is distinguishably better than today's setting by at least "
-        f"{100 * WORTH:g} %. The best that was examined, {best.candidate}: "
+        f"{_worth(goal)}. The best that was examined, {best.candidate}: "
         f"{_more(goal, best.gain)}{limits}, {_over(best)}, on sim."
     )
+
+
+def _worth(goal: Goal) -> str:
+    return f"{100 * goal.worth if goal.is_ratio else goal.worth:g}{_unit_of_gain(goal)}"
 
 
 def _imperative(candidate: Candidate) -> str:
@@ -102,7 +130,7 @@ def _over(gain: Gain) -> str:
     if gain.of == "seeds":
         return f"over all paths, with {gain.n} seeds each"
     if gain.low is not None and gain.low == gain.high:
-        return f"in each of {gain.n} runs, which are all equal"
+        return f"in one run of each, as nothing is random and {gain.n} seeds are all equal"
     return f"in {gain.n} runs"
 
 
@@ -162,6 +190,14 @@ def cost(advice: Advice) -> list[str]:
         found = [f"With it, {'; '.join(one.rstrip('.') for one in found)}."]
     harm = advice.harm
     if harm is not None:
+        if harm["low"] is not None and harm["low"] < 0 < harm["high"]:
+            ends = [harm["low"], harm["high"]]
+            found.append(
+                "What a flow of CUBIC beside it loses of its goodput by the change cannot be told: "
+                f"{_percent(ends[0], sign=False)} to {_percent(ends[1])}, "
+                f"{'in' if harm['of'] == 'runs' else 'over'} {harm['n']} {harm['of']}."
+            )
+            return found
         verb = "loses" if harm["harm"] >= 0 else "gains"
         sign = 1 if harm["harm"] >= 0 else -1
         limits = ""
@@ -205,17 +241,14 @@ def flips(advice: Advice) -> list[str]:
     """Where something else does best, along the losses at the path's round trip, and along the
     round trips at its losses.
     """
-    cells = terrain.best(advice.cells)
+    cells = terrain.best(advice.cells, advice.question.goal)
     if not cells:
         return []
-    mine = advice.question.mine()[0]
-    lane = advice.question.bottleneck()
-    base = terrain.milliseconds(mine["base_rtt"]) or 0.0
-    share = terrain.probability(lane.get("loss")) or 0.0
+    base, share = terrain.own(advice.question)
     found = []
     row = sorted((one for one in cells if abs(one[terrain.RTT] - base) < 1e-6 * base + 1e-9),
                  key=lambda one: one[terrain.LOSS])  # fmt: skip
-    column = sorted((one for one in cells if one[terrain.LOSS] == share),
+    column = sorted((one for one in cells if abs(one[terrain.LOSS] - share) < 1e-12),
                     key=lambda one: one[terrain.RTT])  # fmt: skip
     if len({one["best"] for one in row}) > 1:
         found.append(f"At {number(base)} ms, by loss: {_runs(row, terrain.LOSS, loss)}.")
@@ -237,6 +270,8 @@ def flips(advice: Advice) -> list[str]:
 
 
 def _today(name: str) -> str:
+    if name == terrain.UNTOLD:
+        return "none that can be told"
     return "today's setting" if name == TODAY else name
 
 
@@ -264,7 +299,7 @@ def indifferent(advice: Advice) -> list[str]:
         f"{one.candidate} ({gain(goal, one.low)} to {gain(goal, one.high)})" for one in several
     )
     said = f"{goal.words}; positive is better"
-    return [f"What alone brings less than {100 * WORTH:g} % ({said}): {told}."]
+    return [f"What alone brings less than {_worth(goal)} ({said}): {told}."]
 
 
 def left_out(advice: Advice) -> list[str]:
@@ -308,10 +343,7 @@ def queue(given: Mapping[str, Any]) -> str:
     """A queue of a plan in a few words."""
     kind = given["discipline"]["kind"]
     limit = given.get("limit")
-    if isinstance(limit, Mapping):
-        ((unit, size), *_) = limit.items()
-        limit = f"{size} packets" if unit == "packets" else str(size)
-    return f"{kind}, {limit}" if limit else str(kind)
+    return f"{kind}, {room(given)}" if isinstance(limit, Mapping) else str(kind)
 
 
 def span(given: Any) -> str:

@@ -206,7 +206,7 @@ def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, 
     """The experiment, and the ranges that flags have."""
     flags, over = trying.given(args), dict(args.over)
     if args.file is None:
-        if not flags:
+        if not flags and not over.keys() & trying.FLAGS.keys():
             raise _core.ConfigError(
                 "name an experiment or a capture, or say the path by flags: "
                 "--rate 200M --rtt 80ms --loss 0.1%"

@@ -140,7 +140,11 @@ impl Connection {
             _ => {}
         }
         if is_last && tcp.flags.has(Flags::ACK) && !tcp.flags.has(Flags::RST) {
-            self.waited(now);
+            // Who has heard that all is there, and says the same of the other side, is at the end.
+            let is_end = self.halves[side as usize].is_done() && tcp.sequence_length() == 0;
+            if !is_end {
+                self.waited(now);
+            }
             self.acknowledges(now, side, tcp);
         }
     }
