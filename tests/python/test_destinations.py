@@ -29,7 +29,11 @@ def test_destinations_share_a_setting_where_nothing_is_lost_by_it() -> None:
         [gained("a", 0.8), gained("b", 0.8), gained("c", 1.0), None],
         [gained("a", 0.0), gained("b", 0.0), gained("c", 0.0), None],
     ]
-    assert destinations.grouped(matrix, [0, 1, 2, 3]) == [0, 0, 2, 3]
+    costs = [(1, 0), (1, 0), (1, 0), (0, 0)]
+    assert destinations.grouped(matrix, [0, 1, 2, 3], costs) == [0, 0, 2, 3]
+    # The second does not take what asks for more than its own.
+    costs = [(2, 0), (1, 0), (1, 0), (0, 0)]
+    assert destinations.grouped(matrix, [0, 1, 2, 3], costs) == [0, 1, 2, 3]
 
 
 PATHS = """

@@ -72,10 +72,11 @@ machine, undo the last one first.
 """
 
 _ABOUT_ROUTES = """
-Settings of routes hold for connections over the default route and its device (`DEV`);
-`ROUTE=192.0.2.0/24 sh apply.sh` changes another route, which must exist. Routes that router
-advertisements renew (IPv6) are left alone, because the kernel would bring them back; so are routes
-that name nexthop objects.
+Settings of routes hold for all connections over the default route and its device (`DEV`), wherever
+they go; `ROUTE=192.0.2.0/24 sh apply.sh` changes another route, which must exist. Routes that
+router advertisements renew (IPv6) are left alone, because the kernel would bring them back; so are
+routes that name nexthop objects. A DHCP client (`proto dhcp`) may write its route anew at a
+renewal, which then has no settings.
 """
 
 _ABOUT_QUEUES = """
@@ -119,8 +120,9 @@ runs, use a profile on top of the active one instead (newer versions of TuneD ha
 """
 
 _NOT_LASTING = """
-Routes, queues of devices and parameters of modules do not last over a reboot: run `apply.sh` at
-boot, or set them where the network is configured.
+Routes, queues of devices and parameters of modules do not last over a reboot: set them where the
+network is configured, or run `apply.sh` at boot. In that case leave out `sysctl.d`: `apply.sh`
+would save what that has set already, and `undo.sh` would restore it.
 """
 
 

@@ -261,7 +261,7 @@ def _verdict(
         return NOTHING, Candidate()
     chosen = simplest({one: of[one.name].gain for one in better}, question.goal)
     confirmed = [one for one in kernel if one.goal == goal and one.candidate == chosen.name]
-    if confirmed and not confirmed[0].is_better:
+    if confirmed and confirmed[0].low is not None and not confirmed[0].is_better:
         return UNCONFIRMED, chosen
     return CHANGE, chosen
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core, _rendered, _toml
-from tcplab._advice import applied, page
+from tcplab._advice import applied, page, words
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.goals import measured
 from tcplab._advice.levers import Candidate, Setting
@@ -73,13 +74,18 @@ def advise(
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. What was found until then is in the folder.
     """
-    asked = question(
-        subject(experiment), goal=goals, flows=flows, may=may, keep=keep, change=change, over=over
-    )
+    given, notes = subject(experiment)
+    asked = question(given, goal=goals, flows=flows, may=may, keep=keep, change=change, over=over)
     with ExitStack() as stack:
         folder = Path(out) if out is not None else Path(stack.enter_context(_temporary()))
         found, is_stopped = advice_in(
-            asked, folder, budget_s=budget_s, backend=backend, workers=workers, progress=progress
+            asked,
+            folder,
+            budget_s=budget_s,
+            backend=backend,
+            workers=workers,
+            progress=progress,
+            notes=notes,
         )
     if is_stopped:
         raise KeyboardInterrupt
@@ -90,14 +96,16 @@ def _temporary() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="tcplab-advice-")
 
 
-def subject(given: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Runnable:
-    """The experiment that advice is asked for: of a capture its twin.
+def subject(
+    given: Experiment | Mapping[str, Any] | str | PathLike[str],
+) -> tuple[Runnable, list[str]]:
+    """The experiment that advice is asked for, of a capture its twin; and what to know of it.
 
     Raises:
         ConfigError: The twin does not behave like the capture.
     """
     if not (isinstance(given, (str, PathLike)) and Path(given).suffix.lower() in CAPTURES):
-        return loaded(given)
+        return loaded(given), []
     from tcplab import capture  # noqa: PLC0415 (few need it)
 
     twin = capture.twin(Path(given))
@@ -106,7 +114,7 @@ def subject(given: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Runn
             f"{given}: its twin does not behave like the capture, so no advice would hold: "
             f"{'; '.join(twin.misfits)}. `tcplab capture twin` shows both side by side"
         )
-    return twin.experiment
+    return twin.experiment, [f"Of the capture's twin: {note}." for note in twin.notes]
 
 
 def advice_in(
@@ -119,9 +127,12 @@ def advice_in(
     progress: bool | None = None,
     also: Sequence[str] = ALSO,
     command: str | None = None,
+    notes: Sequence[str] = (),
     say: Callable[[str], object] = lambda _: None,
 ) -> tuple[Advice, bool]:
-    """Advice, written to a folder; and whether it was stopped before its end."""
+    """Advice, written to a folder; and whether it was stopped before its end. `notes` are what is
+    to be known of the experiment.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if backend == "linux":
         # What no kernel can run is refused at once.
@@ -131,9 +142,11 @@ def advice_in(
     asked = varied(asked)
     text = _toml.written(asked.plain | {"advise": asked.asked})
     put(f"# What `tcplab advise` was asked.\n\n{text}".encode(), folder / QUESTION)
+    say(f"path     {words.path(asked)}")
     found, is_stopped = advised(
         asked,
         folder,
+        notes=notes,
         budget_s=budget_s,
         backend=backend,
         workers=workers,
@@ -168,6 +181,8 @@ def varied(asked: Question) -> Question:
 def _write(advice: Advice, folder: Path, command: str | None) -> None:
     """The page, the same for programs, and the files that put the advice in."""
     files = files_of(advice)
+    # Scripts of an answer that holds no longer must not be run.
+    shutil.rmtree(folder / "apply", ignore_errors=True)
     for name, text in files.items():
         path = folder / "apply" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -238,7 +253,7 @@ def repeated(folder: Path) -> list[str]:
         now = json.loads(json.dumps(advice.plain()))
         files = files_of(advice)
         written = {f"apply/{name}": text.encode() for name, text in files.items()}
-        written |= _pages(advice, files, plain["command"])
+        written |= _pages(advice, files, plain.get("command"))
         other = [name for name, text in written.items() if (folder / name).read_bytes() != text]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise _core.ConfigError(f"{folder}: {error}") from None

@@ -19,7 +19,7 @@ from tcplab._advice import applied, words
 from tcplab._advice.advice import BESIDE, Advice, harm_in
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
-from tcplab._advice.levers import Candidate
+from tcplab._advice.levers import Candidate, cost
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import run_beside
 from tcplab._advice.stages import Laboratory, table
@@ -173,7 +173,11 @@ def chosen(
     for number, (one, advice) in enumerate(zip(several, own, strict=True)):
         within = folder / place_of(number, one)
         matrix.append(_gains(advice, candidates, within, workers, progress))
-    common = grouped(matrix, [candidates.index(advice.candidate) for advice in own])
+    common = grouped(
+        matrix,
+        [candidates.index(advice.candidate) for advice in own],
+        [cost(one) for one in candidates],
+    )
     result = []
     for number, (one, advice, place) in enumerate(zip(several, own, common, strict=True)):
         candidate, loss = candidates[place], advice.harm
@@ -222,24 +226,27 @@ def _gains(
     return [told.get(one.name) for one in candidates]
 
 
-def grouped(matrix: Sequence[Sequence[Gain | None]], own: Sequence[int]) -> list[int]:
+def grouped(
+    matrix: Sequence[Sequence[Gain | None]], own: Sequence[int], costs: Sequence[tuple[int, int]]
+) -> list[int]:
     """For each destination the number of its candidate: of the fewest with which each destination
-    has what its own would bring, but for a percent. Where nothing is to change, nothing does.
+    has what its own would bring, but for a percent, and which ask for no more. Where nothing is to
+    change, nothing does.
     """
 
-    def gain(row: int, place: int) -> float:
-        told = matrix[row][place]
-        return 0.0 if told is None else told.gain
+    def does(row: int, place: int) -> bool:
+        told, mine = matrix[row][place], matrix[row][own[row]]
+        if place == own[row] or told is None or mine is None:
+            return place == own[row]
+        # No more is asked for than the destination needs.
+        is_less = costs[place] <= costs[own[row]]
+        return is_less and (1 + told.gain) * (1 + NEAR) >= 1 + mine.gain
 
     result = list(own)
     left = {row for row in range(len(own)) if matrix[row][own[row]] is not None}
     while left:
         covered = {
-            place: [
-                row
-                for row in sorted(left)
-                if (1 + gain(row, place)) * (1 + NEAR) >= 1 + gain(row, own[row])
-            ]
+            place: [row for row in sorted(left) if does(row, place)]
             for place in dict.fromkeys(own[row] for row in sorted(left))
         }
         place = max(covered, key=lambda one: len(covered[one]))

@@ -85,6 +85,7 @@ def advised(
     workers: int | None = None,
     progress: bool | None = None,
     also: Sequence[str] = ALSO,
+    notes: Sequence[str] = (),
     say: Callable[[str], object] = lambda _: None,
 ) -> tuple[Advice, bool]:
     """Searches, examines and confirms; and whether it was stopped before its end.
@@ -93,7 +94,7 @@ def advised(
     Every stage keeps its results in a folder of its own: the same call goes on where one stopped.
     """
     laboratory = Laboratory(question, folder, budget_s, workers, progress)
-    search = _Search(laboratory, say)
+    search = _Search(laboratory, say, Log(notes=list(notes)))
     try:
         _search(search)
         _examine(search)

@@ -11,7 +11,7 @@ from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.goals import GOALS, Goal
 from tcplab._advice.levers import TODAY, Candidate
-from tcplab._advice.question import room
+from tcplab._advice.question import Question, room
 from tcplab.capture import WAITS
 
 APART = 3
@@ -45,7 +45,9 @@ def answer(advice: Advice) -> list[str]:
         f"{_over(gain)}, by seeds that the search did not use, on sim."
     ]
     told = advice.gain(backend="linux")
-    if told is not None:
+    if told is not None and told.low is None:
+        found.append(f"The kernel's runs are not finished: {told.n} are too few to confirm it.")
+    elif told is not None:
         kernel = advice.log.backend or "linux"
         words = f"{change(goal, told)}, {_over(told)}"
         if advice.verdict == UNCONFIRMED:
@@ -90,6 +92,9 @@ def _nothing(advice: Advice) -> str:
         return "Change nothing: no setting that was tried did better than today's in the search."
     best = max(own, key=lambda one: one.gain)
     limits = f" ({_limits(goal, best)})" if best.low is not None else ""
+    if best.low is not None and best.low > 0 and best.gain >= goal.worth and not best.is_better:
+        number = len(advice.log.finalists)
+        limits += f"; by the interval that {number} finalists need, it cannot be told"
     return (
         f"Change nothing: nothing is distinguishably better than today's setting by at least "
         f"{_worth(goal)}. The best that was examined, {best.candidate}: "
@@ -337,6 +342,14 @@ def _unit_of_gain(goal: Goal) -> str:
 def share(value: float) -> str:
     """A share in percent."""
     return _percent(value)
+
+
+def path(question: Question) -> str:
+    """The bottleneck in a few words."""
+    lane, flow = question.bottleneck(), question.mine()[0]
+    share = terrain.probability(lane.get("loss"))
+    losses = "losses as in the file" if share is None else f"losses by chance {loss(share)}"
+    return f"{lane['rate']}, round trip {flow['base_rtt']}, queue {queue(lane['queue'])}, {losses}"
 
 
 def queue(given: Mapping[str, Any]) -> str:

@@ -128,7 +128,7 @@ def run(args: argparse.Namespace) -> int:
     from tcplab._advice.api import advice_in, subject  # noqa: PLC0415 (SciPy takes a while)
     from tcplab._advice.question import question  # noqa: PLC0415
 
-    given, ranges = _experiment(args, subject)
+    given, ranges, notes = _experiment(args, subject)
     asked = question(
         given,
         goal=args.goal,
@@ -148,6 +148,7 @@ def run(args: argparse.Namespace) -> int:
         workers=args.workers,
         progress=False if args.quiet else None,
         command=_core.printable(shlex.join(["tcplab", *sys.argv[1:]])),
+        notes=notes,
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
     if args.format == "json":
@@ -202,8 +203,8 @@ def _by_destination(args: argparse.Namespace) -> int:
     return 0
 
 
-def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, Any]]:
-    """The experiment, and the ranges that flags have."""
+def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, Any], list[str]]:
+    """The experiment, the ranges that flags have, and what is to be known of it."""
     flags, over = trying.given(args), dict(args.over)
     if args.file is None:
         if not flags and not over.keys() & trying.FLAGS.keys():
@@ -212,13 +213,14 @@ def _experiment(args: argparse.Namespace, subject: Any) -> tuple[Any, dict[str, 
                 "--rate 200M --rtt 80ms --loss 0.1%"
             )
         plain, ranges = trying.with_ranges(flags, over)
-        return _arguments.changed(loaded(plain), args), ranges
+        return _arguments.changed(loaded(plain), args), ranges, []
     if flags:
         first = next(iter(flags))
         raise _core.ConfigError(f"--{first}: {args.file} says the path; --set changes its keys")
     if args.file == Path("-"):
-        return _arguments.changed(load_from(sys.stdin.buffer), args), over
-    return _arguments.changed(subject(args.file), args), over
+        return _arguments.changed(load_from(sys.stdin.buffer), args), over, []
+    given, notes = subject(args.file)
+    return _arguments.changed(given, args), over, notes
 
 
 def _names(text: str) -> tuple[str, ...]:

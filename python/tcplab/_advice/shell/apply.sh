@@ -259,6 +259,7 @@ set_queue() {
 
 # ---- Main ----
 
+[ $# = 0 ] || fail "takes no arguments: README.md says what it changes, and by which variables"
 need_root
 need_tools @TOOLS@
 if [ -e "$STATE/before" ]; then

@@ -40,7 +40,11 @@ need_most() {
 
 need_root
 need_tools clang bpftool sysctl
-[ ! -e "$STATE/loaded" ] || fail "already loaded: run unload.sh first"
+if [ -e "$STATE/loaded" ]; then
+    [ ! -e "$PIN" ] || fail "already loaded: run unload.sh first"
+    # The program is gone since a reboot.
+    rm -f "$STATE/loaded"
+fi
 [ ! -e "$PIN" ] || fail "there is a program at $PIN already"
 cgroup=${1:-$(while read -r _ place type _; do
     if [ "$type" = cgroup2 ]; then

@@ -42,6 +42,7 @@ restore_route() {
 $(ip -"$family" -o route show exact "$to")
 EOF
     say "skipped, because it was replaced since: the route to $to"
+    skipped=1
 }
 
 # remove_route FAMILY ROUTE...: removes a route that was added. `ip` shows the words of a route in
@@ -97,9 +98,10 @@ unload() {
     modprobe -r "$1" 2>/dev/null || say "the module $1 stays: connections still use it"
 }
 
+[ $# = 0 ] || fail "takes no arguments"
 need_root
 [ -e "$STATE/before" ] || fail "nothing to undo: there is no $STATE/before"
-failed=0
+failed=0 skipped=0
 KEYS=
 while read -r what rest; do
     # shellcheck disable=SC2086 # split into words
@@ -123,4 +125,8 @@ done <"$STATE/before"
 rm -f "$STATE/before"
 rmdir "$STATE" 2>/dev/null || :
 rmdir /var/lib/tcplab 2>/dev/null || :
-say "all saved values are restored"
+if [ "$skipped" = 0 ]; then
+    say "all saved values are restored"
+else
+    say "all saved values are restored, but for what was skipped"
+fi
