@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tcplab import _rendered
+from tcplab._blocks import Block, Picture
 from tcplab._papers import _measured, _page, _study
 from tcplab._put import put
 from tcplab.plot._saved import drawn
@@ -34,7 +35,7 @@ def page(name: str) -> str:
 def with_figures(name: str) -> str:
     """The page of a study with its figures, which are drawn into `target`."""
 
-    def place(picture: _page.Picture) -> str:
+    def place(picture: Picture) -> str:
         path = FIGURES / name / f"{picture.name}.svg"
         path.parent.mkdir(parents=True, exist_ok=True)
         put(drawn(picture.chart(), ".svg"), path)
@@ -53,7 +54,7 @@ def overview() -> str:
     return _noted(f"{_rendered.markdown(_page.overview(studies))}\n## The pages\n\n{links}\n")
 
 
-def _blocks(name: str) -> list[_page.Block]:
+def _blocks(name: str) -> list[Block]:
     study = _study.load(name)
     return _page.blocks(study, _brought(study))
 

@@ -103,7 +103,10 @@ impl Read for Over {
                     { "type": "array", "minItems": 1 },
                     {
                         "type": "object",
-                        "properties": { "from": {}, "to": {} },
+                        "properties": {
+                            "from": { "description": "The least value." },
+                            "to": { "description": "The greatest value." },
+                        },
                         "required": ["from", "to"],
                         "additionalProperties": false,
                     },
