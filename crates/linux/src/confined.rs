@@ -3,9 +3,12 @@
 
 use crate::boot::GUEST;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 use tcplab_guest::launch::{END_OF_READS, WORD};
 use tempfile::TempDir;
 
@@ -34,7 +37,8 @@ impl Machine {
     /// What a shell does behind the walls; it may read the machine's programs.
     fn shell(&self, line: &str) -> Output {
         let kernel = Path::new("/bin/sh");
-        Command::new(self.path("run/init"))
+        let mut command = Command::new(self.path("run/init"));
+        command
             .arg(WORD)
             .arg(self.path("memory"))
             .args([Path::new("/usr"), Path::new("/bin"), &self.path("shown")])
@@ -42,9 +46,16 @@ impl Machine {
             .arg(kernel.canonicalize().unwrap())
             .args(["-c", line])
             .current_dir(self.path("run"))
-            .env("OUTSIDE", self.root.path())
-            .output()
-            .unwrap()
+            .env("OUTSIDE", self.root.path());
+        loop {
+            match command.output() {
+                // A process that another test has just begun may still hold the program open for writing.
+                Err(error) if error.kind() == ErrorKind::ExecutableFileBusy => {
+                    thread::sleep(Duration::from_millis(10));
+                }
+                done => return done.unwrap(),
+            }
+        }
     }
 }
 
