@@ -23,7 +23,7 @@ SEED = 1
 FIXED = 300
 
 ELSEWHERE = {
-    "Experiment": {"repeat", "kernel"},
+    "Experiment": {"repeat", "kernel", "advise"},
     "Graph": {"file"},
     "Network": {"lan"},
     "Record": {"captures", "packets"},
