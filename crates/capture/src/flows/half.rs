@@ -178,6 +178,12 @@ impl Half {
         self.has_syn && self.next == self.first && ack != self.next as u32
     }
 
+    /// Whether its SYN is not acknowledged.
+    #[inline]
+    pub fn is_opening(&self) -> bool {
+        self.una < self.first
+    }
+
     /// Whether something is in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
