@@ -189,6 +189,7 @@ impl Connection {
         me.count.acked_segments += heard.segments;
         let window = me.offers(tcp, has_scale);
         other.may_send(tcp.ack, window);
+        other.will_hear(now, tcp);
     }
 
     /// A segment, captured at `now` on an interface. `most`: pieces that a flight may have.
@@ -233,6 +234,7 @@ impl Connection {
             me.count.acks += 1;
             return Kind::Strange;
         }
+        me.shows_heard(now, tcp);
         if tcp.flags.has(Flags::ACK) {
             me.count.acks += 1;
             me.count.sack_blocks += tcp.options.sack().len() as u64;
@@ -278,21 +280,18 @@ impl Connection {
 
     /// Time since the last packet.
     fn waited(&mut self, now: i64) {
-        let waited = now - self.last;
-        self.last = now;
+        let from = std::mem::replace(&mut self.last, now);
+        let waited = now - from;
         self.longest_gap = self.longest_gap.max(waited);
         let is_closing = self.closing.is_some();
         let [heard_of_client, heard_of_server] = self.heard_at;
         for (half, heard_at) in self.halves.iter_mut().zip([heard_of_server, heard_of_client]) {
-            let wait = match () {
-                () if !self.is_open => Wait::Handshake,
-                // The ACK that ends the handshake is on its way to this side.
-                () if heard_at.is_some() && half.is_opening() => Wait::Handshake,
-                // What the sender sent at once is not here before its ACK has been to the sender.
-                () if half.is_on_its_way(waited) => Wait::Window,
-                () => half.waits_for(is_closing),
-            };
-            half.spent.add(wait, waited);
+            // The ACK that ends the handshake may be on its way to this side.
+            if !self.is_open || heard_at.is_some() && half.is_opening() {
+                half.spent.add(Wait::Handshake, waited);
+            } else {
+                half.waits(from, now, is_closing);
+            }
         }
         if self.is_open && !is_closing && !self.halves.iter().any(Half::is_busy) {
             self.idle += waited;
@@ -315,15 +314,16 @@ impl Connection {
         match (is_syn, side) {
             (true, Side::Client) => self.syn = Some(now),
             (true, Side::Server) => {
-                self.syn_ack = Some(now);
-                if let Some(syn) = self.syn {
-                    self.halves[1].repair.near = (now - syn).min(LONGEST);
+                let before = self.syn_ack.replace(now);
+                // One that is sent again tells of the timer.
+                if let Some(syn) = self.syn.filter(|&syn| before.is_none_or(|at| at < syn)) {
+                    self.halves[1].is_away_by((now - syn).min(LONGEST));
                 }
             }
             (false, Side::Client) if tcp.flags.has(Flags::ACK) => {
                 self.is_open = true;
                 if let Some(syn_ack) = self.syn_ack {
-                    self.halves[0].repair.near = (now - syn_ack).min(LONGEST);
+                    self.halves[0].is_away_by((now - syn_ack).min(LONGEST));
                     self.handshake = self.syn.map(|_| now - self.start);
                 }
             }
