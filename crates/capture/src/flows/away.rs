@@ -13,7 +13,7 @@ const NEAR: i64 = 1_000_000;
 const MOST_ACKS: usize = 128;
 
 /// What a sender knows of the receiver, and whether it repairs a loss.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
     /// The first byte that is not acknowledged.
     pub una: u64,
@@ -62,6 +62,10 @@ impl Away {
 
     /// The capture sees an ACK, after which the sender will know this.
     pub fn sees(&mut self, now: i64, clock: Option<u32>, known: Known) {
+        // Most segments of a side that sends alone acknowledge nothing new.
+        if self.acks.back().map_or(self.known, |last| last.known) == known {
+            return;
+        }
         let is_full = self.acks.len() == MOST_ACKS;
         let apart = self.round / (MOST_ACKS / 2) as i64;
         match self.acks.back_mut() {

@@ -257,7 +257,9 @@ impl Connection {
                 has_sack,
                 has_timestamps,
             };
+            let between = me.begins(tcp);
             kind = me.sends(now, tcp, seen, most);
+            me.has_sent(between);
         } else if let Some(probe) = me.probes(tcp) {
             kind = probe;
         }

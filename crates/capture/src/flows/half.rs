@@ -196,27 +196,26 @@ impl Half {
         Known { una: self.una, edge: self.edge, repaired }
     }
 
-    /// What it knows.
-    #[inline]
-    fn known(&self) -> Known {
-        if self.away.is_away() { self.away.known } else { self.told() }
-    }
-
     /// The other side's ACK, which was just seen, is on its way to it.
     #[inline]
     pub fn will_hear(&mut self, now: i64, tcp: &Tcp) {
         if self.away.is_away() {
             let clock = tcp.options.timestamps.map(|(clock, _)| clock);
-            self.away.sees(now, clock, self.told());
+            let known = self.told();
+            self.away.sees(now, clock, known);
         }
     }
 
     /// What it sends shows what it has heard.
     #[inline]
     pub fn shows_heard(&mut self, now: i64, tcp: &Tcp) {
-        if !self.away.is_away() {
-            return;
+        if self.away.is_away() {
+            self.shows_heard_away(now, tcp);
         }
+    }
+
+    #[inline(never)]
+    fn shows_heard_away(&mut self, now: i64, tcp: &Tcp) {
         let mut has_advanced =
             tcp.options.timestamps.is_some_and(|(_, echo)| self.away.is_echoed(now, echo));
         // Data is sent when the handshake is over.
@@ -224,31 +223,42 @@ impl Half {
             has_advanced = true;
         }
         if has_advanced {
+            self.spent.end_burst();
             self.spent.progress();
         }
     }
 
     /// It waits, in an open connection.
     #[inline]
-    pub fn waits(&mut self, mut from: i64, to: i64, is_closing: bool) {
-        while let Some(at) = self.away.next(to) {
-            let at = at.max(from);
-            let wait = self.waits_for(is_closing);
-            self.spent.add_away(wait, at - from);
-            if self.away.hears() {
-                self.spent.progress();
-            }
-            from = at;
-        }
+    pub fn waits(&mut self, from: i64, to: i64, is_closing: bool) {
         if self.away.is_away() {
-            let wait = self.waits_for(is_closing);
-            self.spent.add_away(wait, to - from);
-            return;
+            return self.waits_away(from, to, is_closing);
         }
         // What the sender sent at once is not here before its ACK has been to the sender.
         let is_on_its_way = self.is_on_its_way(to - from);
         let wait = if is_on_its_way { Wait::Window } else { self.waits_for(is_closing) };
         self.spent.add(wait, to - from);
+    }
+
+    #[inline]
+    fn waits_away(&mut self, mut from: i64, to: i64, is_closing: bool) {
+        while let Some(at) = self.away.next(to) {
+            let at = at.max(from);
+            self.waits_until_it_hears(at - from, is_closing);
+            from = at;
+        }
+        let wait = self.waits_for_away(is_closing);
+        self.spent.add_away(wait, to - from);
+    }
+
+    #[inline(never)]
+    fn waits_until_it_hears(&mut self, time: i64, is_closing: bool) {
+        let wait = self.waits_for_away(is_closing);
+        self.spent.add_away(wait, time);
+        if self.away.hears() {
+            self.spent.end_burst();
+            self.spent.progress();
+        }
     }
 
     /// Whether its SYN is not acknowledged.
@@ -282,28 +292,47 @@ impl Half {
     /// What it waits for, while the connection is open.
     #[inline]
     fn waits_for(&self, is_closing: bool) -> Wait {
-        let known = self.known();
-        if self.away.is_away() && known.una < self.first {
+        let repair = match self.repair.state() {
+            State::Loss { .. } => Some(Wait::Timeout),
+            State::Fast { .. } => Some(Wait::Recovery),
+            State::Open => None,
+        };
+        self.waits_knowing(self.una, self.edge, repair, is_closing)
+    }
+
+    /// The same, by what it has heard.
+    fn waits_for_away(&self, is_closing: bool) -> Wait {
+        let Known { una, edge, repaired } = self.away.known;
+        if una < self.first {
             return Wait::Handshake;
         }
+        let repair = if self.is_by_timer { Wait::Timeout } else { Wait::Recovery };
+        let repair = (repaired < self.repairs).then_some(repair);
+        self.waits_knowing(una, edge, repair, is_closing)
+    }
+
+    #[inline]
+    fn waits_knowing(
+        &self,
+        una: u64,
+        edge: Option<u64>,
+        repair: Option<Wait>,
+        is_closing: bool,
+    ) -> Wait {
         let full = self.count.largest_segment.max(1);
-        let has_room = known.edge.is_none_or(|edge| self.next + full <= edge);
+        let has_room = edge.is_none_or(|edge| self.next + full <= edge);
         // A FIN alone is no data.
-        let is_sending = known.una + u64::from(self.has_fin) < self.next;
-        if !is_sending {
-            return match () {
+        let is_sending = una + u64::from(self.has_fin) < self.next;
+        match repair {
+            _ if !is_sending => match () {
                 () if is_closing || self.has_fin => Wait::Close,
                 () if has_room => Wait::Application,
                 () => Wait::PeerWindow,
-            };
-        }
-        if known.repaired < self.repairs {
-            return if self.is_by_timer { Wait::Timeout } else { Wait::Recovery };
-        }
-        match () {
-            () if !has_room => Wait::PeerWindow,
-            () if self.is_short || self.has_fin => Wait::Application,
-            () => Wait::Window,
+            },
+            Some(repair) => repair,
+            None if !has_room => Wait::PeerWindow,
+            None if self.is_short || self.has_fin => Wait::Application,
+            None => Wait::Window,
         }
     }
 
@@ -339,24 +368,32 @@ impl Half {
         Some(Kind::Keepalive)
     }
 
-    /// It sends something that takes sequence numbers.
-    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
+    /// It will send something that takes sequence numbers. If it sent that together with what it sent last: the
+    /// time between them.
+    #[inline]
+    pub fn begins(&mut self, tcp: &Tcp) -> i64 {
         if !self.away.is_away() {
-            return self.places(now, tcp, other, most);
+            return 0;
         }
         let between = match tcp.options.timestamps {
             Some(clocks) if self.away.is_burst(clocks) => self.spent.take_burst(),
             _ => 0,
         };
         self.spent.end_burst();
-        let kind = self.places(now, tcp, other, most);
-        let wait = self.waits_for(false);
-        self.spent.add_away(wait, between);
-        kind
+        between
     }
 
-    /// What it sends has a place among its sequence numbers.
-    fn places(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
+    /// The time between what it sent and what it sent last goes by what it waits for afterwards.
+    #[inline]
+    pub fn has_sent(&mut self, between: i64) {
+        if between > 0 {
+            let wait = self.waits_for_away(false);
+            self.spent.add_away(wait, between);
+        }
+    }
+
+    /// It sends something that takes sequence numbers.
+    pub fn sends(&mut self, now: i64, tcp: &Tcp, other: Other, most: usize) -> Kind {
         let length = u64::from(tcp.sequence_length());
         let payload = u64::from(tcp.payload);
         self.place_at(tcp.seq);
@@ -435,7 +472,8 @@ impl Half {
         if !was_busy {
             self.repair.begin(now);
         }
-        if self.known().una >= self.next {
+        let known = if self.away.is_away() { self.away.known.una } else { self.una };
+        if known >= self.next {
             self.spent.progress();
         }
         let piece = Sent {

@@ -61,7 +61,6 @@ impl Spent {
     /// Something went on.
     #[inline]
     pub fn progress(&mut self) {
-        self.end_burst();
         for (known, open) in self.known.iter_mut().zip(&mut self.open) {
             *known += std::mem::take(open);
         }
@@ -77,7 +76,6 @@ impl Spent {
 
     /// The timer ran out.
     pub fn timed_out(&mut self) {
-        self.end_burst();
         let waits = [Wait::Recovery, Wait::PeerWindow, Wait::Window, Wait::Application];
         for wait in waits {
             let waited = std::mem::take(&mut self.open[wait as usize]);
@@ -89,6 +87,7 @@ impl Spent {
     /// In percent of the whole, if it took any time.
     pub fn percent(&self) -> [Option<f64>; WAITS] {
         let mut all = *self;
+        all.end_burst();
         all.progress();
         let whole: i64 = all.known.iter().sum();
         all.known.map(|time| (whole > 0).then(|| time as f64 * 100.0 / whole as f64))
