@@ -26,6 +26,8 @@ pub struct Record<'a> {
     pub time: i64,
     /// Which of the [interfaces](Reader::interfaces).
     pub interface: u32,
+    /// How many of these are known.
+    pub interfaces: usize,
     /// How its first header is built (`LINKTYPE_...`).
     pub link: u16,
     /// Bytes that it had.
@@ -192,7 +194,8 @@ impl Reader {
                     let time = time.clamp(0, LATEST);
                     let link = self.interfaces[interface as usize].link;
                     let bytes = &self.window.behind(whole)[head..head + kept];
-                    return Some(Record { time, interface, link, length, bytes });
+                    let interfaces = self.interfaces.len();
+                    return Some(Record { time, interface, interfaces, link, length, bytes });
                 }
                 Step::Other => {}
                 Step::End => {

@@ -6,6 +6,9 @@ use super::spent::Wait;
 use super::turns::Turn;
 use crate::decode::{Address, Flags, Ip, Tcp};
 
+/// So many packets in a row are missing at an interface whose capture is over.
+const MOST_STRAYS: u8 = 8;
+
 /// An address and a port.
 pub(super) type End = (Address, u16);
 
@@ -40,8 +43,9 @@ pub(super) struct Connection {
     pub longest_gap: i64,
     pub duplicates: u64,
     pub turn: Turn,
-    /// By side, the interface where its packets are first seen.
+    /// By side, the interface where its packets are first seen, and how many in a row were not there.
     homes: [Option<u32>; 2],
+    strays: [u8; 2],
     /// By side, the interface where its packets are seen last, if that is another one: near the other side,
     /// which hears what they acknowledge when they are there.
     heard_at: [Option<u32>; 2],
@@ -76,6 +80,7 @@ impl Connection {
             duplicates: 0,
             turn: Turn::default(),
             homes: [None; 2],
+            strays: [0; 2],
             heard_at: [None; 2],
             is_open: !is_syn,
             syn: None,
@@ -122,6 +127,7 @@ impl Connection {
         me.count.packets += 1;
         me.count.wire_bytes += u64::from(wire_bytes);
         if self.homes[side as usize] == Some(interface) {
+            self.strays[side as usize] = 0;
             return;
         }
         let at = &mut self.heard_at[side as usize];
@@ -149,6 +155,22 @@ impl Connection {
         }
     }
 
+    /// A packet of a side is first seen at an interface. The captures of a file may not begin and end
+    /// together: where the capture beside a side is over, what that side hears is not captured there either.
+    #[inline]
+    fn is_seen_first(&mut self, side: Side, interface: u32) {
+        let (home, strays) = (&mut self.homes[side as usize], &mut self.strays[side as usize]);
+        if *home.get_or_insert(interface) == interface {
+            *strays = 0;
+            return;
+        }
+        *strays += 1;
+        if *strays == MOST_STRAYS {
+            (*home, *strays) = (Some(interface), 0);
+            self.heard_at[1 - side as usize] = None;
+        }
+    }
+
     /// What a segment says of the other side's.
     fn acknowledges(&mut self, now: i64, side: Side, tcp: &Tcp) {
         let has_scale = self.has_scale();
@@ -167,6 +189,7 @@ impl Connection {
         me.count.acked_segments += heard.segments;
         let window = me.offers(tcp, has_scale);
         other.may_send(tcp.ack, window);
+        other.will_hear(now, tcp);
     }
 
     /// A segment, captured at `now` on an interface. `most`: pieces that a flight may have.
@@ -183,7 +206,7 @@ impl Connection {
         let now = now.max(self.last);
         self.waited(now);
         self.opens(now, side, tcp);
-        self.homes[side as usize].get_or_insert(interface);
+        self.is_seen_first(side, interface);
         let agreed = |what: fn(&Half) -> bool| self.halves.iter().all(what);
         let has_sack = agreed(|half| half.sack_permitted || !half.has_syn);
         let has_timestamps = agreed(|half| half.timestamps);
@@ -211,10 +234,11 @@ impl Connection {
             me.count.acks += 1;
             return Kind::Strange;
         }
+        me.shows_heard(now, tcp);
         if tcp.flags.has(Flags::ACK) {
             me.count.acks += 1;
             me.count.sack_blocks += tcp.options.sack().len() as u64;
-            if self.heard_at[side as usize].is_none() {
+            if self.heard_at[side as usize].is_none_or(|at| at == interface) {
                 self.acknowledges(now, side, tcp);
             }
         } else if is_syn {
@@ -233,7 +257,9 @@ impl Connection {
                 has_sack,
                 has_timestamps,
             };
+            let between = me.begins(tcp);
             kind = me.sends(now, tcp, seen, most);
+            me.has_sent(between);
         } else if let Some(probe) = me.probes(tcp) {
             kind = probe;
         }
@@ -256,18 +282,18 @@ impl Connection {
 
     /// Time since the last packet.
     fn waited(&mut self, now: i64) {
-        let waited = now - self.last;
-        self.last = now;
+        let from = std::mem::replace(&mut self.last, now);
+        let waited = now - from;
         self.longest_gap = self.longest_gap.max(waited);
         let is_closing = self.closing.is_some();
-        for half in &mut self.halves {
-            let wait = match () {
-                () if !self.is_open => Wait::Handshake,
-                // What the sender sent at once is not here before its ACK has been to the sender.
-                () if half.is_on_its_way(waited) => Wait::Window,
-                () => half.waits_for(is_closing),
-            };
-            half.spent.add(wait, waited);
+        let [heard_of_client, heard_of_server] = self.heard_at;
+        for (half, heard_at) in self.halves.iter_mut().zip([heard_of_server, heard_of_client]) {
+            // The ACK that ends the handshake may be on its way to this side.
+            if !self.is_open || heard_at.is_some() && half.is_opening() {
+                half.spent.add(Wait::Handshake, waited);
+            } else {
+                half.waits(from, now, is_closing);
+            }
         }
         if self.is_open && !is_closing && !self.halves.iter().any(Half::is_busy) {
             self.idle += waited;
@@ -290,15 +316,16 @@ impl Connection {
         match (is_syn, side) {
             (true, Side::Client) => self.syn = Some(now),
             (true, Side::Server) => {
-                self.syn_ack = Some(now);
-                if let Some(syn) = self.syn {
-                    self.halves[1].repair.near = (now - syn).min(LONGEST);
+                let before = self.syn_ack.replace(now);
+                // One that is sent again tells of the timer.
+                if let Some(syn) = self.syn.filter(|&syn| before.is_none_or(|at| at < syn)) {
+                    self.halves[1].is_away_by((now - syn).min(LONGEST));
                 }
             }
             (false, Side::Client) if tcp.flags.has(Flags::ACK) => {
                 self.is_open = true;
                 if let Some(syn_ack) = self.syn_ack {
-                    self.halves[0].repair.near = (now - syn_ack).min(LONGEST);
+                    self.halves[0].is_away_by((now - syn_ack).min(LONGEST));
                     self.handshake = self.syn.map(|_| now - self.start);
                 }
             }

@@ -1,5 +1,6 @@
 //! One side of a connection: what it sent, and what became of it.
 
+use super::away::{Away, Known};
 use super::flight::{Flight, Ranges, Sent};
 use super::repair::{Cause, Repair, Repeat, Seen, State};
 use super::rtt::{Estimate, RoundTrips};
@@ -82,6 +83,10 @@ pub(super) struct Half {
     pub spent: Spent,
     pub repair: Repair,
     pub estimate: Estimate,
+    away: Away,
+    /// Repairs of losses so far, and whether the timer began the last.
+    repairs: u32,
+    is_by_timer: bool,
     /// Whether `next` and what follows are known.
     is_placed: bool,
     /// Behind the last byte that was sent, and the first that is not acknowledged.
@@ -178,6 +183,90 @@ impl Half {
         self.has_syn && self.next == self.first && ack != self.next as u32
     }
 
+    /// The round trip from the capture to it and back is so long.
+    pub fn is_away_by(&mut self, round: i64) {
+        self.repair.near = round;
+        self.away.set(round, self.told());
+    }
+
+    /// What the capture tells it.
+    fn told(&self) -> Known {
+        let is_open = self.repair.state() == State::Open;
+        let repaired = self.repairs - u32::from(!is_open);
+        Known { una: self.una, edge: self.edge, repaired }
+    }
+
+    /// The other side's ACK, which was just seen, is on its way to it.
+    #[inline]
+    pub fn will_hear(&mut self, now: i64, tcp: &Tcp) {
+        if self.away.is_away() {
+            let clock = tcp.options.timestamps.map(|(clock, _)| clock);
+            let known = self.told();
+            self.away.sees(now, clock, known);
+        }
+    }
+
+    /// What it sends shows what it has heard.
+    #[inline]
+    pub fn shows_heard(&mut self, now: i64, tcp: &Tcp) {
+        if self.away.is_away() {
+            self.shows_heard_away(now, tcp);
+        }
+    }
+
+    #[inline(never)]
+    fn shows_heard_away(&mut self, now: i64, tcp: &Tcp) {
+        let mut has_advanced =
+            tcp.options.timestamps.is_some_and(|(_, echo)| self.away.is_echoed(now, echo));
+        // Data is sent when the handshake is over.
+        while tcp.payload > 0 && self.away.known.una < self.first && self.away.hears() {
+            has_advanced = true;
+        }
+        if has_advanced {
+            self.spent.end_burst();
+            self.spent.progress();
+        }
+    }
+
+    /// It waits, in an open connection.
+    #[inline]
+    pub fn waits(&mut self, from: i64, to: i64, is_closing: bool) {
+        if self.away.is_away() {
+            return self.waits_away(from, to, is_closing);
+        }
+        // What the sender sent at once is not here before its ACK has been to the sender.
+        let is_on_its_way = self.is_on_its_way(to - from);
+        let wait = if is_on_its_way { Wait::Window } else { self.waits_for(is_closing) };
+        self.spent.add(wait, to - from);
+    }
+
+    #[inline]
+    fn waits_away(&mut self, mut from: i64, to: i64, is_closing: bool) {
+        while let Some(at) = self.away.next(to) {
+            let at = at.max(from);
+            self.waits_until_it_hears(at - from, is_closing);
+            from = at;
+        }
+        let wait = self.waits_for_away(is_closing);
+        self.spent.add_away(wait, to - from);
+    }
+
+    #[inline(never)]
+    fn waits_until_it_hears(&mut self, time: i64, is_closing: bool) {
+        let wait = self.waits_for_away(is_closing);
+        self.spent.add_away(wait, time);
+        if self.away.hears() {
+            self.spent.end_burst();
+            self.spent.progress();
+        }
+    }
+
+    /// Whether its SYN is not acknowledged.
+    #[inline]
+    pub fn is_opening(&self) -> bool {
+        self.una < self.first
+    }
+
     /// Whether something is in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
@@ -192,7 +281,7 @@ impl Half {
     /// Whether what it sent after an ACK of all data may have been on its way for so long: the last segment
     /// was full, and there is a way between the sender and the capture.
     #[inline]
-    pub fn is_on_its_way(&self, waited: i64) -> bool {
+    fn is_on_its_way(&self, waited: i64) -> bool {
         self.una == self.next
             && self.next > 1
             && !self.is_short
@@ -202,24 +291,48 @@ impl Half {
 
     /// What it waits for, while the connection is open.
     #[inline]
-    pub fn waits_for(&self, is_closing: bool) -> Wait {
+    fn waits_for(&self, is_closing: bool) -> Wait {
+        let repair = match self.repair.state() {
+            State::Loss { .. } => Some(Wait::Timeout),
+            State::Fast { .. } => Some(Wait::Recovery),
+            State::Open => None,
+        };
+        self.waits_knowing(self.una, self.edge, repair, is_closing)
+    }
+
+    /// The same, by what it has heard.
+    fn waits_for_away(&self, is_closing: bool) -> Wait {
+        let Known { una, edge, repaired } = self.away.known;
+        if una < self.first {
+            return Wait::Handshake;
+        }
+        let repair = if self.is_by_timer { Wait::Timeout } else { Wait::Recovery };
+        let repair = (repaired < self.repairs).then_some(repair);
+        self.waits_knowing(una, edge, repair, is_closing)
+    }
+
+    #[inline]
+    fn waits_knowing(
+        &self,
+        una: u64,
+        edge: Option<u64>,
+        repair: Option<Wait>,
+        is_closing: bool,
+    ) -> Wait {
         let full = self.count.largest_segment.max(1);
-        let has_room = self.edge.is_none_or(|edge| self.next + full <= edge);
+        let has_room = edge.is_none_or(|edge| self.next + full <= edge);
         // A FIN alone is no data.
-        let is_sending = self.una + u64::from(self.has_fin) < self.next;
-        if !is_sending {
-            return match () {
+        let is_sending = una + u64::from(self.has_fin) < self.next;
+        match repair {
+            _ if !is_sending => match () {
                 () if is_closing || self.has_fin => Wait::Close,
                 () if has_room => Wait::Application,
                 () => Wait::PeerWindow,
-            };
-        }
-        match self.repair.state() {
-            State::Loss { .. } => Wait::Timeout,
-            State::Fast { .. } => Wait::Recovery,
-            State::Open if !has_room => Wait::PeerWindow,
-            State::Open if self.is_short || self.has_fin => Wait::Application,
-            State::Open => Wait::Window,
+            },
+            Some(repair) => repair,
+            None if !has_room => Wait::PeerWindow,
+            None if self.is_short || self.has_fin => Wait::Application,
+            None => Wait::Window,
         }
     }
 
@@ -253,6 +366,30 @@ impl Half {
         }
         self.count.keepalives += 1;
         Some(Kind::Keepalive)
+    }
+
+    /// It will send something that takes sequence numbers. If it sent that together with what it sent last: the
+    /// time between them.
+    #[inline]
+    pub fn begins(&mut self, tcp: &Tcp) -> i64 {
+        if !self.away.is_away() {
+            return 0;
+        }
+        let between = match tcp.options.timestamps {
+            Some(clocks) if self.away.is_burst(clocks) => self.spent.take_burst(),
+            _ => 0,
+        };
+        self.spent.end_burst();
+        between
+    }
+
+    /// The time between what it sent and what it sent last goes by what it waits for afterwards.
+    #[inline]
+    pub fn has_sent(&mut self, between: i64) {
+        if between > 0 {
+            let wait = self.waits_for_away(false);
+            self.spent.add_away(wait, between);
+        }
     }
 
     /// It sends something that takes sequence numbers.
@@ -334,6 +471,9 @@ impl Half {
         let was_busy = self.is_busy();
         if !was_busy {
             self.repair.begin(now);
+        }
+        let known = if self.away.is_away() { self.away.known.una } else { self.una };
+        if known >= self.next {
             self.spent.progress();
         }
         let piece = Sent {
@@ -375,6 +515,11 @@ impl Half {
     fn repeats(&mut self, now: i64, (start, end): (u64, u64), tcp: &Tcp, other: Other) -> Kind {
         if tcp.flags.has(Flags::SYN) {
             self.count.repeated_handshakes += 1;
+            if self.away.is_away() && self.count.bytes == 0 {
+                // It has not heard of the end of its handshake yet.
+                self.away.set(self.repair.near, Known { una: start, ..self.told() });
+                self.spent.opens_again();
+            }
             self.flight.within(start, end, |piece| {
                 piece.last = now;
                 piece.times = piece.times.saturating_add(1);
@@ -428,7 +573,10 @@ impl Half {
             next: self.next,
             clock: tcp.options.timestamps.map(|(clock, _)| clock),
         };
+        let was_open = self.repair.state() == State::Open;
         let cause = self.repair.repeat(seen, &self.estimate);
+        self.repairs += u32::from(was_open && self.repair.state() != State::Open);
+        self.is_by_timer = matches!(self.repair.state(), State::Loss { .. });
         if cause == Cause::Timeout {
             self.spent.timed_out();
         } else if is_head {
@@ -492,7 +640,9 @@ impl Half {
             }
             self.una = ack;
             self.sacked.trim(ack);
-            self.spent.progress();
+            if !self.away.is_away() {
+                self.spent.progress();
+            }
             heard.has_advanced = true;
         }
         for &(from, to) in &blocks[usize::from(has_dsack)..] {

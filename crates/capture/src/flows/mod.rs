@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `connection` | two sides, the handshake and the close |
 //! | `half` | what one side sent, and what became of it |
+//! | `away` | what a sender knows that is away from the capture |
 //! | `flight` | what is sent and not acknowledged |
 //! | `repair` | why a sender sends again |
 //! | `rtt` | round trips |
@@ -15,6 +16,7 @@
 //!
 //! Memory depends on the connections that are open, not on the packets: one that is over becomes a row.
 
+mod away;
 mod connection;
 mod flight;
 mod half;

@@ -36,12 +36,13 @@ impl Twice {
         Self { seen: vec![[Packet::default(); WAYS]; (1 << bits) / WAYS], bits }
     }
 
-    /// Whether this packet was seen before; remembers it. Headers without a number of their own that carry
-    /// no data are not told apart: an ACK may be repeated.
+    /// Whether this packet was seen before; remembers where it was seen first. A header without a number of
+    /// its own that carries no data is a copy only at another interface: an ACK may be repeated at the first.
     #[inline]
     pub fn has_seen(&mut self, time: i64, interface: u32, ip: &Ip<'_>, tcp: &Tcp) -> bool {
         let id = ip.id.unwrap_or(0);
-        if id == 0 && tcp.payload == 0 {
+        let is_numbered = id != 0 || tcp.payload > 0;
+        if !is_numbered && self.bits == BITS {
             return false;
         }
         let (clock, echo) = tcp.options.timestamps.unwrap_or_default();
@@ -67,8 +68,12 @@ impl Twice {
             set[0] = packet;
             return false;
         };
-        let before = std::mem::replace(&mut set[there], packet);
-        before.interface != interface || (time - before.time).abs() <= APART
+        let first = &mut set[there];
+        if first.interface != interface {
+            return true;
+        }
+        let before = std::mem::replace(&mut first.time, time);
+        is_numbered && (time - before).abs() <= APART
     }
 
     fn place(&self, hash: u64) -> usize {

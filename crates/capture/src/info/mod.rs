@@ -104,7 +104,6 @@ impl Info {
             if sums.all.packets.is_multiple_of(ASKED) && !goes_on(sums.all.packets) {
                 return None;
             }
-            flows.at_interfaces(reader.interfaces().len());
         }
         let Told { flows, packets, turns, found } = flows.finish();
         let mut faults = Table::default();
@@ -125,7 +124,8 @@ impl Info {
 
 impl Sums {
     fn add(&mut self, record: &Record<'_>, flows: &mut Flows) {
-        let &Record { time, interface, link, length, bytes } = record;
+        let &Record { time, interface, interfaces, link, length, bytes } = record;
+        flows.at_interfaces(interfaces);
         self.all.add(length);
         self.captured_bytes += bytes.len() as u64;
         let class = CLASSES.partition_point(|&end| end <= length).min(CLASSES.len() - 1);

@@ -1,5 +1,7 @@
 //! Captures written by hand, and what is told of them.
 
+mod away;
+mod both;
 mod flows;
 mod info;
 mod mutated;
