@@ -1,4 +1,4 @@
-"""What pages of text consist of: those of studies, and advice."""
+"""The parts of pages of text: those of studies, and advice."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ class Experiment(Runnable):
     """
 
     advise: Advise | Mapping[str, Any] | str | None = None
-    """What `tcplab advise` is asked. Runs do not depend on it."""
+    """The question for `tcplab advise`. Runs do not depend on it."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -2333,13 +2333,13 @@ class Record(Value):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Advise(Value):
-    """What `tcplab advise` is asked: what is to be best, over which paths, and what may be changed
-    for it. Runs do not depend on it.
+    """The question for `tcplab advise`: the goals, the paths that the advice is to hold for, and
+    the settings that may change. Runs do not depend on it.
     """
 
     goals: Sequence[str] | str | None = None
-    """What is to be best, "goodput" or "page-time"; what follows it in the list is reported too. By
-    default it is chosen by the traffic.
+    """The goals, like "goodput" or "page-time". The first decides; the others are reported too. By
+    default the traffic decides.
     """
 
     flows: Sequence[str] | str | None = None

@@ -86,6 +86,7 @@ def test_every_file_says_the_same(advised: tuple[Path, lab.Advice]) -> None:
     out, advice = advised
     plain = json.loads((out / "advice.json").read_text())
     assert plain.pop("command") is None
+    assert "sender/undo.sh" in plain.pop("scripts")
     assert plain == json.loads(json.dumps(advice.plain()))
     page = (out / "advice.html").read_text()
     for sentence in plain["says"][:2]:
@@ -386,3 +387,18 @@ def test_a_changed_page_or_script_is_found(
     script.write_text(script.read_text() + "reboot\n")
     assert main(["verify", str(copy)]) == 1
     assert "apply/sender/apply.sh is not what the results say" in capsys.readouterr().out
+
+
+def test_scripts_of_an_earlier_answer_go_and_other_files_stay(
+    advised: tuple[Path, lab.Advice], tmp_path: Path
+) -> None:
+    copy = tmp_path / "copy"
+    shutil.copytree(advised[0], copy)
+    (copy / "apply" / "mine.txt").write_text("not of advice")
+    asked(lossy(), copy, change={"initial_window": [9, 11]})
+    assert [path.name for path in copy.glob("apply/**/*") if path.is_file()] == ["mine.txt"]
+    other = tmp_path / "other"
+    (other / "apply").mkdir(parents=True)
+    (other / "apply" / "undo.sh").write_text("of another program")
+    asked(lossy(), other, change={"initial_window": [9, 11]})
+    assert (other / "apply" / "undo.sh").read_text() == "of another program"

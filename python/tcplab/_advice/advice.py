@@ -14,6 +14,7 @@ from tcplab import _core
 from tcplab._advice import causes, terrain
 from tcplab._advice.evidence import Gain, by_point, found, harm, simplest
 from tcplab._advice.goals import ASKED, OPEN
+from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
 from tcplab._advice.stages import short, table
@@ -21,8 +22,8 @@ from tcplab._asked import stored
 from tcplab._results import Results
 
 CHANGE, NOTHING, UNCONFIRMED, UNFINISHED = "change", "nothing", "not confirmed", "unfinished"
-"""What advice may be: a change; that nothing is distinguishably better; that the kernel does not
-confirm what the simulator says; that the search was stopped before anything could be vouched for.
+"""Verdicts: change settings; nothing is distinguishably better; the kernel does not confirm the
+simulator; the search was stopped before the evidence.
 """
 
 FORMAT = 1
@@ -31,7 +32,7 @@ FORMAT = 1
 
 @dataclass
 class Log:
-    """What was done to find an answer, as far as the results of the stages do not say it."""
+    """The decisions of a search that the results of its stages do not show."""
 
     finalists: list[Candidate] = field(default_factory=list)
     singles: dict[str, Candidate] = field(default_factory=dict)
@@ -40,7 +41,7 @@ class Log:
     stages: list[str] = field(default_factory=list)
     """The stages that have results, each in a folder of this name."""
     backend: str | None = None
-    """What confirmed the answer, beside the simulator."""
+    """The backend that confirmed the answer, like "Linux 6.12"."""
     notes: list[str] = field(default_factory=list)
 
     def plain(self) -> dict[str, Any]:
@@ -57,7 +58,7 @@ class Log:
 
     @staticmethod
     def of(plain: Mapping[str, Any]) -> Log:
-        """What JSON has."""
+        """From JSON."""
         return Log(
             [_candidate(one) for one in plain["finalists"]],
             {name: _candidate(one) for name, one in plain["singles"].items()},
@@ -91,15 +92,15 @@ class Advice:
     verdict: str
     """`change`, `nothing`, `not confirmed` or `unfinished`."""
     candidate: Candidate
-    """What is advised; no settings where that is to change nothing."""
+    """The advised settings; none where nothing is to change."""
     gains: list[Gain]
     """Of everything that was examined with fresh seeds, for each goal."""
     kernel: list[Gain]
     """The same on the kernel."""
     harm: dict[str, Any] | None
-    """What a flow of CUBIC beside it loses by the change."""
+    """The goodput that a CUBIC flow beside it loses by the change."""
     waits: list[dict[str, Any]]
-    """What senders wait for, with today's setting and the advised one, in percent of the time."""
+    """The sender's waiting times by cause, in percent: with today's setting and the advised one."""
     cells: list[dict[str, Any]]
     """The map: for round trips and losses, what does best."""
     paths: list[dict[str, Any]]
@@ -152,7 +153,7 @@ class Advice:
 
 
 def concluded(question: Question, folder: Path, log: Log) -> Advice:
-    """What the results of all stages say. The same results give the same advice."""
+    """The conclusions from the results of all stages. Equal results give equal advice."""
 
     def rows(stage: str) -> pl.DataFrame | None:
         return table(stored(folder / stage), question) if stage in log.stages else None
@@ -197,7 +198,7 @@ def _ends(rows: pl.DataFrame) -> dict[str, tuple[int, int]]:
 
 
 def harm_in(results: Results, question: Question, candidate: Candidate) -> dict[str, Any] | None:
-    """What a flow of CUBIC beside a candidate loses, by results that have both."""
+    """The goodput that a CUBIC flow beside a candidate loses, by results that have both."""
     own = results.flows.filter(pl.col("flow") == BESIDE).select(
         "run", pl.col("goodput_mbit_s").fill_null(0.0).alias("beside")
     )
@@ -245,8 +246,8 @@ def _text(value: Any) -> str:
 def _verdict(
     question: Question, log: Log, gains: Sequence[Gain], kernel: Sequence[Gain]
 ) -> tuple[str, Candidate]:
-    """What is advised: of the finalists that are better for sure, the best, or a simpler one that
-    does as well.
+    """The verdict, and the advised candidate: the best of the finalists that are surely better, or
+    a simpler one that does as well.
     """
     goal = question.goal.name
     of = {one.candidate: one for one in gains if one.goal == goal}
@@ -268,5 +269,5 @@ def _verdict(
 
 def read(folder: Path, question: Question) -> Advice:
     """Advice that is stored, concluded anew from its results."""
-    plain = json.loads((folder / "advice.json").read_text(encoding="utf-8"))
+    plain = json.loads((folder / ADVICE).read_text(encoding="utf-8"))
     return concluded(question, folder, Log.of(plain["search"]))

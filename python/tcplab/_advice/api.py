@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -16,9 +15,11 @@ from tcplab import _core, _rendered, _toml
 from tcplab._advice import applied, page, words
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.goals import measured
+from tcplab._advice.kept import ADVICE, APPLY, keep_scripts, scripts_of
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
+from tcplab._advice.stages import Laboratory
 from tcplab._experiment import Runnable, load, loaded
 from tcplab._put import put
 from tcplab._quantities import numbers
@@ -28,7 +29,7 @@ from tcplab.experiment import Experiment
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""
 
-QUESTION, ADVICE = "question.toml", "advice.json"
+QUESTION = "question.toml"
 
 
 def advise(
@@ -135,7 +136,7 @@ def advice_in(
     """
     folder.mkdir(parents=True, exist_ok=True)
     if backend == "linux":
-        # What no kernel can run is refused at once.
+        # An experiment that no kernel can run is refused at once.
         asked.experiment(
             [Candidate()], asked.points()[:1], range(asked.seed, asked.seed + 1)
         ).plans("linux")
@@ -143,17 +144,8 @@ def advice_in(
     text = _toml.written(asked.plain | {"advise": asked.asked})
     put(f"# What `tcplab advise` was asked.\n\n{text}".encode(), folder / QUESTION)
     say(f"path     {words.path(asked)}")
-    found, is_stopped = advised(
-        asked,
-        folder,
-        notes=notes,
-        budget_s=budget_s,
-        backend=backend,
-        workers=workers,
-        progress=progress,
-        also=also,
-        say=say,
-    )
+    laboratory = Laboratory(asked, folder, budget_s, workers, progress)
+    found, is_stopped = advised(laboratory, backend=backend, also=also, notes=notes, say=say)
     _write(found, folder, command)
     return found, is_stopped
 
@@ -163,8 +155,8 @@ JITTER = "100 ms"
 
 
 def varied(asked: Question) -> Question:
-    """The same question, with starts that are drawn where several flows meet and nothing is random:
-    one course of events, however often it is repeated, is no sample of those that may come.
+    """The same question; where several flows meet and nothing is random, their starts are drawn.
+    One course of events, repeated, is no sample of the courses that are possible.
     """
     if len(asked.plan["flows"]) < 2:
         return asked
@@ -181,17 +173,10 @@ def varied(asked: Question) -> Question:
 def _write(advice: Advice, folder: Path, command: str | None) -> None:
     """The page, the same for programs, and the files that put the advice in."""
     files = files_of(advice)
-    # Scripts of an answer that holds no longer must not be run.
-    shutil.rmtree(folder / "apply", ignore_errors=True)
-    for name, text in files.items():
-        path = folder / "apply" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put(text.encode(), path)
-        if path.suffix == ".sh":
-            path.chmod(0o755)
+    keep_scripts(folder, files, scripts_of(folder, ADVICE))
     for name, content in _pages(advice, files, command).items():
         put(content, folder / name)
-    plain = advice.plain() | {"command": command}
+    plain = advice.plain() | {"command": command, "scripts": list(files)}
     text = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False)
     put(f"{text}\n".encode(), folder / ADVICE)
 
@@ -217,7 +202,7 @@ def files_of(advice: Advice) -> dict[str, str]:
     try:
         return applied.files(changes, title=candidate.name)
     except _core.ConfigError as error:
-        # It was found on a simulated host, and no line puts it into a live one.
+        # The setting works on a simulated host, and a live host has no switch for it.
         return {"README.md": f"# {candidate.name}\n\nThere are no files for this: {error}\n"}
 
 
@@ -241,7 +226,7 @@ def _of_host(setting: Setting, advice: Advice) -> Any:
 
 
 def repeated(folder: Path) -> list[str]:
-    """What differs between stored advice and what its stored results say.
+    """The differences between stored advice and the conclusions from its stored results.
 
     Raises:
         ConfigError: There is no advice in the folder, or its files are damaged.
@@ -252,7 +237,7 @@ def repeated(folder: Path) -> list[str]:
         advice = read(folder, asked)
         now = json.loads(json.dumps(advice.plain()))
         files = files_of(advice)
-        written = {f"apply/{name}": text.encode() for name, text in files.items()}
+        written = {f"{APPLY}/{name}": text.encode() for name, text in files.items()}
         written |= _pages(advice, files, plain.get("command"))
         other = [name for name, text in written.items() if (folder / name).read_bytes() != text]
     except (OSError, ValueError, KeyError, TypeError) as error:

@@ -1,4 +1,4 @@
-"""Why a setting is better: what the sender waits for with it, and with today's."""
+"""The reason for a gain: the causes that the sender waits for, before and after."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import capture
-from tcplab._advice.levers import TODAY, Candidate
+from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory
 
@@ -16,7 +16,7 @@ MOST_PACKETS = 3_000_000
 
 
 def record(question: Question) -> dict[str, Any]:
-    """What is written down: the packets at the sender of the first flow, both ways."""
+    """The record of packets at the sender of the first flow, both ways."""
     flow = question.mine()[0]
     lanes = question.plan["lanes"]
     ends = (lanes[flow["forward"][0]]["name"], lanes[flow["back"][-1]]["name"])
@@ -45,14 +45,11 @@ def shares(results: Any) -> list[dict[str, Any]]:
         folder = results.folder(run)
         if folder is None:
             continue
-        (path,) = [*folder.glob("*.pcapng")][:1] or [None]
-        if path is None:
-            continue
-        flows = capture.flows(path)
+        flows = capture.flows(folder / "capture.pcapng")
         if flows.is_empty():
             continue
         weight = pl.col("duration_s").fill_null(0.0)
-        row: dict[str, Any] = {"candidate": "today" if name == TODAY else name}
+        row: dict[str, Any] = {"candidate": name}
         for cause in capture.WAITS:
             column = f"time_{cause}_percent"
             mean = flows.select((pl.col(column).fill_null(0.0) * weight).sum() / weight.sum())

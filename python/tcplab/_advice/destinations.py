@@ -19,6 +19,7 @@ from tcplab._advice import applied, words
 from tcplab._advice.advice import BESIDE, Advice, harm_in
 from tcplab._advice.api import advice_in
 from tcplab._advice.evidence import FRESH, NEAR, SEEDS, Gain, found
+from tcplab._advice.kept import keep_scripts, scripts_of
 from tcplab._advice.levers import Candidate, cost
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import run_beside
@@ -27,6 +28,8 @@ from tcplab._blocks import Block, Heading, Items, Rows
 from tcplab._cells import LEFT, Column
 from tcplab._experiment import Runnable
 from tcplab._put import put
+
+DESTINATIONS = "destinations.json"
 
 Address = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -40,7 +43,7 @@ TRIED: Mapping[str, Sequence[Any]] = {
     "min_rto": ("50 ms", "100 ms", "200 ms"),
     "so_sndbuf": ("off", "64 kB", "256 kB", "1 MB", "4 MB", "16 MB"),
 }
-"""What can be set for each connection by a route or by a program of the kernel at its socket."""
+"""Settings that a route or a BPF program can give to single connections."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +59,17 @@ class Destination:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a destination's connections are to have."""
+    """The settings of a destination's connections."""
 
     destination: Destination
     own: Advice
     """The advice for this destination alone."""
     candidate: Candidate
-    """What it has, in common with others of its group."""
+    """The settings, shared by all destinations of its group."""
     gain: Gain | None
     """Of that, over today's setting."""
     harm: dict[str, Any] | None
-    """What a flow of CUBIC beside it loses by that."""
+    """The goodput that a CUBIC flow beside it loses."""
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -297,17 +300,13 @@ def write(several: Sequence[Chosen], folder: Path, command: str) -> dict[str, st
         if one.candidate.settings
     ]
     files = applied.destination_files(changed, title="tcplab") if changed else {}
-    for name, text in files.items():
-        path = folder / "apply" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        put(text.encode(), path)
-        if path.suffix == ".sh":
-            path.chmod(0o755)
+    keep_scripts(folder, files, scripts_of(folder, DESTINATIONS))
     page = _blocks(several, files, command)
     put(_rendered.html(page).encode(), folder / "destinations.html")
     put(_rendered.markdown(page).encode(), folder / "destinations.md")
-    text = json.dumps([one.plain() for one in several], indent=1, ensure_ascii=False)
-    put(f"{text}\n".encode(), folder / "destinations.json")
+    plain = {"destinations": [one.plain() for one in several], "scripts": list(files)}
+    text = json.dumps(plain, indent=1, ensure_ascii=False)
+    put(f"{text}\n".encode(), folder / DESTINATIONS)
     return files
 
 

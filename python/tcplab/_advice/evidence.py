@@ -24,7 +24,7 @@ LEVEL_OF_CELLS = 0.99
 """Of the map, which has several candidates in each cell."""
 
 NEAR = 0.01
-"""What is no more than this share behind does as well."""
+"""A candidate that is no more than this share behind counts as equal."""
 
 FRESH = 1000
 """Seeds of the evidence begin so far after those of the search."""
@@ -57,7 +57,7 @@ class Gain:
     """The lower limit, corrected for all candidates that might have been advised."""
     n: int
     of: str
-    """What the interval is over: runs, paths, or seeds."""
+    """The unit of the interval: runs, paths, or seeds."""
     today: float | None
     """The mean of today's setting, in the goal's unit."""
     advised: float | None
@@ -68,13 +68,8 @@ class Gain:
 
     @property
     def is_better(self) -> bool:
-        """Whether the whole interval is above zero."""
+        """Whether the whole corrected interval is above zero."""
         return self.sure is not None and self.sure > 0
-
-    @property
-    def is_worse(self) -> bool:
-        """Whether the whole interval is below zero."""
-        return self.high is not None and self.high < 0
 
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
@@ -114,7 +109,7 @@ def _gain(name: str, part: pl.DataFrame, goal: Goal, backend: str, sure: float) 
         limits_at = partial(limits, each, to)
         number, of = len(points), "paths"
     else:
-        # What each seed adds to the mean of the logarithms of the means, or of the differences.
+        # The contribution of each seed to the mean over paths.
         own = _by_seed(points, goal, sum(each) / len(each))
         limits_at = partial(limits, own, to)
         number, of = len(own), "seeds"
@@ -240,8 +235,8 @@ def seeds_needed(rows: pl.DataFrame, goal: Goal, candidate: str, part: float = 0
 
 
 def harm(rows: pl.DataFrame, candidate: str) -> dict[str, Any] | None:
-    """What a flow of CUBIC beside it loses by a candidate: a share of its goodput, which `rows`
-    have in `beside`.
+    """The share of its goodput that a CUBIC flow loses by a candidate; `rows` have the goodput in
+    `beside`.
     """
     for one in found(rows, [BESIDE], "sim"):
         if one.candidate == candidate:

@@ -1,4 +1,4 @@
-"""What may be best: a number of each run, made of the flows that the advice is for."""
+"""The goals: each is a number of a run, over the flows that the advice is for."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Goal:
     unit: str
     more_is_better: bool
     needs: str
-    """What the flows must do for it."""
+    """The traffic that it needs."""
     is_there: Callable[[Mapping[str, Any]], bool]
     """Whether a flow of a plan gives it a number."""
     is_ratio: bool = True
     """Whether gains are ratios; of shares and indices, which may be zero, they are differences."""
     least: float = 1e-9
-    """What stands for nothing where a ratio is of it."""
+    """The least value that a ratio is formed with, in place of zero."""
     worth: float = 0.02
     """A gain of less is not worth a change, nor one setting more."""
 
@@ -73,7 +73,7 @@ GOALS = {
 """By name. Transfers and pages that the run ended first count as long as they were there."""
 
 ALSO = ("goodput", "latency", "retransmissions")
-"""What is reported beside the goals."""
+"""Goals that are reported in any case."""
 
 
 def chosen(asked: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Goal]:
@@ -101,7 +101,7 @@ def chosen(asked: Sequence[str], flows: Sequence[Mapping[str, Any]]) -> list[Goa
 
 
 def _usual(flows: Sequence[Mapping[str, Any]]) -> str:
-    """What these flows are most likely to want."""
+    """The goal that flows of this traffic usually have."""
     if any(map(_is_web, flows)):
         return "page-time"
     if any(map(_completes, flows)):
@@ -141,7 +141,7 @@ def _of_runs(name: str, flows: pl.DataFrame, results: Results) -> pl.DataFrame:
     if name == "goodput":
         return runs.agg(pl.col("goodput_mbit_s").fill_null(0.0).sum().alias("value"))
     if name == "latency":
-        # What never arrived has waited as long as the run.
+        # A flow without any delivery counts as delayed by the whole run.
         waited = 1000 * (pl.col("measured_to_s") - pl.col("start_s"))
         delay = pl.coalesce("rtt_mean_ms", "delay_mean_ms", waited)
         return runs.agg(delay.mean().alias("value"))

@@ -1,4 +1,4 @@
-"""What can be changed, and to which values."""
+"""The settings that may change, and the values that are tried."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LEVERS: Mapping[str, tuple[str, tuple[Any, ...]]] = {
 """By setting, where it is changed, and the values that are tried. `ecn` needs both ends."""
 
 EVERYWHERE = {"ecn": (False, True)}
-"""What both ends must have."""
+"""Settings that both ends must have."""
 
 STEPS = {name: number for number, name in enumerate(BUFFERS)}
 
@@ -49,7 +49,7 @@ class Setting:
 
     def said(self) -> str:
         """In a few words."""
-        value = _word(self.value)
+        value = word(self.value)
         return value if self.key == "cc" else f"{self.key} {value}"
 
 
@@ -61,19 +61,15 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         return " + ".join(one.said() for one in self.settings) or TODAY
 
-    @staticmethod
-    def word(value: Any) -> str:
-        """A value in a word."""
-        return _word(value)
-
     def with_setting(self, setting: Setting) -> Candidate:
-        """The same with one setting more, or another value of it."""
-        others = [one for one in self.settings if one.key != setting.key]
+        """The same with one setting more; a setting that is there stays."""
+        if any(one.key == setting.key for one in self.settings):
+            return self
         order = list({**LEVERS, **EVERYWHERE})
-        found = sorted([*others, setting], key=lambda one: _place(order, one.key))
+        found = sorted([*self.settings, setting], key=lambda one: _place(order, one.key))
         return Candidate(tuple(found))
 
     def without(self, key: str) -> Candidate:
@@ -88,13 +84,14 @@ def _place(order: Sequence[str], key: str) -> int:
     return order.index(key) if key in order else len(order)
 
 
-def _word(value: Any) -> str:
+def word(value: Any) -> str:
+    """A value in a few words."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, Mapping):
         kind = value.get("name") or value.get("kind") or "table"
         rest = ", ".join(
-            f"{key} {_word(one)}" for key, one in value.items() if key not in ("name", "kind")
+            f"{key} {word(one)}" for key, one in value.items() if key not in ("name", "kind")
         )
         return f"{kind} ({rest})" if rest else str(kind)
     return str(value)

@@ -12,7 +12,6 @@ from tcplab import _core
 from tcplab._advice import terrain, words
 from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
-from tcplab._advice.goals import GOALS
 from tcplab._advice.levers import TODAY
 from tcplab._blocks import Block, Heading, Items, Picture, Rows
 from tcplab.capture import WAITS
@@ -26,7 +25,7 @@ TITLES = {
 
 
 def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> list[Block]:
-    """What the page says."""
+    """The page."""
     title = TITLES.get(advice.verdict, "Advice: not finished")
     page: list[Block] = [
         Heading(title.format(advice.candidate.name), 1),
@@ -57,13 +56,8 @@ def blocks(advice: Advice, files: Mapping[str, str], command: str | None) -> lis
 def _about(advice: Advice) -> list[Block]:
     """The path, the traffic and what was searched."""
     question = advice.question
-    lane = question.bottleneck()
-    flow = question.mine()[0]
-    loss = terrain.probability(lane.get("loss"))
     items = [
-        f"bottleneck `{lane['name']}`: {lane['rate']}, round trip {flow['base_rtt']} without "
-        f"queues, queue {words.queue(lane['queue'])}, "
-        + (f"losses by chance {100 * loss:g} %" if loss is not None else "losses as in the file"),
+        f"bottleneck `{question.bottleneck()['name']}`: {words.path(question)}",
         f"flows that may change: {', '.join(question.flows[:8])}"
         + (f" and {len(question.flows) - 8} more" if len(question.flows) > 8 else ""),
         f"what is to be best: {question.goal.words}; it may be changed at the "
@@ -99,19 +93,19 @@ def _gains(advice: Advice) -> list[Block]:
     name = advice.candidate.name
     shown = [one for one in advice.gains if one.goal == goal.name or one.candidate == name]
     rows = [
-        _row(one) for one in [*advice.kernel, *sorted(shown, key=lambda it: it.candidate != name)]
+        _row(one, advice)
+        for one in [*advice.kernel, *sorted(shown, key=lambda it: it.candidate != name)]
     ]
-    of = "paths" if own[0].of == "paths" else "runs"
     return [
         "Today's mean and the setting's, and the gain: positive is better. Intervals are of 95 %, "
-        f"over {of}; each is of one comparison.",
+        f"over {own[0].of}; each is of one comparison.",
         Picture("gains", f"The gain in {goal.words} of each setting", partial(_chart, advice)),
         Rows(["setting", "goal", "on", "today", "with it", "gain", "interval", "n"], rows),
     ]
 
 
-def _row(one: Gain) -> list[str]:
-    goal = GOALS[one.goal]
+def _row(one: Gain, advice: Advice) -> list[str]:
+    goal = next(goal for goal in advice.question.goals if goal.name == one.goal)
     unit = f" {goal.unit}" if goal.unit else ""
     means = ["-" if it is None else f"{words.number(it)}{unit}" for it in (one.today, one.advised)]
     gain = [words.gain(goal, it) for it in (one.gain, one.low, one.high)]

@@ -1,4 +1,4 @@
-"""What advice is asked for: an experiment, what may change in it, and what is to be best."""
+"""The question: an experiment, the settings that may change in it, and the goals."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SETTING = re.compile(r"(flows(\[\d+\]|\.[^.]+)\.)?(stack\.\w+|cc)(\.\w+)?")
 """The path of a setting of a transport."""
 
 VARIOUS = "various"
-"""What stands for today's value where flows have different ones."""
+"""The stand-in for today's value where flows have different ones."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Question:
 
     @property
     def goal(self) -> Goal:
-        """What is to be best."""
+        """The goal that decides."""
         return self.goals[0]
 
     @property

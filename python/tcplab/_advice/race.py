@@ -1,8 +1,8 @@
 """The search: candidates race over the same paths with the same seeds, and the better ones go on.
 
-What wins is what has the least regret: over the path where it falls furthest behind the best of all
-candidates, it falls behind least. Seeds of one round are not those of another, and none are those
-of the evidence: what has won by luck does not win again.
+The candidate with the least regret wins: on the path where it falls furthest behind the best of
+all candidates, it falls behind least. Rounds have different seeds, and the evidence has none of
+them, so that a candidate which has won by luck does not win again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import polars as pl
 
 from tcplab._advice.evidence import NEAR, simplest
 from tcplab._advice.goals import Goal
-from tcplab._advice.levers import BUFFERS, TODAY, Candidate, Setting, cost
+from tcplab._advice.levers import BUFFERS, TODAY, Candidate, cost
 from tcplab._advice.question import Question
 from tcplab._advice.stages import Laboratory, gains, table
 
@@ -32,7 +32,7 @@ FOR_SEARCH = 0.45
 
 @dataclass
 class Race:
-    """What the search has found."""
+    """The result of a search."""
 
     finalists: list[Candidate] = field(default_factory=list)
     """The best first."""
@@ -57,11 +57,7 @@ def race(laboratory: Laboratory) -> Race:
 
     def turn(name: str, candidates: Sequence[Candidate], seeds: range) -> None:
         results = laboratory.run(name, [Candidate(), *candidates], points, seeds)
-        parts = (
-            [found.rows, table(results, question)]
-            if len(found.rows)
-            else [table(results, question)]
-        )
+        parts = [*([found.rows] if len(found.rows) else []), table(results, question)]
         found.rows = pl.concat(parts).unique(["candidate", "point", "seed"], maintain_order=True)
 
     alive: list[Candidate] = []
@@ -85,7 +81,7 @@ def race(laboratory: Laboratory) -> Race:
         ranked = regrets(found.rows, question)
         if round_ == 2 or laboratory.left_s() < enough:
             break
-        # What is a part of a candidate, and does as well, takes its place.
+        # A part of a candidate that does as well takes its place.
         parts = [one.without(it.key) for one in _best(alive, ranked, 2) for it in one.settings]
         parts = [one for one in parts if one.settings]
         alive = list(dict.fromkeys([*_best(alive, ranked, KEPT[1]), *parts]))
@@ -175,12 +171,6 @@ def _combined(singles: Mapping[str, Candidate], ranked: Mapping[str, float]) -> 
         together = several[0]
         for other in several[1:]:
             for setting in other.settings:
-                together = _with(together, setting)
+                together = together.with_setting(setting)
         found.append(together)
     return found
-
-
-def _with(candidate: Candidate, setting: Setting) -> Candidate:
-    if any(one.key == setting.key for one in candidate.settings):
-        return candidate
-    return candidate.with_setting(setting)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import polars as pl
 
@@ -31,12 +30,12 @@ BUDGET_S = 60.0
 WHY, MAP = "why", "map"
 
 ALSO = (WHY, BESIDE, MAP)
-"""What is asked once there is advice, most important first; the names of the stages too."""
+"""The optional stages, most important first."""
 
 
 @dataclass
 class _Search:
-    """What is known so far."""
+    """A search under way."""
 
     laboratory: Laboratory
     say: Callable[[str], object]
@@ -49,7 +48,7 @@ class _Search:
         return self.laboratory.question
 
     def conclude(self) -> Advice:
-        """What the results so far say."""
+        """The conclusions from the results so far."""
         return concluded(self.question, self.laboratory.folder, self.log)
 
     @contextmanager
@@ -77,23 +76,19 @@ class _Search:
 
 
 def advised(
-    question: Question,
-    folder: Path,
+    laboratory: Laboratory,
     *,
-    budget_s: float = BUDGET_S,
     backend: str | None = None,
-    workers: int | None = None,
-    progress: bool | None = None,
     also: Sequence[str] = ALSO,
     notes: Sequence[str] = (),
     say: Callable[[str], object] = lambda _: None,
 ) -> tuple[Advice, bool]:
     """Searches, examines and confirms; and whether it was stopped before its end.
 
-    What is asked `also` may be left out: why it is better, what it costs others, where it flips.
-    Every stage keeps its results in a folder of its own: the same call goes on where one stopped.
+    `also` names the optional stages: the reason for the gain, the harm to other flows, the map.
+    Every stage keeps its results in a folder of its own, so that the same call resumes a stopped
+    one.
     """
-    laboratory = Laboratory(question, folder, budget_s, workers, progress)
     search = _Search(laboratory, say, Log(notes=list(notes)))
     try:
         _search(search)
@@ -273,7 +268,7 @@ def _map(search: _Search) -> None:
 
 
 def _contenders(search: _Search) -> list[Candidate]:
-    """What may be best elsewhere: the advised, and the best values of the settings that matter."""
+    """The candidates of the map: the advised one, and the best values of settings that matter."""
     advice = search.conclude()
     ordered = [advice.candidate] if advice.candidate.settings else []
     own = [one for one in advice.gains if one.goal == search.question.goal.name]

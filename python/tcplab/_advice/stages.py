@@ -65,10 +65,10 @@ class Laboratory:
         backend: str = "sim",
         changes: Mapping[str, Any] | None = None,
     ) -> Results:
-        """What came out of all candidates over all points and seeds."""
+        """The results of all candidates over all points and seeds."""
         experiment = self.question.experiment(candidates, points, seeds, changes)
         with warnings.catch_warnings():
-            # What is to be known of today's path is said once.
+            # Warnings about today's path are shown once.
             if stage != FIRST:
                 warnings.simplefilter("ignore", TcplabWarning)
             return self._run(experiment, stage, backend)
@@ -93,7 +93,7 @@ def table(results: Results, question: Question) -> pl.DataFrame:
 
 
 def short(path: str) -> str:
-    """What is said of a swept key: its last part."""
+    """The last part of a swept key, for labels."""
     return path.rsplit(".", 1)[-1]
 
 

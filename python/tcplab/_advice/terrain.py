@@ -123,7 +123,7 @@ def probability(loss: Any) -> float | None:
 
 
 UNTOLD = ""
-"""What stands for the best of a cell where that cannot be told."""
+"""The stand-in for the best of a cell where that cannot be told."""
 
 
 def best(cells: Sequence[Mapping[str, Any]], goal: Goal) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from tcplab._advice import terrain
 from tcplab._advice.advice import NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.goals import GOALS, Goal
-from tcplab._advice.levers import TODAY, Candidate
+from tcplab._advice.levers import TODAY, Candidate, word
 from tcplab._advice.question import Question, room
 from tcplab.capture import WAITS
 
@@ -19,7 +19,7 @@ APART = 3
 
 
 def sentences(advice: Advice) -> list[str]:
-    """What the advice says, the answer first."""
+    """All sentences of the advice, the answer first."""
     return [
         *answer(advice),
         *cost(advice),
@@ -31,7 +31,7 @@ def sentences(advice: Advice) -> list[str]:
 
 
 def answer(advice: Advice) -> list[str]:
-    """What to change, what it brings, and what the kernel says."""
+    """The change, its gain, and the kernel's confirmation."""
     goal, gain = advice.question.goal, advice.gain()
     if advice.verdict == NOTHING:
         return [_nothing(advice)]
@@ -67,7 +67,7 @@ def answer(advice: Advice) -> list[str]:
 
 
 def _unfinished(advice: Advice) -> list[str]:
-    """What it means that transfers had not ended."""
+    """The number of transfers that had not ended, and its consequence."""
     left, number = advice.open.get(TODAY, (0, 0))
     mine, of = advice.open.get(advice.candidate.name, (0, 0))
     if not left and not mine:
@@ -116,7 +116,7 @@ def _imperative(candidate: Candidate) -> str:
 
 def value(given: Any) -> str:
     """A value in a word."""
-    return Candidate.word(given)
+    return word(given)
 
 
 def change(goal: Goal, gain: Gain) -> str:
@@ -183,7 +183,7 @@ def number(value: float) -> str:
 
 
 def cost(advice: Advice) -> list[str]:
-    """What it costs: the other goals, and others' flows."""
+    """The costs: the other goals, and the harm to other flows."""
     found: list[str] = []
     if not advice.candidate.settings:
         return found
@@ -218,7 +218,7 @@ def cost(advice: Advice) -> list[str]:
 
 
 def why(advice: Advice) -> list[str]:
-    """What brings the gain, from what senders wait for."""
+    """The reason for the gain, from the causes that senders wait for."""
     if len(advice.waits) != 2:
         return []
     before, after = advice.waits

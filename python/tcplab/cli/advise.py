@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import sys
 from functools import partial
@@ -21,7 +20,7 @@ SIDES = ("sender", "receiver", "router", "all")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What advice is asked for, and how long it may take."""
+    """The question, and how long an answer may take."""
     parser.description = (
         "Search the settings that are best for a path and its traffic, examine them with fresh "
         "seeds, confirm them on the kernel where one is built, and say by how much they are "
@@ -126,6 +125,7 @@ def run(args: argparse.Namespace) -> int:
     if args.destinations is not None:
         return _by_destination(args)
     from tcplab._advice.api import advice_in, subject  # noqa: PLC0415 (SciPy takes a while)
+    from tcplab._advice.kept import ADVICE  # noqa: PLC0415
     from tcplab._advice.question import question  # noqa: PLC0415
 
     given, ranges, notes = _experiment(args, subject)
@@ -152,7 +152,7 @@ def run(args: argparse.Namespace) -> int:
         say=(lambda _: None) if args.quiet else (lambda text: say(text, file=sys.stderr)),
     )
     if args.format == "json":
-        say(json.dumps(advice.plain(), indent=1, ensure_ascii=False))
+        say((out / ADVICE).read_text(encoding="utf-8").rstrip("\n"))
     elif args.format == "markdown":
         say((out / "advice.md").read_text(encoding="utf-8").rstrip("\n"))
     else:
@@ -191,7 +191,7 @@ def _by_destination(args: argparse.Namespace) -> int:
     )
     files = destinations.write(found, out, command)
     if args.format == "json":
-        say(json.dumps([one.plain() for one in found], indent=1, ensure_ascii=False))
+        say((out / destinations.DESTINATIONS).read_text(encoding="utf-8").rstrip("\n"))
     elif args.format == "markdown":
         say((out / "destinations.md").read_text(encoding="utf-8").rstrip("\n"))
     else:

@@ -7,12 +7,10 @@ from itertools import groupby
 from pathlib import Path
 
 import tcplab
+from tcplab._advice.kept import ADVICE
 from tcplab._core import printable
 from tcplab.cli import _arguments
 from tcplab.cli._say import say
-
-ADVICE = "advice.json"
-"""The file of advice, in the folder of its runs."""
 
 FOUND = 1
 """The exit status if something is wrong. That a run is not run again is nothing wrong."""

@@ -82,7 +82,7 @@ fn behind(protocol: Option<u16>, bytes: &[u8], mut at: usize) -> Inner<'_> {
     Inner::Other(0x8100)
 }
 
-/// What is behind the labels of MPLS (RFC 3032), the last of which has the bit for the bottom of the stack.
+/// The payload behind the labels of MPLS (RFC 3032); the last label has the bottom-of-stack bit.
 /// Nothing names the protocol, so IP is known by its version.
 fn mpls(bytes: &[u8]) -> Inner<'_> {
     let mut labels = bytes.chunks_exact(4);

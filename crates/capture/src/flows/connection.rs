@@ -146,7 +146,7 @@ impl Connection {
             _ => {}
         }
         if is_last && tcp.flags.has(Flags::ACK) && !tcp.flags.has(Flags::RST) {
-            // Who has heard that all is there, and says the same of the other side, is at the end.
+            // The last ACK of a connection: its sender waits for nothing more.
             let is_end = self.halves[side as usize].is_done() && tcp.sequence_length() == 0;
             if !is_end {
                 self.waited(now);
@@ -171,7 +171,7 @@ impl Connection {
         }
     }
 
-    /// What a segment says of the other side's.
+    /// Applies the acknowledgement of a segment to the other side.
     fn acknowledges(&mut self, now: i64, side: Side, tcp: &Tcp) {
         let has_scale = self.has_scale();
         let [client, server] = &mut self.halves;

@@ -12,7 +12,8 @@ use std::collections::VecDeque;
 const FARTHEST: u64 = 1 << 30;
 /// Data that nobody acknowledges in the capture is followed in so many pieces.
 const MOST_UNACKNOWLEDGED: usize = 4096;
-/// What comes so many nanoseconds later was overtaken rather than sent again, if no round trip is known.
+/// A segment that fills a gap within so many nanoseconds was overtaken, not sent again, where no round
+/// trip is known.
 const SOON: i64 = 3_000_000;
 /// Repetitions that are remembered until the receiver says that they were not needed.
 const MOST_REPEATS: usize = 1024;

@@ -1,4 +1,4 @@
-//! What advice is asked for: `tcplab advise` reads it, and no run depends on it.
+//! The question for `tcplab advise`. No run depends on it.
 
 use super::Sweep;
 use crate::mistake::{Mistake, Problem};
@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 table! {
-    /// What `tcplab advise` is asked: what is to be best, over which paths, and what may be changed for
-    /// it. Runs do not depend on it.
+    /// The question for `tcplab advise`: the goals, the paths that the advice is to hold for, and the
+    /// settings that may change. Runs do not depend on it.
     pub struct Advise {
-        /// What is to be best, "goodput" or "page-time"; what follows it in the list is reported too. By
-        /// default it is chosen by the traffic.
+        /// The goals, like "goodput" or "page-time". The first decides; the others are reported too. By
+        /// default the traffic decides.
         pub goals: Vec<Goal> = Vec::new(),
         /// The names of the flows whose settings may change, and which the goals are of. By default all.
         pub flows: Vec<String> = Vec::new(),
@@ -30,7 +30,7 @@ table! {
 }
 
 words! {
-    /// What is to be best.
+    /// A number of a run that is to be best.
     #[what("goal")]
     pub enum Goal {
         /// The goodput of all flows together.

@@ -68,7 +68,7 @@ table! {
         /// takes their place). Each variant runs with everything that is swept; tables and charts have
         /// its name as `variant`. The first variant comes first.
         pub variants: Variants = Variants::default(),
-        /// What `tcplab advise` is asked. Runs do not depend on it.
+        /// The question for `tcplab advise`. Runs do not depend on it.
         pub advise: Option<Advise> = None,
     }
 }
