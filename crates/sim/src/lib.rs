@@ -25,7 +25,7 @@ mod capture;
 mod connections;
 mod cpu;
 mod flow;
-mod gates;
+mod routers;
 mod gro;
 mod memory;
 mod packet;
