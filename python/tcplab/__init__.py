@@ -33,9 +33,7 @@ if TYPE_CHECKING:
     from tcplab._report import report
     from tcplab._results import Results
     from tcplab._run import run
-    from tcplab._verify import Finding, Verification, verify
-    from tcplab._warnings import TcplabWarning
-    from tcplab.experiment import (
+    from tcplab._schema import (
         Advise,
         Antiparallel,
         Arp,
@@ -114,6 +112,8 @@ if TYPE_CHECKING:
         WebTraffic,
         ZipfSizes,
     )
+    from tcplab._verify import Finding, Verification, verify
+    from tcplab._warnings import TcplabWarning
 
 __all__ = [
     "DEFAULT_KERNEL",
@@ -260,7 +260,7 @@ PLACES = {
     "verify": "_verify",
     "TcplabWarning": "_warnings",
 }
-"""The modules of names. Those of other names are in `experiment`."""
+"""The modules of names. Those of other names are in `_schema`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -270,7 +270,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
     if name in ("capture", "cc", "models", "plot", "statistics"):
         return importlib.import_module(f"tcplab.{name}")
-    module = importlib.import_module(f"tcplab.{PLACES.get(name, 'experiment')}")
+    module = importlib.import_module(f"tcplab.{PLACES.get(name, '_schema')}")
     value = getattr(module, name)
     globals()[name] = value
     return value

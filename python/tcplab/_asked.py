@@ -28,7 +28,7 @@ from tcplab._store import GROUP, Store, held, locked
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:
-    from tcplab.experiment import Experiment
+    from tcplab._schema import Experiment
 
 RUNS = "runs.json"
 

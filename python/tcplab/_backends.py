@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tcplab import _core
 from tcplab._kernels import build_missing
-from tcplab.experiment import Experiment
+from tcplab._schema import Experiment
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from tcplab._backends import has_kernels
 from tcplab._remote import below
 from tcplab._results import Results
 from tcplab._run import run
+from tcplab._schema import Experiment
 from tcplab._summary import MEASURED
-from tcplab.experiment import Experiment
 
 if TYPE_CHECKING:
     from distributed import Client

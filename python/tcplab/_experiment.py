@@ -15,7 +15,7 @@ from tcplab._toml import written
 from tcplab._values import Value, from_plain, to_plain
 
 if TYPE_CHECKING:
-    from tcplab.experiment import Experiment
+    from tcplab._schema import Experiment
 
 MOST_BYTES = 64_000_000
 """Of an experiment's file: a million flows, one by one, have half of that."""
@@ -72,7 +72,7 @@ class Runnable(Value):
         Raises:
             ConfigError: A path leads nowhere, or something else gives the key its values.
         """
-        from tcplab.experiment import Experiment  # noqa: PLC0415 (made of this module's classes)
+        from tcplab._schema import Experiment  # noqa: PLC0415 (made of this module's classes)
 
         plain = self.to_dict()
         source: Source | None = self.__dict__.get("_source")
@@ -157,7 +157,7 @@ def as_written(experiment: Experiment) -> tuple[str, str]:
 
 
 def _of_text(text: str, name: str, *, is_json: bool) -> Experiment:
-    from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
+    from tcplab._schema import Experiment  # noqa: PLC0415 (it is made of this module's classes)
 
     source = Source(name, text.removeprefix("\N{BYTE ORDER MARK}"), is_json)
     document = source.document()
@@ -206,7 +206,7 @@ def loaded(experiment: Experiment | Mapping[str, Any] | str | PathLike[str]) -> 
 
 
 def _of_plain(given: Mapping[str, Any]) -> Experiment:
-    from tcplab.experiment import Experiment  # noqa: PLC0415 (it is made of this module's classes)
+    from tcplab._schema import Experiment  # noqa: PLC0415 (it is made of this module's classes)
 
     plain = to_plain(given, "")
     experiment = from_plain(Experiment, {"duration": None} | plain)

@@ -19,12 +19,12 @@ from tcplab._groups import Group, InMemory, OnDisk
 from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
+from tcplab._schema import Experiment
 from tcplab._store import Store, Workplace, held, located
 from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
 from tcplab._workers import Attempt, Finish, Here, Workers
-from tcplab.experiment import Experiment
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -19,7 +19,7 @@ from tcplab._experiment import STREAM
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:
-    from tcplab.experiment import Experiment
+    from tcplab._schema import Experiment
 
 SYSTEM = "the machine's programs and libraries"
 

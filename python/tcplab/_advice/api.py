@@ -24,7 +24,7 @@ from tcplab._experiment import Runnable, load, loaded
 from tcplab._put import put
 from tcplab._quantities import numbers
 from tcplab._run import run
-from tcplab.experiment import Experiment
+from tcplab._schema import Experiment
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""

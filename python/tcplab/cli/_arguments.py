@@ -22,8 +22,8 @@ from tcplab._remote import is_address
 if TYPE_CHECKING:
     from distributed import Client
 
+    from tcplab._schema import Experiment
     from tcplab.cli._outcome import View
-    from tcplab.experiment import Experiment
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 

@@ -13,9 +13,9 @@ import tcplab
 from tcplab._put import put
 from tcplab._report import needs_typst
 from tcplab._run import run as run_all
+from tcplab._schema import Experiment
 from tcplab.cli import _arguments, _chart, _outcome, report
 from tcplab.cli._say import say
-from tcplab.experiment import Experiment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

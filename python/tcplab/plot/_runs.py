@@ -16,8 +16,8 @@ from tcplab._groups import declared
 from tcplab._labels import labels
 from tcplab._quantities import numbers
 from tcplab._results import Results
+from tcplab._schema import Experiment
 from tcplab._series import MOST_POINTS
-from tcplab.experiment import Experiment
 from tcplab.plot._lines import MOST_FLOWS, Drawn, of_flows, over_time
 from tcplab.plot._style import (
     COLOURS,

@@ -1,4 +1,4 @@
-"""The module `python/tcplab/experiment.py`, from the schema that the Rust side exports."""
+"""The module `python/tcplab/_schema.py`, from the schema that the Rust side exports."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from tcplab._values import Value
 Schema = dict[str, Any]
 
 
-def experiment_module() -> str:
+def schema_module() -> str:
     """The whole module."""
     schema = json.loads(_core.schema_of_values())
     definitions = schema["$defs"]
