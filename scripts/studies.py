@@ -11,7 +11,7 @@ from pathlib import Path
 from tcplab import _rendered
 from tcplab._blocks import Block, Picture
 from tcplab._papers import _measured, _page, _study
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 from tcplab.plot._saved import drawn
 
 ROOT = Path(__file__).parent.parent

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from tcplab import capture, cc, models, plot, statistics
     from tcplab._advice.advice import Advice
     from tcplab._advice.api import advise
-    from tcplab._asked import stored
     from tcplab._compare import Comparison, compare
     from tcplab._core import (
         ConfigError,
@@ -112,6 +111,7 @@ if TYPE_CHECKING:
         WebTraffic,
         ZipfSizes,
     )
+    from tcplab._store.manifest import stored
     from tcplab._verify import Finding, Verification, verify
     from tcplab._warnings import TcplabWarning
 
@@ -232,7 +232,7 @@ __all__ = [
 PLACES = {
     "Advice": "_advice.advice",
     "advise": "_advice.api",
-    "stored": "_asked",
+    "stored": "_store.manifest",
     "Comparison": "_compare",
     "compare": "_compare",
     "ConfigError": "_core",

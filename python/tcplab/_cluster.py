@@ -22,9 +22,9 @@ import polars as pl
 
 from tcplab import _core, _own
 from tcplab._backends import BACKENDS, other_version
-from tcplab._groups import Encoded, InMemory, Ran, encoded
-from tcplab._long import LongTable
 from tcplab._memory import Budget
+from tcplab._store.long_table import LongTable
+from tcplab._store.run_groups import Encoded, InMemory, Ran, encoded
 from tcplab._walls import Access
 from tcplab._workers import Here, Tried
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcplab._backends import has_kernels
-from tcplab._remote import below
 from tcplab._results import Results
 from tcplab._run import run
 from tcplab._schema import Experiment
+from tcplab._store.remote import below
 from tcplab._summary import MEASURED
 
 if TYPE_CHECKING:

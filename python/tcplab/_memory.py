@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tcplab import _core
-from tcplab._groups import InMemory
+from tcplab._store.run_groups import InMemory
 
 UNITS = {
     **{"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12},

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
-from tcplab._groups import PLANS, TABLES, Group, InMemory, OnDisk, table_of_plans
+from tcplab._store.run_groups import PLANS, TABLES, Group, InMemory, OnDisk, table_of_plans
 
 CLOSED = (
     # Sums of numbers depend on their order, and so on how threads share them.

@@ -10,11 +10,11 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
-from tcplab._called import Called, StoredPlans, called
-from tcplab._groups import TABLES, Group, OnDisk, declared, rows_of
 from tcplab._metrics import METRICS, Tables, completions, measured, stalls
 from tcplab._quantities import numbers
-from tcplab._store import located
+from tcplab._store.plans import Called, StoredPlans, called
+from tcplab._store.run_groups import TABLES, Group, OnDisk, declared, rows_of
+from tcplab._store.store import located
 from tcplab._summary import COLUMNS, MEASURED, PerRun, per_run, summary, with_times
 
 

@@ -11,16 +11,16 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcplab import _core
-from tcplab._asked import keep
 from tcplab._backends import prepared
 from tcplab._experiment import loaded
-from tcplab._failed import keep_failed
-from tcplab._groups import Group, InMemory, OnDisk
 from tcplab._memory import Budget
 from tcplab._progress import Progress
 from tcplab._results import Results
 from tcplab._schema import Experiment
-from tcplab._store import Store, Workplace, held, located
+from tcplab._store.failures import keep_failed
+from tcplab._store.manifest import keep
+from tcplab._store.run_groups import Group, InMemory, OnDisk
+from tcplab._store.store import Store, Workplace, held, located
 from tcplab._until import rounds
 from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of

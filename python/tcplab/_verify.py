@@ -14,13 +14,13 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
-from tcplab._asked import groups_at, is_group
 from tcplab._backends import other_version
-from tcplab._groups import PLANS, TABLES, Loaded, OnDisk
-from tcplab._long import ROWS
 from tcplab._memory import Budget
-from tcplab._remote import at
-from tcplab._restored import Find, check, parts
+from tcplab._store.long_table import ROWS
+from tcplab._store.manifest import groups_at, is_group
+from tcplab._store.read_back import Find, check, parts
+from tcplab._store.remote import at
+from tcplab._store.run_groups import PLANS, TABLES, Loaded, OnDisk
 from tcplab._walls import Access, named
 
 FILE = f"{PLANS}.parquet"

@@ -18,9 +18,9 @@ from typing import Protocol
 import polars as pl
 
 from tcplab import _core
-from tcplab._groups import Group, InMemory, Ran
-from tcplab._long import LongTable
 from tcplab._pool import LONGEST_S, Pool
+from tcplab._store.long_table import LongTable
+from tcplab._store.run_groups import Group, InMemory, Ran
 from tcplab._walls import Access
 
 TICK_S = 0.1

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 from conftest import Command
 
-from tcplab._checksums import checksum, listed, write_list
+from tcplab._store.checksums import checksum, listed, write_list
 from tcplab.cli import main
 
 # Allowed in a name, each with how it is shown.

@@ -21,8 +21,6 @@ from conftest import EXAMPLES, Command
 from test_output import IN_NAMES
 
 import tcplab as lab
-from tcplab._asked import keep
-from tcplab._failed import keep_failed
 from tcplab._report._charts import LIGHT, data_of
 from tcplab._report._content import Content, content
 from tcplab._report._details import PANELS
@@ -30,6 +28,8 @@ from tcplab._report._html import html
 from tcplab._report._markdown import markdown
 from tcplab._report._question import question
 from tcplab._report._words import phrase, plain
+from tcplab._store.failures import keep_failed
+from tcplab._store.manifest import keep
 from tcplab._versus import percent
 from tcplab.cli._arguments import REPORTS
 from tcplab.cli._outcome import View, shown

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 import tcplab as lab
 from tcplab import _core
-from tcplab._groups import name_of
+from tcplab._store.run_groups import name_of
 
 LONG = """
 duration = "100 h"

@@ -21,10 +21,10 @@ from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._advice.stages import Laboratory
 from tcplab._experiment import Runnable, load, loaded
-from tcplab._put import put
 from tcplab._quantities import numbers
 from tcplab._run import run
 from tcplab._schema import Experiment
+from tcplab._store.atomic_write import put
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""

@@ -27,7 +27,7 @@ from tcplab._advice.stages import Laboratory, table
 from tcplab._blocks import Block, Heading, Items, Rows
 from tcplab._cells import LEFT, Column
 from tcplab._experiment import Runnable
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 
 DESTINATIONS = "destinations.json"
 

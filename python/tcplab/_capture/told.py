@@ -13,8 +13,8 @@ from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.modelled import about
 from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._experiment import as_written
-from tcplab._put import put
 from tcplab._shown import MOST_ROWS
+from tcplab._store.atomic_write import put
 from tcplab.cli import _text
 
 SUMMARY = ("totals", "classes", "fits", "peers")

@@ -24,8 +24,8 @@ from tcplab import _core, _toml
 from tcplab._capture.delivered import Told, headers, told
 from tcplab._capture.guess import UNKNOWN
 from tcplab._capture.path import Estimate, Path, path
-from tcplab._put import put
 from tcplab._quantities import numbers
+from tcplab._store.atomic_write import put
 
 SENDER, ROUTER, RECEIVER = "sender", "router", "receiver"
 NEAR_DELAY_S = 10e-6

@@ -10,7 +10,6 @@ from hashlib import sha256
 import polars as pl
 
 from tcplab import _core
-from tcplab._asked import Asked, asked
 from tcplab._core import printable
 from tcplab._metrics import METRICS
 from tcplab._report._answer import Answer, answer
@@ -22,6 +21,7 @@ from tcplab._report._table import Table, runs_table, table
 from tcplab._report._trust import Trust, trust
 from tcplab._report._words import TERMS, counted, listed, phrase
 from tcplab._results import Results
+from tcplab._store.manifest import Asked, asked
 
 UNNAMED = "experiment"
 """How experiments are called that have no name."""

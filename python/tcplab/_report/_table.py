@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from tcplab._asked import Asked
 from tcplab._cells import LEFT, Column
 from tcplab._core import printable
 from tcplab._report._question import Question
 from tcplab._shown import KEYS, labelled, layout, measures
+from tcplab._store.manifest import Asked
 from tcplab._versus import LESS, MORE
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tcplab import _core
 from tcplab._experiment import load, load_from
 from tcplab._memory import amount
-from tcplab._remote import is_address
+from tcplab._store.remote import is_address
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tcplab._cells import LEFT, Column
 from tcplab._core import ConfigError
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 from tcplab.cli._say import say
 from tcplab.cli._text import table
 

@@ -12,7 +12,7 @@ from tcplab import _core, _rendered
 from tcplab._blocks import Block, Picture
 from tcplab._cells import LEFT, Column
 from tcplab._papers import _checked, _measured, _page, _runs, _study, _words
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments, _text
 from tcplab.cli._say import say
 from tcplab.plot._saved import drawn

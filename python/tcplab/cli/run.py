@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 
 import tcplab
-from tcplab._put import put
 from tcplab._report import needs_typst
 from tcplab._run import run as run_all
 from tcplab._schema import Experiment
+from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments, _chart, _outcome, report
 from tcplab.cli._say import say
 

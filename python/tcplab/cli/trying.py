@@ -14,7 +14,7 @@ from typing import Any
 
 from tcplab import _core, _toml
 from tcplab._experiment import loaded
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
 from tcplab.cli._say import say

@@ -12,12 +12,12 @@ import polars as pl
 from tcplab import _drawing
 from tcplab._backends import first_plan
 from tcplab._core import printable
-from tcplab._groups import declared
 from tcplab._labels import labels
 from tcplab._quantities import numbers
 from tcplab._results import Results
 from tcplab._schema import Experiment
 from tcplab._series import MOST_POINTS
+from tcplab._store.run_groups import declared
 from tcplab.plot._lines import MOST_FLOWS, Drawn, of_flows, over_time
 from tcplab.plot._style import (
     COLOURS,

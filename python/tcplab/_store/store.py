@@ -2,7 +2,7 @@
 
 Runs are stored in groups, so that thousands of them are a few files. A long run is a group of its
 own. Stored results are used again only if every file of their group has its checksum
-(`_checksums`) and the tables of each run have the digest that is stored with them: what was damaged
+(`checksums`) and the tables of each run have the digest that is stored with them: what was damaged
 or exchanged later is told from what was written.
 
 A group is written to a working folder beside the others and moved into place when it is complete.
@@ -33,9 +33,13 @@ from os import PathLike
 from pathlib import Path
 
 from tcplab import _core
-from tcplab._agreed import Agreed
-from tcplab._checksums import LIST, checksum, write_list
-from tcplab._groups import (
+from tcplab._store.checksums import LIST, checksum, write_list
+from tcplab._store.compaction import Tidying
+from tcplab._store.digest_cache import Agreed
+from tcplab._store.long_table import LongTable
+from tcplab._store.read_back import check
+from tcplab._store.remote import Remote, is_address
+from tcplab._store.run_groups import (
     LONGEST,
     PLAN,
     PLANS,
@@ -47,10 +51,6 @@ from tcplab._groups import (
     name_of,
     table_of_plans,
 )
-from tcplab._long import LongTable
-from tcplab._remote import Remote, is_address
-from tcplab._restored import check
-from tcplab._tidying import Tidying
 
 WORKING = ".unfinished-"
 """How the names of working folders begin."""

@@ -16,15 +16,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
-from tcplab._called import Called, StoredPlans, called
-from tcplab._checksums import checksum
 from tcplab._experiment import as_written
-from tcplab._failed import failures
-from tcplab._groups import PLANS, OnDisk
-from tcplab._put import put
-from tcplab._remote import at
 from tcplab._results import Results
-from tcplab._store import GROUP, Store, held, locked
+from tcplab._store.atomic_write import put
+from tcplab._store.checksums import checksum
+from tcplab._store.failures import failures
+from tcplab._store.plans import Called, StoredPlans, called
+from tcplab._store.remote import at
+from tcplab._store.run_groups import PLANS, OnDisk
+from tcplab._store.store import GROUP, Store, held, locked
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import polars as pl
 
 from tcplab import _core
-from tcplab._groups import TABLES, UNREADABLE, Loaded, reason
+from tcplab._store.run_groups import TABLES, UNREADABLE, Loaded, reason
 
 Find = Callable[[str, object], None]
 """Takes where something is wrong, and what."""

@@ -22,8 +22,8 @@ from typing import Protocol
 import polars as pl
 
 from tcplab import _core
-from tcplab._checksums import LIST, checksum, content, damage, listed
-from tcplab._long import ROWS, LongTable
+from tcplab._store.checksums import LIST, checksum, content, damage, listed
+from tcplab._store.long_table import ROWS, LongTable
 
 TABLES = tuple(_core.tables())
 

@@ -22,8 +22,8 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, TypeGuard
 
 from tcplab import _core
-from tcplab._checksums import LIST, checksum
-from tcplab._put import put
+from tcplab._store.atomic_write import put
+from tcplab._store.checksums import LIST, checksum
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -233,7 +233,7 @@ def at(place: str | PathLike[str]) -> Path:
         ConfigError: The address names no place.
         OSError: The place cannot be read.
     """
-    from tcplab._store import locked  # noqa: PLC0415 (a store may be a copy)
+    from tcplab._store.store import locked  # noqa: PLC0415 (a store may be a copy)
 
     if not is_address(place):
         return Path(place)

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tcplab import _groups
-from tcplab._checksums import checksum, write_list
-from tcplab._groups import (
+from tcplab._store import run_groups
+from tcplab._store.checksums import checksum, write_list
+from tcplab._store.run_groups import (
     PLANS,
     TABLES,
     OnDisk,
@@ -71,10 +71,10 @@ class Tidying:
         these runs if it is small itself; with the runs in this order.
         """
         free = (group for folder, group in self.groups.items() if folder not in self._held)
-        small = [group for group in free if size(group.ran) < _groups.SMALL]
+        small = [group for group in free if size(group.ran) < run_groups.SMALL]
         if len(small) <= MOST_SMALL:
             small = [group for group in small if not order.keys().isdisjoint(group.ran)]
-            if sum(size(group.ran) for group in small) >= _groups.SMALL:
+            if sum(size(group.ran) for group in small) >= run_groups.SMALL:
                 return
         last = len(order)
         small.sort(key=lambda group: min(order.get(run, last) for run in group.ran))
@@ -108,8 +108,8 @@ class Tidying:
             sums[f"{name}.parquet"] = checksum(content)
         for run, group in runs.items():
             further = group.files(run)
-            if len(texts[run]) > _groups.LONGEST:
-                further[_groups.PLAN] = texts[run].encode()
+            if len(texts[run]) > run_groups.LONGEST:
+                further[run_groups.PLAN] = texts[run].encode()
             for name, content in further.items():
                 (unfinished / run).mkdir(exist_ok=True)
                 (unfinished / run / name).write_bytes(content)
