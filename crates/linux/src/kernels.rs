@@ -60,7 +60,7 @@ impl Kernels {
     }
 
     /// What Linux, or the kernel that the plan is for, cannot run of it, each with its place.
-    pub fn refuse(&self, plan: &Plan) -> Vec<Mistake> {
+    pub fn unsupported(&self, plan: &Plan) -> Vec<Mistake> {
         let usual: Vec<String>;
         let abilities = match self.kernel_for(plan) {
             Some(kernel) => Abilities::new(&kernel.release, &kernel.congestion_controls),

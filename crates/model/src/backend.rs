@@ -20,7 +20,7 @@ pub struct Backend<'a> {
     /// What it cannot run of a plan, each with its place: the plan's own `place` and a key, like
     /// `flows[0].stack.rack`, which is then traced to where it was written. Asked once for each
     /// variant, not for its repetitions.
-    pub refuse: &'a (dyn Fn(&Plan) -> Vec<Mistake> + Sync),
+    pub unsupported: &'a (dyn Fn(&Plan) -> Vec<Mistake> + Sync),
 }
 
 /// The run was told to stop.

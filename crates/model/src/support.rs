@@ -171,10 +171,10 @@ const fn one(key: &'static str, name: &'static str, on: &'static [&'static str])
 }
 
 /// What a plan asks for and this backend does not run, each with its place.
-pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
+pub fn unsupported(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
     let mut mistakes: Vec<Mistake> = Vec::new();
     let mut add = |place: &str, asked: &[Asked]| {
-        for mistake in asked.iter().filter_map(|one| refusal(*one, place, backend)) {
+        for mistake in asked.iter().filter_map(|one| missing_feature(*one, place, backend)) {
             if !mistakes.contains(&mistake) {
                 mistakes.push(mistake);
             }
@@ -334,7 +334,7 @@ fn asked_by_stack(stack: &StackPlan, usual: &StackPlan) -> Vec<Asked> {
 }
 
 /// What is wrong with a feature on this backend, if anything is, and where.
-fn refusal((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mistake> {
+fn missing_feature((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mistake> {
     let problem = problem((key, kind), backend)?;
     // Nobody writes that a link is part of a shared medium.
     Some(problem.at(match (place, key) {

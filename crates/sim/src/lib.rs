@@ -4,7 +4,7 @@
 //! | file | job |
 //! |---|---|
 //! | `adapt` | turns links, queues and losses of a plan into those of the engine |
-//! | `refuse` | says what of an experiment it cannot run |
+//! | `unsupported` | says what of an experiment it cannot run |
 //! | `stack` | turns the stack of a plan into settings of endpoints |
 //! | `flow` | which connections a flow opens, and what came of them |
 //! | `application` | what programs do with a connection |
@@ -25,15 +25,15 @@ mod capture;
 mod connections;
 mod cpu;
 mod flow;
-mod routers;
 mod gro;
 mod memory;
 mod packet;
 mod recorder;
-mod refuse;
+mod routers;
 mod shared;
 mod stack;
 mod udp;
+mod unsupported;
 mod watcher;
 mod world;
 
@@ -57,7 +57,12 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// This backend, for making plans.
 pub fn backend() -> Backend<'static> {
-    Backend { name: NAME, profile: Profile::Linux612, version: &version, refuse: &refuse::refuse }
+    Backend {
+        name: NAME,
+        profile: Profile::Linux612,
+        version: &version,
+        unsupported: &unsupported::unsupported,
+    }
 }
 
 /// The version that makes the results of a plan: this backend's, and those of congestion controls that

@@ -6,14 +6,14 @@ mod timers;
 
 use crate::adapt::{lanes, queues};
 use crate::application::{Program, Step};
-use crate::connections::{Connections, DATAGRAMS, End, ROUTERS, Pair, flow_of, flow_on_lanes, tcp};
+use crate::connections::{Connections, DATAGRAMS, End, Pair, ROUTERS, flow_of, flow_on_lanes, tcp};
 use crate::cpu::Cpus;
 use crate::flow::Flow;
-use crate::routers::Routers;
 use crate::gro::Devices;
 use crate::memory::Memories;
 use crate::packet::Packet;
 use crate::recorder::{Recorder, Show};
+use crate::routers::Routers;
 use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::collections::{BTreeMap, BTreeSet};

@@ -2,7 +2,7 @@
 //! the processor, senders for room in the queue of their own device.
 
 use super::World;
-use crate::connections::{DATAGRAMS, End, ROUTERS, LEFT, flow_of, flow_on_lanes};
+use crate::connections::{DATAGRAMS, End, LEFT, ROUTERS, flow_of, flow_on_lanes};
 use crate::cpu::{Step, Work};
 use crate::gro::Devices;
 use crate::packet::Packet;

@@ -8,8 +8,8 @@ use tcplab_engine::MOST;
 use tcplab_model::{Mistake, Plan, Problem, StackPlan, TcpPlan, support};
 
 /// Everything of the plan that cannot be run, each with its place.
-pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
-    let mut mistakes = support::refuse(plan, crate::NAME);
+pub(crate) fn unsupported(plan: &Plan) -> Vec<Mistake> {
+    let mut mistakes = support::unsupported(plan, crate::NAME);
     let mut seen = "";
     let mut stacks = BTreeSet::new();
     for flow in plan.flows.iter() {
@@ -20,12 +20,12 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
         // Each host may have its own, and both ends have a congestion control.
         for stack in flow.tcp().into_iter().flat_map(TcpPlan::stacks) {
             if stacks.insert(Arc::as_ptr(stack)) {
-                refuse_cc(stack, &flow.place, &mut mistakes);
+                unsupported_cc(stack, &flow.place, &mut mistakes);
             }
         }
     }
-    refuse_marks(plan, &mut mistakes);
-    refuse_memory(plan, &mut mistakes);
+    unsupported_marks(plan, &mut mistakes);
+    unsupported_memory(plan, &mut mistakes);
     // Of each flow two timers are those of its ends, and one is that of its application.
     let (lanes, timers) = (plan.lanes.len(), plan.flows.len() * 2 + 2);
     if lanes.max(timers) >= MOST {
@@ -35,7 +35,7 @@ pub(crate) fn refuse(plan: &Plan) -> Vec<Mistake> {
     mistakes
 }
 
-fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
+fn unsupported_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
     let init = Init {
         mss: 1460,
         initial_window: 10,
@@ -59,7 +59,7 @@ fn refuse_cc(stack: &StackPlan, place: &str, mistakes: &mut Vec<Mistake>) {
 }
 
 /// How receivers tell of marks is agreed on when a connection opens.
-fn refuse_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
+fn unsupported_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     let Some(after) = plan.after_change() else { return };
     for (before, after) in plan.flows.iter().zip(after.flows.iter()) {
         let (Some(was), Some(is)) = (before.tcp(), after.tcp()) else { continue };
@@ -78,7 +78,7 @@ fn refuse_marks(plan: &Plan, mistakes: &mut Vec<Mistake>) {
 }
 
 /// A host has one memory for all its connections, and limits to it that do not fall.
-fn refuse_memory(plan: &Plan, mistakes: &mut Vec<Mistake>) {
+fn unsupported_memory(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     let mut known = vec![None; plan.nodes.len()];
     for flow in plan.flows.iter() {
         let stacks = flow.tcp().into_iter().flat_map(TcpPlan::stacks);
