@@ -27,11 +27,12 @@ if TYPE_CHECKING:
         __version__,
     )
     from tcplab._experiment import load
-    from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
     from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
     from tcplab._report import report
     from tcplab._results import Results
-    from tcplab._run import run
+    from tcplab._run.kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
+    from tcplab._run.run import run
+    from tcplab._run.verify import Finding, Verification, verify
     from tcplab._schema import (
         Advise,
         Antiparallel,
@@ -112,7 +113,6 @@ if TYPE_CHECKING:
         ZipfSizes,
     )
     from tcplab._store.manifest import stored
-    from tcplab._verify import Finding, Verification, verify
     from tcplab._warnings import TcplabWarning
 
 __all__ = [
@@ -242,10 +242,10 @@ PLACES = {
     "RunError": "_core",
     "__version__": "_core",
     "load": "_experiment",
-    "DEFAULT_KERNEL": "_kernels",
-    "build_kernel": "_kernels",
-    "kernels": "_kernels",
-    "remove_kernel": "_kernels",
+    "DEFAULT_KERNEL": "_run.kernels",
+    "build_kernel": "_run.kernels",
+    "kernels": "_run.kernels",
+    "remove_kernel": "_run.kernels",
     "algorithms": "_lists",
     "columns": "_lists",
     "explain": "_lists",
@@ -254,10 +254,10 @@ PLACES = {
     "schema": "_lists",
     "report": "_report",
     "Results": "_results",
-    "run": "_run",
-    "Finding": "_verify",
-    "Verification": "_verify",
-    "verify": "_verify",
+    "run": "_run.run",
+    "Finding": "_run.verify",
+    "Verification": "_run.verify",
+    "verify": "_run.verify",
     "TcplabWarning": "_warnings",
 }
 """The modules of names. Those of other names are in `_schema`."""

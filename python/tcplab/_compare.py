@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcplab._backends import has_kernels
 from tcplab._results import Results
-from tcplab._run import run
+from tcplab._run.backends import has_kernels
+from tcplab._run.run import run
 from tcplab._schema import Experiment
 from tcplab._store.remote import below
 from tcplab._summary import MEASURED

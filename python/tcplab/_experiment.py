@@ -10,7 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from tcplab import _core, _own
+from tcplab import _core
+from tcplab._cc import registry
 from tcplab._toml import written
 from tcplab._values import Value, from_plain, to_plain
 
@@ -59,7 +60,7 @@ class Runnable(Value):
         """
         plain = self.to_dict()
         text = json.dumps(plain)
-        _own.refresh(text)
+        registry.refresh(text)
         return self._document(plain, text).plans(backend, kernel)
 
     def changed(self, changes: Mapping[str, Any]) -> Experiment:

@@ -491,7 +491,7 @@ def test_bash_completes(tcplab: Command, tmp_path: Path) -> None:
 def test_progress_is_a_line_now_and_then_without_a_terminal(
     two: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcplab._progress.PAUSE_S", 0.0)
+    monkeypatch.setattr("tcplab._run.progress.PAUSE_S", 0.0)
     lab.run(lab.load(two).changed({"duration": "200s"}))
     lines = capfd.readouterr().err.splitlines()
     assert lines

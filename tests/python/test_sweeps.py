@@ -20,7 +20,7 @@ import pytest
 from conftest import Command
 
 import tcplab as lab
-from tcplab._pool import Pool
+from tcplab._run.pool import Pool
 from tcplab._store import compaction, run_groups
 from tcplab._store.run_groups import TABLES, OnDisk
 

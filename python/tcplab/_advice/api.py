@@ -22,7 +22,7 @@ from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._advice.stages import Laboratory
 from tcplab._experiment import Runnable, load, loaded
 from tcplab._quantities import numbers
-from tcplab._run import run
+from tcplab._run.run import run
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put
 

@@ -143,7 +143,7 @@ def _confirm(search: _Search, backend: str | None) -> None:
     advice = search.conclude()
     if not advice.candidate.settings or backend == "sim":
         return
-    from tcplab._kernels import kernels  # noqa: PLC0415 (few need it)
+    from tcplab._run.kernels import kernels  # noqa: PLC0415 (few need it)
 
     if backend is None and not kernels():
         log.notes.append(

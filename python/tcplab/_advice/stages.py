@@ -18,7 +18,7 @@ from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
 from tcplab._experiment import Runnable
 from tcplab._results import Results
-from tcplab._run import run
+from tcplab._run.run import run
 from tcplab._warnings import TcplabWarning
 
 FIRST = "first"

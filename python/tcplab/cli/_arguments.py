@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcplab import _core
 from tcplab._experiment import load, load_from
-from tcplab._memory import amount
+from tcplab._run.memory import amount
 from tcplab._store.remote import is_address
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def client(args: argparse.Namespace) -> Iterator[Client | None]:
     for name in ("workers", "memory"):
         if getattr(args, name) is not None:
             raise _core.ConfigError(f"--{name}: the workers of a cluster have limits of their own")
-    from tcplab._cluster import connected  # noqa: PLC0415 (Dask is an extra, and slow to load)
+    from tcplab._run.cluster import connected  # noqa: PLC0415 (Dask is an extra, and slow to load)
 
     with connected(args.dask) as found:
         yield found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import tcplab
 from tcplab._report import needs_typst
-from tcplab._run import run as run_all
+from tcplab._run.run import run as run_all
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments, _chart, _outcome, report

@@ -10,11 +10,11 @@ import altair as alt
 import polars as pl
 
 from tcplab import _drawing
-from tcplab._backends import first_plan
 from tcplab._core import printable
 from tcplab._labels import labels
 from tcplab._quantities import numbers
 from tcplab._results import Results
+from tcplab._run.backends import first_plan
 from tcplab._schema import Experiment
 from tcplab._series import MOST_POINTS
 from tcplab._store.run_groups import declared

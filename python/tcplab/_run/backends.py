@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tcplab import _core
-from tcplab._kernels import build_missing
+from tcplab._run.kernels import build_missing
 from tcplab._schema import Experiment
 
 

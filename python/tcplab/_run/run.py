@@ -11,20 +11,20 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcplab import _core
-from tcplab._backends import prepared
 from tcplab._experiment import loaded
-from tcplab._memory import Budget
-from tcplab._progress import Progress
 from tcplab._results import Results
+from tcplab._run.backends import prepared
+from tcplab._run.memory import Budget
+from tcplab._run.progress import Progress
+from tcplab._run.repetitions import rounds
+from tcplab._run.sandbox import Access, access_for, announce
+from tcplab._run.workers import Attempt, Finish, Here, Workers
 from tcplab._schema import Experiment
 from tcplab._store.failures import keep_failed
 from tcplab._store.manifest import keep
 from tcplab._store.run_groups import Group, InMemory, OnDisk
 from tcplab._store.store import Store, Workplace, held, located
-from tcplab._until import rounds
-from tcplab._walls import Access, access_for, announce
 from tcplab._warnings import warn, warn_of
-from tcplab._workers import Attempt, Finish, Here, Workers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -102,7 +102,7 @@ def run(
     work = _Work(given, plans, None if out is None else Store.at(out), budget, access)
     site: Site = Computer(access, budget, workers or os.cpu_count() or 1)
     if client is not None:
-        from tcplab._cluster import Cluster  # noqa: PLC0415 (Dask is an extra)
+        from tcplab._run.cluster import Cluster  # noqa: PLC0415 (Dask is an extra)
 
         site = Cluster(client)
     work.warn_of_others()

@@ -14,14 +14,14 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
-from tcplab._backends import other_version
-from tcplab._memory import Budget
+from tcplab._run.backends import other_version
+from tcplab._run.memory import Budget
+from tcplab._run.sandbox import Access, named
 from tcplab._store.long_table import ROWS
 from tcplab._store.manifest import groups_at, is_group
 from tcplab._store.read_back import Find, check, parts
 from tcplab._store.remote import at
 from tcplab._store.run_groups import PLANS, TABLES, Loaded, OnDisk
-from tcplab._walls import Access, named
 
 FILE = f"{PLANS}.parquet"
 

@@ -1,7 +1,7 @@
 """Runs plans side by side, and stops all of them at once.
 
 Each thread has an `Attempt` for the plans that it takes. `Here` is one on this computer, where the
-Rust side releases the interpreter while it simulates; `_cluster` has others.
+Rust side releases the interpreter while it simulates; `cluster` has others.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Protocol
 import polars as pl
 
 from tcplab import _core
-from tcplab._pool import LONGEST_S, Pool
+from tcplab._run.pool import LONGEST_S, Pool
+from tcplab._run.sandbox import Access
 from tcplab._store.long_table import LongTable
 from tcplab._store.run_groups import Group, InMemory, Ran
-from tcplab._walls import Access
 
 TICK_S = 0.1
 """How long Ctrl-C may go unheard."""

@@ -20,13 +20,14 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcplab import _core, _own
-from tcplab._backends import BACKENDS, other_version
-from tcplab._memory import Budget
+from tcplab import _core
+from tcplab._cc import registry
+from tcplab._run.backends import BACKENDS, other_version
+from tcplab._run.memory import Budget
+from tcplab._run.sandbox import Access
+from tcplab._run.workers import Here, Tried
 from tcplab._store.long_table import LongTable
 from tcplab._store.run_groups import Encoded, InMemory, Ran, encoded
-from tcplab._walls import Access
-from tcplab._workers import Here, Tried
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -221,7 +222,7 @@ def _classes(plans: Sequence[str]) -> bytes:
 
     named = {
         name: one
-        for name, one in _own.registered.items()
+        for name, one in registry.registered.items()
         if any(f'"{name}"' in plan for plan in plans)
     }
     own = (cls.__module__ for cls, _ in named.values())

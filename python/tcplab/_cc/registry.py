@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tcplab import _core
-from tcplab._fingerprint import UnstableError, fingerprint
+from tcplab._cc.fingerprint import UnstableError, fingerprint
 
 registered: dict[str, tuple[Any, str]] = {}
 """All classes by name, each with its version."""

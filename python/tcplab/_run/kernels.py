@@ -8,7 +8,7 @@ from os import PathLike, fspath
 
 from tcplab import _core
 from tcplab._core import Kernel
-from tcplab._progress import Stages
+from tcplab._run.progress import Stages
 
 DEFAULT_KERNEL = "6.12"
 """The kernel that experiments run on if they name none."""
