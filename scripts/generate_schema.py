@@ -29,8 +29,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from tcplab._experiment import Runnable
-from tcplab._values import Value
+from tcplab._experiment.experiment import Runnable
+from tcplab._experiment.values import Value
 '''
 
 Schema = dict[str, Any]

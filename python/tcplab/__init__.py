@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tcplab import capture, cc, models, plot, statistics
     from tcplab._advice.advice import Advice
     from tcplab._advice.api import advise
-    from tcplab._compare import Comparison, compare
+    from tcplab._catalogue import algorithms, columns, explain, profile, profiles, schema
     from tcplab._core import (
         ConfigError,
         InternalError,
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
         RunError,
         __version__,
     )
-    from tcplab._experiment import load
-    from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
+    from tcplab._experiment.experiment import load
     from tcplab._report import report
-    from tcplab._results import Results
+    from tcplab._results.compare import Comparison, compare
+    from tcplab._results.results import Results
     from tcplab._run.kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
     from tcplab._run.run import run
     from tcplab._run.verify import Finding, Verification, verify
@@ -233,27 +233,27 @@ PLACES = {
     "Advice": "_advice.advice",
     "advise": "_advice.api",
     "stored": "_store.manifest",
-    "Comparison": "_compare",
-    "compare": "_compare",
+    "Comparison": "_results.compare",
+    "compare": "_results.compare",
     "ConfigError": "_core",
     "InternalError": "_core",
     "Kernel": "_core",
     "KernelError": "_core",
     "RunError": "_core",
     "__version__": "_core",
-    "load": "_experiment",
+    "load": "_experiment.experiment",
     "DEFAULT_KERNEL": "_run.kernels",
     "build_kernel": "_run.kernels",
     "kernels": "_run.kernels",
     "remove_kernel": "_run.kernels",
-    "algorithms": "_lists",
-    "columns": "_lists",
-    "explain": "_lists",
-    "profile": "_lists",
-    "profiles": "_lists",
-    "schema": "_lists",
+    "algorithms": "_catalogue",
+    "columns": "_catalogue",
+    "explain": "_catalogue",
+    "profile": "_catalogue",
+    "profiles": "_catalogue",
+    "schema": "_catalogue",
     "report": "_report",
-    "Results": "_results",
+    "Results": "_results.results",
     "run": "_run.run",
     "Finding": "_run.verify",
     "Verification": "_run.verify",

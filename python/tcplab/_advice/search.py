@@ -22,7 +22,7 @@ from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.race import race
 from tcplab._advice.stages import Laboratory
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab.statistics import FEWEST
 
 BUDGET_S = 60.0

@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 
 from tcplab._core import ConfigError
-from tcplab._results import Results, together
+from tcplab._results.results import Results, together
 from tcplab._store.atomic_write import put
 
 FORMATS = {"html": ".html", "markdown": ".md", "pdf": ".pdf"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from tcplab import _core, _described, statistics
-from tcplab._cells import number
-from tcplab._labels import labels
+from tcplab import _core, statistics
+from tcplab._experiment import plan_text
+from tcplab._experiment.labels import labels
 from tcplab._report._question import Question, Row, Values, called, is_better
 from tcplab._report._words import (
     Piece,
@@ -23,7 +23,8 @@ from tcplab._report._words import (
     phrase,
     sentence,
 )
-from tcplab._versus import LESS, percent, rounded
+from tcplab._results.versus import LESS, percent, rounded
+from tcplab._text.cells import number
 
 MOST_PATHS = 200
 """Of more variants, nobody reads whether all have one path."""
@@ -706,7 +707,7 @@ def _path(asked: Question) -> str:
 def _bottleneck(asked: Question, plan: dict[str, Any]) -> tuple[str, ...]:
     """What the path of the flows in question is made of."""
     flows = [flow for flow in plan["flows"] if flow["name"] in asked.subject] or plan["flows"]
-    rate, _, queue, loss = _described.lane(plan["lanes"][flows[0]["bottleneck"]])
+    rate, _, queue, loss = plan_text.lane(plan["lanes"][flows[0]["bottleneck"]])
     size, _, discipline = queue.rpartition(", ")
     size = "1 packet" if size == "1 packets" else size
     said = [f"a bottleneck of {rate}", f"a base RTT of {flows[0]['base_rtt']}"]

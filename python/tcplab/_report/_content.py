@@ -11,7 +11,6 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._core import printable
-from tcplab._metrics import METRICS
 from tcplab._report._answer import Answer, answer
 from tcplab._report._charts import Comparison, comparisons
 from tcplab._report._details import Details, details
@@ -20,7 +19,8 @@ from tcplab._report._question import Question, question
 from tcplab._report._table import Table, runs_table, table
 from tcplab._report._trust import Trust, trust
 from tcplab._report._words import TERMS, counted, listed, phrase
-from tcplab._results import Results
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
 from tcplab._store.manifest import Asked, asked
 
 UNNAMED = "experiment"

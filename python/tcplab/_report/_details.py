@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._labels import labels
+from tcplab._experiment.labels import labels
 from tcplab._report._question import Question, Values
-from tcplab._series import thin
-from tcplab._shown import short_names
+from tcplab._results.summary_table import short_names
+from tcplab._statistics.thinning import thin
 
 MOST_RUNS = 24
 """So many runs can be chosen from: more would make the file too large."""

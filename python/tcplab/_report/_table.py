@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from tcplab._cells import LEFT, Column
 from tcplab._core import printable
 from tcplab._report._question import Question
-from tcplab._shown import KEYS, labelled, layout, measures
+from tcplab._results.summary_table import KEYS, labelled, layout, measures
+from tcplab._results.versus import LESS, MORE
 from tcplab._store.manifest import Asked
-from tcplab._versus import LESS, MORE
+from tcplab._text.cells import LEFT, Column
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from tcplab._core import printable
 from tcplab._report._path import variants_of
 from tcplab._report._question import Question
 from tcplab._report._words import counted, listed
-from tcplab._shown import are_equal, unconnected
+from tcplab._results.flow_summary import IS_UNFINISHED
+from tcplab._results.summary_table import are_equal, unconnected
 from tcplab._store.manifest import Asked
-from tcplab._summary import IS_UNFINISHED
 from tcplab._warnings import warnings_of
 
 MOST_REASONS = 5

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tcplab._cells import decimals, number
 from tcplab._core import printable
-from tcplab._metrics import METRICS
-from tcplab._versus import percent
+from tcplab._results.metrics import METRICS
+from tcplab._results.versus import percent
+from tcplab._text.cells import decimals, number
 
 
 @dataclass(frozen=True)

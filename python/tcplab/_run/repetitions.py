@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from tcplab import _core
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab._warnings import warn
 
 FEW = 2

@@ -11,8 +11,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcplab import _core
-from tcplab._experiment import loaded
-from tcplab._results import Results
+from tcplab._experiment.experiment import loaded
+from tcplab._results.results import Results
 from tcplab._run.backends import prepared
 from tcplab._run.memory import Budget
 from tcplab._run.progress import Progress

@@ -16,7 +16,7 @@ import polars as pl
 from tcplab import _core
 from tcplab._report import written
 from tcplab._report._content import Content, content
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab._store.failures import FAILED
 from tcplab._store.manifest import RUNS, asked, stored
 from tcplab._store.plans import Called, called

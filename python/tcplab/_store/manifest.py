@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
-from tcplab._experiment import as_written
-from tcplab._results import Results
+from tcplab._experiment.experiment import as_written
+from tcplab._results.results import Results
 from tcplab._store.atomic_write import put
 from tcplab._store.checksums import checksum
 from tcplab._store.failures import failures

@@ -11,7 +11,7 @@ from typing import Any
 
 from tcplab._core import ConfigError
 from tcplab._report import FORMATS, needs_typst, written
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab._store.atomic_write import put
 from tcplab._store.manifest import stored
 from tcplab.cli import _arguments, _signals

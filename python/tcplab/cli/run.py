@@ -68,7 +68,7 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
         began = time.monotonic()
         if experiment.repeat not in (None, 1):
             # Intervals need SciPy, which takes a third of a second to load: time enough meanwhile.
-            threading.Thread(target=import_module, args=["tcplab._intervals"]).start()
+            threading.Thread(target=import_module, args=["tcplab._statistics.intervals"]).start()
         results = run_all(
             experiment,
             out=out,

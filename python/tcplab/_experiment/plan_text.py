@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from tcplab._values import FINEST
+from tcplab._experiment.values import FINEST
 
 SHOWN = 3
 """How many packets that are lost are listed."""

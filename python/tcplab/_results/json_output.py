@@ -10,9 +10,9 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
-from tcplab._metrics import METRICS
-from tcplab._results import Results
-from tcplab._summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
+from tcplab._results.flow_summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
 
 FORMAT = 1
 """Raised when what a reader relies on changes. Further keys and columns may come at any time."""

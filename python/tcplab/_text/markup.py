@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
-from tcplab._blocks import Block, Heading, Items, Picture, Rows
 from tcplab._report._html import sheet
+from tcplab._text.blocks import Block, Heading, Items, Picture, Rows
 from tcplab.plot._saved import drawn
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcplab._results import Results
+from tcplab._results.flow_summary import MEASURED
+from tcplab._results.results import Results
 from tcplab._run.backends import has_kernels
 from tcplab._run.run import run
 from tcplab._schema import Experiment
 from tcplab._store.remote import below
-from tcplab._summary import MEASURED
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -115,7 +115,7 @@ class Comparison:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """The table and the chart that notebooks show. They need no network."""
-        from tcplab._notebook import of_comparison  # noqa: PLC0415 (charts take a while to load)
+        from tcplab._results.notebook import of_comparison  # noqa: PLC0415 (charts take a while to load)
 
         return {"text/plain": repr(self), "text/html": of_comparison(self)}
 

@@ -33,18 +33,18 @@ def _limits(
     if (lists.list.len() < 2).all():
         # SciPy takes a third of a second to load.
         return nothing, nothing, nothing
-    from tcplab import _intervals  # noqa: PLC0415
+    from tcplab._statistics import intervals  # noqa: PLC0415
 
-    groups = [_intervals.array(values) for values in lists.to_list()]
+    groups = [intervals.array(values) for values in lists.to_list()]
     half = list(nothing)
     if statistic == "mean":
         several = [place for place, values in enumerate(groups) if len(values) > 1]
-        deviations = _intervals.array([float(groups[place].std(ddof=1)) for place in several])
+        deviations = intervals.array([float(groups[place].std(ddof=1)) for place in several])
         counts = [len(groups[place]) for place in several]
-        widths = _intervals.half_widths(deviations, counts, level).tolist()
+        widths = intervals.half_widths(deviations, counts, level).tolist()
         for place, width in zip(several, widths, strict=True):
             half[place] = width
-    pairs = _intervals.of_groups(groups, None if statistic == "mean" else 0.5, level)
+    pairs = intervals.of_groups(groups, None if statistic == "mean" else 0.5, level)
     return half, [pair and pair[0] for pair in pairs], [pair and pair[1] for pair in pairs]
 
 

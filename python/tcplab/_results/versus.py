@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import statistics
-from tcplab._summary import BY, VERSUS, PerRun
+from tcplab._results.flow_summary import BY, VERSUS, PerRun
 
 METRICS = {
     "flow": (

@@ -8,12 +8,12 @@ from typing import Any
 
 import polars as pl
 
-from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
-from tcplab._labels import labels
-from tcplab._metrics import METRICS
-from tcplab._results import Results
-from tcplab._summary import MEASURED
+from tcplab._experiment.labels import labels
+from tcplab._results.flow_summary import MEASURED
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
+from tcplab._text.cells import LEFT, Column, decimals, number
 
 FEW_ROWS = 30
 """Where single flows would make more, a row is about all flows of a class."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from tcplab import _core
 from tcplab._cc import registry
-from tcplab._toml import written
-from tcplab._values import Value, from_plain, to_plain
+from tcplab._experiment.toml_writer import written
+from tcplab._experiment.values import Value, from_plain, to_plain
 
 if TYPE_CHECKING:
     from tcplab._schema import Experiment

@@ -9,9 +9,9 @@ from typing import Any
 
 import altair as alt
 
-from tcplab import _described
 from tcplab._core import printable
-from tcplab._layout import positions
+from tcplab._experiment import plan_text
+from tcplab.plot._network_layout import positions
 
 Plan = dict[str, Any]
 Row = dict[str, Any]
@@ -156,8 +156,8 @@ def _path(plan: Plan, start: int, lanes: list[int]) -> list[int]:
 
 
 def _name(flow: Any) -> str:
-    of = f"{flow['name']} ({_described.transport(flow['transport'])})"
-    return printable(f"{of}, {_described.traffic(flow['traffic'])}")
+    of = f"{flow['name']} ({plan_text.transport(flow['transport'])})"
+    return printable(f"{of}, {plan_text.traffic(flow['traffic'])}")
 
 
 def _labels(links: list[tuple[Any, Any]], place: Places) -> list[Row]:
@@ -185,9 +185,9 @@ def _printable(text: str) -> str:
 
 
 def _about(lane: Any) -> str:
-    rate, delay, queue, loss = _described.lane(lane)
+    rate, delay, queue, loss = plan_text.lane(lane)
     lost = "" if loss == "none" else f"\nloss {loss}"
-    besides = _described.besides(lane)
+    besides = plan_text.besides(lane)
     return f"{rate}, {delay}\n{queue}{lost}" + (f"\n{besides}" if besides else "")
 
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import polars as pl
 
 from tcplab import plot
-from tcplab._cells import LEFT, Column
-from tcplab._compare import Comparison
 from tcplab._core import printable
-from tcplab._results import Results
-from tcplab._shown import labelled, layout, measures, named, rows_are
+from tcplab._results.compare import Comparison
+from tcplab._results.results import Results
+from tcplab._results.summary_table import labelled, layout, measures, named, rows_are
+from tcplab._text.cells import LEFT, Column
 from tcplab.plot._saved import drawn
 
 MOST_ROWS = 30

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from tcplab._statistics import covered, jain, limits, percentile
+from tcplab._statistics.estimates import covered, jain, limits, percentile
 
 BY = {
     "flow": ["flow", "class", "transport", "cc"],

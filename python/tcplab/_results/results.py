@@ -10,12 +10,12 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
-from tcplab._metrics import METRICS, Tables, completions, measured, stalls
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
+from tcplab._results.flow_summary import COLUMNS, MEASURED, PerRun, per_run, summary, with_times
+from tcplab._results.metrics import METRICS, Tables, completions, measured, stalls
 from tcplab._store.plans import Called, StoredPlans, called
 from tcplab._store.run_groups import TABLES, Group, OnDisk, declared, rows_of
 from tcplab._store.store import located
-from tcplab._summary import COLUMNS, MEASURED, PerRun, per_run, summary, with_times
 
 
 class Results:
@@ -167,7 +167,7 @@ class Results:
         Raises:
             ConfigError: It is no query, or asks for what is not there.
         """
-        from tcplab._query import query  # noqa: PLC0415 (few ask)
+        from tcplab._results.query import query  # noqa: PLC0415 (few ask)
 
         self._tables = located(self._tables)
         return query(sql, self.runs, self._tables)
@@ -273,7 +273,7 @@ class Results:
         Raises:
             ValueError: No run is of such a baseline, or none has a partner.
         """
-        from tcplab._versus import versus  # noqa: PLC0415 (SciPy takes a while to load)
+        from tcplab._results.versus import versus  # noqa: PLC0415 (SciPy takes a while to load)
 
         return versus(
             self._per_run(by, metrics or ()),
@@ -409,7 +409,7 @@ class Results:
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """The table and the chart that notebooks show. They need no network."""
-        from tcplab._notebook import of_results  # noqa: PLC0415 (charts take a while to load)
+        from tcplab._results.notebook import of_results  # noqa: PLC0415 (charts take a while to load)
 
         return {"text/plain": repr(self), "text/html": of_results(self)}
 
