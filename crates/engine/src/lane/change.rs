@@ -21,8 +21,8 @@ pub struct LaneChange {
     pub rate: Option<Rate>,
     /// The propagation delay of packets that leave from then on.
     pub delay: Option<Duration>,
-    /// The queue discipline and the queue limit. Waiting packets are dropped, as by `tc qdisc
-    /// replace`. Where both queues are drop-tail they stay, even beyond the new limit
+    /// The queue discipline and the queue limit. Waiting packets are dropped, as by
+    /// `tc qdisc replace`. Where both queues are drop-tail they stay, even beyond the new limit
     /// (`fifo_set_limit`).
     pub queue: Option<(Option<Discipline>, QueueLimit)>,
     /// Whether packets with a shorter delay overtake others, for a lane that had no wire.

@@ -45,8 +45,8 @@ fn measure(p: f64) -> Measured {
     }
 }
 
-/// The full model of Padhye, Firoiu, Towsley and Kurose (1998), eq. 30, for an ACK per segment (b =
-/// 1) and no other window limit; in segments per round trip.
+/// The full model of Padhye, Firoiu, Towsley and Kurose (1998), eq. 30, for an ACK per segment
+/// (b = 1) and no other window limit; in segments per round trip.
 fn pftk(p: f64, timeout: f64) -> f64 {
     let q = 1.0 - p;
     let w = 1.0 + (8.0 * q / (3.0 * p) + 1.0).sqrt();
