@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
 use tcplab_model::{Discipline, FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
 use tcplab_tables::{Label, RoundTrips};
-use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
+use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Segment, SenderCounters, TimeWait};
 use tcplab_units::{Duration, Time};
 
 /// Ends of routes: from here on gates, flows of datagrams, and what is left of connections that are over.
@@ -96,13 +96,13 @@ pub(crate) struct Left {
     /// When it was over, or something came for it since.
     pub touched: Time,
     /// The remains of one end: the end that waits, if one does.
-    end: Remains,
+    end: TimeWait,
     /// Twice the flow, and which side that end is.
     flow_and_side: u32,
     /// Which of the flow's connections it was.
     number: u32,
     /// The same of the other end, if that waits, too.
-    other: Option<Box<Remains>>,
+    other: Option<Box<TimeWait>>,
 }
 
 impl Left {
@@ -118,7 +118,7 @@ impl Left {
         segment: &Segment,
     ) -> Option<Segment> {
         self.touched = now;
-        let mut closed = Remains::CLOSED;
+        let mut closed = TimeWait::CLOSED;
         let end = match &mut self.other {
             _ if side == self.flow_and_side as usize % 2 => &mut self.end,
             Some(other) => other,

@@ -1,9 +1,9 @@
 //! Opening a connection: SYN, SYN-ACK, and the options they agree on (RFC 9293 §3.5, RFC 7323,
 //! RFC 2018). Simultaneous opening included.
 
-use crate::alive::Alive;
-use crate::ecn::Marks;
+use crate::ecn::EcnState;
 use crate::endpoint::{Ended, Endpoint, State};
+use crate::keepalive::KeepaliveTimer;
 use crate::rtt::Progressed;
 use crate::segment::{Flags, Segment, SynOptions, clock};
 use crate::seq::Origin;
@@ -16,9 +16,9 @@ impl Endpoint {
         let is_answer = self.state == State::SynReceived;
         let flags = if is_answer { Flags::SYN.with(Flags::ACK) } else { Flags::SYN };
         let flags = flags.with(if is_answer {
-            self.marks.of_answer(&self.settings)
+            self.ecn.of_answer(&self.settings)
         } else {
-            Marks::of_syn(&self.settings, self.syns_sent)
+            EcnState::of_syn(&self.settings, self.syns_sent)
         });
         let ack = self.receive.origin.number(self.receive.next);
         let seq = self.send.origin.number(0);
@@ -91,7 +91,7 @@ impl Endpoint {
         self.receive.settle(self.segment_size(u16::MAX));
         if has_ack {
             self.establish(now, segment);
-            self.acks.hurry();
+            self.delayed_ack.hurry();
             self.owes_ack_first = self.settings.is_linux();
             self.end_fast_open(now, segment, acked);
         } else {
@@ -110,7 +110,7 @@ impl Endpoint {
         if let Some(timestamps) = segment.timestamps() {
             self.recent_timestamp = (timestamps.value, now);
         }
-        self.marks.on_syn(segment, &self.settings);
+        self.ecn.on_syn(segment, &self.settings);
         self.send.sack = self.settings.sack && offered.sack_permitted;
         match offered.window_scale.filter(|_| self.settings.window_scaling) {
             // RFC 7323 §2.3: a scale above 14 counts as 14.
@@ -140,7 +140,7 @@ impl Endpoint {
         self.send.largest_window = self.send.window;
         self.send.timer.stop();
         self.receive.begin(now);
-        self.alive = Alive::new(now, &self.settings);
+        self.keepalive = KeepaliveTimer::new(now, &self.settings);
         self.send.deadline = Time::NEVER;
         self.send.begin_search(now, self.options(), &self.settings);
         let rtt = self.time_handshake(now, segment);

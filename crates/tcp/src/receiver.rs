@@ -1,15 +1,15 @@
 //! The receiving half: reassembly, the window offered, what is reported by SACK.
 
 mod autotune;
-mod blocks;
-mod full_size;
 mod linux;
-mod packets;
-mod tree;
+mod rbtree;
+mod rcv_mss;
+mod sack_blocks;
+mod skb;
 
 use autotune::Window;
 pub(crate) use autotune::{Sized, Tuned};
-pub(crate) use full_size::{Shape, Size};
+pub(crate) use rcv_mss::{Shape, Size};
 
 use crate::pages::Pages;
 use crate::ranges::RangeSet;
@@ -17,8 +17,8 @@ use crate::segment::{SackBlock, Segment};
 use crate::seq::Origin;
 use crate::settings::Settings;
 use linux::Linux;
-use packets::Early;
-pub(crate) use packets::OVERHEAD;
+use skb::Early;
+pub(crate) use skb::OVERHEAD;
 use std::ops::Range;
 use tcplab_units::{Duration, Time};
 

@@ -7,7 +7,7 @@
 //! That makes the window inflation of RFC 5681 §3.2 and its deflation by partial ACKs (RFC 6582
 //! §3.2) a matter of counting what is in flight, the same for both.
 
-use crate::reduction::Reduction;
+use crate::cwnd_reduction::CwndReduction;
 use crate::scoreboard::{Progress, Scoreboard};
 use crate::sender::{Flight, Sender};
 use crate::settings::{LossRecovery, Settings, WindowReduction};
@@ -443,7 +443,7 @@ impl Sender {
         settings: &Settings,
     ) {
         self.flight.recovery.end = self.nxt;
-        self.flight.tail.end = None;
+        self.flight.tlp.end = None;
         self.owes_cwr = true;
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
@@ -452,7 +452,7 @@ impl Sender {
         let floor = self.cc().and_then(CongestionControl::floor).unwrap_or(target);
         self.flight.reduction = Some(settings.reduction)
             .filter(|_| self.control.prr)
-            .and_then(|way| Reduction::begin(way, before, target, floor));
+            .and_then(|way| CwndReduction::begin(way, before, target, floor));
     }
 
     /// A reduction is over. Where it led further down than it had to, the window goes on from there,
@@ -468,19 +468,19 @@ impl Sender {
         self.keep_reduction(now, settings);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
     }
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
     #[cold]
     pub(crate) fn reduce_for_probe(&mut self, now: Time, settings: &Settings) {
         // What was outstanding when the loss showed itself; since then all of it was acknowledged.
-        let flight = self.flight.tail.flight;
+        let flight = self.flight.tlp.flight;
         self.set_phase(Phase::Reduced);
         self.begin_reduction(now, Cause::Loss, flight, settings);
         self.flight.reduction = None;
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
         self.settle();
     }
 
@@ -583,7 +583,7 @@ impl Sender {
             self.begin_doubt(true);
         }
         let reduction = self.flight.reduction.take();
-        self.flight.tail.end = None;
+        self.flight.tlp.end = None;
         if let Some(reduction) = reduction.filter(|_| is_new && settings.is_linux()) {
             // The episode was over but in name, as without SACK: what is reduced is the window to which it had
             // led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
@@ -593,7 +593,7 @@ impl Sender {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
         self.owes_cwr = true;
         self.set_phase(Phase::Loss);
     }

@@ -4,11 +4,11 @@
 //! acknowledged; a SACK block touches only what it newly reports; segments are judged lost by a
 //! cursor that moves forward (RFC 6675, RFC 8985), and found for retransmission by another.
 
-mod cut;
 mod progress;
+mod split;
 
+use crate::delivery_rate::DeliveryRate;
 use crate::ranges::RangeSet;
-use crate::rate::Rates;
 use progress::Run;
 pub(crate) use progress::{Arrival, Progress};
 use std::collections::VecDeque;
@@ -95,7 +95,7 @@ pub(crate) struct Scoreboard {
     /// Those sent again, in the order in which they left.
     resent: VecDeque<Resent>,
     /// What was known when each of `segments` left, where the rate is sampled.
-    pub rates: Option<Box<Rates>>,
+    pub rates: Option<Box<DeliveryRate>>,
 }
 
 impl Scoreboard {

@@ -61,7 +61,7 @@ impl Sender {
     /// An episode begins that may turn out to be a false alarm.
     pub(crate) fn begin_doubt(&mut self, reduces: bool) {
         let again = self.flight.board.repaired()
-            + u64::from(self.flight.tail.end.is_some() && self.flight.tail.is_again);
+            + u64::from(self.flight.tlp.end.is_some() && self.flight.tlp.is_again);
         self.flight.undo.marker = Some(self.una);
         self.flight.undo.unanswered = (again > 0).then_some(again);
         self.flight.undo.allowed = reduces;
@@ -93,7 +93,7 @@ impl Sender {
             // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
             self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
         }
-        self.flight.usage.note_decision(now);
+        self.flight.validation.note_decision(now);
         self.flight.undo.marker = None;
         self.flight.rack.reconsider();
     }

@@ -7,7 +7,7 @@ use tcplab_units::{Duration, Time};
 
 /// The keepalives of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Alive {
+pub(crate) struct KeepaliveTimer {
     /// When to look again.
     pub due: Time,
     /// When the peer last acknowledged anything.
@@ -16,7 +16,7 @@ pub(crate) struct Alive {
     probes: u32,
 }
 
-impl Alive {
+impl KeepaliveTimer {
     pub fn new(now: Time, settings: &Settings) -> Option<Box<Self>> {
         let Keepalive { idle, .. } = settings.keepalive?;
         Some(Box::new(Self {
@@ -36,7 +36,7 @@ impl Alive {
 impl Endpoint {
     /// It is time to look whether the peer was heard (`tcp_keepalive_timer`).
     pub(crate) fn look_after_peer(&mut self, now: Time) {
-        let (Some(alive), Some(keepalive)) = (&mut self.alive, self.settings.keepalive) else {
+        let (Some(alive), Some(keepalive)) = (&mut self.keepalive, self.settings.keepalive) else {
             return;
         };
         let Keepalive { idle, interval, probes } = keepalive;

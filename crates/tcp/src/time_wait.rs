@@ -14,7 +14,7 @@ use tcplab_units::{Duration, Time};
 
 /// The remains of one end.
 #[derive(Clone, Copy, Debug)]
-pub struct Remains {
+pub struct TimeWait {
     /// CLOSED from then on.
     until: Time,
     /// The next number to send, and the next one expected.
@@ -34,7 +34,7 @@ pub struct Remains {
     answered: Option<NonZeroU32>,
 }
 
-impl Remains {
+impl TimeWait {
     /// Of an end that is closed.
     pub const CLOSED: Self = Self {
         until: Time::ZERO,
@@ -165,11 +165,11 @@ impl Endpoint {
     }
 
     /// The remains of the end, if it is over.
-    pub fn remains(&self) -> Remains {
+    pub fn remains(&self) -> TimeWait {
         if self.state != State::TimeWait {
-            return Remains::CLOSED;
+            return TimeWait::CLOSED;
         }
-        self.remains.as_deref().copied().unwrap_or_else(|| Remains {
+        self.time_wait.as_deref().copied().unwrap_or_else(|| TimeWait {
             until: self.time_wait_until,
             seq: self.send.origin.number(self.send.nxt),
             ack: self.receive.origin.number(self.receive.next),
@@ -201,7 +201,7 @@ impl Endpoint {
         if remains.until <= now {
             self.end(Ended::Normally);
         }
-        self.remains = Some(Box::new(remains));
+        self.time_wait = Some(Box::new(remains));
     }
 }
 

@@ -44,7 +44,7 @@ struct Newest {
 
 /// What samples are made of.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rates {
+pub(crate) struct DeliveryRate {
     /// One for each segment on the scoreboard, in its order.
     departures: VecDeque<Departure>,
     newest: Option<Newest>,
@@ -71,7 +71,7 @@ pub(crate) struct Delivery {
     pub is_delayed: bool,
 }
 
-impl Rates {
+impl DeliveryRate {
     pub fn new(reports_losses: bool) -> Self {
         Self { reports_losses, ..Self::default() }
     }
@@ -183,7 +183,7 @@ impl Sender {
     /// departure that it has left now.
     #[cold]
     pub(crate) fn begin_rates(&mut self, now: Time) {
-        let rates = Rates { first_sent: now, delivered_at: now, ..Rates::new(true) };
+        let rates = DeliveryRate { first_sent: now, delivered_at: now, ..DeliveryRate::new(true) };
         self.flight.board.rates = Some(Box::new(rates));
         for place in 0..self.flight.board.outstanding() {
             self.note_state(now, place as usize, false);
