@@ -62,7 +62,7 @@ impl Sender {
     #[inline]
     pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
         let has_sent = std::mem::take(&mut self.flight.validation.has_sent);
-        if settings.is_linux() {
+        if settings.behaviour.kernel_cwnd_validation {
             if has_sent || limited {
                 self.validate(now, limited, settings);
             }
@@ -93,8 +93,8 @@ impl Sender {
             return;
         }
         usage.used = usage.used.max(out);
-        let wait = settings.in_jiffies(self.rtt.rto(settings));
-        let starves = settings.idle(now, usage.decided_at) >= wait;
+        let wait = settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits()));
+        let starves = settings.behaviour.clock.idle(now, usage.decided_at) >= wait;
         if settings.restart_after_idle && starves {
             usage.decided_at = now;
             let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());

@@ -215,8 +215,8 @@ impl Sender {
             rates.delivered_at = now;
         }
         let Newest { departure, left_at, .. } = rates.newest.take()?;
-        let sending = settings.elapsed(left_at, departure.first_sent);
-        let acking = settings.elapsed(now, departure.delivered_at);
+        let sending = settings.behaviour.clock.elapsed(left_at, departure.first_sent);
+        let acking = settings.behaviour.clock.elapsed(now, departure.delivered_at);
         let interval = sending.max(acking);
         // Less than a round trip: what arrived had been sent before it was sent again.
         if interval < min_rtt || interval.is_zero() {

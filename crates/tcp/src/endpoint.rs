@@ -221,7 +221,7 @@ impl Endpoint {
             return self.write_into_syn(bytes);
         }
         let bytes = if self.memory.is_some() { self.affordable(bytes) } else { bytes };
-        if self.settings.buffers_as_linux() {
+        if self.settings.has_packet_buffer() {
             return if self.may_send_data() && !self.send.closed {
                 let is_tight = self.is_tight();
                 self.send.write_as_linux(bytes, most, is_tight, &self.settings)
@@ -274,7 +274,7 @@ impl Endpoint {
     /// many calls as it takes, each followed by [`Self::poll_transmit`].
     #[inline]
     pub fn paces_writer(&self) -> bool {
-        self.settings.buffers_as_linux()
+        self.settings.has_packet_buffer()
     }
 
     /// The application reads; returns how many bytes it got.
@@ -440,7 +440,9 @@ impl Endpoint {
         }
         if is_paced {
             self.send.flight.pacing.on_timer(now);
-            if self.settings.is_linux() && self.send.flight.recovery.is_repairing() {
+            if self.settings.behaviour.pacing_timer_repairs_first
+                && self.send.flight.recovery.is_repairing()
+            {
                 // Lost segments come first now, be new data a better test of a timeout or not
                 // (`tcp_tsq_write`).
                 self.send.flight.recovery.repair_lost();
@@ -449,7 +451,7 @@ impl Endpoint {
         if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
             self.look_after_peer(now);
         }
-        self.delayed_ack.on_timer(now, self.send.rtt.rto(&self.settings));
+        self.delayed_ack.on_timer(now, self.send.rtt.rto(&self.settings.rto_limits()));
         if self.send.timer.at <= now {
             match self.send.timer.kind {
                 Kind::Retransmit => {
@@ -485,7 +487,7 @@ impl Endpoint {
         self.attempts += 1;
         if is_opening {
             self.owes_syn = true;
-            if self.state == State::SynSent && self.settings.is_linux() {
+            if self.state == State::SynSent && self.settings.behaviour.syn_timeout_is_loss {
                 // Nothing takes this back but a timeout of data: a notice of a packet that is too large
                 // begins with new data then (`tcp_enter_loss`, `tcp_simple_retransmit`).
                 self.send.flight.recovery.doubt_timeout(self.settings.frto);
@@ -511,7 +513,7 @@ impl Endpoint {
             if let Some(buffer) = &mut self.send.buffer {
                 buffer.probe();
             }
-            let wait = self.send.rtt.backed_off(self.probes, &self.settings);
+            let wait = self.send.rtt.backed_off(self.probes, &self.settings.rto_limits());
             let wait = self.within_user_timeout(now, wait);
             self.send.timer.set(Kind::Retransmit, now, wait, &self.settings);
         }
@@ -611,7 +613,7 @@ impl Endpoint {
     #[cold]
     pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
-        if self.settings.is_linux() && self.send.control.pacing.is_some() {
+        if self.settings.behaviour.stays_paced && self.send.control.pacing.is_some() {
             // A socket that was paced once is paced for good (`sk_pacing_status`).
             self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
         }
@@ -628,17 +630,21 @@ impl Endpoint {
             let initial_window = self.send.control.cwnd;
             let start = Start { mss, initial_window, seed: self.seed };
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
-            let since = if self.settings.is_linux() { self.receive.since().min(now) } else { now };
+            let since = if self.settings.behaviour.controls_from_establishment {
+                self.receive.since().min(now)
+            } else {
+                now
+            };
             self.send.begin(since, (self.build_control)(start), &self.settings);
             // An end that only closes has nothing that a window would decide.
-            if self.settings.is_linux() && self.send.unsent() > 0 {
+            if self.settings.behaviour.controls_from_establishment && self.send.unsent() > 0 {
                 self.send.tell_of_request(now);
             }
             // In Linux the SYN-ACK sets the rate, before the window that was asked for does
             // (`tcp_finish_connect`): if the SYN timed out, by the one segment that this left
             // (`tcp_enter_loss`), be the timeout spurious or not. At the end that was called, the ACK of its
             // SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
-            let is_early = self.settings.is_linux() && !self.was_called;
+            let is_early = self.settings.behaviour.controls_from_establishment && !self.was_called;
             let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
             let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
                 Some(cc) => cc.opening(cwnd),
@@ -652,7 +658,7 @@ impl Endpoint {
     /// then wakes it. Then [`Self::poll_transmit`] is to be called before the application acts, too.
     #[inline]
     pub fn answers_first(&self) -> bool {
-        self.settings.is_linux()
+        self.settings.behaviour.answers_before_application
     }
 
     /// A segment without data, if one is due.

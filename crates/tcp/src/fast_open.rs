@@ -172,7 +172,7 @@ impl Endpoint {
         if fast.payload == 0 {
             return;
         }
-        let is_linux = self.settings.is_linux();
+        let delays_ack = self.settings.behaviour.fast_open_delays_ack;
         let has_more = fast.has_more;
         self.send.flight.board.acknowledge(acked, &mut Progress::default());
         self.send.una = acked;
@@ -184,7 +184,7 @@ impl Endpoint {
             self.owes_ack_first = false;
         } else {
             self.send.timer.stop();
-            if is_linux && has_more {
+            if delays_ack && has_more {
                 // What the application waits to send will acknowledge too.
                 self.delayed_ack.on_sent();
                 self.delayed_ack.put_off(now + PATIENCE);

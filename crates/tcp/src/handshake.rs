@@ -92,7 +92,7 @@ impl Endpoint {
         if has_ack {
             self.establish(now, segment);
             self.delayed_ack.hurry();
-            self.owes_ack_first = self.settings.is_linux();
+            self.owes_ack_first = self.settings.behaviour.handshake_ack_leaves_first;
             self.end_fast_open(now, segment, acked);
         } else {
             self.state = State::SynReceived;
@@ -146,11 +146,11 @@ impl Endpoint {
         let rtt = self.time_handshake(now, segment);
         if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: self.send.nxt };
-            self.send.rtt.sample(rtt, at, &self.settings);
+            self.send.rtt.sample(rtt, at, &self.settings.rto_limits());
             self.send.min_rtt = rtt;
         }
-        if rtt.is_none() && (self.attempts > 0 || self.settings.is_linux()) {
-            self.send.rtt.after_syn_timeout(&self.settings);
+        if rtt.is_none() && (self.attempts > 0 || self.settings.behaviour.unsampled_rto_fallback) {
+            self.send.rtt.after_syn_timeout(&self.settings.rto_limits());
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment.
         if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
@@ -169,7 +169,8 @@ impl Endpoint {
     /// timeout may have been too short (`tcp_init_transfer`). A SYN-ACK is repeated when a SYN comes again,
     /// too (`inet_rtx_syn_ack`).
     fn is_syn_forgiven(&self, now: Time, segment: &Segment) -> bool {
-        self.settings.is_linux() && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
+        self.settings.behaviour.forgives_syn_timeout
+            && (self.syns_sent <= 2 || self.is_syn_late(now, segment))
     }
 
     /// What is answered is the SYN that was sent first, so those after it were not needed
@@ -183,9 +184,11 @@ impl Endpoint {
     /// (`tcp_ack_update_rtt`).
     fn time_handshake(&self, now: Time, segment: &Segment) -> Option<Duration> {
         if self.syns_sent == 1 {
-            return Some(self.settings.elapsed(now, self.first_syn));
+            return Some(self.settings.behaviour.clock.elapsed(now, self.first_syn));
         }
-        let echoed = self.echoed(now, segment).filter(|_| self.settings.is_linux())?;
+        let echoed = self
+            .echoed(now, segment)
+            .filter(|_| self.settings.behaviour.timestamp_times_retransmissions)?;
         Some(Duration::from_millis((clock(now) - echoed).max(1)))
     }
 }

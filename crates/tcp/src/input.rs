@@ -69,7 +69,7 @@ impl Endpoint {
         let is_pure = self.state == State::Established && segment.payload == 0;
         let predicted = segment.payload > 0 && self.predicts(segment, start);
         // Of data that is taken before the acknowledgment, the timeout is that of before.
-        let rto = predicted.then(|| self.send.rtt.rto(&self.settings));
+        let rto = predicted.then(|| self.send.rtt.rto(&self.settings.rto_limits()));
         if self.take_ack(now, segment, start, predicted) {
             self.take_data(now, segment, start, rto);
         }
@@ -81,7 +81,7 @@ impl Endpoint {
     /// Whether a segment with data is what was expected, and nothing else: Linux takes the data of such
     /// before the acknowledgment (`tcp_rcv_established`, `tcp_fast_path_on`), if it has memory for that.
     fn predicts(&self, segment: &Segment, start: u64) -> bool {
-        if !self.settings.is_linux() {
+        if !self.settings.behaviour.header_prediction {
             return self.send.has_outstanding();
         }
         // Where all data is read at once, there is hardly ever memory left.
@@ -126,10 +126,10 @@ impl Endpoint {
     /// Whether something that is out of place was answered a short while ago. If not, this is
     /// (`__tcp_oow_rate_limited`).
     fn has_just_answered(&mut self, now: Time) -> bool {
-        let has_just = self.settings.is_linux()
-            && self
-                .answered_unacceptable
-                .is_some_and(|answered| self.settings.idle(now, answered) < UNACCEPTABLE_INTERVAL);
+        let has_just = self.settings.behaviour.limits_challenge_acks
+            && self.answered_unacceptable.is_some_and(|answered| {
+                self.settings.behaviour.clock.idle(now, answered) < UNACCEPTABLE_INTERVAL
+            });
         if !has_just {
             self.answered_unacceptable = Some(now);
         }
@@ -159,7 +159,7 @@ impl Endpoint {
     /// (`tcp_disordered_ack`).
     #[cold]
     fn is_tolerated(&self, segment: &Segment, start: u64, older: i32) -> bool {
-        if !self.settings.is_linux() {
+        if !self.settings.behaviour.accepts_disordered_acks {
             return false;
         }
         let is_duplicate = || {
@@ -174,7 +174,7 @@ impl Endpoint {
             start > set_by || start == set_by && (window > self.send.window || window == 0)
         };
         // `tcp_tsval_replay`: an RTO of a clock that is a fifth faster.
-        let replay = || self.send.rtt.rto(&self.settings).as_millis() * 1200 / 1000;
+        let replay = || self.send.rtt.rto(&self.settings.rto_limits()).as_millis() * 1200 / 1000;
         older == 1
             || is_duplicate() && !sets_window() && u64::from(older.unsigned_abs()) <= replay()
     }
@@ -198,7 +198,7 @@ impl Endpoint {
         let end = start + u64::from(segment.payload);
         if segment.payload > 0 && start < self.receive.next {
             self.receive.note_duplicate(start..end.min(self.receive.next));
-            if self.settings.is_linux() {
+            if self.settings.behaviour.takes_acks_of_old_data {
                 let window = self.receive.offered(self.last_ack_sent);
                 let is_recent = end >= self.last_ack_sent;
                 self.delayed_ack.on_old(is_recent, window, &self.settings);
@@ -312,7 +312,7 @@ impl Endpoint {
         let end = start + u64::from(segment.payload) + u64::from(fin);
         let told = self.delayed_ack.note_segment(now) && self.receive.is_news(&(start..end));
         let changes = self.delayed_ack.is_waiting() && self.ecn.changes(segment, &self.settings);
-        if self.settings.is_linux() {
+        if self.settings.behaviour.adaptive_delayed_ack {
             self.receive.forget_duplicate();
         }
         if told {
@@ -323,7 +323,7 @@ impl Endpoint {
         // Linux does so once the data is in the receive buffer, which is in the window of that ACK
         // (`dctcp_ece_ack_update` below `tcp_event_data_recv`).
         let is_late = changes
-            && self.settings.is_linux()
+            && self.settings.behaviour.adaptive_delayed_ack
             && start <= self.receive.next
             && end > self.receive.next;
         let said = self.ecn.on_segment(segment, &self.settings);
@@ -346,7 +346,7 @@ impl Endpoint {
         if told {
             self.receive.forget_duplicate();
         }
-        if self.settings.is_linux() {
+        if self.settings.behaviour.adaptive_delayed_ack {
             self.acknowledge_as_linux(now, segment, start, (next, had_gap), (told, said, rto));
         } else {
             self.delayed_ack.on_data(now, reception, segment.segments(), &self.settings);
@@ -356,7 +356,7 @@ impl Endpoint {
         }
         if self.receive.is_finished() {
             // Linux lets the FIN wait for what its side may still have to say (`tcp_fin`).
-            if !self.settings.is_linux() || self.state != State::Established {
+            if !self.settings.behaviour.delays_ack_of_fin || self.state != State::Established {
                 self.delayed_ack.hurry();
             }
             self.state = match self.state {
@@ -418,7 +418,7 @@ impl Endpoint {
             since: self.receive.since(),
             srtt: self.send.rtt.srtt(),
             rtt: self.least_rtt(),
-            rto: rto.unwrap_or_else(|| self.send.rtt.rto(&self.settings)),
+            rto: rto.unwrap_or_else(|| self.send.rtt.rto(&self.settings.rto_limits())),
         };
         self.delayed_ack.on_arrival(now, arrived, &self.settings);
     }

@@ -31,6 +31,7 @@
 //! `make bench` was 5 to 10 % slower without.
 
 mod accurate_ecn;
+mod clock;
 mod cwnd_reduction;
 mod cwnd_validation;
 mod delayed_ack;
@@ -69,9 +70,11 @@ mod tlp;
 mod tso;
 mod undo;
 
+pub use clock::Clock;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
 pub use memory_pressure::{GUARANTEED, Shortage};
+pub use rtt::{RtoEstimator, RtoLimits};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
     SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
@@ -79,7 +82,7 @@ pub use segment::{
 pub use sender::SenderCounters;
 pub use seq::SeqNumber;
 pub use settings::{
-    AckCounting, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
+    AckCounting, Behaviour, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
     WindowReduction,
 };
 pub use snapshot::{RttSummary, Snapshot};

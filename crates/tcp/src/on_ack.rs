@@ -164,7 +164,7 @@ impl Sender {
             echoed,
             marked,
         };
-        let (delivered, lost) = (progress.delivered, self.lost);
+        let (delivered, lost, times_set) = (progress.delivered, self.lost, self.timer.sets);
         self.count_duplicates(seen, &mut progress, settings);
         let rtt = self.time(now, &progress, echoed, settings);
         if self.sack {
@@ -172,7 +172,6 @@ impl Sender {
         }
         let mut brought = in_words(&progress, rtt);
         self.announce(now, &mut brought);
-        let times_set = self.timer.sets;
         let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
         if self.flight.tlp.end.is_some() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
@@ -186,7 +185,8 @@ impl Sender {
         if (progress.acked > 0 || is_news_of_then) && !is_reorder_set {
             self.wait_on(now, settings);
         }
-        progress.delivered += if settings.is_linux() { dsack.delivered } else { 0 };
+        progress.delivered +=
+            if settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
         if self.flight.reduction.is_some() && self.flight.recovery.is_reducing() {
@@ -220,11 +220,11 @@ impl Sender {
     fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
         let Flight { recovery, board, .. } = &*self.flight;
         Arrival {
-            too_late: settings.before(now, self.min_rtt),
+            too_late: settings.behaviour.clock.before(now, self.min_rtt),
             echoed,
             episode_end: recovery.end,
             highest: board.highest_sacked().unwrap_or(0),
-            in_micros: settings.is_linux(),
+            clock: settings.behaviour.clock,
         }
     }
 
@@ -328,19 +328,23 @@ impl Sender {
         settings: &Settings,
     ) -> Option<Duration> {
         let at = Progressed { una: self.una, nxt: self.nxt };
-        let mut newest = progress.newest().map(|sent| settings.elapsed(now, sent));
+        let mut newest = progress.newest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
         // Timestamps are too coarse for what is reported.
         if let Some(rtt) = newest {
             self.rtt.note(rtt);
         }
-        let mut measured = progress.oldest().map(|sent| settings.elapsed(now, sent));
-        if measured.is_none() && settings.is_linux() && progress.acked > 0 {
+        let mut measured =
+            progress.oldest().map(|sent| settings.behaviour.clock.elapsed(now, sent));
+        if measured.is_none()
+            && settings.behaviour.timestamp_times_retransmissions
+            && progress.acked > 0
+        {
             // The echoed timestamp tells which of several it was that arrived.
             measured = echoed.map(|sent| Duration::from_millis((clock(now) - sent).max(1)));
             newest = measured;
         }
         if let Some(rtt) = measured {
-            self.rtt.sample(rtt, at, settings);
+            self.rtt.sample(rtt, at, &settings.rto_limits());
         }
         if let Some(rtt) = newest {
             self.min_rtt = self.min_rtt.min(rtt);
@@ -360,7 +364,7 @@ impl Sender {
         if !settings.rack {
             return;
         }
-        if !settings.is_linux() {
+        if !settings.behaviour.rack_rounds_by_delivered {
             return self.flight.rack.adapt(self.una, self.nxt);
         }
         // A round trip is over when a segment is delivered that left after it began
@@ -379,7 +383,7 @@ impl Sender {
         } else if !self.schedule_probe(now, true, settings)
             && self.flight.recovery.moves_timer(settings, self.sack)
         {
-            if settings.is_linux() {
+            if settings.behaviour.rto_restarts_from_head {
                 self.rearm(now, settings);
             } else {
                 self.wait_for_answer(now, settings);
@@ -395,7 +399,9 @@ impl Sender {
         else {
             return false;
         };
-        settings.is_linux() && settings.elapsed(now, sacked) > settings.elapsed(now, front.left_at)
+        settings.behaviour.older_sacks_restart_rto
+            && settings.behaviour.clock.elapsed(now, sacked)
+                > settings.behaviour.clock.elapsed(now, front.left_at)
     }
 
     /// Takes the window of the newest segment (RFC 9293 §3.10.7.4).
@@ -410,7 +416,7 @@ impl Sender {
         let window = u64::from(segment.window) << scale;
         let changed = window != self.window;
         let set_by = self.window_set_by;
-        let is_newer = if settings.is_linux() {
+        let is_newer = if settings.behaviour.window_update_must_grow {
             // `tcp_may_update_window`: of what is as new as the last, only a larger one, or none.
             let is_other = window > self.window || window == 0;
             ack > self.una || seq > set_by.0 || (seq == set_by.0 && is_other)
@@ -423,7 +429,7 @@ impl Sender {
         self.window_set_by = (seq, ack);
         self.window = window;
         self.largest_window = self.largest_window.max(window);
-        match (changed, settings.is_linux()) {
+        match (changed, settings.behaviour.window_update_must_grow) {
             (true, _) => WindowNews::Changed,
             // A newer segment is no duplicate (`FLAG_WIN_UPDATE`).
             (false, true) => WindowNews::Same,

@@ -52,10 +52,11 @@ impl Sender {
     pub fn next_data(&mut self, now: Time, settings: &Settings, options: u64) -> Option<Data> {
         let in_flight = self.in_flight();
         let Some(mut data) = self.choose(now, in_flight, settings, options) else {
-            if !settings.buffers_as_linux() {
+            if !settings.has_packet_buffer() {
                 self.check_app_limited();
             }
-            let has_more = self.nxt < self.end_of_stream() || !settings.is_linux();
+            let has_more =
+                self.nxt < self.end_of_stream() || !settings.behaviour.kernel_cwnd_validation;
             if has_more || self.flight.validation.has_news() {
                 let limited = self.flight.tso.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(now, limited, settings);
@@ -99,7 +100,7 @@ impl Sender {
     /// Nothing was in flight until now.
     #[inline(never)]
     pub(crate) fn tell_start(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.idle(now, self.last_sent);
+        let idle = settings.behaviour.clock.idle(now, self.last_sent);
         self.consult(now, |cc, flow| cc.on_transmit_start(flow, idle));
     }
 
@@ -122,7 +123,8 @@ impl Sender {
         let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
         self.flight.undo.on_again(left_at);
         // With PRR no retransmission is owed that could be told from the others as the first.
-        let restarts = if settings.is_linux() || settings.reduction == WindowReduction::Proportional
+        let restarts = if settings.behaviour.head_retransmission_restarts_rto
+            || settings.reduction == WindowReduction::Proportional
         {
             is_oldest && self.timer.kind != Kind::Reorder
         } else {
@@ -153,7 +155,7 @@ impl Sender {
         }
         if !had_outstanding {
             self.wait_for_answer(now, settings);
-        } else if settings.is_linux() && self.timer.is_for_probe() {
+        } else if settings.behaviour.new_data_rearms_probe && self.timer.is_for_probe() {
             if !is_probe && self.is_timed_for_burst(now, settings) {
                 return;
             }
@@ -181,7 +183,7 @@ impl Sender {
     /// The RTO behind a probe of the tail runs from when the next packet may leave, if packets are paced
     /// (`tcp_send_loss_probe`, `tcp_pacing_delay`).
     fn wait_behind_probe(&mut self, now: Time, settings: &Settings) {
-        if settings.is_linux() && self.is_paced(settings) {
+        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
             self.rearm(now, settings);
         }
     }
@@ -253,7 +255,7 @@ impl Sender {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
-        let suspects = self.sack && !settings.rack && !settings.is_linux();
+        let suspects = self.sack && !settings.rack && settings.behaviour.resends_suspects;
         (suspects && self.flight.recovery.phase == Phase::Recovery)
             .then(|| self.last_resort())
             .flatten()
@@ -347,8 +349,8 @@ impl Sender {
     /// After a pause that was long enough, the window is as at the beginning (RFC 5681 §4.1).
     #[inline(never)]
     fn restart(&mut self, now: Time, settings: &Settings) {
-        let idle = settings.idle(now, self.last_sent);
-        if idle > settings.in_jiffies(self.rtt.rto(settings)) {
+        let idle = settings.behaviour.clock.idle(now, self.last_sent);
+        if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
             self.flight.validation.begin_anew(now);
         }

@@ -75,7 +75,7 @@ impl Sender {
     /// whole ticks (`tcp_pacing_delay`).
     #[inline]
     pub(crate) fn pacing_delay(&self, now: Time, settings: &Settings) -> Duration {
-        if settings.is_linux() && self.is_paced(settings) {
+        if settings.behaviour.timers_add_pacing_delay && self.is_paced(settings) {
             self.flight.pacing.delay(now)
         } else {
             Duration::ZERO

@@ -383,7 +383,12 @@ impl Endpoint {
                 // It was too large with its data.
                 self.owes_syn = true;
             } else {
-                if let Some(path) = self.send.path.as_mut().filter(|_| self.settings.is_linux()) {
+                if let Some(path) = self
+                    .send
+                    .path
+                    .as_mut()
+                    .filter(|_| self.settings.behaviour.notice_keeps_timestamp)
+                {
                     path.told = (now, self.send.last_sent);
                 }
                 self.send.resend_larger(now, self.send.mss);
@@ -401,7 +406,7 @@ impl Endpoint {
 
     /// The timer has run out for data. Where sizes may be searched for, that can be because of them.
     pub(crate) fn look_for_black_hole(&mut self, now: Time) {
-        let is_silent = if self.settings.is_linux() {
+        let is_silent = if self.settings.behaviour.black_hole_by_time {
             self.attempts > 0 && now.since(self.silent_since) >= SILENCE
         } else {
             self.attempts >= REPETITIONS

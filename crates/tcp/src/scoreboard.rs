@@ -469,9 +469,9 @@ impl Scoreboard {
     }
 
     /// The timer ran out: what was not SACKed is to be sent again, but for what left after `recent`,
-    /// the oldest always. `as_linux`: what was sent again without being lost stays in the network, the oldest
-    /// even when it is sent once more (`tcp_mark_skb_lost`). Returns how many were not known to be lost.
-    pub fn lose_all(&mut self, recent: Time, as_linux: bool) -> u64 {
+    /// the oldest always. `spares_unlost`: what was resent without being lost stays in flight, the oldest
+    /// even when it is resent once more (`tcp_mark_skb_lost`). Returns how many were not known to be lost.
+    pub fn lose_all(&mut self, recent: Time, spares_unlost: bool) -> u64 {
         if self.is_front_sacked() {
             // The receiver has dropped what it reported (RFC 2018 §8).
             self.sacked_ranges.clear();
@@ -487,7 +487,7 @@ impl Scoreboard {
                 continue;
             }
             found += 1;
-            if segment.lost || !as_linux {
+            if segment.lost || !spares_unlost {
                 self.repaired -= u64::from(segment.repaired);
                 segment.repaired = false;
             } else {

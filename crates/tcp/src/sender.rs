@@ -190,7 +190,7 @@ impl Sender {
             sack: false,
             flight: OnDemand::default(),
             owes_cwr: false,
-            rtt: Rtt::new(settings),
+            rtt: Rtt::new(&settings.rto_limits()),
             min_rtt: Duration::MAX,
             timer: Timer::OFF,
             deadline: Time::NEVER,
@@ -229,12 +229,12 @@ impl Sender {
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         self.control = cc.control();
         let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
-        if samples_rate || settings.is_linux() {
+        if samples_rate || settings.behaviour.always_samples_rate {
             self.flight.board.rates = Some(Box::new(DeliveryRate::new(samples_rate)));
         }
         self.controller =
             Some(Box::new(Controller { cc, hears_arrivals, rounds: Rounds::default() }));
-        if settings.buffers_as_linux() {
+        if settings.has_packet_buffer() {
             // Nothing was there to send until now.
             self.mark_app_limited();
         }

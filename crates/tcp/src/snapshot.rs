@@ -96,7 +96,7 @@ impl Endpoint {
             ssthresh: self.send.control.ssthresh,
             srtt: self.send.rtt.srtt(),
             rtt: self.send.rtt.latest,
-            rto: self.send.rtt.rto(&self.settings),
+            rto: self.send.rtt.rto(&self.settings.rto_limits()),
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
             pacing,

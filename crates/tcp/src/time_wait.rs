@@ -4,11 +4,13 @@
 //! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows no blocks
 //! of SACK and no marks, and repeats the last acknowledgment as often as it is asked for it.
 
+use crate::clock::Clock;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::input::UNACCEPTABLE_INTERVAL;
 use crate::segment::{Flags, Segment, Timestamps, clock};
 use crate::seq::SeqNumber;
 use crate::settings::Settings;
+use crate::timer::waits_until;
 use std::num::NonZeroU32;
 use tcplab_units::{Duration, Time};
 
@@ -25,8 +27,10 @@ pub struct TimeWait {
     scale: u8,
     /// The remains are of FIN-WAIT-2: the peer has not finished.
     awaits_fin: bool,
-    /// The end waits, and limits its answers, as Linux does.
-    is_linux: bool,
+    /// The clock by which the end waits.
+    clock: Clock,
+    /// Segments without data are answered at most twice a second.
+    limits_answers: bool,
     /// Timestamps are in use, and the last one heard.
     has_timestamps: bool,
     heard: u32,
@@ -43,7 +47,8 @@ impl TimeWait {
         window: 0,
         scale: 0,
         awaits_fin: false,
-        is_linux: false,
+        clock: Clock::Exact,
+        limits_answers: false,
         has_timestamps: false,
         heard: 0,
         answered: None,
@@ -125,13 +130,13 @@ impl TimeWait {
 
     /// TIME-WAIT begins, or begins anew.
     fn wait(&mut self, now: Time, time_wait: Duration) {
-        self.until = Settings::waits_until(now, time_wait, self.is_linux);
+        self.until = waits_until(self.clock, now, time_wait);
     }
 
     /// The last acknowledgment once more, unless that would be too often.
     fn acknowledge(&mut self, now: Time, segment: &Segment) -> Option<Segment> {
         let has_data = segment.sequence_length() > 0 && !segment.flags.has(Flags::SYN);
-        if self.is_linux && !has_data {
+        if self.limits_answers && !has_data {
             let tick = clock(now) as u32;
             let since = self.answered.map(|answered| (tick + 1).wrapping_sub(answered.get()));
             let is_too_soon = |since| u64::from(since) < UNACCEPTABLE_INTERVAL.as_millis();
@@ -160,7 +165,7 @@ impl Endpoint {
     /// Linux keeps no more than what remains of such a connection when all is acknowledged, though the peer
     /// has not finished (`tcp_close`, `tcp_time_wait`).
     pub fn leave(&mut self) {
-        self.is_left = self.settings.is_linux();
+        self.is_left = self.settings.behaviour.time_wait_before_peer_fin;
         self.close();
     }
 
@@ -176,7 +181,8 @@ impl Endpoint {
             window: self.receive.window() as u32,
             scale: self.receive.window_scale,
             awaits_fin: !self.receive.is_finished(),
-            is_linux: self.settings.is_linux(),
+            clock: self.settings.behaviour.clock,
+            limits_answers: self.settings.behaviour.limits_challenge_acks,
             has_timestamps: self.has_timestamps,
             heard: self.recent_timestamp.0,
             answered: None,
@@ -188,7 +194,7 @@ impl Endpoint {
     pub(crate) fn wait_out(&mut self, now: Time) {
         let Settings { time_wait, .. } = *self.settings;
         self.state = State::TimeWait;
-        self.time_wait_until = Settings::waits_until(now, time_wait, self.settings.is_linux());
+        self.time_wait_until = waits_until(self.settings.behaviour.clock, now, time_wait);
         self.drop_timers();
     }
 

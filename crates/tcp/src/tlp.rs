@@ -6,12 +6,7 @@ use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::timer::Kind;
-use tcplab_units::{Duration, Time};
-
-/// How long a lone segment's ACK may be delayed (RFC 8985 §7.2, `TLP.max_ack_delay`).
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-/// What Linux adds otherwise (`TCP_TIMEOUT_MIN_US`).
-const LEAST_DELAY: Duration = Duration::from_millis(2);
+use tcplab_units::Time;
 
 /// The probe under way.
 #[derive(Clone, Copy, Debug, Default)]
@@ -62,14 +57,19 @@ impl Sender {
         }
         let srtt = self.rtt.srtt();
         let is_lone = self.flight.board.outstanding() == 1;
-        let mut wait = match (srtt.is_zero(), is_lone) {
-            (true, _) => settings.initial_rto,
-            (false, true) if settings.is_linux() => srtt * 2 + settings.min_rto,
-            (false, true) => srtt * 2 + MAX_ACK_DELAY,
-            (false, false) if settings.is_linux() => srtt * 2 + LEAST_DELAY,
-            (false, false) => srtt * 2,
+        let behaviour = &settings.behaviour;
+        let mut wait = if srtt.is_zero() {
+            settings.initial_rto
+        } else if is_lone {
+            srtt * 2 + behaviour.tlp_max_ack_delay.unwrap_or(settings.min_rto)
+        } else {
+            srtt * 2 + behaviour.timeout_min
         };
-        let rto = if advancing { self.rtt.rto(settings) } else { self.left_of_rto(now, settings) };
+        let rto = if advancing {
+            self.rtt.rto(&settings.rto_limits())
+        } else {
+            self.left_of_rto(now, settings)
+        };
         if !rto.is_zero() {
             wait = wait.min(rto);
         }
@@ -138,7 +138,7 @@ impl Sender {
     /// New data that is not cut short by the peer's window (`tcp_snd_wnd_test`). Linux does not wait until it
     /// is worth a segment (`TCP_NAGLE_OFF`).
     fn new_for_probe(&self, settings: &Settings, options: u64) -> Option<Data> {
-        if !settings.is_linux() {
+        if !settings.behaviour.probe_ignores_nagle {
             return self.chunk(settings, options);
         }
         let usable = (self.una + self.window).saturating_sub(self.nxt);

@@ -333,7 +333,7 @@ impl Sender {
         in_flight: u64,
         settings: &Settings,
     ) -> Option<(u64, bool)> {
-        if !settings.buffers_as_linux() {
+        if !settings.has_packet_buffer() {
             return Some((1, false));
         }
         let mss = u64::from(self.mss);

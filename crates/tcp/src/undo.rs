@@ -88,7 +88,9 @@ impl Sender {
         if self.flight.undo.allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
             self.owes_cwr = false;
-        } else if let Some(reduction) = reduction.filter(|_| settings.is_linux()) {
+        } else if let Some(reduction) =
+            reduction.filter(|_| settings.behaviour.keeps_partial_reduction)
+        {
             // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to the
             // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
             self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
@@ -122,7 +124,10 @@ impl Sender {
     }
 
     fn stays_open(&mut self, settings: &Settings) -> bool {
-        if !settings.is_linux() || self.sack || self.una != self.flight.recovery.end {
+        if !settings.behaviour.non_sack_holds_reopen
+            || self.sack
+            || self.una != self.flight.recovery.end
+        {
             return false;
         }
         if !self.has_again() {
