@@ -10,7 +10,7 @@ use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
 use tcplab_model::{Discipline, FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
 use tcplab_tables::{Label, RoundTrips};
-use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
+use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Segment, SenderCounters, TimeWait};
 use tcplab_units::{Duration, Time};
 
 /// Route endpoints from here on are routers, datagram flows, and remains of closed connections. Lower
@@ -97,13 +97,13 @@ pub(crate) struct Left {
     /// When the connection ended, or the last segment came for it since.
     pub touched: Time,
     /// The remains of one end: the one in TIME-WAIT, if any.
-    end: Remains,
+    end: TimeWait,
     /// Twice the flow's number, plus the side of that end.
     flow_and_side: u32,
     /// The number of the connection in its flow.
     number: u32,
     /// The remains of the other end, if that is in TIME-WAIT too.
-    other: Option<Box<Remains>>,
+    other: Option<Box<TimeWait>>,
 }
 
 impl Left {
@@ -119,7 +119,7 @@ impl Left {
         segment: &Segment,
     ) -> Option<Segment> {
         self.touched = now;
-        let mut closed = Remains::CLOSED;
+        let mut closed = TimeWait::CLOSED;
         let end = match &mut self.other {
             _ if side == self.flow_and_side as usize % 2 => &mut self.end,
             Some(other) => other,
