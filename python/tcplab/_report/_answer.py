@@ -29,6 +29,9 @@ from tcplab._text.cells import number
 MOST_PATHS = 200
 """Of more variants, nobody reads whether all have one path."""
 
+MOST_OTHERS = 3
+"""So many other flows are named beside the answer; all are in the list of costs."""
+
 MOST_LISTED = 12
 """So many variants or cases are listed beside the answer; the table has them all."""
 
@@ -102,6 +105,7 @@ def _of_variants(asked: Question, rows: list[Row], goal: list[Row]) -> Answer:
     variant = asked.variant_of(row, is_compared=True)
     own = [one for one in rows if asked.variant_of(one, is_compared=True) == variant]
     more = _next(asked, variant if told else base) if len(goal) > 1 else []
+    more += _others_pay(asked, own) if told else []
     label, other = asked.label(variant), asked.label(base)
     if all(one["verdict"] == "equal" for one in rows if one["verdict"] is not None):
         said = "All that is compared is equal to the last digit: what is swept has no effect here."
@@ -154,10 +158,11 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
                         f" {direction} {words.noun} than ", theirs, tail,
                         ". One pair of runs cannot tell how much of that is chance.")  # fmt: skip
     if _has_one_sign(row):
-        return sentence("In ", counted(pairs, "pair"), " of runs ", ours, f" {words.verb} {a}",
-                        apart(row), f" {direction} {words.noun} than ", theirs,
-                        f", but {_as_one_of(asked)}that may be chance", _would_tell(asked, row),
-                        ".")  # fmt: skip
+        return sentence("It cannot be told whether ", ours, f" {words.verb} {a}{words.more} or ",
+                        f"{words.less} {words.noun} than ", theirs, ": in ",
+                        counted(pairs, "pair"), " of runs the difference is ",
+                        apart(row, sign=1), f", but {_as_one_of(asked)}that may be chance",
+                        _would_tell(asked, row), ".")  # fmt: skip
     return sentence("It cannot be told whether ", ours, f" {words.verb} {a}{words.more} or ",
                     f"{words.less} {words.noun} than ", theirs, ": the difference is between ",
                     Piece(_between(row), "value"), _would_tell(asked, row), ".")  # fmt: skip
@@ -249,6 +254,26 @@ def _tail(asked: Question, rows: list[Row]) -> Sentence:
             said = f"{words.bare(row['baseline'])} to {words.amount(row['mean'])}"
             return sentence(f", with {words.article}{words.noun} from ", Piece(said, "value"))
     return ()
+
+
+def _loss(row: Row) -> float:
+    return _gain(row) if row["verdict"] in ("higher", "lower") else 0.0
+
+
+def _others_pay(asked: Question, rows: list[Row]) -> list[Sentence]:
+    """What gets worse for other flows than the one in question: for each, the most."""
+    worst: dict[Values, Row] = {}
+    for row in sorted(rows, key=_loss):
+        group = asked.group_of(row)
+        is_worse = _is_good(row) is False and _is_cost(asked, row, rows)
+        if is_worse and group != asked.subject:
+            worst.setdefault(group, row)
+    said = [
+        sentence(f"The {KINDS[asked.by]} ", name(asked.about(group)), " pays for it: its ",
+                 phrase(row["metric"]).noun, " goes ", Piece(_change(row), "value"), ".")
+        for group, row in worst.items()
+    ]  # fmt: skip
+    return said[:MOST_OTHERS]
 
 
 def _next(asked: Question, best: Values) -> list[Sentence]:
@@ -688,7 +713,7 @@ def _condition(asked: Question, row: Row | None) -> Sentence:
         whose = f"For the {KINDS[asked.by]} {asked.about(asked.subject)}, "
     if row is not None and row["pairs"] > 1:
         over = f"over {counted(row['pairs'], 'pair')} of runs with equal seeds; 95 % intervals in "
-        over += "brackets"
+        over += "brackets, each taken alone"
         if row["assumes"] == "normal":
             over += ", which hold if differences are normally distributed"
     elif row is not None:
@@ -711,9 +736,10 @@ def _path(asked: Question) -> str:
     first = f"{listed(list(paths[0]))}, for {plans[0]['duration']}"
     if len(paths) == 1 and len(variants) <= MOST_PATHS:
         return first
-    if len(variants) == 2:
+    if len(variants) == len(asked.variants()) == 2:
         differs = [part for part in paths[1] if part not in paths[0]]
-        return f"in the first variant, {first}; in the other, {listed(differs)}"
+        one, other = (asked.label(variant) for variant in asked.variants())
+        return f"with {one}, {first}; with {other}, {listed(differs)}"
     return f"in the first variant, {first}"
 
 

@@ -143,9 +143,8 @@ def _definitions(on: Question, shown: Table) -> list[tuple[str, str]]:
     names = [*on.metrics, *(name for name in shown.names if name is not None)]
     found: list[tuple[str, str]] = []
     for one in dict.fromkeys(names):
-        meaning = TERMS.get(one) or meanings.get(one, "")
-        if one in METRICS:
-            meaning = METRICS[one].definition
+        usual = METRICS[one].definition if one in METRICS else meanings.get(one, "")
+        meaning = TERMS.get(one) or usual
         if meaning and one not in on.results.swept:
             heading = phrase(one).title() if phrase(one).unit or one in TERMS else one
             found.append((f"{heading}: {one}" if heading != one else one, meaning))

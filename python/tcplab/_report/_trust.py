@@ -11,6 +11,7 @@ from tcplab import statistics
 from tcplab._core import printable
 from tcplab._report._path import variants_of
 from tcplab._report._question import Question
+from tcplab._report._sawtooth import cycles
 from tcplab._report._words import counted, listed
 from tcplab._results.flow_summary import IS_UNFINISHED
 from tcplab._results.summary_table import are_equal, unconnected
@@ -58,6 +59,7 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
         *_queues(asked),
         *_repetitions(asked),
         *_without_effect(asked),
+        *_short(asked),
         *_warned(asked),
     ]
     remarks.sort(key=lambda one: ["bad", "care"].index(one.weight))
@@ -147,6 +149,21 @@ def _queues(asked: Question) -> list[Remark]:
         "compared. Give the queue 20 packets or so, unless this is what is meant."
     )
     return [Remark("bad", f"A queue of {next(iter(found.values()))}", text)]
+
+
+def _short(asked: Question) -> list[Remark]:
+    """Runs that end before a window has gone from one loss to the next."""
+    measured = asked.results.runs.select(pl.col("measured_to_s") - pl.col("measured_from_s"))
+    least = float(measured.to_series().min() or 0.0)
+    found = [one for plan in variants_of(asked.results.plans) for one in cycles(plan)]
+    if not found or (longest := max(found, key=lambda one: one[1]))[1] <= least:
+        return []
+    text = (
+        f"The window of {printable(longest[0])} takes up to about {longest[1]:.2g} s from one loss "
+        f"to the next, and {least:g} s are measured: the means are those of the start. A longer "
+        "`duration`, with `measure` after the start, shows what lasts."
+    )
+    return [Remark("care", "Less than one cycle of the window", text)]
 
 
 def _without_effect(asked: Question) -> list[Remark]:
