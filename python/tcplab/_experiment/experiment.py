@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -37,14 +37,22 @@ class Source:
     """What was read from it: an experiment that changed since is no longer the file's."""
     changes: tuple[tuple[str, str], ...] = ()
     """Values that were given since, as JSON, each with the path of its key."""
+    parsed: _core.Document | None = field(default=None, compare=False, repr=False)
+    """The file as `document` returned it when the experiment was read: no file is parsed twice."""
 
     def document(self) -> _core.Document:
         """The file as the Rust side knows it: with the line of every value."""
+        if self.parsed is not None:
+            return self.parsed
         read = _core.Document.from_json if self.is_json else _core.Document.from_toml
         document = read(self.text, self.name)
         for path, value in self.changes:
             document = document.changed(path, value)
         return document
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A pickled document would need a form of its own; the text is enough to parse it again.
+        return {**self.__dict__, "parsed": None}
 
 
 class Runnable(Value):
@@ -92,7 +100,7 @@ class Runnable(Value):
             raise _core.ConfigError(f"{', '.join(changes)}: no experiment has such a key")
         if source is not None:
             now = (*source.changes, *given)
-            source = replace(source, changes=now, read=experiment.to_dict())
+            source = replace(source, changes=now, read=experiment.to_dict(), parsed=document)
             object.__setattr__(experiment, "_source", source)
         return experiment
 
@@ -167,7 +175,7 @@ def _of_text(text: str, name: str, *, is_json: bool) -> Experiment:
     if not isinstance(experiment, Experiment):
         document.plans("sim")
         raise _core.ConfigError(f"{name}: has keys that no experiment has")
-    source = replace(source, read=experiment.to_dict())
+    source = replace(source, read=experiment.to_dict(), parsed=document)
     object.__setattr__(experiment, "_source", source)
     return experiment
 
