@@ -7,8 +7,8 @@
 //! begun transmission; where nothing is on the wire, because the wire loses packets or the queue holds
 //! them back, the agenda has the times at which the transmitter asks the queue.
 
-use super::change::purge;
-use super::station::{Medium, Station};
+use super::station::Station;
+use super::teller::Teller;
 use super::wire::PutOff;
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
@@ -16,7 +16,6 @@ use crate::occupancy::Occupancy;
 use crate::packet::{Departure, Packet};
 use crate::queue::own::Own;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
-use crate::route::Routes;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
 
@@ -187,22 +186,6 @@ impl<P: Packet> Managed<P> {
         // What is dropped leaves before what is in transmission.
         let later = self.leaving.iter().rev().take_while(|(then, ..)| *then > at).count();
         self.leaving.insert(self.leaving.len() - later, (at.in_nanos(), place, packet));
-    }
-}
-
-/// To whom a lane tells what becomes of packets, and what it shares with others.
-pub(crate) struct Teller<'a, O> {
-    pub observer: &'a mut O,
-    pub routes: &'a Routes,
-    pub media: &'a mut [Medium],
-}
-
-impl<O> Teller<'_, O> {
-    pub(super) fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
-    where
-        O: Observer<P>,
-    {
-        self.observer.drop(Point { at, place, routes: self.routes }, packet, reason);
     }
 }
 
@@ -437,6 +420,23 @@ impl<P: Packet> Lane<P> {
             }
         }
     }
+}
+
+/// Takes all packets out of a queue that is no longer needed.
+fn purge<P: Packet>(queue: &mut dyn Queue<P>, at: Time) -> Vec<(Queued<P>, Reason)> {
+    let (mut purged, mut now) = (Vec::new(), at);
+    loop {
+        match queue.dequeue(now, &mut purged) {
+            Next::Packet(queued) => purged.push((queued, Reason::Purged)),
+            // Shapers give theirs later.
+            Next::NotBefore(then) => now = then.max(now + Duration::from_nanos(1)),
+            Next::Empty => break,
+        }
+    }
+    for (_, reason) in &mut purged {
+        *reason = Reason::Purged;
+    }
+    purged
 }
 
 #[cfg(test)]

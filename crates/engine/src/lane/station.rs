@@ -13,7 +13,8 @@
 //! known, beside the queue, and few do: what comes later is dropped. The request and the reply are
 //! frames like others, go before packets that wait in the queue, and are never lost.
 
-use super::managed::Teller;
+use super::medium::Medium;
+use super::teller::Teller;
 use super::wire::Spread;
 use super::{Lane, Sent};
 use crate::observer::{Observer, Reason};
@@ -58,10 +59,6 @@ pub struct ArpConfig {
     /// Whether it learns an address from being asked.
     pub learns: bool,
 }
-
-/// A medium: until when it is busy, once it has been used.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Medium(Option<Time>);
 
 /// A message of address resolution. Stations are named by the lanes on which they receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
