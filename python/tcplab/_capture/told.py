@@ -10,7 +10,7 @@ import polars as pl
 
 from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.modelled import about
-from tcplab._experiment.experiment import as_written
+from tcplab._experiment.reading import as_written
 from tcplab._results import json_output
 from tcplab._results.summary_table import MOST_ROWS
 from tcplab._store.atomic_write import put

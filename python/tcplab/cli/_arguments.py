@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcplab import _core
-from tcplab._experiment.experiment import load, load_from
+from tcplab._experiment.reading import load, load_from
 from tcplab._run.memory import amount
 from tcplab._store.remote import is_address
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
-from tcplab._experiment.experiment import load_from, loaded
+from tcplab._experiment.reading import load_from, loaded
 from tcplab.cli import _arguments, trying
 from tcplab.cli._say import say
 from tcplab.cli._signals import exit_status

@@ -14,7 +14,7 @@ from typing import Any
 
 from tcplab import _core
 from tcplab._experiment import toml_writer
-from tcplab._experiment.experiment import loaded
+from tcplab._experiment.reading import loaded
 from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
