@@ -17,7 +17,7 @@ from tcplab._papers._study import REPEAT, Cell, Claim, Experiment, Study, writte
 from tcplab._papers._verdicts import OPEN, STACKS, decide
 from tcplab._run.run import run
 from tcplab._schema import Experiment as Lab
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 SIM, LINUX = "sim", "linux"
 

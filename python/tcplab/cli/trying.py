@@ -18,7 +18,7 @@ from tcplab._experiment.reading import loaded
 from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 MADE = "# Made by: "
 """How the files begin that `--save` writes."""
