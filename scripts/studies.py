@@ -12,7 +12,7 @@ from tcplab._papers import _measured, _page, _study
 from tcplab._store.atomic_write import put
 from tcplab._text import markup
 from tcplab._text.blocks import Block, Picture
-from tcplab.plot._saved import drawn
+from tcplab.plot._export import drawn
 
 ROOT = Path(__file__).parent.parent
 FIGURES = ROOT / "target" / "papers"

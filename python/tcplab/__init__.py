@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         RunError,
         __version__,
     )
-    from tcplab._experiment.experiment import load
+    from tcplab._experiment.reading import load
     from tcplab._report import report
     from tcplab._results.compare import Comparison, compare
     from tcplab._results.results import Results
@@ -241,7 +241,7 @@ PLACES = {
     "KernelError": "_core",
     "RunError": "_core",
     "__version__": "_core",
-    "load": "_experiment.experiment",
+    "load": "_experiment.reading",
     "DEFAULT_KERNEL": "_run.kernels",
     "build_kernel": "_run.kernels",
     "kernels": "_run.kernels",

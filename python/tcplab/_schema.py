@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeAlias
 
-from tcplab._experiment.experiment import Runnable
+from tcplab._experiment.runnable import Runnable
 from tcplab._experiment.values import Value
 
 __all__ = [

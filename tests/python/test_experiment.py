@@ -15,7 +15,8 @@ import pytest
 from conftest import EXAMPLES
 
 import tcplab as lab
-from tcplab import experiment as generated
+from tcplab import _core
+from tcplab import _schema as generated
 
 SCRIPT = EXAMPLES.parent / "scripts" / "generate.py"
 FILES = sorted(EXAMPLES.glob("*.toml"))
@@ -162,3 +163,19 @@ def test_a_duration_may_be_swept_only(tmp_path: Path) -> None:
         'flows = [{ from = "client", to = "server" }]\n'
     )
     assert [plan.duration_s for plan in lab.load(file).plans()] == [1.0, 2.0]
+
+
+def test_a_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed = []
+
+    class Counting:
+        @staticmethod
+        def from_toml(text: str, file: str | None = None) -> _core.Document:
+            parsed.append(file)
+            return from_toml(text, file)
+
+    from_toml = _core.Document.from_toml
+    monkeypatch.setattr(_core, "Document", Counting)
+    file = EXAMPLES / "first.toml"
+    lab.run(lab.load(file).changed({"duration": "6 s"}), out=tmp_path)
+    assert parsed == [str(file)]

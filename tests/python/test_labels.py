@@ -10,7 +10,7 @@ import pytest
 
 import tcplab as lab
 from tcplab._experiment.labels import MOST, labels
-from tcplab.cli import _outcome, compare
+from tcplab.cli import _display, compare
 
 TBF = {"kind": "tbf", "limit": "50 ms", "burst": "32 kB"}
 
@@ -94,7 +94,7 @@ def test_tables_have_labels_and_results_have_values(
         '{"kind":"codel","limit":"100 packets"}',
     }
     monkeypatch.setenv("COLUMNS", "100")
-    rows = _outcome.table(results).splitlines()[3:5]
+    rows = _display.table(results).splitlines()[3:5]
     assert [row[:10].strip() for row in rows] == ["10 packets", "codel"]
 
 
@@ -111,13 +111,13 @@ def test_what_is_hidden_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
         )
     )
     monkeypatch.setenv("COLUMNS", "80")
-    narrow = _outcome.table(results)
+    narrow = _display.table(results)
     assert all(len(line) <= 80 for line in narrow.splitlines())
     assert "No room for share (%), resent (segments), RTT min (ms): " in narrow
     assert "delay 99 %" in narrow.splitlines()[0]
     # A pipe, as of the tests, has room for all.
     monkeypatch.delenv("COLUMNS")
-    wide = _outcome.table(results)
+    wide = _display.table(results)
     assert "RTT min" in wide.splitlines()[0]
     assert "No room" not in wide
 

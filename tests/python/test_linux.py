@@ -22,7 +22,7 @@ from conftest import Command
 import tcplab as lab
 from fuzz.compare import as_experiment, compare
 from fuzz.draw import KINDS, draw
-from tcplab.cli._outcome import table
+from tcplab.cli._display import table
 
 KERNEL_ALGORITHMS = [
     *("reno", "cubic", "bic", "vegas", "westwood+", "htcp", "highspeed", "hybla", "scalable"),

@@ -16,7 +16,16 @@ from conftest import Command
 import tcplab as lab
 from tcplab import statistics
 from tcplab._core import ConfigError
-from tcplab._papers import _checked, _measured, _page, _prose, _runs, _study, _verdicts, _words
+from tcplab._papers import (
+    _format,
+    _measured,
+    _page,
+    _placeholders,
+    _runs,
+    _study,
+    _validation,
+    _verdicts,
+)
 from tcplab._papers._figures import chart
 
 IDS = {
@@ -342,7 +351,7 @@ def test_a_study_is_whole(name: str) -> None:
     for one in study.claims:
         assert one.checks or one.reason
     _page.blocks(study, _measured.Measured())
-    _checked.check(study)
+    _validation.check(study)
     assert study.ours, "what we find"
     assert study.today, "what happens today"
 
@@ -433,7 +442,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
         assert "not run" not in (one.then, one.now), one.claim.id
     by_id = {one.claim.id: one for one in of}
     for text in (study.ours, study.today):
-        assert _prose.NOT_MEASURED not in _prose.filled(text, study, read, by_id)
+        assert _placeholders.NOT_MEASURED not in _placeholders.filled(text, study, read, by_id)
 
 
 @pytest.mark.parametrize(
@@ -452,7 +461,7 @@ def test_what_was_measured_is_of_the_files_that_are_there(name: str) -> None:
 def test_means_have_the_digits_that_their_intervals_leave(
     mean: float, below: float, above: float, shown: str
 ) -> None:
-    assert _words.measured(mean, mean - below, mean + above) == shown
+    assert _format.measured(mean, mean - below, mean + above) == shown
 
 
 def test_each_study_has_its_counts() -> None:
@@ -637,7 +646,7 @@ def test_places_for_numbers_that_lead_nowhere_are_refused(
 ) -> None:
     study = _study.load("nyone-2026")
     with pytest.raises(ConfigError, match=said):
-        _prose.filled(text, study, _measured.Measured(), {})
+        _placeholders.filled(text, study, _measured.Measured(), {})
 
 
 @pytest.mark.parametrize(
@@ -706,7 +715,7 @@ def test_what_does_not_fit_is_refused_before_anything_runs(
     assert change[0] in text
     path.write_text(text.replace(*change))
     with pytest.raises(ConfigError) as refused:
-        _checked.check(_study.load("nyone-2026"))
+        _validation.check(_study.load("nyone-2026"))
     assert said in str(refused.value)
 
 
@@ -714,7 +723,7 @@ def test_what_does_not_fit_is_refused_before_anything_runs(
 def test_arithmetic_without_a_number_is_refused(studies: Path, arithmetic: str) -> None:
     check = f'[[claim.check]]\narithmetic = "{arithmetic}"\nat_least = 1\n'
     with pytest.raises(ConfigError, match=r"nyone-2026: D9-C1: arithmetic"):
-        _checked.check(claim(studies, check))
+        _validation.check(claim(studies, check))
 
 
 def test_a_study_that_is_not_there(tcplab: Command) -> None:

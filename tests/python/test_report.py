@@ -22,18 +22,18 @@ from test_output import IN_NAMES
 
 import tcplab as lab
 from tcplab._report._charts import LIGHT, data_of
+from tcplab._report._comparison import question
 from tcplab._report._content import Content, content
-from tcplab._report._details import PANELS
 from tcplab._report._html import html
 from tcplab._report._markdown import markdown
-from tcplab._report._question import question
+from tcplab._report._phrases import phrase, plain
 from tcplab._report._sawtooth import cycles
-from tcplab._report._words import phrase, plain
+from tcplab._report._single_runs import PANELS
 from tcplab._results.versus import percent
 from tcplab._store.failures import keep_failed
 from tcplab._store.manifest import keep
 from tcplab.cli._arguments import REPORTS
-from tcplab.cli._outcome import View, shown
+from tcplab.cli._display import View, shown
 
 CHAIN = {"rate": "20 Mbit/s", "delay": "20 ms", "queue": "1 BDP"}
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
+from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, Column, number
-from tcplab.cli import _text
 
 
 def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
     # Wide characters take two columns, combining ones none.
     names = ["上海 東京", "cafe\u0301", "plain"]
-    text = _text.table([Column("flow", LEFT), Column("rate")], [[name, "1.00"] for name in names])
+    text = plain_tables.table(
+        [Column("flow", LEFT), Column("rate")], [[name, "1.00"] for name in names]
+    )
     lines = text.split("\n")
     # 4 wide characters and a blank, two blanks, and the 4 of a rate.
     assert {cell_len(line) for line in lines} == {9 + 2 + 4}
@@ -21,7 +23,7 @@ def test_columns_are_aligned_by_what_characters_take_on_the_terminal() -> None:
 
 def test_what_is_too_wide_is_broken_by_the_same_measure() -> None:
     said = "東京 " * 20 + "x" * 70
-    text = _text.table([Column("a", LEFT), Column("b")], [[said, "1"]], width=40)
+    text = plain_tables.table([Column("a", LEFT), Column("b")], [[said, "1"]], width=40)
     assert max(map(cell_len, text.split("\n"))) <= 40
     assert "".join(text.split("\n")[2:]).replace(" ", "").replace("1", "") == said.replace(" ", "")
 

@@ -2,8 +2,9 @@
 
 use crate::agenda::Agenda;
 use crate::lane::change::LaneChange;
-use crate::lane::managed::{Seen, Teller};
-use crate::lane::station::Medium;
+use crate::lane::managed::Seen;
+use crate::lane::medium::Medium;
+use crate::lane::teller::Teller;
 use crate::lane::{Fate, Lane, LaneConfig, LaneCounters, LaneState, Transit};
 use crate::observer::{Observer, Point, Reason};
 use crate::packet::{Departure, Packet};

@@ -1,9 +1,9 @@
 //! The experiment from its beginning to its end.
 
-use crate::failure::{Failure, Trying};
+use crate::failure::Failure;
 use crate::netlink::Netlink;
-use crate::{channel, clock, hosts, links, machine, programs, traffic};
-use tcplab_guest::job::{self, Job};
+use crate::{channel, clock, hosts, job_file, links, machine, programs, traffic};
+use tcplab_guest::Job;
 
 /// Carries out the job. When this returns, there is nothing left to do but to turn the machine off.
 pub(crate) fn run() -> Result<(), Failure> {
@@ -11,7 +11,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     channel::open()?;
     machine::lift_limits()?;
     // Threads use these until the machine is off.
-    let job: &'static Job = Box::leak(Box::new(read()?));
+    let job: &'static Job = Box::leak(Box::new(job_file::read()?));
     for (file, value) in &job.settings {
         machine::set(file, value)?;
     }
@@ -35,10 +35,4 @@ pub(crate) fn run() -> Result<(), Failure> {
     programs::end();
     channel::end();
     Ok(())
-}
-
-/// The job, as the host side left it.
-pub(crate) fn read() -> Result<Job, Failure> {
-    let text = std::fs::read_to_string(job::PATH).trying(|| job::PATH.into())?;
-    serde_json::from_str(&text).map_err(|error| Failure::new(job::PATH, error.to_string()))
 }

@@ -2,10 +2,10 @@
 //! ([`crate::walls`]).
 
 use crate::failure::{Failure, Trying, reason};
+use crate::flow::Flow;
 use crate::hosts::Host;
 use crate::machine::{make_folder, set};
-use crate::traffic::Flow;
-use crate::{channel, clock, experiment, walls};
+use crate::{channel, clock, job_file, walls};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{OFlags, fchown, fcntl_setfl};
 use rustix::process::{Gid, Pid, Signal, Uid, kill_process_group};
@@ -196,7 +196,7 @@ pub(crate) fn become_one(mut words: impl Iterator<Item = OsString>) -> Failure {
 
 /// Moves behind the walls. Gives the command line.
 fn behind_walls(flow: &str, side: &str, host: &str) -> Result<String, Failure> {
-    let job = experiment::read()?;
+    let job = job_file::read()?;
     let nowhere = || Failure::new(job::PATH, "no such program");
     let flow = flow.parse().ok().and_then(|number: usize| job.flows.get(number));
     let Some(job::Traffic::Command { server, client }) = flow.map(|flow| &flow.traffic) else {

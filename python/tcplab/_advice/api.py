@@ -21,8 +21,9 @@ from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._advice.stages import Laboratory
 from tcplab._experiment import toml_writer
-from tcplab._experiment.experiment import Runnable, load, loaded
 from tcplab._experiment.quantities import numbers
+from tcplab._experiment.reading import load, loaded
+from tcplab._experiment.runnable import Runnable
 from tcplab._run.run import run
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put

@@ -24,7 +24,7 @@ from tcplab._advice.levers import Candidate, cost
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import run_beside
 from tcplab._advice.stages import Laboratory, table
-from tcplab._experiment.experiment import Runnable
+from tcplab._experiment.runnable import Runnable
 from tcplab._store.atomic_write import put
 from tcplab._text import markup
 from tcplab._text.blocks import Block, Heading, Items, Rows

@@ -12,7 +12,8 @@ from tcplab._advice import goals, levers, ranges
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._core import ConfigError
-from tcplab._experiment.experiment import Runnable, loaded
+from tcplab._experiment.reading import loaded
+from tcplab._experiment.runnable import Runnable
 
 QUIET = {"samples": "off", "links": "off"}
 

@@ -10,12 +10,12 @@ import polars as pl
 
 from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.modelled import about
-from tcplab._experiment.experiment import as_written
+from tcplab._experiment.reading import as_written
 from tcplab._results import json_output
 from tcplab._results.summary_table import MOST_ROWS
 from tcplab._store.atomic_write import put
+from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, Column, decimals, number
-from tcplab.cli import _text
 
 SUMMARY = ("totals", "classes", "fits", "peers")
 """The tables that `--format json` prints together."""
@@ -114,7 +114,7 @@ def _classes(classes: pl.DataFrame) -> str:
         ]
         for row in classes.iter_rows(named=True)
     ]
-    return _text.table(heads, cells)
+    return plain_tables.table(heads, cells)
 
 
 def _thousandth(value: float | None) -> float | None:
@@ -141,7 +141,7 @@ def _fits(fits: pl.DataFrame) -> str:
         ]
         for row in fits.iter_rows(named=True)
     ]
-    return _text.table(heads, cells)
+    return plain_tables.table(heads, cells)
 
 
 def _peers(peers: pl.DataFrame) -> str:
@@ -165,7 +165,7 @@ def _peers(peers: pl.DataFrame) -> str:
         ]
         for row in some.iter_rows(named=True)
     ]
-    text = _text.table(heads, cells)
+    text = plain_tables.table(heads, cells)
     if (more := len(peers) - len(some)) > 0:
         text += f"\n... and {more:,} more servers; `--table peers --format csv` has them all"
     return text

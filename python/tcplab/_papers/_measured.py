@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core, statistics
-from tcplab._experiment.experiment import load
+from tcplab._experiment.reading import load
 from tcplab._papers._study import Experiment, Series, Side, Study
 from tcplab._results.results import Results
 from tcplab._statistics.thinning import thin

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from tcplab._core import __version__
-from tcplab._papers import _figures, _words
+from tcplab._papers import _figures, _format
 from tcplab._papers._measured import Measured, Tables
-from tcplab._papers._prose import NOT_MEASURED, filled
+from tcplab._papers._placeholders import NOT_MEASURED, filled
 from tcplab._papers._study import Cell, Number, Study
 from tcplab._papers._verdicts import (
     FAILS,
@@ -129,12 +129,12 @@ def _claims(study: Study, of: Sequence[Decided]) -> list[Block]:
                 (
                     one.claim.id,
                     claim_words(one),
-                    "; ".join(_words.check(check, study) for check in one.claim.checks),
+                    "; ".join(_format.check(check, study) for check in one.claim.checks),
                     *(
                         _stack(one, stack)
                         for stack in ("then", "now", *([ON_LINUX] if has_linux else []))
                     ),
-                    _words.verdict(one),
+                    _format.verdict(one),
                 )
                 for one in of
             ],
@@ -160,7 +160,7 @@ def claim_words(one: Decided) -> str:
 
 def _stack(one: Decided, stack: str) -> str:
     findings = one.findings.get(stack, ())
-    return "; ".join(_words.shown(finding) for finding in findings)
+    return "; ".join(_format.shown(finding) for finding in findings)
 
 
 def _cells(cell: Cell) -> str:
@@ -244,13 +244,17 @@ def _numbers(study: Study, tables: Tables) -> list[Block]:
 
 def _sides(number: Number, tables: Tables) -> list[str]:
     """What is published, and what is measured of it."""
-    published = _words.number(number.value, f"{number.value:.10g}")
+    published = _format.number(number.value, f"{number.value:.10g}")
     if number.side is None:
         return [published]
     then, now = (summary_of(number.side, tables, stack) for stack in ("then", "now"))
     share = share_below(number.side, tables, "then", number.value)
     place = "" if share is None else f" ({100 * share:.0f} %)"
-    return [published, (_words.mean(then) or "not run") + place, _words.mean(now) or "not run"]
+    return [
+        published,
+        (_format.mean(then) or "not run") + place,
+        _format.mean(now) or "not run",
+    ]
 
 
 def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Block]:
@@ -281,7 +285,7 @@ def overview(studies: Mapping[str, tuple[Study, Sequence[Decided]]]) -> list[Blo
             Rows(
                 ("study", "claim", "what they say", "verdict", "now"),
                 [
-                    (name, one.claim.id, one.claim.words, _words.verdict(one), one.now)
+                    (name, one.claim.id, one.claim.words, _format.verdict(one), one.now)
                     for name, (_, of) in studies.items()
                     for one in of
                     if one.verdict == verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab._core import ConfigError
-from tcplab._papers._reading import Table
+from tcplab._papers._reader import Table
 
 FOLDER = Path(__file__).parent.parent / "papers"
 

@@ -12,8 +12,8 @@ import polars as pl
 from tcplab import _core, statistics
 from tcplab._experiment import plan_text
 from tcplab._experiment.labels import labels
-from tcplab._report._question import Question, Row, Values, called, is_better
-from tcplab._report._words import (
+from tcplab._report._comparison import Question, Row, Values, called, is_better
+from tcplab._report._phrases import (
     Piece,
     Sentence,
     apart,

@@ -13,12 +13,12 @@ from tcplab import _core
 from tcplab._core import printable
 from tcplab._report._answer import Answer, answer
 from tcplab._report._charts import Comparison, comparisons
-from tcplab._report._details import Details, details
+from tcplab._report._checks import Trust, trust
+from tcplab._report._comparison import Question, question
 from tcplab._report._path import Path, path
-from tcplab._report._question import Question, question
+from tcplab._report._phrases import TERMS, counted, listed, phrase
+from tcplab._report._single_runs import Details, details
 from tcplab._report._table import Table, runs_table, table
-from tcplab._report._trust import Trust, trust
-from tcplab._report._words import TERMS, counted, listed, phrase
 from tcplab._results.metrics import METRICS
 from tcplab._results.results import Results
 from tcplab._store.manifest import Asked, asked

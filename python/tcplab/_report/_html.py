@@ -18,11 +18,11 @@ import vl_convert
 from tcplab import _core
 from tcplab._report._answer import Finding
 from tcplab._report._charts import DARK_LINKS, LIGHT_LINKS, data_of, theme
+from tcplab._report._checks import Remark
 from tcplab._report._content import Content
-from tcplab._report._details import PANELS
+from tcplab._report._phrases import Sentence
+from tcplab._report._single_runs import PANELS
 from tcplab._report._table import Table, of_frame
-from tcplab._report._trust import Remark
-from tcplab._report._words import Sentence
 from tcplab._text.cells import LEFT, Column
 
 MOST_ROWS = 500

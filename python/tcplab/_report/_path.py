@@ -13,9 +13,9 @@ from tcplab._core import printable
 from tcplab._experiment import plan_text
 from tcplab._experiment.quantities import TIMES
 from tcplab._report._charts import LIGHT
-from tcplab._report._question import Question
+from tcplab._report._comparison import Question
+from tcplab._report._phrases import counted, listed
 from tcplab._report._table import Cell, Table
-from tcplab._report._words import counted, listed
 from tcplab._text.cells import LEFT, Column, decimals, number
 from tcplab.plot import _network
 

@@ -19,8 +19,8 @@ import vl_convert
 from tcplab import _core
 from tcplab._report._charts import inline
 from tcplab._report._content import Content
+from tcplab._report._phrases import Sentence
 from tcplab._report._table import Table
-from tcplab._report._words import Sentence
 from tcplab._text.cells import LEFT
 
 WIDTH = 500

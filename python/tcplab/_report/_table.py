@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._report._question import Question, Values
+from tcplab._report._comparison import Question, Values
 from tcplab._results.summary_table import KEYS, labelled, layout, measures
 from tcplab._results.versus import LESS, MORE
 from tcplab._store.manifest import Asked

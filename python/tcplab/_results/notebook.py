@@ -14,7 +14,7 @@ from tcplab._results.compare import Comparison
 from tcplab._results.results import Results
 from tcplab._results.summary_table import labelled, layout, measures, named, rows_are
 from tcplab._text.cells import LEFT, Column
-from tcplab.plot._saved import drawn
+from tcplab.plot._export import drawn
 
 MOST_ROWS = 30
 

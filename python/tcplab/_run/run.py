@@ -11,7 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcplab import _core
-from tcplab._experiment.experiment import loaded
+from tcplab._experiment.reading import loaded
 from tcplab._results.results import Results
 from tcplab._run.backends import prepared
 from tcplab._run.memory import Budget

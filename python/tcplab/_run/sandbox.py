@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
-from tcplab._experiment.experiment import STREAM
+from tcplab._experiment.reading import STREAM
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:

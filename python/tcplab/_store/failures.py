@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tcplab import _core
 from tcplab._store.atomic_write import put
-from tcplab._store.store import locked
+from tcplab._store.lock import locked
 from tcplab._warnings import warn
 
 FAILED = "failed.json"

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tcplab import _core
-from tcplab._experiment.experiment import as_written
+from tcplab._experiment.reading import as_written
 from tcplab._results.results import Results
 from tcplab._store.atomic_write import put
 from tcplab._store.checksums import checksum
 from tcplab._store.failures import failures
+from tcplab._store.lock import locked
 from tcplab._store.plans import Called, StoredPlans, called
 from tcplab._store.remote import at
 from tcplab._store.run_groups import PLANS, OnDisk
-from tcplab._store.store import GROUP, Store, held, locked
+from tcplab._store.store import GROUP, Store, held
 from tcplab._warnings import warn
 
 if TYPE_CHECKING:

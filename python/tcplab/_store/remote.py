@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from tcplab import _core
 from tcplab._store.atomic_write import put
 from tcplab._store.checksums import LIST, checksum
+from tcplab._store.lock import locked
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -233,8 +234,6 @@ def at(place: str | PathLike[str]) -> Path:
         ConfigError: The address names no place.
         OSError: The place cannot be read.
     """
-    from tcplab._store.store import locked  # noqa: PLC0415 (a store may be a copy)
-
     if not is_address(place):
         return Path(place)
     remote = Remote(place)

@@ -17,7 +17,6 @@ process that writes removes the other.
 
 from __future__ import annotations
 
-import fcntl
 import grp
 import os
 import pwd
@@ -36,6 +35,7 @@ from tcplab import _core
 from tcplab._store.checksums import LIST, checksum, write_list
 from tcplab._store.compaction import Tidying
 from tcplab._store.digest_cache import Agreed
+from tcplab._store.lock import locked
 from tcplab._store.long_table import LongTable
 from tcplab._store.read_back import check
 from tcplab._store.remote import Remote, is_address
@@ -394,14 +394,3 @@ def held(folder: Path) -> Iterator[None]:
         with suppress(OSError):
             stack.enter_context(locked(folder))
         yield
-
-
-@contextmanager
-def locked(folder: Path, *, patient: bool = True) -> Iterator[None]:
-    """Holds the lock of a folder. If another holds it, waits for it or raises `OSError`."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if patient else fcntl.LOCK_NB))
-        yield
-    finally:
-        os.close(descriptor)

@@ -7,7 +7,7 @@ from html import escape
 
 from tcplab._report._html import sheet
 from tcplab._text.blocks import Block, Heading, Items, Picture, Rows
-from tcplab.plot._saved import drawn
+from tcplab.plot._export import drawn
 
 
 def markdown(page: Sequence[Block], picture: Callable[[Picture], str] | None = None) -> str:

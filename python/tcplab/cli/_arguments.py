@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcplab import _core
-from tcplab._experiment.experiment import load, load_from
+from tcplab._experiment.reading import load, load_from
 from tcplab._run.memory import amount
 from tcplab._store.remote import is_address
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from tcplab._schema import Experiment
-    from tcplab.cli._outcome import View
+    from tcplab.cli._display import View
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 
@@ -182,7 +182,7 @@ def add_comparison(parser: argparse.ArgumentParser) -> None:
 
 def view(args: argparse.Namespace) -> View:
     """What the arguments say about what is printed."""
-    from tcplab.cli._outcome import View  # noqa: PLC0415 (commands without results load no tables)
+    from tcplab.cli._display import View  # noqa: PLC0415 (commands without results load no tables)
 
     return View(args.by, args.format, args.statistic, baseline(args), args.margin, args.metrics)
 

@@ -30,7 +30,7 @@ def drawing(path: Path | None) -> Iterator[Draw]:
         yield lambda make: None if path is None else save(make, path)
         return
     # With `-P`, modules in the current folder are not taken for its own.
-    command = [sys.executable, "-P", "-m", "tcplab.cli._artist", path.suffix.lower()]
+    command = [sys.executable, "-P", "-m", "tcplab.cli._draw_process", path.suffix.lower()]
     pipe = subprocess.PIPE
     # In a group of its own, it does not hear the Ctrl-C that is meant for the command.
     try:

@@ -21,7 +21,7 @@ from typing import Any
 from tcplab._core import ConfigError, InternalError, KernelError, RunError, __version__
 from tcplab._warnings import TcplabWarning
 from tcplab.cli import _signals
-from tcplab.cli._say import Parser, say
+from tcplab.cli._output import Parser, say
 
 COMMANDS = {
     "try": ("trying", "run a path and its flows from flags, without a file"),

@@ -8,7 +8,7 @@ from typing import Any
 from tcplab._core import printable
 from tcplab._experiment import plan_text
 from tcplab._text.cells import LEFT, Column
-from tcplab.cli._text import table
+from tcplab._text.plain_tables import table
 
 SHOWN = 3
 """How many of those that are alike are shown."""

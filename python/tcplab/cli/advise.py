@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
-from tcplab._experiment.experiment import load_from, loaded
+from tcplab._experiment.reading import load_from, loaded
+from tcplab._text.plain_tables import table, wrapped
 from tcplab.cli import _arguments, trying
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 from tcplab.cli._signals import exit_status
-from tcplab.cli._text import table, wrapped
 
 SIDES = ("sender", "receiver", "router", "all")
 

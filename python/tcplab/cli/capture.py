@@ -15,6 +15,7 @@ from tcplab import _core
 from tcplab._core import printable
 from tcplab._results import json_output
 from tcplab._results.summary_table import MOST_ROWS
+from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, Column, decimals, number
 from tcplab.capture import (
     MOST_CONNECTIONS,
@@ -27,8 +28,8 @@ from tcplab.capture import (
     report,
     twin,
 )
-from tcplab.cli import _arguments, _chart, _outcome, _text
-from tcplab.cli._say import say
+from tcplab.cli import _arguments, _chart, _display
+from tcplab.cli._output import say
 
 if TYPE_CHECKING:
     from tcplab._capture.twin import Twin
@@ -150,7 +151,7 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 def _add_format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format",
-        choices=_outcome.FORMATS,
+        choices=_display.FORMATS,
         default="table",
         metavar="FORMAT",
         help="how rows are printed: table (the default), json, csv or markdown",
@@ -188,7 +189,7 @@ def _info(args: argparse.Namespace) -> None:
         rows = (f'"{name}": {json_output.rows(table)}' for name, table in tables.items())
         say("{" + ", ".join(rows) + "}", flush=True)
     else:
-        say(_outcome.shown_rows(tables[args.table or "totals"], args.format), flush=True)
+        say(_display.shown_rows(tables[args.table or "totals"], args.format), flush=True)
 
 
 def _flows(args: argparse.Namespace) -> None:
@@ -197,7 +198,7 @@ def _flows(args: argparse.Namespace) -> None:
     if args.format == "table":
         say(_connections(flows), flush=True)
     else:
-        say(_outcome.shown_rows(flows, args.format), flush=True)
+        say(_display.shown_rows(flows, args.format), flush=True)
     # Headers alone say all that the table has.
     for fault in about.faults.filter(pl.col("fault") != "snap length").iter_rows(named=True):
         said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
@@ -223,7 +224,7 @@ def _packets(args: argparse.Namespace) -> None:
     high = float("inf") if args.end is None else args.end
     rows = rows.filter(pl.col("time_s").is_between(low, high))
     if args.format != "table":
-        say(_outcome.shown_rows(rows, args.format), flush=True)
+        say(_display.shown_rows(rows, args.format), flush=True)
         return
     some = rows.head(MOST_ROWS)
     heads = [Column(name, LEFT if some[name].dtype == pl.String else ">") for name in PACKETS_SHOWN]
@@ -231,7 +232,7 @@ def _packets(args: argparse.Namespace) -> None:
         ["-" if row[name] is None else _cell(row[name]) for name in PACKETS_SHOWN]
         for row in some.iter_rows(named=True)
     ]
-    text = _text.table(heads, cells)
+    text = plain_tables.table(heads, cells)
     if (more := len(rows) - len(some)) > 0:
         text += (
             f"\n... and {more:,} more packets; `--from` and `--to` choose, `--format csv` has all"
@@ -320,7 +321,7 @@ def _shares(rows: pl.DataFrame, keys: list[str]) -> str:
         ]
         for row in rows.iter_rows(named=True)
     ]
-    return _text.table(heads, cells)
+    return plain_tables.table(heads, cells)
 
 
 HEADS = [
@@ -362,11 +363,11 @@ def _connections(flows: pl.DataFrame) -> str:
 
 
 def _table(heads: list[Column], rows: list[dict[str, str]]) -> str:
-    return _text.table(heads, [[row[head.name] for head in heads] for row in rows])
+    return plain_tables.table(heads, [[row[head.name] for head in heads] for row in rows])
 
 
 def _is_wide(text: str) -> bool:
-    room = _text.room()
+    room = plain_tables.room()
     return room is not None and max(map(cell_len, text.split("\n"))) > room
 
 
@@ -510,7 +511,7 @@ def _path(path: pl.DataFrame) -> str:
         ]
         for row in path.iter_rows(named=True)
     ]
-    return _text.table(heads, cells)
+    return plain_tables.table(heads, cells)
 
 
 def _measures(made: Twin) -> str:
@@ -524,10 +525,8 @@ def _measures(made: Twin) -> str:
         cells.append([row["measure"], *values, row["unit"], "yes" if row["fits"] else "NO"])
     parts = "never" if made.parts_at_s is None else f"first at {made.parts_at_s:.3g} s"
     verdict = "the twin behaves like the capture" if made.fits else "the twin is not vouched for"
-    return (
-        f"{_text.table(heads, cells)}\n\n{verdict}; what was delivered differs by more than 10 %: "
-        f"{parts}"
-    )
+    text = plain_tables.table(heads, cells)
+    return f"{text}\n\n{verdict}; what was delivered differs by more than 10 %: {parts}"
 
 
 def _rounded(value: float | None) -> str:
@@ -588,7 +587,10 @@ def _characterise(args: argparse.Namespace) -> None:
     elif args.table is None and args.format == "json":
         say(told.document(found), flush=True)
     else:
-        say(_outcome.shown_rows(getattr(found, args.table or "totals"), args.format), flush=True)
+        say(
+            _display.shown_rows(getattr(found, args.table or "totals"), args.format),
+            flush=True,
+        )
     for note in found.notes:
         say(printable(f"note: {note}"), file=sys.stderr)
     if args.output is not None:
@@ -598,7 +600,7 @@ def _characterise(args: argparse.Namespace) -> None:
 def _congestion_control(args: argparse.Namespace) -> None:
     rows = congestion_control(args.file, connections=args.connections)
     if args.format != "table":
-        say(_outcome.shown_rows(rows, args.format), flush=True)
+        say(_display.shown_rows(rows, args.format), flush=True)
         return
     some = rows.head(MOST_ROWS)
     heads = [
@@ -611,7 +613,7 @@ def _congestion_control(args: argparse.Namespace) -> None:
         [row["sender"], row["receiver"], row["guess"], number(row["certainty"], 2)]
         for row in some.iter_rows(named=True)
     ]
-    parts = [_text.table(heads, cells)]
+    parts = [plain_tables.table(heads, cells)]
     parts += [f"{row['sender']}: {row['evidence']}" for row in some.iter_rows(named=True)]
     if (more := len(rows) - len(some)) > 0:
         parts.append(f"... and {more} more connections; `--format csv` has them all")

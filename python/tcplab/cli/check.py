@@ -12,10 +12,10 @@ from tcplab._experiment.labels import labels
 from tcplab._run.backends import BACKENDS
 from tcplab._run.sandbox import commands_of
 from tcplab._text.cells import LEFT, Column
+from tcplab._text.plain_tables import folded, table
 from tcplab._warnings import warn_of
 from tcplab.cli import _arguments, _network
-from tcplab.cli._say import say
-from tcplab.cli._text import folded, table
+from tcplab.cli._output import say
 
 MOST_RUNS = 24
 

@@ -11,9 +11,10 @@ import polars as pl
 
 import tcplab
 from tcplab._experiment.labels import labels
+from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, Column, decimals, number
-from tcplab.cli import _arguments, _chart, _text
-from tcplab.cli._say import say
+from tcplab.cli import _arguments, _chart
+from tcplab.cli._output import say
 
 MEASURES = {
     "goodput_mbit_s": "goodput (Mbit/s)",
@@ -108,7 +109,7 @@ def table(comparison: tcplab.Comparison) -> str:
         texts += [_number(row[name]) for name in comparison.backends]
         texts += [_difference(row[name], row[reference]) for name in others]
         cells.append(texts)
-    text = _text.table(heads, cells)
+    text = plain_tables.table(heads, cells)
     if zeros:
         what = "1 measure that is" if zeros == 1 else f"{zeros} measures that are"
         text += f"\nNot shown: {what} 0 everywhere; `Comparison.differences()` has all"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import shtab
 
 from tcplab.cli import _main
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 PATHS = ("FILE", "DIR", "PATH", "RESULTS")
 """What stands for the name of a file or folder."""

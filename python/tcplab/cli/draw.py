@@ -16,7 +16,7 @@ from tcplab.cli._arguments import (
     experiment,
     stem,
 )
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 import tcplab
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import tcplab
 from tcplab._text.cells import LEFT, Column
-from tcplab.cli._say import say
-from tcplab.cli._text import table
+from tcplab._text.plain_tables import table
+from tcplab.cli._output import say
 
 ACTIONS = {
     "build": "build a kernel from Debian's source, or one of your own",

@@ -10,8 +10,8 @@ import polars as pl
 import tcplab
 from tcplab._results.metrics import METRICS
 from tcplab._text.cells import LEFT, RIGHT, Column
-from tcplab.cli._say import say
-from tcplab.cli._text import table
+from tcplab._text.plain_tables import table
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 from tcplab._core import ConfigError
 from tcplab._store.atomic_write import put
 from tcplab._text.cells import LEFT, Column
-from tcplab.cli._say import say
-from tcplab.cli._text import table
+from tcplab._text.plain_tables import table
+from tcplab.cli._output import say
 
 TEMPLATES = files("tcplab") / "templates"
 

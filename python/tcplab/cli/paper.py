@@ -9,14 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from tcplab import _core
-from tcplab._papers import _checked, _measured, _page, _runs, _study, _words
+from tcplab._papers import _format, _measured, _page, _runs, _study, _validation
 from tcplab._store.atomic_write import put
-from tcplab._text import markup
+from tcplab._text import markup, plain_tables
 from tcplab._text.blocks import Block, Picture
 from tcplab._text.cells import LEFT, Column
-from tcplab.cli import _arguments, _text
-from tcplab.cli._say import say
-from tcplab.plot._saved import drawn
+from tcplab.cli import _arguments
+from tcplab.cli._output import say
+from tcplab.plot._export import drawn
 
 OUT = Path("results") / "papers"
 
@@ -83,7 +83,7 @@ def _add_out(parser: argparse.ArgumentParser, about: str) -> None:
 def _named(name: str) -> list[_study.Study]:
     studies = [_study.load(one) for one in (_study.names() if name == ALL else [name])]
     for one in studies:
-        _checked.check(one)
+        _validation.check(one)
     return studies
 
 
@@ -102,12 +102,12 @@ def _list(args: argparse.Namespace) -> None:
         Column("can be run"),
         Column("claims"),
     ]
-    say(_text.table(columns, rows))
+    say(plain_tables.table(columns, rows))
 
 
 def _show(args: argparse.Namespace) -> None:
     study = _study.load(args.name)
-    _checked.check(study)
+    _validation.check(study)
     say(f"{study.title}\n{study.authors}, {study.year}. {study.published}\n")
     say(f"Asked  {study.question}\nFound  {study.found}\nThen   {study.then}\n")
     columns = [
@@ -119,11 +119,15 @@ def _show(args: argparse.Namespace) -> None:
         (one.id, one.title, str(one.path) if one.path else f"not run: {one.reason}")
         for one in study.experiments.values()
     ]
-    say(_text.table(columns, rows) + "\n")
+    say(plain_tables.table(columns, rows) + "\n")
     brought = _measured.read(study, study.folder / _measured.COMMITTED)
     columns = [Column(name, align=LEFT) for name in ("claim", "verdict", "now", "what")]
     of = _page.decided(study, brought)
-    say(_text.table(columns, [(one.claim.id, one.verdict, one.now, one.claim.words) for one in of]))
+    say(
+        plain_tables.table(
+            columns, [(one.claim.id, one.verdict, one.now, one.claim.words) for one in of]
+        )
+    )
 
 
 def _run(args: argparse.Namespace) -> None:
@@ -174,10 +178,10 @@ def _say_verdicts(study: _study.Study, way: _runs.Way, asked: set[str]) -> None:
         for one in _page.decided(study, _measured_of(study, way))
         if _runs.experiments_of(one.claim) & asked
     ]
-    rows = [(one.claim.id, one.then, one.now, _words.verdict(one)) for one in of]
+    rows = [(one.claim.id, one.then, one.now, _format.verdict(one)) for one in of]
     columns = [Column(name, align=LEFT) for name in ("claim", "then", "now", "verdict")]
     if rows:
-        say(f"{study.name}\n" + _text.table(columns, rows), flush=True)
+        say(f"{study.name}\n" + plain_tables.table(columns, rows), flush=True)
     say(f"tables  {way.place(study)}", file=sys.stderr)
     options = " --quick" * way.is_quick + f" --on {way.backend}" * (way.backend != _runs.SIM)
     if way.kernel is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from tcplab._store.manifest import stored
-from tcplab.cli import _arguments, _outcome
-from tcplab.cli._say import say
+from tcplab.cli import _arguments, _display
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,4 +30,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Prints the rows."""
     rows = stored(args.results).query(args.sql)
-    say(_outcome.shown_rows(rows, args.format), flush=True)
+    say(_display.shown_rows(rows, args.format), flush=True)

@@ -15,7 +15,7 @@ from tcplab._results.results import Results
 from tcplab._store.atomic_write import put
 from tcplab._store.manifest import stored
 from tcplab.cli import _arguments, _signals
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -14,8 +14,8 @@ from tcplab._report import needs_typst
 from tcplab._run.run import run as run_all
 from tcplab._schema import Experiment
 from tcplab._store.atomic_write import put
-from tcplab.cli import _arguments, _chart, _outcome, report
-from tcplab.cli._say import say
+from tcplab.cli import _arguments, _chart, _display, report
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -81,11 +81,11 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
             client=client,
         )
         elapsed_s = time.monotonic() - began
-        say(_outcome.shown(results, _arguments.view(args)), flush=True)
+        say(_display.shown(results, _arguments.view(args)), flush=True)
         draw(lambda: tcplab.plot.answer(results))
     if path is not None:
         put(report.made(results, report.format_of(path), args), path)
     if not args.quiet:
-        say(_outcome.epilogue(results, out, chart, elapsed_s), file=sys.stderr)
+        say(_display.epilogue(results, out, chart, elapsed_s), file=sys.stderr)
         if path is not None:
             say(f"report  {path}", file=sys.stderr)

@@ -7,7 +7,7 @@ import json
 
 from tcplab._catalogue import schema
 from tcplab._results import json_output
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ import webbrowser
 from contextlib import suppress
 
 from tcplab.cli import _arguments
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

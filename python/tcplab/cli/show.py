@@ -7,8 +7,8 @@ import sys
 
 import tcplab
 from tcplab._store.manifest import stored
-from tcplab.cli import _arguments, _chart, _outcome
-from tcplab.cli._say import say
+from tcplab.cli import _arguments, _chart, _display
+from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> None:
     if args.chart is not None:
         _arguments.ensure_writable(args.chart)
     results = stored(args.results)
-    say(_outcome.shown(results, _arguments.view(args)), flush=True)
+    say(_display.shown(results, _arguments.view(args)), flush=True)
     with _chart.drawing(args.chart) as draw:
         draw(lambda: tcplab.plot.answer(results))
     if args.chart is not None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from tcplab import _core
 from tcplab._experiment import toml_writer
-from tcplab._experiment.experiment import loaded
+from tcplab._experiment.reading import loaded
 from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 MADE = "# Made by: "
 """How the files begin that `--save` writes."""

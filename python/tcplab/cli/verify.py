@@ -10,7 +10,7 @@ import tcplab
 from tcplab._advice.kept import ADVICE
 from tcplab._core import printable
 from tcplab.cli import _arguments
-from tcplab.cli._say import say
+from tcplab.cli._output import say
 
 FOUND = 1
 """The exit status if something is wrong. That a run is not run again is nothing wrong."""

@@ -15,7 +15,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from tcplab.plot._answer import answer
-from tcplab.plot._runs import (
+from tcplab.plot._export import FORMATS, prepare_notebooks, save
+from tcplab.plot._export import drawn as drawn
+from tcplab.plot._export import numbered as numbered
+from tcplab.plot._export import still as still
+from tcplab.plot._single_run import (
     cwnd,
     datagrams,
     drops,
@@ -30,17 +34,13 @@ from tcplab.plot._runs import (
     samples,
     transfers,
 )
-from tcplab.plot._saved import FORMATS, prepare_notebooks, save
-from tcplab.plot._saved import drawn as drawn
-from tcplab.plot._saved import numbered as numbered
-from tcplab.plot._saved import still as still
 
 if TYPE_CHECKING:
-    from tcplab.plot._compared import compare, ranking
+    from tcplab.plot._comparison import compare, ranking
     from tcplab.plot._distributions import boxes, cdf
     from tcplab.plot._models import models
-    from tcplab.plot._planes import heatmap, shares, tradeoff
     from tcplab.plot._segments import segments
+    from tcplab.plot._two_metrics import heatmap, shares, tradeoff
 
 __all__ = [
     "FORMATS",
@@ -74,14 +74,14 @@ __all__ = [
 PLACES = {
     "boxes": "_distributions",
     "cdf": "_distributions",
-    "compare": "_compared",
-    "heatmap": "_planes",
+    "compare": "_comparison",
+    "heatmap": "_two_metrics",
     "models": "_models",
-    "ranking": "_compared",
+    "ranking": "_comparison",
     "segments": "_segments",
     "sequence": "_sequence",
-    "shares": "_planes",
-    "tradeoff": "_planes",
+    "shares": "_two_metrics",
+    "tradeoff": "_two_metrics",
 }
 """The modules that load when a chart of them is drawn: their statistics take a while to load."""
 

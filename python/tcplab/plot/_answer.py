@@ -7,7 +7,7 @@ import polars as pl
 
 from tcplab._experiment.quantities import numbers
 from tcplab._results.results import Results
-from tcplab.plot._runs import checked, overview
+from tcplab.plot._single_run import checked, overview
 
 MANY = 12
 """So many variants are told apart better when they are in the order of their rank."""
@@ -32,9 +32,9 @@ def answer(results: Results) -> alt.VConcatChart | alt.ConcatChart | alt.LayerCh
     if runs["run"].n_unique() == 1:
         return overview(results)
     # Statistics take a while to load, and a single run needs none.
-    from tcplab.plot._asked import asked  # noqa: PLC0415
-    from tcplab.plot._compared import compare, ranking  # noqa: PLC0415
-    from tcplab.plot._planes import heatmap, is_cc, shares  # noqa: PLC0415
+    from tcplab.plot._comparison import compare, ranking  # noqa: PLC0415
+    from tcplab.plot._two_metrics import heatmap, is_cc, shares  # noqa: PLC0415
+    from tcplab.plot._variants import asked  # noqa: PLC0415
 
     varied = [name for name in results.swept if runs[name].n_unique() > 1]
     if len([name for name in varied if is_cc(name)]) == 2 and _meet(results):

@@ -6,10 +6,9 @@ import altair as alt
 import polars as pl
 
 from tcplab._report._charts import scale_of as scale_for
-from tcplab._report._words import counted
+from tcplab._report._phrases import counted
 from tcplab._results.results import Results
-from tcplab.plot._asked import MOST_PANELS, Observed, about_runs, observed
-from tcplab.plot._compared import FEW_PANELS, NARROW, WIDE
+from tcplab.plot._comparison import FEW_PANELS, NARROW, WIDE
 from tcplab.plot._style import (
     COLOURS,
     DASHES,
@@ -24,6 +23,7 @@ from tcplab.plot._style import (
     styled,
     titled,
 )
+from tcplab.plot._variants import MOST_PANELS, Observed, about_runs, observed
 
 MOST_STEPS = 1000
 """A distribution of more values is drawn by so many, evenly spaced in rank, with both ends."""

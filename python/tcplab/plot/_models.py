@@ -8,9 +8,9 @@ import polars as pl
 from tcplab._core import printable
 from tcplab._results.results import Results
 from tcplab.models import MODELS, beside
-from tcplab.plot._asked import about_runs
-from tcplab.plot._runs import checked
+from tcplab.plot._single_run import checked
 from tcplab.plot._style import INK, SHAPES, data, layered, scale_of, styled, titled
+from tcplab.plot._variants import about_runs
 
 SIZE = 420
 MOST_DRAWN = 3000

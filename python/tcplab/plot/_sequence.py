@@ -10,7 +10,7 @@ import polars as pl
 from tcplab._core import printable
 from tcplab._results.results import Results
 from tcplab._statistics.thinning import MOST_POINTS, thin
-from tcplab.plot._runs import chosen, titles_of
+from tcplab.plot._single_run import chosen, titles_of
 from tcplab.plot._style import COLOURS, INK, WIDTH, data, layered, styled
 
 WRAP = 1 << 32

@@ -6,11 +6,12 @@
 //! for a packet cannot be revoked. For the one packet in transmission the wire remembers its draws.
 
 use super::Lane;
-use super::managed::{Kind, Managed, Teller};
+use super::managed::{Kind, Managed};
+use super::teller::Teller;
 use super::wire::Wire;
-use crate::observer::{Observer, Reason};
+use crate::observer::Observer;
 use crate::packet::Packet;
-use crate::queue::{Discipline, DropTail, Next, Queue, QueueLimit, Queued};
+use crate::queue::{Discipline, DropTail, Queue, QueueLimit, Queued};
 use crate::random::Random;
 use tcplab_units::{Duration, Rate, Time};
 
@@ -141,21 +142,4 @@ impl<P: Packet> Lane<P> {
         self.counters.sent_bytes += purged.1;
         self.tell_drops(at, teller);
     }
-}
-
-/// Drops all packets of a queue that is no longer needed.
-pub(super) fn purge<P: Packet>(queue: &mut dyn Queue<P>, at: Time) -> Vec<(Queued<P>, Reason)> {
-    let (mut purged, mut now) = (Vec::new(), at);
-    loop {
-        match queue.dequeue(now, &mut purged) {
-            Next::Packet(queued) => purged.push((queued, Reason::Purged)),
-            // Shapers release their packets later.
-            Next::NotBefore(then) => now = then.max(now + Duration::from_nanos(1)),
-            Next::Empty => break,
-        }
-    }
-    for (_, reason) in &mut purged {
-        *reason = Reason::Purged;
-    }
-    purged
 }

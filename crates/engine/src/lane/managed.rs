@@ -8,8 +8,8 @@
 //! packets or the queue holds them back, the agenda has the times at which the transmitter polls
 //! the queue.
 
-use super::change::purge;
-use super::station::{Medium, Station};
+use super::station::Station;
+use super::teller::Teller;
 use super::wire::PutOff;
 use super::{Lane, LaneState, Sent, Transit};
 use crate::observer::{Observer, Point, Reason};
@@ -17,7 +17,6 @@ use crate::occupancy::Occupancy;
 use crate::packet::{Departure, Packet};
 use crate::queue::own::Own;
 use crate::queue::{DropTail, Drops, Next, Queue, QueueLimit, Queued};
-use crate::route::Routes;
 use std::collections::VecDeque;
 use tcplab_units::{Duration, Time};
 
@@ -189,22 +188,6 @@ impl<P: Packet> Managed<P> {
         // Dropped packets leave before the packet in transmission.
         let later = self.leaving.iter().rev().take_while(|(then, ..)| *then > at).count();
         self.leaving.insert(self.leaving.len() - later, (at.in_nanos(), place, packet));
-    }
-}
-
-/// The observer of a lane, and the state that the lane shares with others.
-pub(crate) struct Teller<'a, O> {
-    pub observer: &'a mut O,
-    pub routes: &'a Routes,
-    pub media: &'a mut [Medium],
-}
-
-impl<O> Teller<'_, O> {
-    pub(super) fn drop<P>(&mut self, at: Time, place: u32, packet: &P, reason: Reason)
-    where
-        O: Observer<P>,
-    {
-        self.observer.drop(Point { at, place, routes: self.routes }, packet, reason);
     }
 }
 
@@ -440,6 +423,23 @@ impl<P: Packet> Lane<P> {
             }
         }
     }
+}
+
+/// Drops all packets of a queue that is no longer needed.
+fn purge<P: Packet>(queue: &mut dyn Queue<P>, at: Time) -> Vec<(Queued<P>, Reason)> {
+    let (mut purged, mut now) = (Vec::new(), at);
+    loop {
+        match queue.dequeue(now, &mut purged) {
+            Next::Packet(queued) => purged.push((queued, Reason::Purged)),
+            // Shapers release their packets later.
+            Next::NotBefore(then) => now = then.max(now + Duration::from_nanos(1)),
+            Next::Empty => break,
+        }
+    }
+    for (_, reason) in &mut purged {
+        *reason = Reason::Purged;
+    }
+    purged
 }
 
 #[cfg(test)]

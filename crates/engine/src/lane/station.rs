@@ -15,7 +15,8 @@
 //! beside the queue. Only a few may wait; later ones are dropped. ARP requests and replies are
 //! frames like others, go before packets in the queue, and are never lost.
 
-use super::managed::Teller;
+use super::medium::Medium;
+use super::teller::Teller;
 use super::wire::Spread;
 use super::{Lane, Sent};
 use crate::observer::{Observer, Reason};
@@ -60,10 +61,6 @@ pub struct ArpConfig {
     /// Whether a station learns the requester's address from a request.
     pub learns: bool,
 }
-
-/// A medium: the time until which it is busy, once it has been used.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Medium(Option<Time>);
 
 /// An ARP message. Stations are named by the lanes on which they receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,9 +2,10 @@
 
 use super::connections::{Connection, End};
 use super::streams::Sent;
-use super::{Flow, sockets, streams};
+use super::{sockets, streams};
 use crate::clock;
 use crate::failure::Failure;
+use crate::flow::Flow;
 use std::os::fd::OwnedFd;
 
 pub(super) fn send(flow: Flow, size: Option<u64>, write: Option<u64>) -> Result<(), Failure> {

@@ -16,39 +16,13 @@ mod users;
 pub(crate) use connections::report_unfinished;
 
 use crate::channel;
-use crate::clock;
 use crate::failure::Failure;
+use crate::flow::Flow;
 use crate::hosts::Host;
 use crate::programs::{self, Side};
 use pool::{in_new_thread, in_thread};
 use tcplab_guest::Job;
-use tcplab_guest::job::{self, Traffic};
-use tcplab_tables::Window;
-
-/// A flow, and what its threads need to know.
-#[derive(Clone, Copy)]
-pub(crate) struct Flow {
-    pub number: usize,
-    pub spec: &'static job::Flow,
-    pub client: &'static Host,
-    pub server: &'static Host,
-    /// When the experiment starts and ends, by the clock.
-    pub experiment: (u64, u64),
-    /// The part of it that results are of, if it has marks.
-    pub window: Option<Window>,
-}
-
-impl Flow {
-    /// The time by the clock that is this long after the flow's start.
-    pub fn at(&self, after: u64) -> u64 {
-        self.experiment.0 + self.spec.start + after
-    }
-
-    /// Now, in nanoseconds after the start of the experiment.
-    pub fn elapsed(&self) -> u64 {
-        clock::now().saturating_sub(self.experiment.0)
-    }
-}
+use tcplab_guest::job::Traffic;
 
 /// Starts the threads of all flows: servers listen, clients wait for their time.
 pub(crate) fn start(job: &'static Job, hosts: &'static [Vec<Host>], start: u64) {

@@ -2,9 +2,10 @@
 
 use super::connections::{Connection, End};
 use super::streams::Sent;
-use super::{Flow, bulk, sockets, streams};
+use super::{bulk, sockets, streams};
 use crate::clock;
 use crate::failure::{Failure, Trying};
+use crate::flow::Flow;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::time::{

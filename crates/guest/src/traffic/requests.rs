@@ -2,10 +2,11 @@
 
 use super::connections::{Connection, End};
 use super::streams::Sent;
-use super::{Flow, sockets, streams};
+use super::{sockets, streams};
 use crate::channel;
 use crate::clock;
 use crate::failure::Failure;
+use crate::flow::Flow;
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use tcplab_guest::Report;

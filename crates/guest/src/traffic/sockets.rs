@@ -1,8 +1,8 @@
 //! Sockets with the options of a side of a flow.
 
-use super::Flow;
 use super::connections::{Connection, End};
 use crate::failure::{Failure, Trying, reason};
+use crate::flow::Flow;
 use nix::libc;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, SetStruct, SndBuf};

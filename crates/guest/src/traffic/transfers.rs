@@ -1,9 +1,10 @@
 //! Many connections, each for one transfer, each at its time.
 
 use super::pool::in_thread;
-use super::{Flow, bulk, sockets};
+use super::{bulk, sockets};
 use crate::clock;
 use crate::failure::Failure;
+use crate::flow::Flow;
 
 /// A transfer's time after the flow's start, and its size.
 type Transfer = (u64, u64);

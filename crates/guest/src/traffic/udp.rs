@@ -1,9 +1,10 @@
 //! Datagrams at their own pace.
 
 use super::connections::{Connection, End};
-use super::{Flow, sockets};
+use super::sockets;
 use crate::clock;
 use crate::failure::{Failure, Trying};
+use crate::flow::Flow;
 use nix::sys::socket::sockopt::ReceiveTimestampns;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt};
 use rustix::net::sockopt::{set_socket_recv_buffer_size_force, set_socket_send_buffer_size_force};

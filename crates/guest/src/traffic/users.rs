@@ -3,9 +3,10 @@
 use super::connections::End;
 use super::pool::in_thread;
 use super::streams::Sent;
-use super::{Flow, bulk, sockets, streams};
+use super::{bulk, sockets, streams};
 use crate::clock;
 use crate::failure::Failure;
+use crate::flow::Flow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use tcplab_guest::job;

@@ -9,10 +9,10 @@ import polars as pl
 
 from tcplab import statistics
 from tcplab._core import printable
+from tcplab._report._comparison import Question
 from tcplab._report._path import variants_of
-from tcplab._report._question import Question
+from tcplab._report._phrases import counted, listed
 from tcplab._report._sawtooth import cycles
-from tcplab._report._words import counted, listed
 from tcplab._results.flow_summary import IS_UNFINISHED
 from tcplab._results.summary_table import are_equal, unconnected
 from tcplab._store.manifest import Asked

@@ -9,13 +9,11 @@ import altair as alt
 import polars as pl
 
 from tcplab._report import _charts
-from tcplab._report._words import phrase
+from tcplab._report._phrases import phrase
 from tcplab._results.compare import Comparison
 from tcplab._results.results import Results
 from tcplab._results.versus import LESS, MORE
-from tcplab.plot import _runs
-from tcplab.plot._asked import MOST_PANELS, Asked, Row, asked
-from tcplab.plot._lines import MOST_FLOWS, over_time
+from tcplab.plot import _single_run
 from tcplab.plot._style import (
     COLOURS,
     INK,
@@ -29,6 +27,8 @@ from tcplab.plot._style import (
     scale_of,
     styled,
 )
+from tcplab.plot._time_series import MOST_FLOWS, over_time
+from tcplab.plot._variants import MOST_PANELS, Asked, Row, asked
 
 MOST_ROWS = 60
 FEW_PANELS = 2
@@ -329,8 +329,8 @@ def _backends(comparison: Comparison) -> alt.LayerChart:
     most = MOST_FLOWS // len(comparison.backends)
     parts, names, notes = [], [], []
     for backend, results in comparison.results.items():
-        run = _runs.chosen(results, None)
-        flows = _runs.sampled(results, run)
+        run = _single_run.chosen(results, None)
+        flows = _single_run.sampled(results, run)
         placed = flows.with_row_index("place")
         greatest = placed.sort("bytes", descending=True, maintain_order=True).head(most)
         drawn = greatest.sort("place").select(
@@ -342,7 +342,7 @@ def _backends(comparison: Comparison) -> alt.LayerChart:
         if len(flows) > most:
             notes = [f"the {most} of {len(flows)} flows that sent most"]
     results = next(iter(comparison.results.values()))
-    run = _runs.chosen(results, None)
+    run = _single_run.chosen(results, None)
     points = pl.concat(parts)
     if points.is_empty():
         raise ValueError("no flow of this run has samples of a window: see `record.samples`")
@@ -351,7 +351,7 @@ def _backends(comparison: Comparison) -> alt.LayerChart:
         y="cwnd_segments",
         labels=names,
         title="cwnd (segments)",
-        end_s=_runs.end_of(results, run),
+        end_s=_single_run.end_of(results, run),
         height=280,
     )
-    return styled(chart.properties(title=_runs.titles_of(results, run, *notes)))
+    return styled(chart.properties(title=_single_run.titles_of(results, run, *notes)))

@@ -10,7 +10,7 @@ import polars as pl
 
 from tcplab._core import printable
 from tcplab._experiment.labels import labels
-from tcplab._report._question import Question, Values
+from tcplab._report._comparison import Question, Values
 from tcplab._results.summary_table import short_names
 from tcplab._statistics.thinning import thin
 

@@ -14,13 +14,12 @@ from tcplab import statistics
 from tcplab._core import printable
 from tcplab._experiment.labels import labels
 from tcplab._experiment.quantities import numbers
-from tcplab._report._words import phrase
+from tcplab._report._phrases import phrase
 from tcplab._results.results import Results
 from tcplab._results.summary_table import short_names
 from tcplab._results.versus import LESS
 from tcplab._statistics.estimates import ellipse
-from tcplab.plot._asked import MOST_PANELS, about_runs, asked, labelled, missing
-from tcplab.plot._runs import checked
+from tcplab.plot._single_run import checked
 from tcplab.plot._style import (
     INK,
     QUIET,
@@ -31,6 +30,7 @@ from tcplab.plot._style import (
     styled,
     titled,
 )
+from tcplab.plot._variants import MOST_PANELS, about_runs, asked, labelled, missing
 
 MOST_TEXTS = 400
 """So many cells have their number in them."""

@@ -18,7 +18,6 @@ from tcplab._schema import Experiment
 from tcplab._statistics.thinning import MOST_POINTS
 from tcplab._store.run_groups import declared
 from tcplab.plot import _network
-from tcplab.plot._lines import MOST_FLOWS, Drawn, of_flows, over_time
 from tcplab.plot._style import (
     COLOURS,
     LINK_COLOURS,
@@ -31,6 +30,7 @@ from tcplab.plot._style import (
     stacked,
     styled,
 )
+from tcplab.plot._time_series import MOST_FLOWS, Drawn, of_flows, over_time
 
 HAS_DATAGRAMS = pl.col("delay_mean_ms").is_not_null()
 

@@ -27,8 +27,8 @@ from tcplab._results.summary_table import (
     short_names,
     unconnected,
 )
+from tcplab._text import plain_tables
 from tcplab._text.cells import LEFT, RIGHT, Column, decimals, number
-from tcplab.cli import _text
 
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
 """So many repetitions have confidence intervals whatever the data (`lab.statistics`)."""
@@ -113,7 +113,7 @@ def shown_rows(rows: pl.DataFrame, format_: str) -> str:
     cells = [[_cell(value) for value in row] for row in some.iter_rows()]
     if format_ == "markdown":
         return _in_markdown(heads, cells)
-    text = _text.table(heads, cells)
+    text = plain_tables.table(heads, cells)
     if (more := len(rows) - len(some)) > 0:
         text += f"\n... and {more} more rows; `limit` and `--format csv` choose and show them"
     return text
@@ -132,7 +132,7 @@ def _versus(compared: pl.DataFrame, results: Results, view: View, by: str) -> st
         baseline = ", ".join(f"{name} = {value}" for name, value in baseline.items())
     rows = compared.head(MOST_ROWS)
     text = f"Compared with {printable(str(baseline))}, in pairs of runs with equal seeds:\n\n"
-    text += _text.table(*_of_versus(rows, results, by))
+    text += plain_tables.table(*_of_versus(rows, results, by))
     if len(compared) > MOST_ROWS:
         text += f"\n... and {len(compared) - MOST_ROWS} more rows; `--format csv` has them all"
     notes = []
@@ -177,16 +177,16 @@ def _table(results: Results, by: str, statistic: str, summary: pl.DataFrame) -> 
     columns = measures(rows, by)
     rows = labelled(rows, results)
     every = list(columns)
-    text = _text.table(*layout(rows, results.swept, by, columns))
+    text = plain_tables.table(*layout(rows, results.swept, by, columns))
     while _is_wide(text):
         dropped = max(columns, key=lambda measure: measure.rank)
         if dropped.rank == 0:
             break
         columns.remove(dropped)
-        text = _text.table(*layout(rows, results.swept, by, columns))
+        text = plain_tables.table(*layout(rows, results.swept, by, columns))
     if hidden := [named(one.head) for one in every if one not in columns]:
         said = f"No room for {', '.join(hidden)}: a wider terminal or a pipe has all columns"
-        text += "\n" + "\n".join(wrap(said, _text.room() or len(said)))
+        text += "\n" + "\n".join(wrap(said, plain_tables.room() or len(said)))
     if left_out:
         text += f"\n... and {left_out} more rows; `Results.summary()` has them all"
     text += f"\n\n{said}" if (said := unconnected(results)) else ""
@@ -223,7 +223,7 @@ def _measured(runs: pl.DataFrame) -> str:
 
 
 def _is_wide(text: str) -> bool:
-    room = _text.room()
+    room = plain_tables.room()
     return room is not None and max(map(cell_len, text.split("\n"))) > room
 
 

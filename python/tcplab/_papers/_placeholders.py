@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 
 from tcplab import statistics
 from tcplab._core import ConfigError
+from tcplab._papers._format import shown
 from tcplab._papers._measured import Measured, values
 from tcplab._papers._study import Side, Study
 from tcplab._papers._verdicts import NOT_RUN, Decided, Finding
-from tcplab._papers._words import shown
 
 PLACE = re.compile(r"\{([^{}]+)\}")
 

@@ -1,0 +1,7 @@
+//! A shared half-duplex medium, as all of its stations see it.
+
+use tcplab_units::Time;
+
+/// Until when the medium is busy, once it has been used.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Medium(pub(super) Option<Time>);
