@@ -1,5 +1,5 @@
-//! What backends know of flows and transfers. All that follows from it, `derived` computes. Sums stop at
-//! the greatest number: what a kernel says may be wrong, and `laws` finds that.
+//! Facts that backends know about flows and transfers; `derived` computes everything that follows.
+//! Sums saturate: a kernel's values may be wrong, which `laws` detects.
 
 use crate::datagrams::DatagramFacts;
 use crate::measure::Window;
@@ -7,7 +7,7 @@ use crate::totals::FlowTotals;
 use crate::transfers::Transfers;
 use tcplab_units::{Duration, Rate, Time};
 
-/// What carries a flow.
+/// The transport of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// TCP.
@@ -17,7 +17,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// As tables say it.
+    /// The word in tables.
     pub fn word(self) -> &'static str {
         match self {
             Self::Tcp => "tcp",
@@ -29,13 +29,13 @@ impl Transport {
 /// How a flow or a transfer ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome<'a> {
-    /// All that was to be sent has arrived.
+    /// All data has arrived.
     Completed,
-    /// It has a size or a number of objects, and the experiment ended first.
+    /// A flow with a size or a number of objects, cut short by the end of the experiment.
     Unfinished,
-    /// It has no end of its own, and went on until the experiment ended.
+    /// A flow without an end of its own, which ran until the experiment ended.
     Running,
-    /// It did not begin.
+    /// The flow did not begin.
     NotStarted,
     /// All datagrams were sent, and not all arrived.
     Partial,
@@ -48,7 +48,7 @@ pub enum Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// As tables say it.
+    /// The word in tables.
     pub fn word(self) -> &'a str {
         match self {
             Self::Completed => "completed",
@@ -63,21 +63,21 @@ impl<'a> Outcome<'a> {
     }
 }
 
-/// What a sender counts.
+/// Counters of a sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Segments with data, or datagrams; repeated ones included.
+    /// Segments with data, or datagrams; retransmissions included.
     pub sent_segments: u64,
-    /// Segments with data that were sent again.
+    /// Retransmitted segments with data.
     pub retransmitted_segments: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
-    /// Times the window was made smaller for congestion.
+    /// Congestion window reductions.
     pub loss_episodes: u64,
 }
 
 impl Counters {
-    /// Adds those of another connection.
+    /// Adds the counters of another connection.
     pub fn add(&mut self, other: &Self) {
         self.sent_segments = self.sent_segments.saturating_add(other.sent_segments);
         self.retransmitted_segments =
@@ -86,7 +86,7 @@ impl Counters {
         self.loss_episodes = self.loss_episodes.saturating_add(other.loss_episodes);
     }
 
-    /// Counts after `before`.
+    /// The counts since `before`.
     #[must_use]
     pub fn since(&self, before: &Self) -> Self {
         Self {
@@ -103,11 +103,11 @@ impl Counters {
 /// RTT samples, at least one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// How many.
+    /// The number of samples.
     pub count: u64,
     /// Their sum in nanoseconds.
     pub sum_nanos: u64,
-    /// The least.
+    /// The minimum.
     pub min: Duration,
     /// The greatest.
     pub max: Duration,
