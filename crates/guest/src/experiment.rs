@@ -1,11 +1,11 @@
-//! The experiment from its beginning to its end.
+//! The experiment from beginning to end.
 
 use crate::failure::{Failure, Trying};
 use crate::netlink::Netlink;
 use crate::{channel, clock, hosts, links, machine, programs, traffic};
 use tcplab_guest::job::{self, Job};
 
-/// Carries out the job. When this returns, there is nothing left to do but to turn the machine off.
+/// Carries out the job. After that, only turning the machine off remains.
 pub(crate) fn run() -> Result<(), Failure> {
     machine::mount_basics()?;
     channel::open()?;
@@ -18,7 +18,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     if let Some(spec) = &job.programs {
         programs::prepare(spec)?;
     }
-    // In the first namespace, which has none of the devices that links are made of.
+    // In the first namespace, which has none of the devices of links.
     let outside = Netlink::open()?;
     let hosts = hosts::make(&job.hosts)?.leak();
     links::make(job, hosts, &outside)?;
@@ -37,7 +37,7 @@ pub(crate) fn run() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The job, as the host side left it.
+/// The job, as written by the host side.
 pub(crate) fn read() -> Result<Job, Failure> {
     let text = std::fs::read_to_string(job::PATH).trying(|| job::PATH.into())?;
     serde_json::from_str(&text).map_err(|error| Failure::new(job::PATH, error.to_string()))

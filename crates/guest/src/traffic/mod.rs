@@ -1,5 +1,5 @@
-//! Traffic: threads that send and receive, one for each side of each connection, asleep in the kernel
-//! nearly always.
+//! Traffic: threads that send and receive, one for each side of each connection, which sleep in the
+//! kernel most of the time.
 
 mod bulk;
 mod connections;
@@ -25,7 +25,7 @@ use tcplab_guest::Job;
 use tcplab_guest::job::{self, Traffic};
 use tcplab_tables::Window;
 
-/// A flow, and what its threads need to know.
+/// A flow, with the data that its threads need.
 #[derive(Clone, Copy)]
 pub(crate) struct Flow {
     pub number: usize,
@@ -34,17 +34,17 @@ pub(crate) struct Flow {
     pub server: &'static Host,
     /// When the experiment starts and ends, by the clock.
     pub experiment: (u64, u64),
-    /// The part of it that results are of, if it has marks.
+    /// The measuring window, if it has marks.
     pub window: Option<Window>,
 }
 
 impl Flow {
-    /// The time by the clock that is this long after the flow's start.
+    /// The clock time this long after the flow's start.
     pub fn at(&self, after: u64) -> u64 {
         self.experiment.0 + self.spec.start + after
     }
 
-    /// Now, in nanoseconds after the start of the experiment.
+    /// The current time, in nanoseconds after the start of the experiment.
     pub fn elapsed(&self) -> u64 {
         clock::now().saturating_sub(self.experiment.0)
     }
@@ -119,7 +119,7 @@ fn run(flow: Flow, side: impl FnOnce() -> Result<(), Failure> + Send + 'static) 
     in_thread(move || or_fail(flow, side()));
 }
 
-/// A failure of one side of a flow is one of the experiment.
+/// A failure of one side of a flow fails the experiment.
 fn or_fail(flow: Flow, result: Result<(), Failure>) {
     if let Err(failure) = result {
         channel::fail(&format!("flow {}: {failure}", flow.number));
