@@ -22,7 +22,7 @@ from tcplab._advice.advice import Advice
 from tcplab._advice.api import advice_in
 from tcplab._advice.levers import BUFFERS
 from tcplab._advice.question import question
-from tcplab._experiment import loaded
+from tcplab._experiment.experiment import loaded
 
 Plain = dict[str, Any]
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from generate_experiment import experiment_module
 from generate_manual import command_line_page, metrics_page, python_page
 from generate_reference import (
     algorithm_page,
@@ -20,6 +19,7 @@ from generate_reference import (
     profiles_page,
     tables_page,
 )
+from generate_schema import schema_module
 from generate_support import limits_page, readme
 from studies import OVERVIEW, PAGES, names, overview, page
 
@@ -115,7 +115,7 @@ def template(example: str) -> str:
 
 CC = "docs/reference/cc"
 FILES: dict[str, Callable[[], str]] = {
-    "python/tcplab/experiment.py": experiment_module,
+    "python/tcplab/_schema.py": schema_module,
     "docs/reference/experiment.md": experiment_page,
     "docs/reference/tables.md": tables_page,
     "docs/reference/python.md": python_page,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tcplab import _rendered
-from tcplab._blocks import Block, Picture
 from tcplab._papers import _measured, _page, _study
-from tcplab._put import put
+from tcplab._store.atomic_write import put
+from tcplab._text import markup
+from tcplab._text.blocks import Block, Picture
 from tcplab.plot._saved import drawn
 
 ROOT = Path(__file__).parent.parent
@@ -29,7 +29,7 @@ def names() -> list[str]:
 
 def page(name: str) -> str:
     """The page of a study, without its pictures."""
-    return _noted(_rendered.markdown(_blocks(name)))
+    return _noted(markup.markdown(_blocks(name)))
 
 
 def with_figures(name: str) -> str:
@@ -41,7 +41,7 @@ def with_figures(name: str) -> str:
         put(drawn(picture.chart(), ".svg"), path)
         return f"/{path.relative_to(ROOT)}"
 
-    return _rendered.markdown(_blocks(name), place)
+    return markup.markdown(_blocks(name), place)
 
 
 def overview() -> str:
@@ -51,7 +51,7 @@ def overview() -> str:
         study = _study.load(name)
         studies[name] = (study, _page.decided(study, _brought(study)))
     links = "\n".join(f"- [{study.title}]({name}.md)" for name, (study, _) in studies.items())
-    return _noted(f"{_rendered.markdown(_page.overview(studies))}\n## The pages\n\n{links}\n")
+    return _noted(f"{markup.markdown(_page.overview(studies))}\n## The pages\n\n{links}\n")
 
 
 def _blocks(name: str) -> list[Block]:

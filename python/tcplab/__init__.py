@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from tcplab import capture, cc, models, plot, statistics
     from tcplab._advice.advice import Advice
     from tcplab._advice.api import advise
-    from tcplab._asked import stored
-    from tcplab._compare import Comparison, compare
+    from tcplab._catalogue import algorithms, columns, explain, profile, profiles, schema
     from tcplab._core import (
         ConfigError,
         InternalError,
@@ -27,15 +26,14 @@ if TYPE_CHECKING:
         RunError,
         __version__,
     )
-    from tcplab._experiment import load
-    from tcplab._kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
-    from tcplab._lists import algorithms, columns, explain, profile, profiles, schema
+    from tcplab._experiment.experiment import load
     from tcplab._report import report
-    from tcplab._results import Results
-    from tcplab._run import run
-    from tcplab._verify import Finding, Verification, verify
-    from tcplab._warnings import TcplabWarning
-    from tcplab.experiment import (
+    from tcplab._results.compare import Comparison, compare
+    from tcplab._results.results import Results
+    from tcplab._run.kernels import DEFAULT_KERNEL, build_kernel, kernels, remove_kernel
+    from tcplab._run.run import run
+    from tcplab._run.verify import Finding, Verification, verify
+    from tcplab._schema import (
         Advise,
         Antiparallel,
         Arp,
@@ -114,6 +112,8 @@ if TYPE_CHECKING:
         WebTraffic,
         ZipfSizes,
     )
+    from tcplab._store.manifest import stored
+    from tcplab._warnings import TcplabWarning
 
 __all__ = [
     "DEFAULT_KERNEL",
@@ -232,35 +232,35 @@ __all__ = [
 PLACES = {
     "Advice": "_advice.advice",
     "advise": "_advice.api",
-    "stored": "_asked",
-    "Comparison": "_compare",
-    "compare": "_compare",
+    "stored": "_store.manifest",
+    "Comparison": "_results.compare",
+    "compare": "_results.compare",
     "ConfigError": "_core",
     "InternalError": "_core",
     "Kernel": "_core",
     "KernelError": "_core",
     "RunError": "_core",
     "__version__": "_core",
-    "load": "_experiment",
-    "DEFAULT_KERNEL": "_kernels",
-    "build_kernel": "_kernels",
-    "kernels": "_kernels",
-    "remove_kernel": "_kernels",
-    "algorithms": "_lists",
-    "columns": "_lists",
-    "explain": "_lists",
-    "profile": "_lists",
-    "profiles": "_lists",
-    "schema": "_lists",
+    "load": "_experiment.experiment",
+    "DEFAULT_KERNEL": "_run.kernels",
+    "build_kernel": "_run.kernels",
+    "kernels": "_run.kernels",
+    "remove_kernel": "_run.kernels",
+    "algorithms": "_catalogue",
+    "columns": "_catalogue",
+    "explain": "_catalogue",
+    "profile": "_catalogue",
+    "profiles": "_catalogue",
+    "schema": "_catalogue",
     "report": "_report",
-    "Results": "_results",
-    "run": "_run",
-    "Finding": "_verify",
-    "Verification": "_verify",
-    "verify": "_verify",
+    "Results": "_results.results",
+    "run": "_run.run",
+    "Finding": "_run.verify",
+    "Verification": "_run.verify",
+    "verify": "_run.verify",
     "TcplabWarning": "_warnings",
 }
-"""The modules of names. Those of other names are in `experiment`."""
+"""The modules of names. Those of other names are in `_schema`."""
 
 
 def __getattr__(name: str) -> Any:
@@ -270,7 +270,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'tcplab' has no attribute {name!r}")
     if name in ("capture", "cc", "models", "plot", "statistics"):
         return importlib.import_module(f"tcplab.{name}")
-    module = importlib.import_module(f"tcplab.{PLACES.get(name, 'experiment')}")
+    module = importlib.import_module(f"tcplab.{PLACES.get(name, '_schema')}")
     value = getattr(module, name)
     globals()[name] = value
     return value

@@ -17,7 +17,7 @@ import polars as pl
 
 from tcplab import _core
 from tcplab._capture.characteristics import Characteristics
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 
 if TYPE_CHECKING:
     from tcplab._capture.twin import Twin

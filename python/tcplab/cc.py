@@ -20,7 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol, TypeVar, overload
 
-from tcplab import _core, _own
+from tcplab import _core
+from tcplab._cc import registry
 from tcplab._core import Ack, Congestion, Control, FlowState, Init
 
 __all__ = ["Ack", "Congestion", "CongestionControl", "Control", "FlowState", "Init", "register"]
@@ -81,5 +82,5 @@ def register(
     ]
     if missing:
         raise _core.ConfigError(f"{name}: the class has no {' and no '.join(missing)}")
-    _own.register(name, cls, version)
+    registry.register(name, cls, version)
     return cls

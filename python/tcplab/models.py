@@ -11,7 +11,7 @@ import math
 
 import polars as pl
 
-from tcplab._results import Results
+from tcplab._results.results import Results
 
 MSS = 1448
 """Bytes of data in a segment on Ethernet, with timestamps."""

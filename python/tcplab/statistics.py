@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeGuard
 
-from tcplab import _intervals
+from tcplab._statistics import intervals
 
 LEVEL = 0.95
 
-FEWEST = _intervals.FEWEST
+FEWEST = intervals.FEWEST
 """So many runs allow an interval of a mean, whatever the data."""
 
 Assume = Literal["normal"]
@@ -104,15 +104,15 @@ def difference(
     if not paired:
         ours, theirs = _numbers(values), _numbers(baseline)
         one, other = (_interval(part, of, level, assume) for part in (ours, theirs))
-        return _of_two(one, other, _intervals.difference_of_two)
+        return _of_two(one, other, intervals.difference_of_two)
     if of not in ("mean", "median"):
         raise ValueError(f"of: {of!r} of pairs; there are mean and median")
     ours, theirs = _pairs(values, baseline)
     found = _interval(ours - theirs, of, level, assume)
     if of == "median" or assume is not None or found.low == found.high:
         return found
-    lows, highs = _intervals.paired_difference(
-        ours, theirs, _intervals.array([level]), is_normal=False
+    lows, highs = intervals.paired_difference(
+        ours, theirs, intervals.array([level]), is_normal=False
     )
     low, high = float(lows[0]), float(highs[0])
     method = found.method if (low, high) == (found.low, found.high) else f"{found.method}, or MOVER"
@@ -143,7 +143,7 @@ def ratio(
     if not paired:
         ours, theirs = _numbers(values), _numbers(baseline)
         one, other = (_interval(part, of, level, assume) for part in (ours, theirs))
-        return _of_two(one, other, _intervals.ratio_of_two)
+        return _of_two(one, other, intervals.ratio_of_two)
     ours, theirs = _pairs(values, baseline)
     if of != "mean":
         raise ValueError(f"of: a ratio of {of!r} of pairs; there is that of means")
@@ -152,7 +152,7 @@ def ratio(
     estimate = float(ours.mean()) / below if below != 0 else None
     if reason := _too_few(n, "mean", level, assume):
         return Interval(estimate, None, None, n, level, "none", reason)
-    limits_of_ratio = _intervals.paired_ratio(ours, theirs, level, is_normal=assume is not None)
+    limits_of_ratio = intervals.paired_ratio(ours, theirs, level, is_normal=assume is not None)
     if limits_of_ratio is None or estimate is None:
         return Interval(estimate, None, None, n, level, "none", NEAR_ZERO)
     return Interval(estimate, *limits_of_ratio, n, level, "Fieller")
@@ -165,7 +165,7 @@ def effect(values: Numbers, baseline: Numbers) -> float | None:
     Nothing with fewer than 2 pairs, or where all differences are equal.
     """
     ours, theirs = _pairs(values, baseline)
-    return _intervals.effect(ours - theirs)
+    return intervals.effect(ours - theirs)
 
 
 def p_different(
@@ -204,7 +204,7 @@ def runs_needed(
     Nothing with fewer than 2 pairs.
     """
     ours, theirs = _pairs(values, baseline)
-    return _intervals.runs_needed(ours - theirs, margin, power)
+    return intervals.runs_needed(ours - theirs, margin, power)
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -227,7 +227,7 @@ def warm_up(values: Sequence[float], *, batch: int = 5) -> int | None:
     squared standard error of its mean (White 1997; Franklin and White 2008). Nothing if that lies
     in the second half: the series is too short to tell, or does not become steady.
     """
-    return _intervals.warm_up(_intervals.array(list(values)), batch)
+    return intervals.warm_up(intervals.array(list(values)), batch)
 
 
 NEAR_ZERO = "the baseline cannot be told from zero"
@@ -235,7 +235,7 @@ NEAR_ZERO = "the baseline cannot be told from zero"
 _PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d+)?)")
 
 
-def _interval(numbers: _intervals.Array, of: str, level: float, assume: Assume | None) -> Interval:
+def _interval(numbers: intervals.Array, of: str, level: float, assume: Assume | None) -> Interval:
     n, q = len(numbers), _quantile(of)
     if not 0 < level < 1:
         raise ValueError(f"level: {level:g} is not between 0 and 1")
@@ -243,15 +243,15 @@ def _interval(numbers: _intervals.Array, of: str, level: float, assume: Assume |
         raise ValueError(f"assume: {assume!r}; there is only 'normal'")
     if n == 0:
         return Interval(None, None, None, 0, level, "none", "there are no values")
-    estimate = _intervals.estimate(numbers, q)
+    estimate = intervals.estimate(numbers, q)
     if n > 1 and q is None and float(numbers.min()) == float(numbers.max()):
         return Interval(estimate, estimate, estimate, n, level, "all are equal")
     if reason := _too_few(n, of, level, assume):
         return Interval(estimate, None, None, n, level, "none", reason)
     if q is not None:
-        low, high = _intervals.limits_of_quantile(numbers, q, level)
+        low, high = intervals.limits_of_quantile(numbers, q, level)
         return Interval(estimate, low, high, n, level, "order statistics")
-    low, high, is_plain = _intervals.limits_of_mean(numbers, level, is_normal=assume == "normal")
+    low, high, is_plain = intervals.limits_of_mean(numbers, level, is_normal=assume == "normal")
     method = "Student's t" if is_plain else "Student's t, widened for skew"
     return Interval(estimate, low, high, n, level, method)
 
@@ -262,7 +262,7 @@ def _too_few(n: int, of: str, level: float, assume: Assume | None) -> str | None
     if n < 2:
         return "one run allows none"
     if q is not None:
-        fewest = _intervals.fewest_of_quantile(q, level)
+        fewest = intervals.fewest_of_quantile(q, level)
         of = "a median" if of == "median" else f"the {of[1:]}th percentile"
         return None if n >= fewest else f"{n} runs: {of} needs {fewest}"
     if assume is None and n < FEWEST:
@@ -307,7 +307,7 @@ def _of_two(one: Interval, other: Interval, combine: Combine) -> Interval:
     return Interval(*found, n, level, "MOVER")
 
 
-Seen = Callable[[_intervals.Array, _intervals.Array], _intervals.Bools]
+Seen = Callable[[intervals.Array, intervals.Array], intervals.Bools]
 
 
 def _p(
@@ -319,27 +319,27 @@ def _p(
     if _too_few(len(apart), "mean", LEVEL, assume) or float(apart.min()) == float(apart.max()):
         return None
 
-    def seen(p: _intervals.Array) -> _intervals.Bools:
-        limits = _intervals.paired_difference(
+    def seen(p: intervals.Array) -> intervals.Bools:
+        limits = intervals.paired_difference(
             ours, theirs, 1 - sides * p, is_normal=assume is not None
         )
         return is_seen(*limits)
 
-    return _intervals.least(seen, 1 / sides)
+    return intervals.least(seen, 1 / sides)
 
 
 def _is_there(value: float | int | None) -> TypeGuard[float]:
     return value is not None and not math.isnan(value)
 
 
-def _numbers(values: Numbers) -> _intervals.Array:
+def _numbers(values: Numbers) -> intervals.Array:
     numbers = [float(value) for value in values if _is_there(value)]
     if any(map(math.isinf, numbers)):
         raise ValueError("values: not all are finite")
-    return _intervals.array(numbers)
+    return intervals.array(numbers)
 
 
-def _pairs(values: Numbers, baseline: Numbers) -> tuple[_intervals.Array, _intervals.Array]:
+def _pairs(values: Numbers, baseline: Numbers) -> tuple[intervals.Array, intervals.Array]:
     """The numbers of all pairs that have both."""
     try:
         pairs = list(zip(values, baseline, strict=True))

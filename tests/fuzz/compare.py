@@ -12,7 +12,7 @@ import polars as pl
 import tcplab as lab
 from fuzz.draw import Plain
 from parity.traces import STATE, Trace, trace
-from tcplab._values import from_plain
+from tcplab._experiment.values import from_plain
 
 SIM, LINUX = "sim", "linux"
 

@@ -18,7 +18,7 @@ from conftest import Command
 from fsspec.implementations.memory import MemoryFileSystem
 
 import tcplab as lab
-from tcplab._remote import Remote
+from tcplab._store.remote import Remote
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import question
 from tcplab._advice.ranges import points
 from tcplab._advice.stages import Laboratory
-from tcplab._experiment import loaded
+from tcplab._experiment.experiment import loaded
 from tcplab.cli._main import main
 
 Plain = dict[str, Any]

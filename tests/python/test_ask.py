@@ -16,7 +16,9 @@ import pytest
 from conftest import EXAMPLES, Command
 
 import tcplab as lab
-from tcplab import _json, _toml, _warnings
+from tcplab import _warnings
+from tcplab._experiment import toml_writer
+from tcplab._results import json_output
 from tcplab.cli import trying
 
 FIRST = EXAMPLES / "first.toml"
@@ -174,7 +176,7 @@ def test_json_has_the_numbers_of_the_frames_and_its_schema(
         ]
         assert rows == frame.to_dicts()
     # What is documented is what there is.
-    described = _json.schema()["properties"]
+    described = json_output.schema()["properties"]
     for name, frame in {"runs": results.runs, "flows": results.flows}.items():
         known = described[name]["items"]["properties"]
         numbers = {"network.chain.queue_packets"}
@@ -327,7 +329,7 @@ def test_files_of_others_are_left_alone(two: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)
 def test_experiments_are_written_as_toml_and_read_back(file: Path, tmp_path: Path) -> None:
     plain = lab.load(file).to_dict()
-    text = _toml.written(plain)
+    text = toml_writer.written(plain)
     assert tomllib.loads(text) == plain
     # The order of what varies is that of the runs.
     read = tomllib.loads(text)
@@ -342,7 +344,7 @@ def test_odd_texts_are_written_as_toml() -> None:
         "hosts": {"left*": {"stack": {"cc": "bbr"}}},
         "variants": {"default": {}, "a b": {"x": {"kind": "codel"}}},
     }
-    assert tomllib.loads(_toml.written(plain)) == plain
+    assert tomllib.loads(toml_writer.written(plain)) == plain
 
 
 def test_try_runs_a_path_from_flags(tcplab: Command, tmp_path: Path) -> None:
@@ -491,7 +493,7 @@ def test_bash_completes(tcplab: Command, tmp_path: Path) -> None:
 def test_progress_is_a_line_now_and_then_without_a_terminal(
     two: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcplab._progress.PAUSE_S", 0.0)
+    monkeypatch.setattr("tcplab._run.progress.PAUSE_S", 0.0)
     lab.run(lab.load(two).changed({"duration": "200s"}))
     lines = capfd.readouterr().err.splitlines()
     assert lines

@@ -10,7 +10,8 @@ from conftest import EXAMPLES, Command
 from test_own_cc import Reno
 
 import tcplab as lab
-from tcplab import _core, _workers
+from tcplab import _core
+from tcplab._run import workers
 
 EXAMPLE = EXAMPLES / "change.toml"
 
@@ -49,7 +50,7 @@ def test_runs_with_one_beginning_have_the_digests_of_each_by_itself(
 def test_plans_are_together_as_far_as_no_thread_idles() -> None:
     sweep = {"seed": [1, 2], "change.flows[0].cc": ["cubic", "bbr"]}
     plans = experiment(sweep=sweep).plans()
-    sizes = [[len(part) for part in _workers.together(plans, threads)] for threads in (1, 2, 3, 8)]
+    sizes = [[len(part) for part in workers.together(plans, threads)] for threads in (1, 2, 3, 8)]
     assert sizes == [[2, 2], [2, 2], [1, 1, 2], [1, 1, 1, 1]]
 
 

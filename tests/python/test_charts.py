@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._series import thin
+from tcplab._statistics.thinning import thin
 from tcplab.plot._style import LINE, spread
 
 Spec = dict[str, Any]
@@ -407,7 +407,7 @@ def test_a_heat_map_has_a_cell_for_each_pair_of_values(sweep: lab.Results) -> No
 
 
 def test_ellipses_are_one_standard_deviation_in_every_direction() -> None:
-    from tcplab._statistics import ellipse  # noqa: PLC0415
+    from tcplab._statistics.estimates import ellipse  # noqa: PLC0415
 
     # Variances 8/3 and 2/3, no covariance: half-axes of their roots around (1, 2).
     xs, ys = pl.Series([3.0, -1.0, 1.0, 1.0]), pl.Series([2.0, 2.0, 3.0, 1.0])

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import tcplab as lab
-from tcplab import _layout
-from tcplab._drawing import drawing
 from tcplab.cli import main
+from tcplab.plot import _network_layout
+from tcplab.plot._network import drawing
 
 DUMBBELL = """
 duration = "1 s"
@@ -38,7 +38,7 @@ def test_packets_go_from_left_to_right() -> None:
     # Two hosts on each side of two routers; 0 and 1 are the routers.
     paths = [[2, 0, 1, 3], [4, 0, 1, 5]]
     links = [(0, 1), (2, 0), (1, 3), (4, 0), (1, 5)]
-    places = _layout.positions(paths, links)
+    places = _network_layout.positions(paths, links)
     assert places == {
         2: (0, 0.5),
         4: (0, -0.5),
@@ -50,7 +50,7 @@ def test_packets_go_from_left_to_right() -> None:
 
 
 def test_a_flow_the_other_way_ends_on_the_left() -> None:
-    places = _layout.positions(
+    places = _network_layout.positions(
         [[0, 1, 2, 3], [5, 2, 1, 4]], [(0, 1), (1, 2), (2, 3), (2, 5), (1, 4)]
     )
     assert {node: column for node, (column, _) in places.items()} == {

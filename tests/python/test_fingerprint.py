@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tcplab._fingerprint import UnstableError, fingerprint
+from tcplab._cc.fingerprint import UnstableError, fingerprint
 
 SCRIPT = """
 import collections, dataclasses, decimal, enum, fractions, functools, json, math, pathlib, re
@@ -78,7 +78,9 @@ def made(factor):
 
 
 def in_a_process(seed: int) -> str:
-    program = SCRIPT + "\nfrom tcplab._fingerprint import fingerprint; print(fingerprint(made(2)))"
+    program = (
+        SCRIPT + "\nfrom tcplab._cc.fingerprint import fingerprint; print(fingerprint(made(2)))"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONHASHSEED": str(seed)},

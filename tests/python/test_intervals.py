@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab import _intervals, statistics
+from tcplab import statistics
+from tcplab._statistics import intervals
 
 REPETITIONS = 2000
 
@@ -77,7 +78,7 @@ def held(limits: list[tuple[float, float] | None], truth: float) -> float:
 def test_intervals_of_means_hold(name: str, runs: int) -> None:
     kind = kinds(runs)[name]
     rows = kind.draw((REPETITIONS, runs))
-    share = held(_intervals.of_groups(list(rows), None, 0.95), kind.mean)
+    share = held(intervals.of_groups(list(rows), None, 0.95), kind.mean)
     assert share >= 0.93
     if name == "normal":
         assert share <= 0.97
@@ -88,7 +89,7 @@ def test_intervals_of_means_hold(name: str, runs: int) -> None:
 def test_intervals_of_medians_hold(name: str, runs: int) -> None:
     kind = kinds(runs)[name]
     rows = kind.draw((REPETITIONS, runs))
-    assert held(_intervals.of_groups(list(rows), 0.5, 0.95), kind.median) >= 0.93
+    assert held(intervals.of_groups(list(rows), 0.5, 0.95), kind.median) >= 0.93
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -96,7 +97,7 @@ def test_intervals_of_percentiles_hold_from_59_runs_on(name: str) -> None:
     # All of n values are below the 95th percentile with a probability of 0.95^n: 5 % at 59.
     kind = kinds(1)[name]
     rows = kind.draw((REPETITIONS, 100))
-    assert held(_intervals.of_groups(list(rows), 0.95, 0.95), kind.p95) >= 0.93
+    assert held(intervals.of_groups(list(rows), 0.95, 0.95), kind.p95) >= 0.93
     for runs in (5, 10, 30, 58):
         few = statistics.interval(range(runs), of="p95")
         assert (few.low, few.high) == (None, None)

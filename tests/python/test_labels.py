@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tcplab as lab
-from tcplab._labels import MOST, labels
+from tcplab._experiment.labels import MOST, labels
 from tcplab.cli import _outcome, compare
 
 TBF = {"kind": "tbf", "limit": "50 ms", "burst": "32 kB"}

@@ -17,8 +17,8 @@ from fuzz.alone import FOUND, RAN, check
 from fuzz.compare import as_experiment
 from fuzz.draw import Plain
 from fuzz.whole import Draw
-from tcplab._drawing import drawing
 from tcplab.cli import main
+from tcplab.plot._network import drawing
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -55,7 +55,8 @@ def test_nothing_is_kept_of_a_run_that_breaks_a_law(
     # The interpreter imports it at its start.
     (tmp_path / "sitecustomize.py").write_text(
         "import json\n"
-        "from tcplab import _core, _workers\n"
+        "from tcplab import _core\n"
+        "from tcplab._run import workers\n"
         "run = _core.run_batch\n"
         "def broken(plans, *others):\n"
         "    changed = json.loads(plans[0].to_json())\n"

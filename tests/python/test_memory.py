@@ -15,7 +15,7 @@ import pytest
 from conftest import EXAMPLES, Command
 
 import tcplab as lab
-from tcplab._memory import Budget, amount, free
+from tcplab._run.memory import Budget, amount, free
 
 MEASURED = """
 import json, polars as pl, sys, tcplab as lab

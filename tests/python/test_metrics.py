@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._metrics import METRICS, Tables, _played, measured
-from tcplab._summary import with_times
+from tcplab._results.flow_summary import with_times
+from tcplab._results.metrics import METRICS, Tables, _played, measured
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 

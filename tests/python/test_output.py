@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 from conftest import Command
 
-from tcplab._checksums import checksum, listed, write_list
+from tcplab._store.checksums import checksum, listed, write_list
 from tcplab.cli import main
 
 # Allowed in a name, each with how it is shown.
@@ -267,7 +267,7 @@ def test_file_names_that_are_no_text_are_shown(tmp_path: Path) -> None:
 
 
 def test_progress_reads_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
-    from tcplab._progress import Stages  # noqa: PLC0415
+    from tcplab._run.progress import Stages  # noqa: PLC0415
 
     stages = Stages(show=True)
     stages._began -= 60

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import tcplab as lab
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
 
 
 @pytest.mark.parametrize(

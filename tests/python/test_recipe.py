@@ -31,7 +31,7 @@ fn toys_are_resolved_and_refused_where_they_are_missing() {{
         name: "linux",
         profile: Profile::Rfc,
         version: &|_| "1".into(),
-        refuse: &|plan| support::refuse(plan, "linux"),
+        unsupported: &|plan| support::unsupported(plan, "linux"),
     }};
     let plan = from_toml(TOYS).unwrap().plans(&backend).unwrap().remove(0);
     let json = serde_json::to_value(&plan).unwrap();
@@ -39,7 +39,7 @@ fn toys_are_resolved_and_refused_where_they_are_missing() {{
     assert_eq!(json["flows"][0]["traffic"]["every"], "1 s");
     assert_eq!(json["flows"][0]["transport"]["kind"], "udp");
     let refusals: Vec<_> =
-        support::refuse(&plan, "sim").iter().map(|it| it.problem.to_string()).collect();
+        support::unsupported(&plan, "sim").iter().map(|it| it.problem.to_string()).collect();
     for kind in ["queue discipline `patient`", "traffic `beacon`"] {{
         let said = format!("the {{kind}} is not available on `sim`");
         assert!(refusals.iter().any(|refusal| refusal.starts_with(&said)), "{{refusals:?}}");

@@ -21,8 +21,6 @@ from conftest import EXAMPLES, Command
 from test_output import IN_NAMES
 
 import tcplab as lab
-from tcplab._asked import keep
-from tcplab._failed import keep_failed
 from tcplab._report._charts import LIGHT, data_of
 from tcplab._report._content import Content, content
 from tcplab._report._details import PANELS
@@ -30,7 +28,9 @@ from tcplab._report._html import html
 from tcplab._report._markdown import markdown
 from tcplab._report._question import question
 from tcplab._report._words import phrase, plain
-from tcplab._versus import percent
+from tcplab._results.versus import percent
+from tcplab._store.failures import keep_failed
+from tcplab._store.manifest import keep
 from tcplab.cli._arguments import REPORTS
 from tcplab.cli._outcome import View, shown
 
@@ -388,7 +388,7 @@ def test_failed_and_missing_runs_are_counted(small: lab.Experiment, tmp_path: Pa
 def test_results_of_several_folders_are_compared(small: lab.Experiment) -> None:
     one = lab.run(small)
     other = lab.run(small.changed({"network.chain.rate": "20 Mbit/s"}))
-    from tcplab._results import together  # noqa: PLC0415
+    from tcplab._results.results import together  # noqa: PLC0415
 
     found = content(together({"slow": one, "fast": other}))
     headline = plain(found.answer.headline)

@@ -17,7 +17,7 @@ from polars.testing import assert_frame_equal
 
 import tcplab as lab
 from tcplab import _core
-from tcplab._groups import name_of
+from tcplab._store.run_groups import name_of
 
 LONG = """
 duration = "100 h"
@@ -180,7 +180,7 @@ def test_the_summary_is_over_repetitions(small: lab.Experiment) -> None:
 def test_progress_is_shown_of_long_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tcplab._progress.PATIENCE_S", 0.0)
+    monkeypatch.setattr("tcplab._run.progress.PATIENCE_S", 0.0)
     file = tmp_path / "experiment.toml"
     file.write_text(LONG.replace("100 h", "20 s"))
     lab.run(file, progress=True)

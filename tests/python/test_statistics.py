@@ -5,9 +5,9 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from tcplab import _summary
-from tcplab._series import thin
-from tcplab._statistics import covered, jain, percentile
+from tcplab._results import flow_summary
+from tcplab._statistics.estimates import covered, jain, percentile
+from tcplab._statistics.thinning import thin
 
 
 def of(values: list[float | None], expression: pl.Expr) -> float | None:
@@ -66,7 +66,7 @@ def summary(flows: pl.DataFrame, transfers: pl.DataFrame | None = None, *, by: s
     """The summary of one variant."""
     if transfers is None:
         transfers = pl.DataFrame(schema={"run": pl.String, "flow": pl.String})
-    return _summary.summary(flows, transfers.lazy(), variant=[], by=by)
+    return flow_summary.summary(flows, transfers.lazy(), variant=[], by=by)
 
 
 def test_what_flows_carry_together_is_over_the_time_in_which_any_of_them_ran() -> None:
@@ -185,7 +185,7 @@ def test_rows_of_a_variant_stand_together_in_the_order_of_their_classes() -> Non
             "rtt_mean_ms": 1.0, "rtt_max_ms": 1.0,
         }
     )  # fmt: skip
-    rows = _summary.summary(swept, parts.lazy(), variant=["queue"], by="class")
+    rows = flow_summary.summary(swept, parts.lazy(), variant=["queue"], by="class")
     assert rows.select("queue", "class").rows() == [
         ("short", "page"),
         ("short", "down"),

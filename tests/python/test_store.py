@@ -18,11 +18,12 @@ import pytest
 from conftest import EXAMPLES, Command
 
 import tcplab as lab
-from tcplab import _core, _restored, _tidying
-from tcplab._agreed import Agreed
-from tcplab._checksums import checksum, listed, write_list
-from tcplab._groups import TABLES, Loaded, OnDisk, size
-from tcplab._tidying import MOST_SMALL
+from tcplab import _core
+from tcplab._store import compaction, read_back
+from tcplab._store.checksums import checksum, listed, write_list
+from tcplab._store.compaction import MOST_SMALL
+from tcplab._store.digest_cache import Agreed
+from tcplab._store.run_groups import TABLES, Loaded, OnDisk, size
 
 Damage = Callable[[Path, Path], object]
 
@@ -208,7 +209,7 @@ def test_the_list_reaches_no_other_folder(small: lab.Experiment, tmp_path: Path)
     group = groups(tmp_path / "out")[run]
     secret = tmp_path / "secret"
     secret.write_text("mine")
-    line = f"{lab._checksums.checksum(b'mine')}  ../../secret\n"
+    line = f"{lab._store.checksums.checksum(b'mine')}  ../../secret\n"
     with (group / "files.sha256").open("a") as sums:
         sums.write(line)
     with pytest.warns(lab.TcplabWarning, match=r"files\.sha256 names a file of another folder"):
@@ -479,12 +480,12 @@ def test_tables_are_read_for_their_digest_once(
     read = []
 
     def check(
-        plan: _core.Plan, tables: Loaded, run: str, find: _restored.Find
+        plan: _core.Plan, tables: Loaded, run: str, find: read_back.Find
     ) -> tuple[str, str | None] | None:
         read.append(plan.id)
-        return _restored.check(plan, tables, run, find)
+        return read_back.check(plan, tables, run, find)
 
-    monkeypatch.setattr("tcplab._store.check", check)
+    monkeypatch.setattr("tcplab._store.store.check", check)
     assert not lab.run(small, out=tmp_path / "ours").computed
     assert not read
     if not has_cache:
@@ -578,7 +579,7 @@ def test_runs_of_a_version_with_fewer_columns_are_kept(
         pl.read_parquet(samples).drop("rtt_ms").write_parquet(samples)
         sum_up(group)
     # Some are merged with the new one, and some with each other.
-    monkeypatch.setattr(_tidying, "MERGED", size(OnDisk(groups[0]).ran) * 3)
+    monkeypatch.setattr(compaction, "MERGED", size(OnDisk(groups[0]).ran) * 3)
     lab.run({**experiment, "seed": MOST_SMALL}, out=tmp_path)
     merged = list(tmp_path.glob("group-*"))
     assert 1 < len(merged) < MOST_SMALL

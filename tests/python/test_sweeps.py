@@ -20,9 +20,9 @@ import pytest
 from conftest import Command
 
 import tcplab as lab
-from tcplab import _groups, _tidying
-from tcplab._groups import TABLES, OnDisk
-from tcplab._pool import Pool
+from tcplab._run.pool import Pool
+from tcplab._store import compaction, run_groups
+from tcplab._store.run_groups import TABLES, OnDisk
 
 KILLS = int(os.environ.get("TCPLAB_KILLS", "20"))
 
@@ -95,7 +95,7 @@ def test_after_kills_the_store_is_that_of_an_undisturbed_sweep(tmp_path: Path) -
     assert not list((tmp_path / "out").glob(".unfinished-*"))
     for folder in ("out", "undisturbed"):
         files = [path for path in (tmp_path / folder).rglob("*") if path.is_file()]
-        assert len(files) < 10 * (_tidying.MOST_SMALL + 2), folder
+        assert len(files) < 10 * (compaction.MOST_SMALL + 2), folder
 
 
 def test_two_processes_fill_one_store(tmp_path: Path) -> None:
@@ -129,13 +129,13 @@ def test_rows_are_in_the_order_of_the_experiment(
 ) -> None:
     experiment = sweep(4)
     lab.run(experiment.replace(repeat=2), out=tmp_path)
-    monkeypatch.setattr(_groups, "SMALL", 0)
+    monkeypatch.setattr(run_groups, "SMALL", 0)
     lab.run(experiment.replace(seed=3, repeat=1), out=tmp_path)
     backwards = experiment.replace(sweep={"flows[0].cc": ["newreno", "cubic"]})
     for asked in (experiment, backwards):
         expected = lab.run(asked)
         for most in (500, 0):
-            monkeypatch.setattr(_groups, "MOST_STRETCHES", most)
+            monkeypatch.setattr(run_groups, "MOST_STRETCHES", most)
             results = lab.run(asked, out=tmp_path)
             assert_equal(results, expected)
             assert results.flows["run"].to_list() == [plan.id for plan in asked.plans()]
@@ -157,8 +157,8 @@ def test_small_groups_become_one_and_large_ones_stay(
     for seed in range(1, 21):
         lab.run(sweep(1).replace(seed=seed), out=tmp_path)
     # Each experiment left a small one.
-    assert len(list(tmp_path.glob("group-*"))) <= _tidying.MOST_SMALL + 1
-    monkeypatch.setattr(_groups, "SMALL", 0)
+    assert len(list(tmp_path.glob("group-*"))) <= compaction.MOST_SMALL + 1
+    monkeypatch.setattr(run_groups, "SMALL", 0)
     before = {path.name for path in tmp_path.glob("group-*")}
     lab.run(sweep(1).replace(seed=30), out=tmp_path)
     assert before <= {path.name for path in tmp_path.glob("group-*")}
@@ -226,8 +226,8 @@ def test_a_group_is_as_it_was_handed_over(tmp_path: Path) -> None:
 
 
 def test_long_plans_are_files_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tcplab._groups.LONGEST", 10)
-    monkeypatch.setattr("tcplab._store.LONGEST", 10)
+    monkeypatch.setattr("tcplab._store.run_groups.LONGEST", 10)
+    monkeypatch.setattr("tcplab._store.store.LONGEST", 10)
     lab.run(sweep(1), out=tmp_path)
     results = lab.run(sweep(2), out=tmp_path)
     assert len(list(tmp_path.glob("group-*/*/plan.json"))) == 4

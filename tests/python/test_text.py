@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rich.cells import cell_len
 
-from tcplab._cells import LEFT, Column, number
+from tcplab._text.cells import LEFT, Column, number
 from tcplab.cli import _text
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tcplab as lab
-from tcplab import _intervals
+from tcplab._statistics import intervals
 
 
 def experiment(repeat: Any, *, jitter: str = "50 ms") -> lab.Experiment:
@@ -116,7 +116,7 @@ def test_intervals_hold_although_runs_end_when_they_are_narrow(kind: str, spread
     ended, held = np.zeros(2000, bool), np.zeros(2000, bool)
     number = 10
     while not ended.all():
-        low, high = _intervals.of_means(values[:, :number], 0.95)
+        low, high = intervals.of_means(values[:, :number], 0.95)
         mean = values[:, :number].mean(axis=1)
         is_known = np.maximum(mean - low, high - mean) <= 0.02 * mean
         ends = (is_known | (number == 100)) & ~ended

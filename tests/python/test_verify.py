@@ -55,9 +55,9 @@ def test_results_as_they_were_stored_are_well(stored: Path, again: bool) -> None
 
 def sum_up(folder: Path) -> None:
     """Writes the list of checksums anew."""
-    names = lab._checksums.listed(folder)
-    sums = {name: lab._checksums.checksum((folder / name).read_bytes()) for name in names}
-    lab._checksums.write_list(folder, sums)
+    names = lab._store.checksums.listed(folder)
+    sums = {name: lab._store.checksums.checksum((folder / name).read_bytes()) for name in names}
+    lab._store.checksums.write_list(folder, sums)
 
 
 def edit(path: Path, **columns: pl.Expr) -> None:
@@ -89,7 +89,7 @@ def test_a_file_that_the_digest_does_not_cover_has_its_checksum(stored: Path) ->
         "is damaged, or of another group of runs",
     )
     sum_up(first(stored))
-    (first(stored) / lab._checksums.LIST).unlink()
+    (first(stored) / lab._store.checksums.LIST).unlink()
     finding = only(lab.verify(stored))
     assert (finding.where, finding.what) == (
         "files.sha256",

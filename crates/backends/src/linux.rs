@@ -19,7 +19,7 @@ impl Backend for Linux {
             name: self.name(),
             profile: Profile::Linux612,
             version: &|plan| kernels.version(plan),
-            refuse: &|plan| kernels.refuse(plan),
+            unsupported: &|plan| kernels.unsupported(plan),
         };
         let mut plans = document.plans(&planner)?;
         for plan in &mut plans {

@@ -288,7 +288,7 @@ fn the_rate_is_that_of_the_time() {
         "queue = \"5 packets\"\nrate_changes = [[\"150 ms\", \"80 Mbit/s\"]]",
     );
     let document = tcplab_model::from_toml(&text).unwrap();
-    let anything = tcplab_model::Backend { refuse: &|_| Vec::new(), ..tcplab_sim::backend() };
+    let anything = tcplab_model::Backend { unsupported: &|_| Vec::new(), ..tcplab_sim::backend() };
     let plan = document.plans(&anything).unwrap().remove(0);
     // Between the samples 50 ms at 1 byte/us and 50 ms at 10.
     for (bytes, is_right) in [(551_500, true), (551_501, false)] {

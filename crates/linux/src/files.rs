@@ -61,7 +61,7 @@ mod tests {
             name: "linux",
             profile: tcplab_model::Profile::Linux612,
             version: &|_| "1".into(),
-            refuse: &|_| Vec::new(),
+            unsupported: &|_| Vec::new(),
         };
         let plans = tcplab_model::from_json(text).unwrap().plans(&backend).unwrap();
         let stems: Vec<_> = outputs(&plans[0]).into_iter().flatten().collect();

@@ -60,7 +60,7 @@ impl Kernels {
     }
 
     /// The features of a plan that Linux, or the plan's kernel, cannot run, each with its place.
-    pub fn refuse(&self, plan: &Plan) -> Vec<Mistake> {
+    pub fn unsupported(&self, plan: &Plan) -> Vec<Mistake> {
         let usual: Vec<String>;
         let abilities = match self.kernel_for(plan) {
             Some(kernel) => Abilities::new(&kernel.release, &kernel.congestion_controls),

@@ -42,7 +42,7 @@ fn plan() -> Plan {
         name: NAME,
         profile: Profile::Linux612,
         version: &|_| "mutated".into(),
-        refuse: &|_| Vec::new(),
+        unsupported: &|_| Vec::new(),
     };
     tcplab_model::from_toml(EXPERIMENT).unwrap().plans(&backend).unwrap().remove(0)
 }

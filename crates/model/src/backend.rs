@@ -21,7 +21,7 @@ pub struct Backend<'a> {
     /// The features of a plan that the backend cannot run, each with its place: the plan's own
     /// `place` and a key, like `flows[0].stack.rack`, which the model traces to where it was
     /// written. Called once for each variant, not for its repetitions.
-    pub refuse: &'a (dyn Fn(&Plan) -> Vec<Mistake> + Sync),
+    pub unsupported: &'a (dyn Fn(&Plan) -> Vec<Mistake> + Sync),
 }
 
 /// The run was told to stop.

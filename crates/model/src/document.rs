@@ -277,12 +277,12 @@ impl Planning<'_, '_> {
         let warnings = each_link_once(warnings);
         let (swept, backend) = (cause.labels.into(), self.backend.name.into());
         let plan = Plan { backend, version, swept, warnings, ..plan };
-        let refused = (self.backend.refuse)(&plan).into_iter();
+        let refused = (self.backend.unsupported)(&plan).into_iter();
         mistakes.extend(refused.map(|mistake| origin::trace(mistake, tree)));
         if let (Some(changed), Some(after)) = (changed, plan.after_change())
             && mistakes.is_empty()
         {
-            let refused = (self.backend.refuse)(&after).into_iter();
+            let refused = (self.backend.unsupported)(&after).into_iter();
             let refused = refused.map(|mistake| origin::trace(mistake, &changed.tree));
             mistakes.extend(refused.map(|mistake| changed.cause(mistake)));
         }

@@ -34,7 +34,7 @@
 //!     name: "sim",
 //!     profile: tcplab_model::Profile::Rfc,
 //!     version: &|_| "1".into(),
-//!     refuse: &|_| Vec::new(),
+//!     unsupported: &|_| Vec::new(),
 //! };
 //! let plans = document.plans(&backend)?;
 //! assert_eq!(plans[0].flows[0].base_rtt.to_string(), "44 ms");

@@ -121,12 +121,12 @@ impl Wiring<'_> {
         let (key, rtts) = match (shape.rtt, &shape.rtts) {
             (None, None) => return Some(vec![(access, access); pairs]),
             (Some(_), Some(_)) => {
-                self.refuse("rtts", "are given a second time as `rtt`; give one of them", at);
+                self.add_mistake("rtts", "are given a second time as `rtt`; give one of them", at);
                 return None;
             }
             (Some((from, to)), None) if from > to => {
                 let reason = format!("begins with {from}, which is more than {to}");
-                self.refuse("rtt", &reason, at);
+                self.add_mistake("rtt", &reason, at);
                 return None;
             }
             (Some((from, to)), None) => {
@@ -137,13 +137,13 @@ impl Wiring<'_> {
             (None, Some(rtts)) => ("rtts", rtts.of(pairs, self.seed, "dumbbell")),
         };
         if shape.access.delay.is_some() {
-            self.refuse(key, "takes the place of `access.delay`; give one of them", at);
+            self.add_mistake(key, "takes the place of `access.delay`; give one of them", at);
             return None;
         }
         let shared = bottleneck.0.delay + bottleneck.1.delay;
         if let Some(least) = rtts.iter().min().filter(|least| **least < shared) {
             let reason = format!("asks for {least}, but the bottleneck alone takes {shared}");
-            self.refuse(key, &reason, at);
+            self.add_mistake(key, &reason, at);
             return None;
         }
         let delays = rtts.into_iter().map(|rtt| {
@@ -180,13 +180,13 @@ impl Wiring<'_> {
             return None;
         }
         if let Some(given) = given.filter(|given| *given != number) {
-            self.refuse("rtts", &format!("are {number}, and `{key}` is {given}"), at);
+            self.add_mistake("rtts", &format!("are {number}, and `{key}` is {given}"), at);
             return None;
         }
         Some(number)
     }
 
-    fn refuse(&mut self, key: &str, reason: &str, at: &str) {
+    fn add_mistake(&mut self, key: &str, reason: &str, at: &str) {
         self.mistakes.push(Problem::Invalid(reason.into()).at(format!("{at}.{key}")));
     }
 
@@ -196,7 +196,7 @@ impl Wiring<'_> {
         let settings = LinkSettings::from(shape);
         let is_delayed = settings.delay.is_some() || shape.back.delay.is_some();
         if shape.rtts.is_some() && is_delayed {
-            return self.refuse("rtts", "take the place of `delay`; give one of them", at);
+            return self.add_mistake("rtts", "take the place of `delay`; give one of them", at);
         }
         // RTTs are set on the links below.
         let none = shape.rtts.is_some().then_some(Duration::ZERO);
@@ -225,7 +225,7 @@ impl Wiring<'_> {
                 "is {}: half of the ports of a switch lead up; give an even number",
                 shape.k
             );
-            return self.refuse("k", &reason, at);
+            return self.add_mistake("k", &reason, at);
         }
         let settings = LinkSettings::from(shape);
         let lane = settings.lane(at, self.mistakes);
@@ -260,7 +260,7 @@ impl Wiring<'_> {
             // The file could not be read, which has been reported.
             (Some(_), true) => return,
             (Some(_), false) => {
-                return self.refuse("file", "is given beside `links`; give one of them", at);
+                return self.add_mistake("file", "is given beside `links`; give one of them", at);
             }
         }
         let settings = LinkSettings::from(shape);
@@ -344,24 +344,24 @@ impl Wiring<'_> {
         let at = place.key("lan").key(name).to_string();
         let is_taken = self.links.iter().any(|link| link.between.iter().any(|node| node == name));
         let stations = &lan.nodes;
-        let mut refuse = |problem: Problem| {
+        let mut add = |problem: Problem| {
             self.mistakes.push(problem.at(format!("{at}.nodes")));
         };
         if stations.len() > STATIONS {
             let (number, most) = (stations.len() as u128, STATIONS as u64);
-            return refuse(Problem::TooMany { what: "nodes", number, most });
+            return add(Problem::TooMany { what: "nodes", number, most });
         }
         if stations.len() < 2 {
-            return refuse(Problem::Invalid("needs two nodes at least".into()));
+            return add(Problem::Invalid("needs two nodes at least".into()));
         }
         let taken = stations.iter().map(String::as_str).find(|it| network.lan.contains_key(*it));
         if let Some(name) = taken.or(is_taken.then_some(name)) {
             let reason = format!("\"{name}\" is the name of a LAN, and cannot be that of a host");
-            return refuse(Problem::Invalid(reason));
+            return add(Problem::Invalid(reason));
         }
         for (i, station) in stations.iter().enumerate() {
             if stations[..i].contains(station) {
-                return refuse(Problem::Invalid(format!("names \"{station}\" twice")));
+                return add(Problem::Invalid(format!("names \"{station}\" twice")));
             }
         }
         if let Err(problem) = lan.check_slot() {

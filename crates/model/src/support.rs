@@ -172,10 +172,10 @@ const fn one(key: &'static str, name: &'static str, on: &'static [&'static str])
 }
 
 /// The features of a plan that this backend lacks, each with its place.
-pub fn refuse(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
+pub fn unsupported(plan: &Plan, backend: &'static str) -> Vec<Mistake> {
     let mut mistakes: Vec<Mistake> = Vec::new();
     let mut add = |place: &str, asked: &[Asked]| {
-        for mistake in asked.iter().filter_map(|one| refusal(*one, place, backend)) {
+        for mistake in asked.iter().filter_map(|one| missing_feature(*one, place, backend)) {
             if !mistakes.contains(&mistake) {
                 mistakes.push(mistake);
             }
@@ -335,7 +335,7 @@ fn asked_by_stack(stack: &StackPlan, usual: &StackPlan) -> Vec<Asked> {
 }
 
 /// The problem of a feature on this backend, if any, with its place.
-fn refusal((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mistake> {
+fn missing_feature((key, kind): Asked, place: &str, backend: &'static str) -> Option<Mistake> {
     let problem = problem((key, kind), backend)?;
     // No key says that a link is part of a shared medium.
     Some(problem.at(match (place, key) {

@@ -74,7 +74,7 @@ pub(crate) fn axes(tree: &mut Value, mistakes: &mut Vec<Mistake>) -> Vec<Axis> {
     let settings = axes.iter().enumerate().flat_map(|(axis, it)| {
         it.choices.iter().flat_map(move |choice| choice.settings.iter().map(move |one| (axis, one)))
     });
-    refuse_overlaps(settings.collect(), mistakes);
+    check_overlaps(settings.collect(), mistakes);
     axes
 }
 
@@ -155,7 +155,7 @@ impl<'a> Known<'a> {
             }
         }
         if let Some(choice) = choices.first() {
-            refuse_overlaps(choice.settings.iter().enumerate().collect(), mistakes);
+            check_overlaps(choice.settings.iter().enumerate().collect(), mistakes);
         }
         for (i, choice) in choices.iter().enumerate() {
             if choices[..i].iter().any(|other| other.labels == choice.labels) {
@@ -193,7 +193,7 @@ impl<'a> Known<'a> {
                     Err(problem) => mistakes.push(problem.at(key)),
                 }
             }
-            refuse_overlaps(flat.iter().enumerate().collect(), mistakes);
+            check_overlaps(flat.iter().enumerate().collect(), mistakes);
             choices.push(Choice { labels: vec![(VARIANT.into(), name.into())], settings: flat });
         }
         Axis { key: "variants", choices }
@@ -305,7 +305,7 @@ fn flatten(
 }
 
 /// Rejects settings of the same key, or of a part of it, in several groups.
-fn refuse_overlaps(mut settings: Vec<(usize, &Setting)>, mistakes: &mut Vec<Mistake>) {
+fn check_overlaps(mut settings: Vec<(usize, &Setting)>, mistakes: &mut Vec<Mistake>) {
     // Sorting puts a path directly before the paths that begin with it.
     settings.sort_by(|(_, one), (_, other)| one.steps.cmp(&other.steps));
     let mut outer: Option<(usize, &Setting)> = None;
@@ -492,7 +492,7 @@ pub(crate) fn change(
             Err(problem) => mistakes.push(problem.at(key)),
         }
     }
-    refuse_overlaps(flat.iter().enumerate().collect(), mistakes);
+    check_overlaps(flat.iter().enumerate().collect(), mistakes);
     for setting in &flat {
         if let Err(problem) = setting.set(tree) {
             mistakes.push(problem.at(&setting.key));

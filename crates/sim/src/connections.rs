@@ -2,7 +2,7 @@
 //! closed connection is reused by the next one of the same flow.
 
 use crate::application::Program;
-use crate::gates::Gates;
+use crate::routers::Routers;
 use crate::stack::{Stacks, marks, mss_limit};
 use crate::watcher::Network;
 use std::ops::Range;
@@ -10,12 +10,12 @@ use std::sync::Arc;
 use tcplab_engine::{ConnectionTimer, EndpointId, Flow, LaneId, Random, RouteId, TimerId};
 use tcplab_model::{Discipline, FlowPlan, PathMtu, Plan, StackPlan, TcpPlan};
 use tcplab_tables::{Label, RoundTrips};
-use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Remains, Segment, SenderCounters};
+use tcplab_tcp::{BuildControl, Cookie, Endpoint, Identity, Segment, SenderCounters, TimeWait};
 use tcplab_units::{Duration, Time};
 
-/// Route endpoints from here on are gates, datagram flows, and remains of closed connections. Lower
+/// Route endpoints from here on are routers, datagram flows, and remains of closed connections. Lower
 /// numbers are ends of connections.
-pub(crate) const GATES: u32 = 1 << 28;
+pub(crate) const ROUTERS: u32 = 1 << 28;
 pub(crate) const DATAGRAMS: u32 = 2 << 28;
 pub(crate) const LEFT: u32 = 3 << 28;
 
@@ -97,13 +97,13 @@ pub(crate) struct Left {
     /// When the connection ended, or the last segment came for it since.
     pub touched: Time,
     /// The remains of one end: the one in TIME-WAIT, if any.
-    end: Remains,
+    end: TimeWait,
     /// Twice the flow's number, plus the side of that end.
     flow_and_side: u32,
     /// The number of the connection in its flow.
     number: u32,
     /// The remains of the other end, if that is in TIME-WAIT too.
-    other: Option<Box<Remains>>,
+    other: Option<Box<TimeWait>>,
 }
 
 impl Left {
@@ -119,7 +119,7 @@ impl Left {
         segment: &Segment,
     ) -> Option<Segment> {
         self.touched = now;
-        let mut closed = Remains::CLOSED;
+        let mut closed = TimeWait::CLOSED;
         let end = match &mut self.other {
             _ if side == self.flow_and_side as usize % 2 => &mut self.end,
             Some(other) => other,
@@ -137,21 +137,21 @@ fn a_connection_leaves_a_few_dozen_bytes_behind() {
     assert_eq!((size_of::<Left>(), size_of::<Way>()), (80, 24));
 }
 
-/// Both routes of a connection, and the gates on them.
+/// Both routes of a connection, and the routers on them.
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
     /// The first route of each direction.
     pub routes: [RouteId; 2],
     /// The last route of each direction.
     pub last: [RouteId; 2],
-    pub gates: Range<u32>,
+    pub routers: Range<u32>,
 }
 
 impl Way {
     /// All routes of the connection's packets, each with the sending end: 0 sends the data.
-    fn routes_by_side(&self, gates: &Gates) -> Vec<(usize, RouteId)> {
+    fn routes_by_side(&self, routers: &Routers) -> Vec<(usize, RouteId)> {
         let sides = self.routes.into_iter().enumerate();
-        sides.chain(gates.ways_on(self.gates.clone())).collect()
+        sides.chain(routers.ways_on(self.routers.clone())).collect()
     }
 }
 
@@ -188,7 +188,7 @@ impl Connections {
         &mut self,
         plan: &Plan,
         wanted: Wanted,
-        (network, gates): (&mut Network, &mut Gates),
+        (network, routers): (&mut Network, &mut Routers),
     ) -> usize {
         let Wanted { flow, number, programs, asks, is_passing, place, left } = wanted;
         let pair = place.unwrap_or(self.pairs.len());
@@ -197,13 +197,13 @@ impl Connections {
             for (side, &route) in way.last.iter().enumerate() {
                 network.redirect(route, EndpointId((2 * pair + 1 - side) as u32));
             }
-            gates.hand_over(way.gates.clone(), 2 * pair);
+            routers.hand_over(way.routers.clone(), 2 * pair);
             way
         } else {
-            way_of(plan, flow, pair, (network, gates))
+            way_of(plan, flow, pair, (network, routers))
         };
         if self.tells_flows {
-            for (side, route) in way.routes_by_side(gates) {
+            for (side, route) in way.routes_by_side(routers) {
                 network.set_flow(route, flow_on_lanes(plan, flow, number, side == 0));
             }
         }
@@ -253,7 +253,7 @@ impl Connections {
         &mut self,
         now: Time,
         pair: usize,
-        (network, gates): (&mut Network, &mut Gates),
+        (network, routers): (&mut Network, &mut Routers),
     ) -> u32 {
         let Pair { flow, number: connection, way, left, .. } = &mut self.pairs[pair];
         let [near, far] = [0, 1].map(|side| self.ends[2 * pair + side].endpoint.remains());
@@ -263,7 +263,7 @@ impl Connections {
         for (side, &route) in way.last.iter().enumerate() {
             network.redirect(route, left_end(number, 1 - side));
         }
-        gates.hand_over(way.gates.clone(), left_end(number, 0).0 as usize);
+        routers.hand_over(way.routers.clone(), left_end(number, 0).0 as usize);
         let new = Left {
             way: way.clone(),
             touched: now,
@@ -291,20 +291,20 @@ impl Connections {
     }
 
     /// The connection and side of a packet addressed to this route endpoint.
-    pub fn whose(&self, gates: &Gates, to: EndpointId) -> Whose {
+    pub fn whose(&self, routers: &Routers, to: EndpointId) -> Whose {
         let side = to.0 as usize % 2;
         let (flow, number, side) = match to.0 {
-            end if end < GATES => {
+            end if end < ROUTERS => {
                 let pair = &self.pairs[end as usize / 2];
                 (pair.flow, pair.number, side)
             }
-            gate if gate < DATAGRAMS => {
-                let sender = self.whose(gates, EndpointId(gates.end_of(to) as u32));
-                // A data packet comes from the sender to the gate; the gate's message goes to the
+            router if router < DATAGRAMS => {
+                let sender = self.whose(routers, EndpointId(routers.end_of(to) as u32));
+                // A data packet comes from the sender to the router; the router's message goes to the
                 // sender.
                 let is_said = side == 1;
                 let side = if is_said { sender.side } else { 1 - sender.side };
-                return Whose { side, router: is_said.then(|| gates.lane_of(to)), ..sender };
+                return Whose { side, router: is_said.then(|| routers.lane_of(to)), ..sender };
             }
             datagrams if datagrams < LEFT => (flow_of(to), 0, 1),
             _ => {
@@ -396,10 +396,10 @@ fn way_of(
     plan: &Plan,
     flow: usize,
     pair: usize,
-    (network, gates): (&mut Network, &mut Gates),
+    (network, routers): (&mut Network, &mut Routers),
 ) -> Way {
     let planned = &plan.flows[flow];
-    let first = gates.len() as u32;
+    let first = routers.len() as u32;
     let mut ends = [2 * pair, 2 * pair + 1].into_iter();
     let ways = sides(planned).map(|(stack, lanes)| {
         let own = ends.next().unwrap_or(2 * pair);
@@ -410,12 +410,12 @@ fn way_of(
                 let route = network.add_route(&lanes, peer);
                 (route, route)
             }
-            PathMtu::Discovered => gates.add_route(network, &plan.lanes, lanes, (own, peer)),
+            PathMtu::Discovered => routers.add_route(network, &plan.lanes, lanes, (own, peer)),
         }
     });
     Way {
         routes: ways.map(|(first, _)| first),
         last: ways.map(|(_, last)| last),
-        gates: first..gates.len() as u32,
+        routers: first..routers.len() as u32,
     }
 }

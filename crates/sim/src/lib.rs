@@ -4,7 +4,7 @@
 //! | file | job |
 //! |---|---|
 //! | `adapt` | turns links, queues and losses of a plan into those of the engine |
-//! | `refuse` | rejects features of an experiment that this backend does not run |
+//! | `unsupported` | rejects features of an experiment that this backend does not run |
 //! | `stack` | turns the stack of a plan into settings of endpoints |
 //! | `flow` | connections of a flow, and their outcomes |
 //! | `application` | application programs |
@@ -25,15 +25,15 @@ mod capture;
 mod connections;
 mod cpu;
 mod flow;
-mod gates;
 mod gro;
 mod memory;
 mod packet;
 mod recorder;
-mod refuse;
+mod routers;
 mod shared;
 mod stack;
 mod udp;
+mod unsupported;
 mod watcher;
 mod world;
 
@@ -57,7 +57,12 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// This backend, for making plans.
 pub fn backend() -> Backend<'static> {
-    Backend { name: NAME, profile: Profile::Linux612, version: &version, refuse: &refuse::refuse }
+    Backend {
+        name: NAME,
+        profile: Profile::Linux612,
+        version: &version,
+        unsupported: &unsupported::unsupported,
+    }
 }
 
 /// The version that makes the results of a plan: this backend's, and those of registered congestion

@@ -73,7 +73,7 @@ pub fn settings(stack: &StackPlan, mss_limit: u64, marks: Marks) -> Settings {
         asked.filter(|_| stack.flavour == PlannedFlavour::Linux).map(|it| (2 * it).max(least))
     };
     Settings {
-        flavour: flavour(stack),
+        behaviour: flavour(stack).into(),
         mss: stack.mss.min(mss_limit).min(u64::from(u16::MAX)) as u16,
         sack: stack.sack,
         dsack: stack.dsack,

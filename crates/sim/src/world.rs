@@ -6,14 +6,14 @@ mod timers;
 
 use crate::adapt::{lanes, queues};
 use crate::application::{Program, Step};
-use crate::connections::{Connections, DATAGRAMS, End, GATES, Pair, flow_of, flow_on_lanes, tcp};
+use crate::connections::{Connections, DATAGRAMS, End, Pair, ROUTERS, flow_of, flow_on_lanes, tcp};
 use crate::cpu::Cpus;
 use crate::flow::Flow;
-use crate::gates::Gates;
 use crate::gro::Devices;
 use crate::memory::Memories;
 use crate::packet::Packet;
 use crate::recorder::{Recorder, Show};
+use crate::routers::Routers;
 use crate::udp::Reassembly;
 use crate::watcher::{Network, Watcher};
 use std::collections::{BTreeMap, BTreeSet};
@@ -66,7 +66,7 @@ pub(crate) struct World<'a> {
     owners: Vec<Owner>,
     /// Fast Open state of clients, by the nodes of client and server, if it is used.
     known: Option<BTreeMap<(usize, usize), Known>>,
-    pub gates: Gates,
+    pub routers: Routers,
     /// For each node, datagrams that have arrived there in part.
     pub reassemblies: BTreeMap<usize, Reassembly>,
     /// Present if a host has a memory limit.
@@ -131,7 +131,7 @@ impl<'a> World<'a> {
             flows,
             owners,
             known: has_fast_open(plan).then(BTreeMap::new),
-            gates: Gates::default(),
+            routers: Routers::default(),
             reassemblies: BTreeMap::new(),
             memory: Memories::new(plan),
             cpus,
@@ -200,7 +200,7 @@ impl<'a> World<'a> {
             if holds && self.is_put_off(event) {
                 // The host receives the packet with others, or has time for it later.
             } else if let Event::Delivered { to, packet: Packet::Tcp(segment) } = event
-                && to.0 < GATES
+                && to.0 < ROUTERS
             {
                 self.deliver(to.0 as usize, segment);
             } else {
@@ -233,7 +233,7 @@ impl<'a> World<'a> {
         self.network.settle();
         let drops = self.network.observer().take_drops(&is_over);
         let seen = self.network.observer().take_seen(is_over);
-        let whose = |to| self.connections.whose(&self.gates, to);
+        let whose = |to| self.connections.whose(&self.routers, to);
         self.recorder.add_drops(drops, whose);
         self.recorder.add_packets(seen, whose);
     }
@@ -315,19 +315,19 @@ impl<'a> World<'a> {
         match packet {
             Packet::Udp(fragment) => self.take_datagram(flow_of(to), &fragment),
             Packet::Icmp(message) => {
-                let end = self.gates.end_of(to);
-                if end >= GATES as usize {
+                let end = self.routers.end_of(to);
+                if end >= ROUTERS as usize {
                     return;
                 }
                 let endpoint = &mut self.connections.ends[end].endpoint;
                 if let Some(mtu) = endpoint.on_too_large(self.network.now(), &message) {
-                    self.gates.learn(self.nodes(end), mtu);
+                    self.routers.learn(self.nodes(end), mtu);
                     self.tell_others(end);
                     self.serve(end);
                 }
             }
             Packet::Tcp(_) if to.0 < DATAGRAMS => {
-                self.gates.meet(&mut self.network, to, packet);
+                self.routers.meet(&mut self.network, to, packet);
             }
             Packet::Tcp(segment) => self.answer_late(to, &segment),
         }
@@ -439,7 +439,7 @@ impl<'a> World<'a> {
 
     fn known_mtu(&self, end: usize) -> Option<u16> {
         let finds_mtu = self.stack_of(end).path_mtu == PathMtu::Discovered;
-        self.gates.known(self.nodes(end)).filter(|_| finds_mtu)
+        self.routers.known(self.nodes(end)).filter(|_| finds_mtu)
     }
 
     /// A client may have learned a Fast Open cookie for its next connection to this server.
@@ -679,7 +679,7 @@ impl<'a> World<'a> {
     /// Ends a connection and returns the number of its remains.
     pub fn leave_behind(&mut self, pair: usize) -> u32 {
         let now = self.network.now();
-        let left = self.connections.leave(now, pair, (&mut self.network, &mut self.gates));
+        let left = self.connections.leave(now, pair, (&mut self.network, &mut self.routers));
         if let Some(cpus) = &mut self.cpus {
             cpus.redirect(pair, left);
         }

@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from tcplab._core import ConfigError
-from tcplab._quantities import quantity
+from tcplab._experiment.quantities import quantity
 
 WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 """Words that need no quotes in a shell script."""

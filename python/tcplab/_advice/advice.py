@@ -18,8 +18,8 @@ from tcplab._advice.kept import ADVICE
 from tcplab._advice.levers import TODAY, Candidate, Setting
 from tcplab._advice.question import Question
 from tcplab._advice.stages import short, table
-from tcplab._asked import stored
-from tcplab._results import Results
+from tcplab._results.results import Results
+from tcplab._store.manifest import stored
 
 CHANGE, NOTHING, UNCONFIRMED, UNFINISHED = "change", "nothing", "not confirmed", "unfinished"
 """Verdicts: change settings; nothing is distinguishably better; the kernel does not confirm the

@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from tcplab import _core, _rendered, _toml
+from tcplab import _core
 from tcplab._advice import applied, page, words
 from tcplab._advice.advice import Advice, read
 from tcplab._advice.goals import measured
@@ -20,11 +20,13 @@ from tcplab._advice.levers import Candidate, Setting
 from tcplab._advice.question import Question, question, room
 from tcplab._advice.search import ALSO, BUDGET_S, advised
 from tcplab._advice.stages import Laboratory
-from tcplab._experiment import Runnable, load, loaded
-from tcplab._put import put
-from tcplab._quantities import numbers
-from tcplab._run import run
-from tcplab.experiment import Experiment
+from tcplab._experiment import toml_writer
+from tcplab._experiment.experiment import Runnable, load, loaded
+from tcplab._experiment.quantities import numbers
+from tcplab._run.run import run
+from tcplab._schema import Experiment
+from tcplab._store.atomic_write import put
+from tcplab._text import markup
 
 CAPTURES = (".pcap", ".pcapng", ".cap", ".gz", ".zst")
 """How the names of captures end."""
@@ -141,7 +143,7 @@ def advice_in(
             [Candidate()], asked.points()[:1], range(asked.seed, asked.seed + 1)
         ).plans("linux")
     asked = varied(asked)
-    text = _toml.written(asked.plain | {"advise": asked.asked})
+    text = toml_writer.written(asked.plain | {"advise": asked.asked})
     put(f"# What `tcplab advise` was asked.\n\n{text}".encode(), folder / QUESTION)
     say(f"path     {words.path(asked)}")
     laboratory = Laboratory(asked, folder, budget_s, workers, progress)
@@ -185,8 +187,8 @@ def _pages(advice: Advice, files: Mapping[str, str], command: str | None) -> dic
     """The page, as HTML and as Markdown."""
     blocks = page.blocks(advice, files, command)
     return {
-        "advice.html": _rendered.html(blocks).encode(),
-        "advice.md": _rendered.markdown(blocks).encode(),
+        "advice.html": markup.html(blocks).encode(),
+        "advice.md": markup.markdown(blocks).encode(),
     }
 
 

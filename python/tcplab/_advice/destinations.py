@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tcplab import _core, _rendered
+from tcplab import _core
 from tcplab._advice import applied, words
 from tcplab._advice.advice import BESIDE, Advice, harm_in
 from tcplab._advice.api import advice_in
@@ -24,10 +24,11 @@ from tcplab._advice.levers import Candidate, cost
 from tcplab._advice.question import Question, question
 from tcplab._advice.search import run_beside
 from tcplab._advice.stages import Laboratory, table
-from tcplab._blocks import Block, Heading, Items, Rows
-from tcplab._cells import LEFT, Column
-from tcplab._experiment import Runnable
-from tcplab._put import put
+from tcplab._experiment.experiment import Runnable
+from tcplab._store.atomic_write import put
+from tcplab._text import markup
+from tcplab._text.blocks import Block, Heading, Items, Rows
+from tcplab._text.cells import LEFT, Column
 
 DESTINATIONS = "destinations.json"
 
@@ -302,8 +303,8 @@ def write(several: Sequence[Chosen], folder: Path, command: str) -> dict[str, st
     files = applied.destination_files(changed, title="tcplab") if changed else {}
     keep_scripts(folder, files, scripts_of(folder, DESTINATIONS))
     page = _blocks(several, files, command)
-    put(_rendered.html(page).encode(), folder / "destinations.html")
-    put(_rendered.markdown(page).encode(), folder / "destinations.md")
+    put(markup.html(page).encode(), folder / "destinations.html")
+    put(markup.markdown(page).encode(), folder / "destinations.md")
     plain = {"destinations": [one.plain() for one in several], "scripts": list(files)}
     text = json.dumps(plain, indent=1, ensure_ascii=False)
     put(f"{text}\n".encode(), folder / DESTINATIONS)

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 from tcplab._core import ConfigError
-from tcplab._results import Results
-from tcplab._statistics import jain
+from tcplab._results.results import Results
+from tcplab._statistics.estimates import jain
 
 
 @dataclass(frozen=True)

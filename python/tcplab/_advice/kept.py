@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 
 ADVICE = "advice.json"
 """The file that other programs read; its presence says that a folder has advice."""

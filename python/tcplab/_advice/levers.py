@@ -157,7 +157,7 @@ def is_same(value: Any, today: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    from tcplab._quantities import numbers  # noqa: PLC0415 (polars takes a while to load)
+    from tcplab._experiment.quantities import numbers  # noqa: PLC0415 (polars takes a while to load)
 
     if isinstance(value, Mapping):
         name = value.get("name")

@@ -13,7 +13,7 @@ from tcplab._advice import terrain, words
 from tcplab._advice.advice import CHANGE, NOTHING, UNCONFIRMED, Advice
 from tcplab._advice.evidence import Gain
 from tcplab._advice.levers import TODAY
-from tcplab._blocks import Block, Heading, Items, Picture, Rows
+from tcplab._text.blocks import Block, Heading, Items, Picture, Rows
 from tcplab.capture import WAITS
 from tcplab.plot._style import COLOURS, data, styled
 

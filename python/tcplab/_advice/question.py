@@ -12,7 +12,7 @@ from tcplab._advice import goals, levers, ranges
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import Candidate, Setting
 from tcplab._core import ConfigError
-from tcplab._experiment import Runnable, loaded
+from tcplab._experiment.experiment import Runnable, loaded
 
 QUIET = {"samples": "off", "links": "off"}
 

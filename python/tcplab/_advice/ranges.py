@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from tcplab._core import ConfigError
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
 
 POINTS = 16
 """So many paths are drawn from ranges."""

@@ -22,7 +22,7 @@ from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
 from tcplab._advice.race import race
 from tcplab._advice.stages import Laboratory
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab.statistics import FEWEST
 
 BUDGET_S = 60.0
@@ -143,7 +143,7 @@ def _confirm(search: _Search, backend: str | None) -> None:
     advice = search.conclude()
     if not advice.candidate.settings or backend == "sim":
         return
-    from tcplab._kernels import kernels  # noqa: PLC0415 (few need it)
+    from tcplab._run.kernels import kernels  # noqa: PLC0415 (few need it)
 
     if backend is None and not kernels():
         log.notes.append(

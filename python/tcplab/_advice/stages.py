@@ -16,9 +16,9 @@ import polars as pl
 from tcplab._advice.goals import Goal, measured
 from tcplab._advice.levers import Candidate
 from tcplab._advice.question import Question
-from tcplab._experiment import Runnable
-from tcplab._results import Results
-from tcplab._run import run
+from tcplab._experiment.experiment import Runnable
+from tcplab._results.results import Results
+from tcplab._run.run import run
 from tcplab._warnings import TcplabWarning
 
 FIRST = "first"

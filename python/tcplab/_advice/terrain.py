@@ -8,7 +8,7 @@ from typing import Any
 from tcplab._advice.goals import Goal
 from tcplab._advice.levers import TODAY
 from tcplab._advice.question import Question, room
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
 
 ROUND_TRIPS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """Multiples of the path's."""

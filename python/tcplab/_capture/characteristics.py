@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 if TYPE_CHECKING:
-    from tcplab.experiment import Experiment
+    from tcplab._schema import Experiment
 
 
 @dataclass(frozen=True)

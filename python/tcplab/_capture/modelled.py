@@ -22,7 +22,7 @@ from tcplab._capture.characterise import kind_of
 from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.fitted import Fit, Numbers, chosen, empirical, fits, pareto_mean
 from tcplab._core import ConfigError
-from tcplab.experiment import (
+from tcplab._schema import (
     ArrivalsTraffic,
     BulkTraffic,
     Dumbbell,

@@ -8,13 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from tcplab import _json
 from tcplab._capture.characteristics import Characteristics
 from tcplab._capture.modelled import about
-from tcplab._cells import LEFT, Column, decimals, number
-from tcplab._experiment import as_written
-from tcplab._put import put
-from tcplab._shown import MOST_ROWS
+from tcplab._experiment.experiment import as_written
+from tcplab._results import json_output
+from tcplab._results.summary_table import MOST_ROWS
+from tcplab._store.atomic_write import put
+from tcplab._text.cells import LEFT, Column, decimals, number
 from tcplab.cli import _text
 
 SUMMARY = ("totals", "classes", "fits", "peers")
@@ -41,7 +41,7 @@ def write(told: Characteristics, path: Path) -> None:
 
 def document(told: Characteristics) -> str:
     """The tables with a row for each question, as one object of JSON."""
-    parts = (f'"{name}": {_json.rows(getattr(told, name))}' for name in SUMMARY)
+    parts = (f'"{name}": {json_output.rows(getattr(told, name))}' for name in SUMMARY)
     return "{" + ", ".join(parts) + "}"
 
 

@@ -20,12 +20,13 @@ import numpy.typing as npt
 import polars as pl
 
 import tcplab
-from tcplab import _core, _toml
+from tcplab import _core
 from tcplab._capture.delivered import Told, headers, told
 from tcplab._capture.guess import UNKNOWN
 from tcplab._capture.path import Estimate, Path, path
-from tcplab._put import put
-from tcplab._quantities import numbers
+from tcplab._experiment import toml_writer
+from tcplab._experiment.quantities import numbers
+from tcplab._store.atomic_write import put
 
 SENDER, ROUTER, RECEIVER = "sender", "router", "receiver"
 NEAR_DELAY_S = 10e-6
@@ -122,7 +123,7 @@ class Twin:
         if self.notes:
             lines += ["To be known:", *(f"- {note}" for note in self.notes)]
         head = "".join(f"# {line}\n" for line in lines)
-        return f"{head}\n{_toml.written(self.experiment.to_dict())}"
+        return f"{head}\n{toml_writer.written(self.experiment.to_dict())}"
 
     def write(self, file: File) -> None:
         """Writes that file."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from tcplab._core import ConfigError
-from tcplab._experiment import load
+from tcplab._experiment.experiment import load
 from tcplab._papers._prose import sides_in
 from tcplab._papers._study import Cell, Study, written
 from tcplab._papers._verdicts import STACKS, decide

@@ -10,9 +10,9 @@ import altair as alt
 import polars as pl
 
 from tcplab import statistics
+from tcplab._experiment.quantities import numbers
 from tcplab._papers._measured import Measured, cell_of
 from tcplab._papers._study import Figure, Number, Study
-from tcplab._quantities import numbers
 from tcplab.plot._style import (
     COLOURS,
     INK,

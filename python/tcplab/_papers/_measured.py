@@ -16,11 +16,11 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core, statistics
-from tcplab._experiment import load
+from tcplab._experiment.experiment import load
 from tcplab._papers._study import Experiment, Series, Side, Study
-from tcplab._put import put
-from tcplab._results import Results
-from tcplab._series import thin
+from tcplab._results.results import Results
+from tcplab._statistics.thinning import thin
+from tcplab._store.atomic_write import put
 
 COMMITTED = "measured"
 """The folder of a study that has what was measured with a version of tcplab."""

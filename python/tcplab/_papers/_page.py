@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from tcplab._blocks import Block, Heading, Items, Picture, Rows
 from tcplab._core import __version__
 from tcplab._papers import _figures, _words
 from tcplab._papers._measured import Measured, Tables
@@ -27,6 +26,7 @@ from tcplab._papers._verdicts import (
     share_below,
     summary_of,
 )
+from tcplab._text.blocks import Block, Heading, Items, Picture, Rows
 
 MEANINGS = {
     HOLDS: "With the study's stack the whole interval is on the claim's side.",

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from tcplab._core import ConfigError
-from tcplab._experiment import load, loaded
+from tcplab._experiment.experiment import load, loaded
 from tcplab._papers import _measured
 from tcplab._papers._study import REPEAT, Cell, Claim, Experiment, Study, written
 from tcplab._papers._verdicts import OPEN, STACKS, decide
-from tcplab._run import run
+from tcplab._run.run import run
+from tcplab._schema import Experiment as Lab
 from tcplab.cli._say import say
-from tcplab.experiment import Experiment as Lab
 
 SIM, LINUX = "sim", "linux"
 

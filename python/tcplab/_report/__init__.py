@@ -7,8 +7,8 @@ from os import PathLike
 from pathlib import Path
 
 from tcplab._core import ConfigError
-from tcplab._put import put
-from tcplab._results import Results, together
+from tcplab._results.results import Results, together
+from tcplab._store.atomic_write import put
 
 FORMATS = {"html": ".html", "markdown": ".md", "pdf": ".pdf"}
 """What reports are written as, each with the ending of its files."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from tcplab import _core, _described, statistics
-from tcplab._cells import number
-from tcplab._labels import labels
+from tcplab import _core, statistics
+from tcplab._experiment import plan_text
+from tcplab._experiment.labels import labels
 from tcplab._report._question import Question, Row, Values, called, is_better
 from tcplab._report._words import (
     Piece,
@@ -23,7 +23,8 @@ from tcplab._report._words import (
     phrase,
     sentence,
 )
-from tcplab._versus import LESS, percent, rounded
+from tcplab._results.versus import LESS, percent, rounded
+from tcplab._text.cells import number
 
 MOST_PATHS = 200
 """Of more variants, nobody reads whether all have one path."""
@@ -133,7 +134,7 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
         return sentence(ours, " and ", theirs, f" have the same {words.noun} in each of ",
                         counted(pairs, "pair"), " of runs.")  # fmt: skip
     if verdict == "same":
-        bound = _bound(row)
+        bound = _bound(row, asked.margin)
         return sentence("No difference in ", words.noun, " is seen between ", ours, " and ",
                         theirs, ": it is within ", Piece(bound, "value"), ".")  # fmt: skip
     if verdict in ("higher", "lower"):
@@ -155,10 +156,17 @@ def _headline(asked: Question, row: Row, number_of: int, tail: Sequence[Piece]) 
     if _has_one_sign(row):
         return sentence("In ", counted(pairs, "pair"), " of runs ", ours, f" {words.verb} {a}",
                         apart(row), f" {direction} {words.noun} than ", theirs,
-                        ", but that may be chance", _would_tell(asked, row), ".")  # fmt: skip
+                        f", but {_as_one_of(asked)}that may be chance", _would_tell(asked, row),
+                        ".")  # fmt: skip
     return sentence("It cannot be told whether ", ours, f" {words.verb} {a}{words.more} or ",
                     f"{words.less} {words.noun} than ", theirs, ": the difference is between ",
                     Piece(_between(row), "value"), _would_tell(asked, row), ".")  # fmt: skip
+
+
+def _as_one_of(asked: Question) -> str:
+    """The reason why an interval without zero does not tell: there are other comparisons."""
+    tests = 0 if asked.versus is None else asked.versus["p"].count()
+    return f"as one of {tests} comparisons " if tests > 1 else ""
 
 
 def _has_one_sign(row: Row) -> bool:
@@ -168,12 +176,16 @@ def _has_one_sign(row: Row) -> bool:
     return low is not None and high is not None and low * high > 0
 
 
-def _bound(row: Row) -> str:
-    """The greatest difference that the interval has."""
+def _bound(row: Row, margin: float) -> str:
+    """The greatest difference that the interval has. The tests that find no difference have shown
+    that it is within the margin, although the interval, which is stricter, may reach beyond.
+    """
     is_share = row["relative"] is not None
     kind = "relative" if is_share else "difference"
     ends = [abs(row[f"{kind}{end}"] or 0.0) for end in ("_low", "_high")]
-    return percent(max(ends)) if is_share else phrase(row["metric"]).amount(max(ends))
+    if is_share:
+        return percent(min(max(ends), margin))
+    return phrase(row["metric"]).amount(max(ends))
 
 
 def _between(row: Row) -> str:
@@ -191,7 +203,8 @@ def _between(row: Row) -> str:
 def _would_tell(asked: Question, row: Row) -> str:
     if row["more_runs"]:
         more = rounded(row["more_runs"])
-        return f"; about {more} more runs would tell a difference of {percent(asked.margin)}"
+        said = f"about {more} more pairs of runs would tell a difference of"
+        return f"; {said} {percent(asked.margin)}"
     if row["more_runs"] == 0:
         low, high = row["relative_low"], row["relative_high"]
         if low is not None and high is not None and max(-low, high) <= asked.margin:
@@ -234,7 +247,7 @@ def _tail(asked: Question, rows: list[Row]) -> Sentence:
         words = phrase(row["metric"])
         if words.unit == "%":
             said = f"{words.bare(row['baseline'])} to {words.amount(row['mean'])}"
-            return sentence(f", with {words.noun} from ", Piece(said, "value"))
+            return sentence(f", with {words.article}{words.noun} from ", Piece(said, "value"))
     return ()
 
 
@@ -275,12 +288,12 @@ def _next(asked: Question, best: Values) -> list[Sentence]:
 
 
 def _change(row: Row) -> str:
-    """`, from 23.9 to 127 ms`; where both look the same, `, 23.9 ms`."""
+    """`from 23.9 to 127 ms`; where both look the same, `23.9 ms`."""
     words = phrase(row["metric"])
     before, after = words.bare(row["baseline"]), words.amount(row["mean"])
     if after == words.amount(row["baseline"]):
-        return f", {after}"
-    return f", from {before} to {after}"
+        return after
+    return f"from {before} to {after}"
 
 
 def _is_cost(asked: Question, row: Row, rows: list[Row]) -> bool:
@@ -342,8 +355,9 @@ def _costs(asked: Question, rows: list[Row]) -> list[Finding]:
         words = phrase(row["metric"])
         whose = "" if is_own else f" of the {KINDS[asked.by]} {asked.about(asked.group_of(row))}"
         noun = f"{words.noun[:1].upper()}{words.noun[1:]}{whose}"
-        change = _change(row)
-        found.append(Finding(_tone(row), sentence(name(noun), ": ", row["said"], change)))
+        found.append(
+            Finding(_tone(row), sentence(name(noun), ": ", _change(row), "; ", row["said"]))
+        )
     order = ["worse", "better", "", "same", "unknown"]
     found.sort(key=lambda one: order.index(one.tone))
     return found
@@ -706,7 +720,7 @@ def _path(asked: Question) -> str:
 def _bottleneck(asked: Question, plan: dict[str, Any]) -> tuple[str, ...]:
     """What the path of the flows in question is made of."""
     flows = [flow for flow in plan["flows"] if flow["name"] in asked.subject] or plan["flows"]
-    rate, _, queue, loss = _described.lane(plan["lanes"][flows[0]["bottleneck"]])
+    rate, _, queue, loss = plan_text.lane(plan["lanes"][flows[0]["bottleneck"]])
     size, _, discipline = queue.rpartition(", ")
     size = "1 packet" if size == "1 packets" else size
     said = [f"a bottleneck of {rate}", f"a base RTT of {flows[0]['base_rtt']}"]

@@ -13,12 +13,12 @@ import polars as pl
 
 from tcplab import capture
 from tcplab._capture import guess
-from tcplab._cells import LEFT, Column, decimals, number
 from tcplab._core import printable
 from tcplab._report._html import drawn_and_saved, grid, marked, page, preformatted, remark, spoken
 from tcplab._report._table import Cell, Table
 from tcplab._report._trust import Remark
 from tcplab._report._words import Piece, Sentence, counted, name, sentence
+from tcplab._text.cells import LEFT, Column, decimals, number
 from tcplab.capture import WAITS
 from tcplab.plot._saved import still
 from tcplab.plot._segments import segments

@@ -10,10 +10,10 @@ import polars as pl
 from altair import SCHEMA_URL
 
 from tcplab._core import printable
-from tcplab._quantities import numbers
+from tcplab._experiment.quantities import numbers
 from tcplab._report._question import Question, Row, Values, called
 from tcplab._report._words import phrase
-from tcplab._shown import short_names
+from tcplab._results.summary_table import short_names
 
 Spec = dict[str, Any]
 

@@ -9,10 +9,10 @@ from typing import Any
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._labels import labels
+from tcplab._experiment.labels import labels
 from tcplab._report._question import Question, Values
-from tcplab._series import thin
-from tcplab._shown import short_names
+from tcplab._results.summary_table import short_names
+from tcplab._statistics.thinning import thin
 
 MOST_RUNS = 24
 """So many runs can be chosen from: more would make the file too large."""
@@ -78,12 +78,14 @@ class Details:
 
 
 def details(asked: Question, leading: Sequence[Values]) -> Details:
-    """The first repetition of each variant, those that the answer is about first."""
+    """Runs with the first seeds, so that those of two variants can be laid over each other. The
+    variants of the answer come first.
+    """
     runs = asked.results.runs.unique("run", maintain_order=True)
     rows = runs.to_dicts()
     rows.sort(
         key=lambda row: (
-            row["repetition"] > 0,
+            row["repetition"],
             asked.variant_of(row) not in leading,
             runs["run"].to_list().index(row["run"]) if len(rows) < 2000 else 0,
         )
@@ -93,8 +95,8 @@ def details(asked: Question, leading: Sequence[Values]) -> Details:
     note = ""
     if len(chosen) < len(rows):
         note = (
-            f"{len(chosen)} of {len(rows)} runs are in this file: the first repetition of each "
-            "variant comes first, and those that the answer is about."
+            f"{len(chosen)} of {len(rows)} runs are in this file: those with the first seeds, the "
+            "variants of the answer first."
         )
     shown = [_run(asked, row, points) for row in chosen]
     return Details(shown, note)

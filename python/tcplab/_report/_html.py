@@ -16,7 +16,6 @@ import altair as alt
 import vl_convert
 
 from tcplab import _core
-from tcplab._cells import LEFT, Column
 from tcplab._report._answer import Finding
 from tcplab._report._charts import DARK_LINKS, LIGHT_LINKS, data_of, theme
 from tcplab._report._content import Content
@@ -24,6 +23,7 @@ from tcplab._report._details import PANELS
 from tcplab._report._table import Table, of_frame
 from tcplab._report._trust import Remark
 from tcplab._report._words import Sentence
+from tcplab._text.cells import LEFT, Column
 
 MOST_ROWS = 500
 """So many rows of a table are in the page; the file that it offers for download has all."""

@@ -6,11 +6,11 @@ import re
 from collections.abc import Sequence
 
 from tcplab import _core
-from tcplab._cells import LEFT
 from tcplab._report._answer import Finding
 from tcplab._report._content import Content
 from tcplab._report._table import Table
 from tcplab._report._words import Sentence
+from tcplab._text.cells import LEFT
 
 MOST_ROWS = 60
 

@@ -8,14 +8,16 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from tcplab import _core, _described, _drawing, plot
-from tcplab._cells import LEFT, Column, decimals, number
+from tcplab import _core, plot
 from tcplab._core import printable
-from tcplab._quantities import TIMES
+from tcplab._experiment import plan_text
+from tcplab._experiment.quantities import TIMES
 from tcplab._report._charts import LIGHT
 from tcplab._report._question import Question
 from tcplab._report._table import Cell, Table
 from tcplab._report._words import counted, listed
+from tcplab._text.cells import LEFT, Column, decimals, number
+from tcplab.plot import _network
 
 MOST_SUMS = 8
 MOST_LINKS = 12
@@ -41,11 +43,11 @@ def path(asked: Question) -> Path:
     """The path of the experiment."""
     plans = asked.results.plans
     first: Plan = json.loads(plans[0].to_json())
-    chart = _drawing.chart(first, [*LIGHT]).properties(title="")
+    chart = _network.chart(first, [*LIGHT]).properties(title="")
     svg = plot.drawn(chart.configure_view(stroke=None), ".svg").decode()
     sums = _sums(variants_of(plans))
     note = f"The first {MOST_SUMS} of {len(sums)} are shown." if len(sums) > MOST_SUMS else ""
-    left_out = _drawing.drawing(first).left_out
+    left_out = _network.drawing(first).left_out
     drawn = "of the first variant" if len(asked.results.swept) else ""
     alone = ", ".join(part for part in (drawn, left_out) if part)
     return Path(svg, alone, _links(first), sums[:MOST_SUMS], note)
@@ -66,7 +68,7 @@ def _links(plan: Plan) -> Table:
     heads = [Column(name, LEFT) for name in ("link", "rate", "one-way delay", "queue", "loss")]
     rows, seen = [], set()
     for lane in plan["lanes"]:
-        about = (lane["place"], *_described.lane(lane))
+        about = (lane["place"], *plan_text.lane(lane))
         if about not in seen:
             seen.add(about)
             name = lane["name"].replace(">", " > ")
@@ -93,10 +95,10 @@ def _sums(plans: Sequence[Plan]) -> list[str]:
 
 def _sum(lane: Plan, base_rtt: str) -> str:
     """`10 Mbit/s x 40 ms = 50,000 B ...`"""
-    rate, _, _, _ = _described.lane(lane)
+    rate, _, _, _ = plan_text.lane(lane)
     held = lane["queue"]["discipline"].get("rate")
-    slowest = min((one for one in (held, lane["rate"]) if one is not None), key=_described.bits)
-    bits = _described.bits(slowest)
+    slowest = min((one for one in (held, lane["rate"]) if one is not None), key=plan_text.bits)
+    bits = plan_text.bits(slowest)
     amount, unit = base_rtt.split()
     rtt_ms = Decimal(amount) * Decimal(TIMES[unit])
     bdp = Decimal(bits) * rtt_ms / 8000

@@ -17,11 +17,11 @@ import typst
 import vl_convert
 
 from tcplab import _core
-from tcplab._cells import LEFT
 from tcplab._report._charts import inline
 from tcplab._report._content import Content
 from tcplab._report._table import Table
 from tcplab._report._words import Sentence
+from tcplab._text.cells import LEFT
 
 WIDTH = 500
 """Of charts, in pixels; a page has room for as much."""

@@ -11,14 +11,14 @@ from typing import Any
 import polars as pl
 
 from tcplab import _core
-from tcplab._labels import labels
-from tcplab._metrics import METRICS
-from tcplab._quantities import numbers
-from tcplab._results import Results
-from tcplab._shown import rows_are, short_names
-from tcplab._summary import BY, COLUMNS, VERSUS
-from tcplab._versus import LESS, MORE, chosen_baseline, stepping
-from tcplab._versus import METRICS as OF_SCREEN
+from tcplab._experiment.labels import labels
+from tcplab._experiment.quantities import numbers
+from tcplab._results.flow_summary import BY, COLUMNS, VERSUS
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
+from tcplab._results.summary_table import rows_are, short_names
+from tcplab._results.versus import LESS, MORE, chosen_baseline, stepping
+from tcplab._results.versus import METRICS as OF_SCREEN
 
 FURTHER = "queue_delay_p95_ms"
 """What a report compares besides the columns of the screen: the delay that a sender causes."""

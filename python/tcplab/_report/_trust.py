@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tcplab import _core, statistics
-from tcplab._asked import Asked
+from tcplab import statistics
 from tcplab._core import printable
 from tcplab._report._path import variants_of
 from tcplab._report._question import Question
 from tcplab._report._words import counted, listed
-from tcplab._shown import are_equal, unconnected
-from tcplab._summary import IS_UNFINISHED
+from tcplab._results.flow_summary import IS_UNFINISHED
+from tcplab._results.summary_table import are_equal, unconnected
+from tcplab._store.manifest import Asked
 from tcplab._warnings import warnings_of
 
 MOST_REASONS = 5
@@ -63,8 +63,9 @@ def trust(asked: Question, folders: Sequence[Asked]) -> Trust:
     remarks.sort(key=lambda one: ["bad", "care"].index(one.weight))
     weight = remarks[0].weight if remarks else "good"
     named = ", ".join(one.title[:1].lower() + one.title[1:] for one in remarks)
+    path = "the path and the traffic of the experiment"
     verdict = {
-        "good": "Yes. There are no warnings.",
+        "good": f"Yes, for {path}, {_by(asked)}: there are no warnings.",
         "care": f"With care: {named}.",
         "bad": f"Not as it stands: {named}.",
     }[weight]
@@ -199,19 +200,28 @@ def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
     checks = []
     number = runs["run"].n_unique()
     if not any(one.failed for one in folders):
-        text = "Each was checked against the laws that no run may break."
-        checks.append(Remark("good", f"{counted(number, 'run')} finished", text))
+        text = (
+            "Each obeyed the laws that every run must obey: among others, no packet and no byte is "
+            "lost from the counts."
+        )
+        checks.append(Remark("good", f"No run failed, of {number:,}", text))
     if repetitions >= statistics.FEWEST and not are_equal(asked.summary):
-        text = "The intervals hold for skewed and for bimodal numbers too."
+        text = (
+            "The intervals hold for skewed and for bimodal numbers too. They cover what the seeds "
+            "decide in this experiment, not other paths or other traffic."
+        )
         checks.append(Remark("good", f"{repetitions} repetitions", text))
     if asked.versus is not None and (tests := asked.versus["p"].count()) > 1:
         text = "With so many, some seem to differ by chance; that is taken into account (Holm)."
         checks.append(Remark("good", f"Corrected for {tests} comparisons", text))
-    backends = runs["backend"].unique(maintain_order=True).to_list()
-    what = {
-        "sim": "Simulated: a model of the path, with a TCP that follows Linux 6.12.",
-        "linux": "Run by the TCP of the real Linux kernel, in virtual time.",
-    }
-    text = " ".join(what.get(one, one) for one in backends)
-    checks.append(Remark("good", f"By {' and '.join(backends)}, tcplab {_core.__version__}", text))
     return checks
+
+
+def _by(asked: Question) -> str:
+    """What ran the experiment."""
+    words = {
+        "sim": "as simulated by a model of Linux 6.12's TCP",
+        "linux": "as run by the Linux kernel's TCP in virtual time",
+    }
+    backends = asked.results.runs["backend"].unique(maintain_order=True).to_list()
+    return " and ".join(words.get(one, one) for one in backends)

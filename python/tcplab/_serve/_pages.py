@@ -9,12 +9,12 @@ from importlib import resources
 from urllib.parse import urlencode
 
 from tcplab import _core
-from tcplab._called import Called
-from tcplab._cells import LEFT, Column
-from tcplab._labels import labels
+from tcplab._experiment.labels import labels
 from tcplab._report._html import answer_part, sheet, table_of, warnings_part
+from tcplab._results.summary_table import short_names
 from tcplab._serve._state import State
-from tcplab._shown import short_names
+from tcplab._store.plans import Called
+from tcplab._text.cells import LEFT, Column
 
 PAGE = 100
 """So many runs are on a page."""

@@ -14,15 +14,15 @@ from pathlib import Path
 import polars as pl
 
 from tcplab import _core
-from tcplab._asked import RUNS, asked, stored
-from tcplab._called import Called, called
-from tcplab._failed import FAILED
-from tcplab._groups import is_held
-from tcplab._remote import at, is_address
 from tcplab._report import written
 from tcplab._report._content import Content, content
-from tcplab._results import Results
-from tcplab._store import GROUP, Store
+from tcplab._results.results import Results
+from tcplab._store.failures import FAILED
+from tcplab._store.manifest import RUNS, asked, stored
+from tcplab._store.plans import Called, called
+from tcplab._store.remote import at, is_address
+from tcplab._store.run_groups import is_held
+from tcplab._store.store import GROUP, Store
 
 LOOK_S = 0.5
 """How often a folder is looked at. Another computer's is not asked more often than it can bear."""

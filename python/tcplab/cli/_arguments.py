@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tcplab import _core
-from tcplab._experiment import load, load_from
-from tcplab._memory import amount
-from tcplab._remote import is_address
+from tcplab._experiment.experiment import load, load_from
+from tcplab._run.memory import amount
+from tcplab._store.remote import is_address
 
 if TYPE_CHECKING:
     from distributed import Client
 
+    from tcplab._schema import Experiment
     from tcplab.cli._outcome import View
-    from tcplab.experiment import Experiment
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 
@@ -313,7 +313,7 @@ def client(args: argparse.Namespace) -> Iterator[Client | None]:
     for name in ("workers", "memory"):
         if getattr(args, name) is not None:
             raise _core.ConfigError(f"--{name}: the workers of a cluster have limits of their own")
-    from tcplab._cluster import connected  # noqa: PLC0415 (Dask is an extra, and slow to load)
+    from tcplab._run.cluster import connected  # noqa: PLC0415 (Dask is an extra, and slow to load)
 
     with connected(args.dask) as found:
         yield found

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 from tcplab.cli import _signals
 
 IMAGES = (".svg", ".png", ".pdf")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from tcplab import _described
-from tcplab._cells import LEFT, Column
 from tcplab._core import printable
+from tcplab._experiment import plan_text
+from tcplab._text.cells import LEFT, Column
 from tcplab.cli._text import table
 
 SHOWN = 3
@@ -45,7 +45,7 @@ def links(plan: Plan) -> str:
     """A row for each link, or for each direction if they differ, and for each station of a LAN."""
     heads = [Column("link", LEFT), Column("rate"), Column("delay"), Column("BDP")]
     heads += [Column("in packets"), Column("queue", LEFT), Column("loss", LEFT)]
-    if any(map(_described.besides, plan["lanes"])):
+    if any(map(plan_text.besides, plan["lanes"])):
         heads.append(Column("besides", LEFT))
     rows: list[tuple[Hashable, list[str]]] = []
     for there, back in zip(plan["lanes"][::2], plan["lanes"][1::2], strict=True):
@@ -66,8 +66,8 @@ def links(plan: Plan) -> str:
 def _lane(lane: dict[str, Any]) -> list[str]:
     amount, unit = lane["bdp"].split()
     packets = float(amount) * UNITS[unit] / lane["mtu"]
-    rate, delay, queue, loss = _described.lane(lane)
-    return [rate, delay, lane["bdp"], f"{packets:.1f}", queue, loss, _described.besides(lane)]
+    rate, delay, queue, loss = plan_text.lane(lane)
+    return [rate, delay, lane["bdp"], f"{packets:.1f}", queue, loss, plan_text.besides(lane)]
 
 
 def flows(plan: Plan) -> str:
@@ -86,8 +86,8 @@ def flows(plan: Plan) -> str:
         path = " > ".join(plan["nodes"][node] for node in nodes)
         bottleneck = plan["lanes"][flow["bottleneck"]]
         about = [
-            _described.transport(flow["transport"]),
-            _described.traffic(flow["traffic"]),
+            plan_text.transport(flow["transport"]),
+            plan_text.traffic(flow["traffic"]),
             _start(flow),
             flow["base_rtt"],
         ]
@@ -98,7 +98,7 @@ def flows(plan: Plan) -> str:
 
 def _start(flow: dict[str, Any]) -> str:
     start = "0 s" if flow["start"] == "0 ms" else str(flow["start"])
-    return _described.up_to(start, flow["start_jitter"])
+    return plan_text.up_to(start, flow["start_jitter"])
 
 
 def _folded(rows: Sequence[tuple[Hashable, list[str]]], width: int) -> list[list[str]]:

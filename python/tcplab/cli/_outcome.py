@@ -10,12 +10,12 @@ from textwrap import wrap
 import polars as pl
 from rich.cells import cell_len
 
-from tcplab import _json
-from tcplab._cells import LEFT, RIGHT, Column, decimals, number
 from tcplab._core import ConfigError, printable
-from tcplab._metrics import METRICS
-from tcplab._results import Results
-from tcplab._shown import (
+from tcplab._results import json_output
+from tcplab._results.flow_summary import COLUMNS
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
+from tcplab._results.summary_table import (
     KEYS,
     MOST_ROWS,
     are_equal,
@@ -27,7 +27,7 @@ from tcplab._shown import (
     short_names,
     unconnected,
 )
-from tcplab._summary import COLUMNS
+from tcplab._text.cells import LEFT, RIGHT, Column, decimals, number
 from tcplab.cli import _text
 
 FEWEST, FEWEST_OF_MEDIAN = 10, 5
@@ -70,7 +70,7 @@ def shown(results: Results, view: View) -> str:
     summary = results.summary(by=by, statistic=view.statistic, metrics=further)
     match view.format_:
         case "json":
-            return _json.document(
+            return json_output.document(
                 results, summary, by=by, statistic=view.statistic, versus=compared
             )
         case "csv" if compared is not None:
@@ -103,7 +103,7 @@ def _in_markdown(heads: list[Column], cells: list[list[str]]) -> str:
 def shown_rows(rows: pl.DataFrame, format_: str) -> str:
     """Any rows in one of the `FORMATS`."""
     if format_ == "json":
-        return _json.rows(rows)
+        return json_output.rows(rows)
     if format_ == "csv":
         return rows.write_csv().rstrip("\n")
     heads = [

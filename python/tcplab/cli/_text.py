@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from rich.cells import cell_len, chop_cells
 
-from tcplab._cells import LEFT, Column
 from tcplab._core import printable
+from tcplab._text.cells import LEFT, Column
 
 LEAST_WIDTH = 40
 """On a narrower terminal lines are broken by the terminal."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tcplab import _core
-from tcplab._experiment import load_from, loaded
+from tcplab._experiment.experiment import load_from, loaded
 from tcplab.cli import _arguments, trying
 from tcplab.cli._say import say
 from tcplab.cli._signals import exit_status
@@ -238,7 +238,7 @@ def _values(example: str, text: str) -> tuple[str, Any]:
 
 
 def _seconds(text: str) -> float:
-    from tcplab._quantities import numbers  # noqa: PLC0415 (polars takes a while to load)
+    from tcplab._experiment.quantities import numbers  # noqa: PLC0415 (polars takes a while to load)
 
     found = numbers([text])
     if found is None or found[0] not in ("ms", "number") or float(found[1][0]) <= 0:

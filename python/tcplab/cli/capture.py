@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 from rich.cells import cell_len
 
-from tcplab import _core, _json
-from tcplab._cells import LEFT, Column, decimals, number
+from tcplab import _core
 from tcplab._core import printable
-from tcplab._shown import MOST_ROWS
+from tcplab._results import json_output
+from tcplab._results.summary_table import MOST_ROWS
+from tcplab._text.cells import LEFT, Column, decimals, number
 from tcplab.capture import (
     MOST_CONNECTIONS,
     WAITS,
@@ -184,7 +185,7 @@ def _info(args: argparse.Namespace) -> None:
     if args.table is None and args.format == "table":
         say("\n\n".join(_about(about) for about in every), flush=True)
     elif args.table is None and args.format == "json":
-        rows = (f'"{name}": {_json.rows(table)}' for name, table in tables.items())
+        rows = (f'"{name}": {json_output.rows(table)}' for name, table in tables.items())
         say("{" + ", ".join(rows) + "}", flush=True)
     else:
         say(_outcome.shown_rows(tables[args.table or "totals"], args.format), flush=True)
@@ -481,7 +482,9 @@ def _twin(args: argparse.Namespace) -> int:
         made.write(args.output)
     if args.format == "json":
         facts = {"fits": made.fits, "cc": made.congestion_control, "parts_at_s": made.parts_at_s}
-        told = f'"path": {_json.rows(made.path)}, "measures": {_json.rows(made.measures)}'
+        told = (
+            f'"path": {json_output.rows(made.path)}, "measures": {json_output.rows(made.measures)}'
+        )
         said = json.dumps({**facts, "notes": made.notes})
         say(f"{said[:-1]}, {told}}}", flush=True)
     else:

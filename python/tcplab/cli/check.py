@@ -7,11 +7,11 @@ import json
 from typing import Any
 
 import tcplab
-from tcplab._backends import BACKENDS
-from tcplab._cells import LEFT, Column
 from tcplab._core import Plan, printable
-from tcplab._labels import labels
-from tcplab._walls import commands_of
+from tcplab._experiment.labels import labels
+from tcplab._run.backends import BACKENDS
+from tcplab._run.sandbox import commands_of
+from tcplab._text.cells import LEFT, Column
 from tcplab._warnings import warn_of
 from tcplab.cli import _arguments, _network
 from tcplab.cli._say import say

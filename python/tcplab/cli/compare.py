@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 import tcplab
-from tcplab._cells import LEFT, Column, decimals, number
-from tcplab._labels import labels
+from tcplab._experiment.labels import labels
+from tcplab._text.cells import LEFT, Column, decimals, number
 from tcplab.cli import _arguments, _chart, _text
 from tcplab.cli._say import say
 

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import tcplab
-from tcplab._cells import LEFT, Column
+from tcplab._text.cells import LEFT, Column
 from tcplab.cli._say import say
 from tcplab.cli._text import table
 

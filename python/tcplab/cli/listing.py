@@ -8,8 +8,8 @@ import json
 import polars as pl
 
 import tcplab
-from tcplab._cells import LEFT, RIGHT, Column
-from tcplab._metrics import METRICS
+from tcplab._results.metrics import METRICS
+from tcplab._text.cells import LEFT, RIGHT, Column
 from tcplab.cli._say import say
 from tcplab.cli._text import table
 

@@ -6,9 +6,9 @@ import argparse
 from importlib.resources import files
 from pathlib import Path
 
-from tcplab._cells import LEFT, Column
 from tcplab._core import ConfigError
-from tcplab._put import put
+from tcplab._store.atomic_write import put
+from tcplab._text.cells import LEFT, Column
 from tcplab.cli._say import say
 from tcplab.cli._text import table
 

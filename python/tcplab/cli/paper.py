@@ -8,11 +8,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from tcplab import _core, _rendered
-from tcplab._blocks import Block, Picture
-from tcplab._cells import LEFT, Column
+from tcplab import _core
 from tcplab._papers import _checked, _measured, _page, _runs, _study, _words
-from tcplab._put import put
+from tcplab._store.atomic_write import put
+from tcplab._text import markup
+from tcplab._text.blocks import Block, Picture
+from tcplab._text.cells import LEFT, Column
 from tcplab.cli import _arguments, _text
 from tcplab.cli._say import say
 from tcplab.plot._saved import drawn
@@ -198,13 +199,13 @@ def _report(args: argparse.Namespace) -> None:
     for study in studies:
         pages += _page.blocks(study, measured[study.name])
     if path is None:
-        say(_rendered.markdown(pages).rstrip("\n"), flush=True)
+        say(markup.markdown(pages).rstrip("\n"), flush=True)
         return
     _arguments.ensure_writable(path, "the page")
     if path.suffix == ".html":
-        put(_rendered.html(pages).encode(), path)
+        put(markup.html(pages).encode(), path)
     else:
-        put(_rendered.markdown(pages, partial(_beside, path)).encode(), path)
+        put(markup.markdown(pages, partial(_beside, path)).encode(), path)
     say(f"report  {path}", file=sys.stderr)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from tcplab._asked import stored
+from tcplab._store.manifest import stored
 from tcplab.cli import _arguments, _outcome
 from tcplab.cli._say import say
 

@@ -9,11 +9,11 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from tcplab._asked import stored
 from tcplab._core import ConfigError
-from tcplab._put import put
 from tcplab._report import FORMATS, needs_typst, written
-from tcplab._results import Results
+from tcplab._results.results import Results
+from tcplab._store.atomic_write import put
+from tcplab._store.manifest import stored
 from tcplab.cli import _arguments, _signals
 from tcplab.cli._say import say
 

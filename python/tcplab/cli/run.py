@@ -10,12 +10,12 @@ from importlib import import_module
 from pathlib import Path
 
 import tcplab
-from tcplab._put import put
 from tcplab._report import needs_typst
-from tcplab._run import run as run_all
+from tcplab._run.run import run as run_all
+from tcplab._schema import Experiment
+from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments, _chart, _outcome, report
 from tcplab.cli._say import say
-from tcplab.experiment import Experiment
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,7 +68,7 @@ def run_and_show(experiment: Experiment, args: argparse.Namespace, out: Path | s
         began = time.monotonic()
         if experiment.repeat not in (None, 1):
             # Intervals need SciPy, which takes a third of a second to load: time enough meanwhile.
-            threading.Thread(target=import_module, args=["tcplab._intervals"]).start()
+            threading.Thread(target=import_module, args=["tcplab._statistics.intervals"]).start()
         results = run_all(
             experiment,
             out=out,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from tcplab import _json
-from tcplab._lists import schema
+from tcplab._catalogue import schema
+from tcplab._results import json_output
 from tcplab.cli._say import say
 
 
@@ -21,4 +21,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> None:
     """Prints the schema."""
-    say(json.dumps(_json.schema() if args.results else schema(), indent=2))
+    say(json.dumps(json_output.schema() if args.results else schema(), indent=2))

@@ -6,7 +6,7 @@ import argparse
 import sys
 
 import tcplab
-from tcplab._asked import stored
+from tcplab._store.manifest import stored
 from tcplab.cli import _arguments, _chart, _outcome
 from tcplab.cli._say import say
 

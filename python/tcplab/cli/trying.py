@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tcplab import _core, _toml
-from tcplab._experiment import loaded
-from tcplab._put import put
+from tcplab import _core
+from tcplab._experiment import toml_writer
+from tcplab._experiment.experiment import loaded
+from tcplab._store.atomic_write import put
 from tcplab.cli import _arguments
 from tcplab.cli import run as runs
 from tcplab.cli._say import say
@@ -283,4 +284,4 @@ def _save(path: Path, plain: Mapping[str, Any]) -> None:
         raise FileExistsError(f"{path}: was not made by tcplab try; name another file")
     command = _core.printable(shlex.join(["tcplab", *sys.argv[1:]]))
     head = f"{MADE}{command}\n# Run it with `tcplab run {_core.printable(str(path))}`.\n\n"
-    put((head + _toml.written(plain)).encode(), path)
+    put((head + toml_writer.written(plain)).encode(), path)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from tcplab._quantities import numbers
-from tcplab._results import Results
+from tcplab._experiment.quantities import numbers
+from tcplab._results.results import Results
 from tcplab.plot._runs import checked, overview
 
 MANY = 12

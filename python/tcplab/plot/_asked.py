@@ -10,13 +10,13 @@ import altair as alt
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._groups import declared
-from tcplab._metrics import METRICS
 from tcplab._report._charts import Axis, axis_of, rows_of
 from tcplab._report._question import Question, called, question
 from tcplab._report._words import counted, phrase
-from tcplab._results import Results
-from tcplab._summary import BY, IS_UNFINISHED, MEASURED, with_times, with_transfers
+from tcplab._results.flow_summary import BY, IS_UNFINISHED, MEASURED, with_times, with_transfers
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
+from tcplab._store.run_groups import declared
 from tcplab.plot._runs import checked
 from tcplab.plot._style import titled
 

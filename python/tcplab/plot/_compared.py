@@ -8,11 +8,11 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tcplab._compare import Comparison
 from tcplab._report import _charts
 from tcplab._report._words import phrase
-from tcplab._results import Results
-from tcplab._versus import LESS, MORE
+from tcplab._results.compare import Comparison
+from tcplab._results.results import Results
+from tcplab._results.versus import LESS, MORE
 from tcplab.plot import _runs
 from tcplab.plot._asked import MOST_PANELS, Asked, Row, asked
 from tcplab.plot._lines import MOST_FLOWS, over_time

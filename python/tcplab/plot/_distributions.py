@@ -7,7 +7,7 @@ import polars as pl
 
 from tcplab._report._charts import scale_of as scale_for
 from tcplab._report._words import counted
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab.plot._asked import MOST_PANELS, Observed, about_runs, observed
 from tcplab.plot._compared import FEW_PANELS, NARROW, WIDE
 from tcplab.plot._style import (

@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._series import MOST_POINTS, thin
+from tcplab._statistics.thinning import MOST_POINTS, thin
 from tcplab.plot._style import (
     COLOURS,
     INK,

@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._results import Results
+from tcplab._results.results import Results
 from tcplab.models import MODELS, beside
 from tcplab.plot._asked import about_runs
 from tcplab.plot._runs import checked

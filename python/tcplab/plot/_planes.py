@@ -12,13 +12,13 @@ import polars as pl
 
 from tcplab import statistics
 from tcplab._core import printable
-from tcplab._labels import labels
-from tcplab._quantities import numbers
+from tcplab._experiment.labels import labels
+from tcplab._experiment.quantities import numbers
 from tcplab._report._words import phrase
-from tcplab._results import Results
-from tcplab._shown import short_names
-from tcplab._statistics import ellipse
-from tcplab._versus import LESS
+from tcplab._results.results import Results
+from tcplab._results.summary_table import short_names
+from tcplab._results.versus import LESS
+from tcplab._statistics.estimates import ellipse
 from tcplab.plot._asked import MOST_PANELS, about_runs, asked, labelled, missing
 from tcplab.plot._runs import checked
 from tcplab.plot._style import (

@@ -9,15 +9,15 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from tcplab import _drawing
-from tcplab._backends import first_plan
 from tcplab._core import printable
-from tcplab._groups import declared
-from tcplab._labels import labels
-from tcplab._quantities import numbers
-from tcplab._results import Results
-from tcplab._series import MOST_POINTS
-from tcplab.experiment import Experiment
+from tcplab._experiment.labels import labels
+from tcplab._experiment.quantities import numbers
+from tcplab._results.results import Results
+from tcplab._run.backends import first_plan
+from tcplab._schema import Experiment
+from tcplab._statistics.thinning import MOST_POINTS
+from tcplab._store.run_groups import declared
+from tcplab.plot import _network
 from tcplab.plot._lines import MOST_FLOWS, Drawn, of_flows, over_time
 from tcplab.plot._style import (
     COLOURS,
@@ -189,7 +189,7 @@ def network(experiment: Experiment) -> alt.LayerChart:
         ConfigError: The experiment cannot be run on any backend.
     """
     plan: dict[str, Any] = json.loads(first_plan(experiment).to_json())
-    return styled(_drawing.chart(plan, [*COLOURS]))
+    return styled(_network.chart(plan, [*COLOURS]))
 
 
 def goodput(results: Results, *, run: str | None = None) -> alt.LayerChart:

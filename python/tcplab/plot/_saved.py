@@ -12,7 +12,7 @@ from typing import Any
 
 import altair as alt
 
-from tcplab._put import put
+from tcplab._store.atomic_write import put
 
 FORMATS = (".svg", ".png", ".pdf", ".html", ".json")
 """What charts are saved as."""

@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._series import thin
+from tcplab._statistics.thinning import thin
 from tcplab.plot._style import COLOURS, QUIET, WIDTH, data, layered, styled, titled
 
 MOST_SEGMENTS = 4000

@@ -8,8 +8,8 @@ import altair as alt
 import polars as pl
 
 from tcplab._core import printable
-from tcplab._results import Results
-from tcplab._series import MOST_POINTS, thin
+from tcplab._results.results import Results
+from tcplab._statistics.thinning import MOST_POINTS, thin
 from tcplab.plot._runs import chosen, titles_of
 from tcplab.plot._style import COLOURS, INK, WIDTH, data, layered, styled
 

@@ -70,7 +70,7 @@ pub(super) fn links(plan: &Plan, mistakes: &mut Vec<Mistake>) -> Vec<(job::Link,
 const LEAST_TOLD: u64 = 552;
 
 /// Rejects unsuitable paths for MTU discovery: routers are the kernel's own, and send its messages.
-pub(super) fn refuse_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
+pub(super) fn unsupported_sizes(plan: &Plan, flow: &FlowPlan, mistakes: &mut Vec<Mistake>) {
     let stacks = flow.tcp().into_iter().flat_map(TcpPlan::stacks);
     let ways = stacks.zip([&flow.forward, &flow.back]);
     for (_, lanes) in ways.filter(|way| way.0.path_mtu == PathMtu::Discovered) {
@@ -106,21 +106,21 @@ fn is_end(plan: &Plan, node: usize) -> bool {
 
 /// Rejects processors that programs would wait for, and those of hosts whose lanes carry other
 /// traffic too.
-pub(super) fn refuse_processors(plan: &Plan, mistakes: &mut Vec<Mistake>) {
+pub(super) fn unsupported_processors(plan: &Plan, mistakes: &mut Vec<Mistake>) {
     for host in plan.hosts.iter().filter(|host| host.cpu.is_some()) {
-        let mut refuse = |kind| {
+        let mut add = |kind| {
             let problem = support::missing("cpu", Some(kind), crate::NAME);
             mistakes.push(problem.at(format!("{}.cpu", host.place)));
         };
         if plan.flows.iter().any(|flow| flow.from == host.node && flow.tcp().is_none()) {
-            refuse("datagrams");
+            add("datagrams");
         }
         let passes = |flow: &FlowPlan| {
             let ways = flow.forward.iter().skip(1).chain(flow.back.iter().skip(1));
             ways.into_iter().any(|&lane| plan.lanes[lane].from == host.node)
         };
         if is_end(plan, host.node) && plan.flows.iter().any(passes) {
-            refuse("router");
+            add("router");
         }
     }
 }
@@ -131,12 +131,12 @@ fn disciplines(
     number: usize,
     mistakes: &mut Vec<Mistake>,
 ) -> Vec<job::Discipline> {
-    let mut refuse = |key: &str, problem: Problem| {
+    let mut add = |key: &str, problem: Problem| {
         mistakes.push(problem.at(format!("{}.{key}", lane.place)));
     };
     let is_own = plan.has_qdisc(lane.from);
     let children = queues::children(lane, is_own).unwrap_or_else(|problem| {
-        refuse("queue", problem);
+        add("queue", problem);
         Vec::new()
     });
     let (lists, period) = lists(plan, lane);

@@ -39,14 +39,14 @@ const MOST_FLOWS: u64 = 12_000;
 /// # Errors
 /// All features that Linux, or this kernel, lacks.
 pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake>> {
-    let mut mistakes = support::refuse(plan, crate::NAME);
+    let mut mistakes = support::unsupported(plan, crate::NAME);
     let mut hosts = Hosts::new(plan, kernel);
     let mut addresses = Addresses::new(plan);
     let mut flows = Vec::new();
     let mut taken = Ports::default();
     for planned in plan.flows.iter() {
         let Some(traffic) = traffic::traffic(plan, planned, &mut mistakes) else { continue };
-        lanes::refuse_sizes(plan, planned, &mut mistakes);
+        lanes::unsupported_sizes(plan, planned, &mut mistakes);
         let [sender, receiver] = hosts.ends(planned, &mut mistakes);
         let is_program = matches!(traffic, tcplab_guest::job::Traffic::Command { .. });
         let sends_at = (planned.from, sender.namespace);
@@ -88,7 +88,7 @@ pub(crate) fn job(plan: &Plan, kernel: Abilities<'_>) -> Result<Job, Vec<Mistake
         let (what, number, most) = ("flows in one run", flows.len() as u128, MOST_FLOWS);
         mistakes.push(Problem::TooMany { what, number, most }.at("flows"));
     }
-    lanes::refuse_processors(plan, &mut mistakes);
+    lanes::unsupported_processors(plan, &mut mistakes);
     let links = lanes::links(plan, &mut mistakes);
     if !mistakes.is_empty() {
         return Err(mistakes);

@@ -385,20 +385,20 @@ fn algorithm(
     mistakes: &mut Vec<Mistake>,
 ) -> String {
     let name = cc.name.as_str();
-    let mut refuse = |problem: Problem| {
+    let mut add = |problem: Problem| {
         let mistake = problem.at(format!("{}.cc", flow.place));
         if !mistakes.contains(&mistake) {
             mistakes.push(mistake);
         }
     };
     if name.contains('/') {
-        refuse(support::missing("cc.presets", None, crate::NAME));
+        add(support::missing("cc.presets", None, crate::NAME));
     }
     let (algorithm, name) = (cc.algorithm(), kernel_name(cc.algorithm()));
     // The kernel calls another algorithm `westwood`; any other name may be that of a user's module.
     if algorithm == "westwood" || !known.iter().any(|one| one == name) {
         let known = known.iter().map(String::as_str);
-        refuse(support::find("cc", algorithm).map_or_else(
+        add(support::find("cc", algorithm).map_or_else(
             || Problem::unknown("congestion control of this kernel", name, known),
             |feature| support::missing(feature.key, feature.kind, crate::NAME),
         ));

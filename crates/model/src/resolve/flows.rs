@@ -4,7 +4,7 @@ use super::topology::Topology;
 use crate::mistake::{Mistake, Problem};
 use crate::plan::{FlowPlan, LanePlan, TcpPlan, Transport};
 use crate::resolve::names::{self, Ends, ends};
-use crate::resolve::stacks::{Stacks, refuse_stack, stack_of};
+use crate::resolve::stacks::{Stacks, check_stack, stack_of};
 use crate::routes::Routes;
 use crate::schema::{
     Experiment, Flow, MILLION, Profile, Setting, Traffic, TrafficPlan, default_name,
@@ -168,7 +168,7 @@ impl Flows<'_> {
         let Entry { flow, name, place, ends, count } = entry;
         let stack = stack_of(flow, place, self.mistakes);
         if flow.traffic.is_datagrams() {
-            refuse_stack(flow, place, self.mistakes);
+            check_stack(flow, place, self.mistakes);
         }
         let Some(paths) = self.paths(ends, *count, place) else { return };
         let mut sharers = BTreeMap::new();
@@ -181,7 +181,7 @@ impl Flows<'_> {
         for (k, path) in (0..).zip(paths) {
             let (from, to) = ends.pair(k);
             if flow.traffic.is_datagrams() {
-                self.refuse_copies(&path, place);
+                self.check_copies(&path, place);
             }
             let (transport, mtu) = if flow.traffic.is_datagrams() {
                 (Transport::Udp, path.forward_mtu)
@@ -279,7 +279,7 @@ impl Flows<'_> {
 
     /// Rejects datagrams on links with duplication: the receiver counts datagrams, and could not
     /// tell a copy.
-    fn refuse_copies(&mut self, path: &Path, place: &str) {
+    fn check_copies(&mut self, path: &Path, place: &str) {
         let copies = |lane: &&usize| self.topology.lanes[**lane].duplication.0 > 0.0;
         if let Some(lane) = path.forward.iter().find(copies) {
             let reason = format!(

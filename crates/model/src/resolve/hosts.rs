@@ -97,7 +97,7 @@ pub(crate) fn odd(
 
 /// Rejects receive offload at nodes that forward packets: a router would segment what it has
 /// merged.
-pub(crate) fn refuse_routers(
+pub(crate) fn check_routers(
     hosts: &[HostPlan],
     flows: &[FlowPlan],
     topology: &Topology,

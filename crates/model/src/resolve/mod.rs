@@ -40,7 +40,7 @@ pub(crate) fn resolve(
     let hosts = hosts::resolve(experiment, &mut topology);
     queues::place(&mut topology.lanes, &topology.queues);
     let flows = flows::resolve(experiment, profile, &topology, mistakes);
-    hosts::refuse_routers(&hosts, &flows, &topology, mistakes);
+    hosts::check_routers(&hosts, &flows, &topology, mistakes);
     let record = record(&experiment.record, &topology, mistakes);
     let measure = measure(experiment, mistakes);
     check_rows(experiment, flows.len(), topology.lanes.len(), mistakes);

@@ -76,7 +76,7 @@ pub(crate) fn stack_of(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) ->
 }
 
 /// Rejects TCP settings of a datagram flow.
-pub(crate) fn refuse_stack(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) {
+pub(crate) fn check_stack(flow: &Flow, place: &str, mistakes: &mut Vec<Mistake>) {
     for (key, is_given) in [("cc", flow.cc.is_some()), ("stack", flow.stack != Stack::default())] {
         if is_given {
             let reason =

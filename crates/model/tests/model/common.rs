@@ -7,7 +7,7 @@ pub const SIM: Backend<'_> = Backend {
     name: "sim",
     profile: Profile::Rfc,
     version: &|_| String::from("1"),
-    refuse: &|_| Vec::new(),
+    unsupported: &|_| Vec::new(),
 };
 
 /// The plans of an experiment in TOML.

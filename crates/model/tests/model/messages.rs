@@ -404,7 +404,7 @@ fn text_that_is_no_experiment_is_refused_with_its_line() {
 
 #[test]
 fn a_backend_refuses_by_place() {
-    let refuse = |plan: &Plan| -> Vec<Mistake> {
+    let unsupported = |plan: &Plan| -> Vec<Mistake> {
         let flow = &plan.flows[0];
         let known = ["cubic", "newreno"];
         if known.contains(&flow.cc().unwrap().name.as_str()) {
@@ -417,7 +417,7 @@ fn a_backend_refuses_by_place() {
             Problem::NotYet { what, have: Vec::new() }.at(format!("{}.stack.ecn", flow.place)),
         ]
     };
-    let backend = Backend { refuse: &refuse, ..SIM };
+    let backend = Backend { unsupported: &unsupported, ..SIM };
     let document =
         from_toml(&format!("repeat = 3\n{SMALL}cc = \"qubic\"\n[stack]\necn = true\n")).unwrap();
     assert_eq!(
@@ -566,7 +566,7 @@ fn a_setting_of_one_direction_is_named_with_it() {
     );
     let dumbbell = format!("{SMALL}[network.dumbbell.access]\nqueue = {red}\n");
     assert_eq!(message(&dumbbell), format!("line 11: network.dumbbell.access.queue.min: {says}"));
-    let backend = Backend { refuse: &|plan| support::refuse(plan, "linux"), ..SIM };
+    let backend = Backend { unsupported: &|plan| support::unsupported(plan, "linux"), ..SIM };
     let refusal = |text: &str| from_toml(text).unwrap().plans(&backend).unwrap_err().to_string();
     let dualpi2 = small_with("\"20 ms\"", "\"20 ms\"\nback.queue = \"dualpi2\"");
     let said = refusal(&dualpi2);

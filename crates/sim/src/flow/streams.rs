@@ -97,7 +97,7 @@ impl World<'_> {
             left,
         };
         flow.opened += 1;
-        let onto = (&mut self.network, &mut self.gates);
+        let onto = (&mut self.network, &mut self.routers);
         let pair = self.connections.add(self.present, wanted, onto);
         self.make_room_for(pair);
         pair

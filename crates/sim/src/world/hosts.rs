@@ -2,7 +2,7 @@
 //! the processor, and senders blocked by the queue of their own device.
 
 use super::World;
-use crate::connections::{DATAGRAMS, End, GATES, LEFT, flow_of, flow_on_lanes};
+use crate::connections::{DATAGRAMS, End, LEFT, ROUTERS, flow_of, flow_on_lanes};
 use crate::cpu::{Step, Work};
 use crate::gro::Devices;
 use crate::packet::Packet;
@@ -24,10 +24,10 @@ impl World<'_> {
         }
         let (flow, is_sender) = match packet {
             // The packet is at a router.
-            Packet::Tcp(_) if (GATES..DATAGRAMS).contains(&to.0) => return false,
+            Packet::Tcp(_) if (ROUTERS..DATAGRAMS).contains(&to.0) => return false,
             Packet::Udp(_) => (flow_of(to), false),
             Packet::Tcp(_) => self.flow_and_side(to),
-            Packet::Icmp(_) => self.flow_and_side(EndpointId(self.gates.end_of(to) as u32)),
+            Packet::Icmp(_) => self.flow_and_side(EndpointId(self.routers.end_of(to) as u32)),
         };
         let flow = &self.plan.flows[flow];
         let way = if is_sender { &flow.back } else { &flow.forward };
@@ -73,7 +73,7 @@ impl World<'_> {
     /// Receives a packet.
     fn receive(&mut self, to: EndpointId, packet: Packet) {
         match packet {
-            Packet::Tcp(segment) if to.0 < GATES => self.deliver(to.0 as usize, &segment),
+            Packet::Tcp(segment) if to.0 < ROUTERS => self.deliver(to.0 as usize, &segment),
             packet => self.deliver_other(to, packet),
         }
     }
@@ -84,8 +84,8 @@ impl World<'_> {
             return false;
         }
         let host = match packet {
-            Packet::Tcp(_) if to.0 < GATES || to.0 >= LEFT => self.host_of(to),
-            Packet::Icmp(_) => self.host_of(EndpointId(self.gates.end_of(to) as u32)),
+            Packet::Tcp(_) if to.0 < ROUTERS || to.0 >= LEFT => self.host_of(to),
+            Packet::Icmp(_) => self.host_of(EndpointId(self.routers.end_of(to) as u32)),
             Packet::Udp(_) => self.plan.flows[flow_of(to)].to,
             // Routers have no processing time.
             Packet::Tcp(_) => return false,
@@ -95,7 +95,7 @@ impl World<'_> {
 
     /// The node of an end of a connection, or of its remains.
     pub(super) fn host_of(&self, to: EndpointId) -> usize {
-        if to.0 < GATES {
+        if to.0 < ROUTERS {
             return self.connections.ends[to.0 as usize].host as usize;
         }
         let (flow, is_sender) = self.flow_and_side(to);
@@ -105,7 +105,7 @@ impl World<'_> {
 
     /// The flow of an end of a connection, or of its remains, and whether that end sends the data.
     pub(super) fn flow_and_side(&self, to: EndpointId) -> (usize, bool) {
-        let flow = if to.0 < GATES {
+        let flow = if to.0 < ROUTERS {
             self.connections.pairs[to.0 as usize / 2].flow
         } else {
             self.connections.flow_left_at(to)
@@ -151,11 +151,11 @@ impl World<'_> {
         let Packet::Tcp(segment) = packet else { return };
         // The route ends at the other end, or at a gate.
         let sender = match to.0 {
-            end if end < GATES => end as usize ^ 1,
-            gate if gate < DATAGRAMS => self.gates.end_of(to),
+            end if end < ROUTERS => end as usize ^ 1,
+            router if router < DATAGRAMS => self.routers.end_of(to),
             _ => return,
         };
-        if sender >= GATES as usize {
+        if sender >= ROUTERS as usize {
             return;
         }
         let End { endpoint, host, .. } = &mut self.connections.ends[sender];

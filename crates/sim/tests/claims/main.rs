@@ -23,11 +23,11 @@ mod packets;
 mod path_mtu;
 mod prague;
 mod queues;
-mod refusals;
 mod same_time;
 mod sawtooth;
 mod traffic;
 mod transfers;
+mod unsupported;
 mod westwood;
 
 use tcplab_model::{Backend, Profile, Watch};

@@ -15,7 +15,7 @@ fn lane(settings: &str) -> LanePlan {
         name: "sim",
         profile: Profile::Rfc,
         version: &|_| "1".into(),
-        refuse: &|_| Vec::new(),
+        unsupported: &|_| Vec::new(),
     };
     from_toml(&toml).unwrap().plans(&backend).unwrap()[0].lanes[0].clone()
 }

@@ -1,0 +1,163 @@
+//! Accurate feedback of marks (RFC 9768): the receiver counts marked packets, and every segment carries
+//! the last three bits of its count in the flags AE, CWR and ECE.
+//!
+//! There is no room for the option with counters of bytes, which is not required (§3.2.3): where an ACK
+//! covers more than seven segments, the count is taken to have come round as often as it can have
+//! (§3.2.2.5.2). Tests for paths that mangle flags (§3.2.2.3, §3.2.2.4) are left out: no path here does.
+
+use crate::segment::{Flags, Segment};
+
+/// Counts begin here, so that a path that clears the flags shows itself (§3.2.2).
+const FIRST: u8 = 5;
+/// The bits of a count that a segment carries.
+const BITS: u8 = 0b111;
+/// What the answer to a SYN, and the first ACK, say of one that was marked (§3.1.1, §3.2.2.1).
+const CAME_MARKED: u8 = 0b110;
+/// Marks after which an ACK leaves at once, while data waits for one and else (§3.2.2.5.1).
+const UNTOLD_WITH_DATA: u8 = 2;
+const UNTOLD_ALONE: u8 = 3;
+
+/// The flags that carry these three bits.
+fn flags_of(bits: u8) -> Flags {
+    let one = |bit: u8, flag: Flags| if bits & bit == 0 { Flags::NONE } else { flag };
+    one(4, Flags::AE).with(one(2, Flags::CWR)).with(one(1, Flags::ECE))
+}
+
+/// The three bits that the flags AE, CWR and ECE make.
+pub(crate) const fn bits_of(flags: Flags) -> u8 {
+    (flags.has(Flags::AE) as u8) << 2
+        | (flags.has(Flags::CWR) as u8) << 1
+        | flags.has(Flags::ECE) as u8
+}
+
+/// What the handshake says of how the other's SYN arrived (§3.1.1, table 2).
+const fn how_arrived(flags: Flags) -> u8 {
+    if flags.has(Flags::CE) {
+        CAME_MARKED
+    } else if flags.has(Flags::ECT1) {
+        0b011
+    } else if flags.has(Flags::ECT) {
+        0b100
+    } else {
+        0b010
+    }
+}
+
+/// Both ends' counts, as far as one end knows them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AccurateEcn {
+    /// Marked packets that arrived (`r.cep`). Only the last bits are ever needed.
+    received: u8,
+    /// Of the packets sent, those that are known to have been marked (`s.cep`).
+    known: u8,
+    /// Marked packets since something was last sent.
+    untold: u8,
+    /// The last packet was marked, and the one before it.
+    last: [bool; 2],
+    /// How the other's SYN arrived, until that was told.
+    owes_arrival: Option<u8>,
+}
+
+impl AccurateEcn {
+    /// The other end's SYN or SYN-ACK has arrived.
+    pub fn new(segment: &Segment) -> Self {
+        let arrival = how_arrived(segment.flags);
+        // §3.2.2.2: what the answer to a SYN says, the count does not say again.
+        let counts = segment.flags.has(Flags::ACK) && arrival == CAME_MARKED;
+        Self {
+            received: FIRST + u8::from(counts),
+            known: FIRST,
+            untold: 0,
+            last: [false; 2],
+            owes_arrival: Some(arrival),
+        }
+    }
+
+    /// The flags of our SYN-ACK.
+    pub fn of_answer(self) -> Flags {
+        flags_of(self.owes_arrival.unwrap_or(FIRST))
+    }
+
+    /// The flags of a segment after the handshake.
+    pub fn of_segment(self) -> Flags {
+        flags_of(self.received)
+    }
+
+    /// The same of one without data. The first of one that has asked tells how the SYN-ACK arrived
+    /// (§3.2.2.1).
+    pub fn of_ack(self) -> Flags {
+        flags_of(self.owes_arrival.unwrap_or(self.received))
+    }
+
+    /// A segment left.
+    pub fn on_sent(&mut self) {
+        (self.untold, self.owes_arrival) = (0, None);
+    }
+
+    /// A packet arrived after the handshake. Says whether its marks are to be told at once (§3.2.2.5.1).
+    pub fn on_packet(&mut self, segment: &Segment) -> bool {
+        let is_marked = segment.flags.has(Flags::CE);
+        // Packets are merged only if they are marked alike.
+        let marked = if is_marked { segment.segments() as u8 } else { 0 };
+        self.received = (self.received + marked) & BITS;
+        self.untold = self.untold.saturating_add(marked);
+        self.last = [is_marked, self.last[0]];
+        segment.payload == 0 && self.untold >= UNTOLD_ALONE
+    }
+
+    /// The same of data, once its ACK is thought of.
+    pub fn tells_at_once(self) -> bool {
+        self.last == [true, false] || self.untold >= UNTOLD_WITH_DATA
+    }
+
+    /// The first ACK of one that has asked; if it is alone, it tells how our SYN-ACK arrived.
+    pub fn on_first_ack(&mut self, segment: &Segment) {
+        self.owes_arrival = None;
+        let is_alone = segment.payload == 0 && segment.sack().is_empty();
+        if is_alone && bits_of(segment.flags) == CAME_MARKED {
+            self.known = FIRST + 1;
+        }
+    }
+
+    /// An ACK carries these bits and delivers so many segments: how many of them were marked (§3.2.2.5.2,
+    /// appendix A.2.1).
+    pub fn newly_known(&mut self, bits: u8, delivered: u64) -> u64 {
+        let least = bits.wrapping_sub(self.known) & BITS;
+        self.known = bits;
+        let least = u64::from(least);
+        if delivered <= u64::from(BITS) {
+            return least;
+        }
+        delivered - ((delivered - least) & u64::from(BITS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seq::SeqNumber;
+
+    fn counts() -> AccurateEcn {
+        let syn = Segment::new(Flags::SYN, SeqNumber(0), SeqNumber(0));
+        AccurateEcn::new(&syn)
+    }
+
+    #[test]
+    fn a_count_goes_on_from_five_and_comes_round() {
+        let mut counts = counts();
+        let bits = [5, 6, 1, 1, 0];
+        let marked: Vec<u64> = bits.iter().map(|&bits| counts.newly_known(bits, 7)).collect();
+        // 6 - 5, then 9 - 6, nothing, and 16 - 9.
+        assert_eq!(marked, [0, 1, 3, 0, 7]);
+    }
+
+    #[test]
+    fn an_ack_of_many_may_hide_whole_turns() {
+        // Appendix A.2.1: of 12 delivered, at least 2 were marked: 2 or 10, and so 10. Of 9 with none
+        // it may be 8.
+        assert_eq!(counts().newly_known(7, 12), 10);
+        assert_eq!(counts().newly_known(5, 9), 8);
+        assert_eq!(counts().newly_known(5, 7), 0);
+        assert_eq!(counts().newly_known(4, 8), 7);
+    }
+}

@@ -1,0 +1,342 @@
+//! The memory that received data takes in Linux: segments that follow each other become one packet,
+//! of so many fragments at the most (`tcp_try_coalesce`, `MAX_SKB_FRAGS`).
+
+use super::rbtree::{Side, Tree};
+use crate::pages::{MOST_PAGES, Pages};
+use std::collections::VecDeque;
+use std::ops::Range;
+
+pub(crate) use crate::segment::SEGMENT_OVERHEAD as OVERHEAD;
+
+/// What becomes of a segment that something is missing before (`tcp_data_queue_ofo`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Early {
+    /// The segment lies in a packet of its own.
+    Apart,
+    /// The segment has become part of another packet.
+    Merged,
+    /// The segment was there before, and is dropped.
+    Known,
+}
+
+#[derive(Clone, Debug)]
+struct Packet {
+    range: Range<u64>,
+    /// One more than the end of the data where a FIN follows it (`end_seq`).
+    end: u64,
+    fragments: u64,
+    /// Heads with fragments of their own: several in a list, where one has no room for all.
+    heads: u64,
+}
+
+impl Packet {
+    /// Of a segment, or of several of so many bytes each that became one on arrival (`skb_gro_receive`).
+    fn new(range: Range<u64>, end: u64, pages: Pages, segment: u64) -> Self {
+        let (mut fragments, mut heads) = (0, 1);
+        let mut start = range.start;
+        while start < range.end {
+            let part = start..range.end.min(start.saturating_add(segment.max(1)));
+            start = part.end;
+            // A fragment ends with its page.
+            let more = pages.count(&part);
+            if fragments + more > MOST_PAGES && fragments > 0 {
+                (fragments, heads) = (0, heads + 1);
+            }
+            fragments += more;
+        }
+        Self { range, end, fragments, heads }
+    }
+
+    /// Bytes of memory beside the data.
+    fn overhead(&self) -> u64 {
+        self.heads * OVERHEAD
+    }
+
+    fn memory(&self) -> u64 {
+        self.range.end - self.range.start + self.overhead()
+    }
+
+    /// Whether `next` follows, and there is room for it. Neither may be a list (`skb_try_coalesce`).
+    fn fits(&self, next: &Self) -> bool {
+        self.end == next.range.start
+            && self.fragments + next.fragments <= MOST_PAGES
+            && (self.heads, next.heads) == (1, 1)
+    }
+
+    /// Takes what follows into itself, if it has room.
+    fn merge(&mut self, next: &Self) -> bool {
+        let fits = self.fits(next);
+        if fits {
+            self.range.end = next.range.end;
+            self.end = next.end;
+            self.fragments += next.fragments;
+        }
+        fits
+    }
+}
+
+/// Where a segment belongs that something is missing before.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// At the end of this packet.
+    Behind(usize),
+    /// Below this one; without one, it is the first.
+    Below(Option<(usize, Side)>),
+    /// Nowhere: some of it is there.
+    Known,
+}
+
+/// Data that waits: for the application, or for what is missing before it.
+#[derive(Clone, Debug)]
+pub(super) struct Packets {
+    /// Those that its sender has data in.
+    pages: Pages,
+    readable: VecDeque<Packet>,
+    /// By their first offset.
+    early: Tree<Packet>,
+    memory: u64,
+}
+
+impl Packets {
+    /// None so far; their sender has data in these pages.
+    pub fn new(pages: Pages) -> Self {
+        Self { pages, readable: VecDeque::new(), early: Tree::default(), memory: 0 }
+    }
+
+    /// Bytes of memory that all of it takes.
+    pub fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    /// A segment in order, or several of so many bytes. Says what memory they took.
+    pub fn add(&mut self, range: Range<u64>, segment: u64) -> u64 {
+        if range.is_empty() {
+            return 0;
+        }
+        let end = range.end;
+        let packet = Packet::new(range, end, self.pages, segment);
+        let memory = packet.memory();
+        self.memory += memory;
+        self.append(packet);
+        memory
+    }
+
+    fn append(&mut self, packet: Packet) {
+        if self.readable.back_mut().is_some_and(|last| last.merge(&packet)) {
+            self.memory -= OVERHEAD;
+        } else {
+            self.readable.push_back(packet);
+        }
+    }
+
+    /// Where a segment goes that something is missing before. The last packet is asked first, then those
+    /// on the way down the tree, each by itself: the one that ends where the segment begins may come before
+    /// the one that has it (`tcp_data_queue_ofo`).
+    fn find(&self, packet: &Packet) -> Place {
+        let (start, end) = (packet.range.start, packet.end);
+        let Some((last, greatest)) = self.early.last().zip(self.at(self.early.last())) else {
+            return Place::Below(None);
+        };
+        if greatest.fits(packet) {
+            return Place::Behind(last);
+        }
+        if start >= greatest.end {
+            return Place::Below(Some((last, Side::Right)));
+        }
+        let (mut place, mut next) = (None, self.early.root());
+        let mut above = u64::MAX;
+        while let Some((number, here)) = next.zip(self.at(next)) {
+            let side = if start < here.range.start {
+                above = here.range.start;
+                Side::Left
+            } else if start < here.end {
+                return Place::Known;
+            } else if here.fits(packet) {
+                return Place::Behind(number);
+            } else {
+                Side::Right
+            };
+            place = Some((number, side));
+            next = self.early.child(number, side);
+        }
+        if above < end { Place::Known } else { Place::Below(place) }
+    }
+
+    fn at(&self, number: Option<usize>) -> Option<&Packet> {
+        self.early.get(number?)
+    }
+
+    /// Whether a segment that something is missing before would become part of another packet.
+    pub fn merges(&self, range: &Range<u64>, segment: u64) -> bool {
+        let packet = Packet::new(range.clone(), range.end, self.pages, segment);
+        matches!(self.find(&packet), Place::Behind(_))
+    }
+
+    /// A segment that something is missing before, or several of so many bytes. `end` is one more than
+    /// that of its data if it has a FIN. Says what became of it, and what memory came with it.
+    pub fn add_early(&mut self, range: Range<u64>, end: u64, segment: u64) -> (Early, u64) {
+        let packet = Packet::new(range, end, self.pages, segment);
+        let (bytes, memory) = (packet.range.end - packet.range.start, packet.memory());
+        let early = match self.find(&packet) {
+            Place::Known => Early::Known,
+            Place::Behind(number) => {
+                self.memory += bytes;
+                if let Some(before) = self.early.get_mut(number) {
+                    before.merge(&packet);
+                }
+                Early::Merged
+            }
+            Place::Below(place) => {
+                self.memory += memory;
+                self.early.insert(place, packet);
+                Early::Apart
+            }
+        };
+        (early, memory)
+    }
+
+    /// Everything before `next` has arrived, in packets that follow what ends at `reached`. Those that
+    /// hold nothing more are dropped (`tcp_ofo_queue`).
+    pub fn advance(&mut self, mut reached: u64, next: u64) {
+        while self.at(self.early.first()).is_some_and(|packet| packet.range.start < next) {
+            let Some(packet) = self.early.pop_first() else { break };
+            if packet.end > reached {
+                reached = packet.end;
+                self.append(packet);
+            } else {
+                self.memory -= packet.memory();
+            }
+        }
+    }
+
+    /// The application has read up to this offset.
+    pub fn read(&mut self, consumed: u64) {
+        while let Some(first) = self.readable.front_mut() {
+            if first.range.end > consumed {
+                break;
+            }
+            self.memory -= first.memory();
+            self.readable.pop_front();
+        }
+    }
+
+    /// Where the first packet ends that waits for the application.
+    pub fn first_end(&self) -> Option<u64> {
+        self.readable.front().map(|packet| packet.range.end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What arrived is one segment.
+    const WHOLE: u64 = u64::MAX;
+
+    /// Data that something is missing before, without a FIN.
+    fn early(packets: &mut Packets, range: Range<u64>) -> Early {
+        let end = range.end;
+        packets.add_early(range, end, WHOLE).0
+    }
+
+    /// The n-th segment of 1448 bytes, from 0.
+    fn segment(n: u64) -> Range<u64> {
+        1 + n * 1448..1 + (n + 1) * 1448
+    }
+
+    #[test]
+    fn a_packet_ends_with_its_seventeenth_fragment() {
+        // Segments 10 to 21 take 1, 2, 1, 1, 2, 1, 2, 1, 1, 2, 1 and 1 fragments, for pages of 4096:
+        // 16 together. The next takes two, and has no room; segment 9, which takes one, has.
+        let mut packets = Packets::new(Pages::OfFile);
+        for n in 10..27 {
+            early(&mut packets, segment(n));
+        }
+        assert_eq!(packets.memory(), 17 * 1448 + 2 * OVERHEAD);
+        packets.add(segment(9), WHOLE);
+        packets.advance(1 + 10 * 1448, 1 + 27 * 1448);
+        assert_eq!(packets.first_end(), Some(1 + 22 * 1448));
+        assert_eq!(packets.memory(), 18 * 1448 + 2 * OVERHEAD);
+        packets.read(1 + 27 * 1448);
+        assert_eq!((packets.memory(), packets.first_end()), (0, None));
+    }
+
+    #[test]
+    fn of_copied_data_a_packet_ends_with_its_seventeenth_segment() {
+        // skb_copy_to_page_nocache into 32 kB at a time: segments 0 to 16 lie in one such page each, as 22
+        // and a half of them do, and of tcp_try_coalesce's 17 fragments each takes one.
+        let mut packets = Packets::new(Pages::OfCopies);
+        for n in 1..20 {
+            early(&mut packets, segment(n));
+        }
+        assert_eq!(packets.memory(), 19 * 1448 + 2 * OVERHEAD);
+        packets.add(segment(0), WHOLE);
+        packets.advance(1 + 1448, 1 + 20 * 1448);
+        // The first has no room for the 17 that follow, which go on as a packet of their own.
+        assert_eq!(packets.first_end(), Some(1 + 1448));
+        assert_eq!(packets.memory(), 20 * 1448 + 3 * OVERHEAD);
+    }
+
+    #[test]
+    fn what_comes_twice_may_become_part_of_the_packet_before_it() {
+        // tcp_data_queue_ofo: of 5, 4 and 3, in this order, 4 is at the root of the tree. What begins where
+        // it ends becomes part of it, though 5 has that already.
+        let mut packets = Packets::new(Pages::OfFile);
+        for n in [5, 4, 3] {
+            assert_eq!(early(&mut packets, segment(n)), Early::Apart);
+        }
+        assert!(packets.merges(&segment(5), WHOLE) && !packets.merges(&segment(4), WHOLE));
+        assert_eq!(early(&mut packets, segment(5)), Early::Merged);
+        assert_eq!(early(&mut packets, segment(5)), Early::Known, "4 reaches over it");
+        assert_eq!(packets.memory(), 4 * 1448 + 3 * OVERHEAD);
+        // tcp_ofo_queue: 3 and both of 4 become one packet with 2, and 5 alone is of no use.
+        packets.add(segment(2), WHOLE);
+        packets.advance(1 + 3 * 1448, 1 + 6 * 1448);
+        assert_eq!(packets.memory(), 4 * 1448 + OVERHEAD);
+        assert_eq!(packets.first_end(), Some(1 + 6 * 1448));
+        // Where 5 is at the root, it is asked first.
+        let mut packets = Packets::new(Pages::OfFile);
+        for n in [5, 3] {
+            early(&mut packets, segment(n));
+        }
+        assert_eq!(early(&mut packets, segment(5)), Early::Known);
+    }
+
+    #[test]
+    fn what_does_not_follow_is_a_packet_of_its_own() {
+        let mut packets = Packets::new(Pages::OfFile);
+        assert_eq!(early(&mut packets, segment(3)), Early::Apart);
+        assert_eq!(early(&mut packets, segment(1)), Early::Apart);
+        assert_eq!(early(&mut packets, segment(2)), Early::Merged, "it follows 1; 3 is not asked");
+        assert_eq!(early(&mut packets, segment(2)), Early::Known);
+        assert_eq!(packets.memory(), 3 * 1448 + 2 * OVERHEAD);
+    }
+
+    #[test]
+    fn a_fin_that_comes_again_is_known() {
+        // tcp_data_queue_ofo: a FIN has a number, and a segment of nothing else ends behind it. The second
+        // one is not what follows the first: all its bits are there, which a DSACK tells.
+        let mut packets = Packets::new(Pages::OfFile);
+        let mut add = |range, end| packets.add_early(range, end, WHOLE).0;
+        assert_eq!(add(5000..5000, 5001), Early::Apart);
+        assert_eq!(add(5000..5000, 5001), Early::Known);
+        // With data before it, which is dropped with the FIN.
+        assert_eq!(add(4000..4900, 4900), Early::Apart);
+        assert_eq!(add(4900..5000, 5001), Early::Merged);
+        assert_eq!(add(4900..5000, 5001), Early::Known);
+    }
+
+    #[test]
+    fn segments_that_became_one_on_arrival_have_one_head_for_seventeen_fragments() {
+        // skb_gro_receive: segments 10 to 21 take 16 fragments, 22 two, which have no room beside them. A
+        // list of two heads is not joined with what follows (skb_try_coalesce).
+        let mut packets = Packets::new(Pages::OfFile);
+        let all = |from: u64, to: u64| 1 + from * 1448..1 + to * 1448;
+        assert_eq!(packets.add(all(10, 22), 1448), 12 * 1448 + OVERHEAD);
+        assert_eq!(packets.add(all(22, 35), 1448), 13 * 1448 + 2 * OVERHEAD);
+        packets.add(segment(35), WHOLE);
+        assert_eq!(packets.memory(), 26 * 1448 + 4 * OVERHEAD);
+        packets.read(1 + 35 * 1448);
+        assert_eq!(packets.memory(), 1448 + OVERHEAD);
+    }
+}

@@ -1,0 +1,1 @@
+"""Congestion controls that are Python classes: their registry, and the versions of their code."""

@@ -1,0 +1,166 @@
+"""Results as JSON, for other programs."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from tcplab import _core
+from tcplab._results.flow_summary import BY, OF_FLOWS, OF_GROUPS, STATISTICS, VERSUS
+from tcplab._results.metrics import METRICS
+from tcplab._results.results import Results
+
+FORMAT = 1
+"""Raised when what a reader relies on changes. Further keys and columns may come at any time."""
+
+OTHER = re.compile(r"[^\x00-\x7e]+")
+"""Characters that a terminal or a reader may take for others."""
+
+TYPES = {"text": "string", "integer": "integer", "number": "number"}
+
+VALUES = {"type": ["string", "number", "boolean", "null"]}
+"""Columns that experiments name: swept values, as text and as numbers."""
+
+
+def document(
+    results: Results,
+    summary: pl.DataFrame,
+    *,
+    by: str,
+    statistic: str,
+    versus: pl.DataFrame | None,
+) -> str:
+    """The runs, the flows of all runs, and the summary by flow, class or congestion control: the
+    rows of the frames of the same name, with the same numbers. With a comparison, its rows too.
+    """
+    frames = {"runs": results.runs, "flows": results.flows, "summary": summary}
+    if versus is not None:
+        frames["versus"] = versus
+    texts = (f'"{name}": {rows(frame)}' for name, frame in frames.items())
+    head = f'"format": {FORMAT}, "tcplab": "{_core.__version__}", "by": "{by}"'
+    head += f', "statistic": "{statistic}"'
+    return "{" + ",\n".join([head, *texts]) + "}"
+
+
+def rows(frame: pl.DataFrame) -> str:
+    """The rows of a table."""
+    # Polars writes rows as it goes; as Python objects, those of a million flows take gigabytes.
+    text = frame.write_json()
+    # In JSON, other characters stand in texts alone.
+    return OTHER.sub(lambda found: json.dumps(found[0])[1:-1], text)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of what `document` writes."""
+    meanings = {(table, column): meaning for table, column, meaning in _core.columns()}
+    tables: dict[str, dict[str, Any]] = {"runs": {}, "flows": {}}
+    for table, column, kind, is_optional in _core.column_kinds():
+        if table in tables:
+            tables[table][column] = {
+                "type": [TYPES[kind], "null"] if is_optional else TYPES[kind],
+                "description": meanings[table, column],
+            }
+    number = {"type": ["number", "null"]}
+    measures = dict.fromkeys([*OF_FLOWS, *OF_GROUPS])
+    summary: dict[str, Any] = {
+        **{name: tables["flows"][name] for name in BY["flow"]},
+        "repetitions": {"type": "integer", "description": "How many runs the row is about."},
+        "flows": {"type": "integer", "description": "Of several flows: how many they are."},
+        **{name: number | _said(tables["flows"].get(name)) for name in measures},
+        **{
+            name: number | {"description": f"{metric.definition} In {metric.unit}."}
+            for name, metric in METRICS.items()
+        },
+        **{
+            f"{name}{ending}": number | {"description": meaning}
+            for ending, meaning in INTERVALS.items()
+            for name in [*measures, *METRICS]
+        },
+    }
+    versus = {
+        **{name: tables["flows"][name] for name in BY["flow"]},
+        **{
+            name: {"type": [KINDS[kind], "null"], "description": COMPARED[name]}
+            for name, kind in VERSUS.items()
+        },
+    }
+    every = {"experiment", "run", "seed", "repetition", "simulated_s"}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "results of tcplab, as `--format json` prints them",
+        "type": "object",
+        "required": ["format", "tcplab", "by", "runs", "flows", "summary"],
+        "properties": {
+            "format": {"const": FORMAT, "description": "The version of this format."},
+            "tcplab": {"type": "string", "description": "The version of tcplab."},
+            "by": {"enum": [*BY], "description": "What a row of the summary is about."},
+            "statistic": {
+                "enum": [*STATISTICS],
+                "description": "What the summary has of repetitions.",
+            },
+            "runs": _rows("A row for each run.", tables["runs"], every),
+            "flows": _rows("A row for each flow of each run.", tables["flows"], {"run", "flow"}),
+            "summary": _rows(
+                "Means over repetitions: a row for each flow, class or congestion control.",
+                summary,
+                {"repetitions", "goodput_mbit_s"},
+            ),
+            "versus": _rows(
+                "With `--versus`: other variants beside a baseline, a row for each metric.",
+                versus,
+                {*VERSUS},
+            ),
+        },
+    }
+
+
+INTERVALS = {
+    "_ci": "Half the width of Student's 95 % confidence interval of the mean, which holds for "
+    "normally distributed repetitions; nothing with one.",
+    "_low": "The lower limit of the 95 % confidence interval, whatever the distribution; nothing "
+    "where there are too few repetitions (10 for a mean, 5 for a median).",
+    "_high": "The upper limit of the same.",
+}
+
+KINDS = {pl.String: "string", pl.Int64: "integer", pl.Float64: "number"}
+
+COMPARED = {
+    "metric": "The column of the summary that is compared.",
+    "pairs": "How many pairs of runs with equal seeds have it.",
+    "baseline": "The mean over the pairs of the baseline.",
+    "mean": "The mean over the pairs of this variant.",
+    "difference": "The mean difference of the pairs.",
+    "difference_low": "The lower limit of its 95 % confidence interval.",
+    "difference_high": "The upper limit of the same.",
+    "relative": "The mean difference as a share of the baseline's mean.",
+    "relative_low": "The lower limit of the difference as such a share.",
+    "relative_high": "The upper limit of the same.",
+    "harm": "How much worse than the baseline, as a share of the better one (Ware et al. 2019).",
+    "effect": "The difference in standard deviations of the differences (Hedges' g).",
+    "p": "How probable so great a difference is if there is none (Holm, over all rows).",
+    "p_same": "How probable means so close are if they differ by the margin (Holm, over all rows).",
+    "more_runs": "About how many more pairs would tell a difference of the margin.",
+    "verdict": "`higher`, `lower`, `same` (within the margin), `equal` (in each pair), `unknown`.",
+    "said": "The verdict in words.",
+    "assumes": "`normal` where fewer than 10 pairs allow no other interval than Student's.",
+}
+
+
+def _said(column: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The meaning of a column of flows, for its mean."""
+    return {} if column is None else {"description": column["description"]}
+
+
+def _rows(about: str, columns: Mapping[str, Any], required: set[str]) -> dict[str, Any]:
+    row = {
+        "type": "object",
+        "required": sorted(required),
+        "properties": dict(columns),
+        # Swept keys and parameters, by their paths and names.
+        "additionalProperties": VALUES,
+    }
+    return {"type": "array", "description": about, "items": row}

@@ -1,0 +1,1 @@
+"""Estimates and their intervals, and series thinned for drawing."""

@@ -1,0 +1,267 @@
+"""The experiment as it was written and the list of its runs, kept beside the results.
+
+An id names a result, whatever experiments call it: the list holds the names that this experiment
+gives its runs, in its order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tcplab import _core
+from tcplab._experiment.experiment import as_written
+from tcplab._results.results import Results
+from tcplab._store.atomic_write import put
+from tcplab._store.checksums import checksum
+from tcplab._store.failures import failures
+from tcplab._store.plans import Called, StoredPlans, called
+from tcplab._store.remote import at
+from tcplab._store.run_groups import PLANS, OnDisk
+from tcplab._store.store import GROUP, Store, held, locked
+from tcplab._warnings import warn
+
+if TYPE_CHECKING:
+    from tcplab._schema import Experiment
+
+RUNS = "runs.json"
+
+RUN = re.compile(r"[0-9a-f]{16}")
+"""A run's id."""
+
+
+def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> None:
+    """Writes both files unless they are there already. A folder that takes neither gets a warning:
+    the results are complete without them.
+
+    A file of the same name that somebody else wrote stays as it is.
+    """
+    text, kind = as_written(experiment)
+    name, content = f"experiment{kind}", text.encode()
+    about = {"file": name, "sha256": checksum(content)}
+    # A line for each run: with thousands of them, more would take long.
+    runs = ",\n".join(
+        json.dumps(
+            {
+                "run": plan.id,
+                "experiment": plan.experiment,
+                "repetition": plan.repetition,
+                "swept": plan.swept,
+            },
+            ensure_ascii=False,
+        )
+        for plan in plans
+    )
+    listed = f'{{"experiment": {json.dumps(about, ensure_ascii=False)},\n"runs": [\n{runs}\n]}}\n'
+    if _has(folder / RUNS, checksum(listed.encode())):
+        return
+    try:
+        with locked(folder):
+            before = _experiment_of(folder)
+            if before is not None and before.name != name:
+                before.unlink()
+            is_own = before is not None and before.name == name
+            if is_own or not (folder / name).exists():
+                put(content, folder / name)
+            if _listed(folder) is not None or not (folder / RUNS).exists():
+                put(listed.encode(), folder / RUNS)
+    except OSError as error:
+        path, why = error.filename or folder, (error.strerror or "unknown").lower()
+        warn(f"{path}: what the experiment asked for cannot be written: {why}")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The list of runs."""
+
+    file: str
+    """The file with the experiment as it was written, beside the list."""
+    sha256: str
+    """Of that file."""
+    runs: list[Called]
+
+
+def _listed(folder: Path) -> Listed | None:
+    """The list of the runs in a folder, if there is one."""
+    try:
+        read = json.loads((folder / RUNS).read_text(encoding="utf-8"))
+        runs = [
+            Called(
+                str(run["run"]),
+                str(run["experiment"]),
+                int(run["repetition"]),
+                [(str(path), str(text)) for path, text in run["swept"]],
+            )
+            for run in read["runs"]
+        ]
+        about = read["experiment"]
+        listed = Listed(str(about["file"]), str(about["sha256"]), runs)
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return listed if all(RUN.fullmatch(run) for run, *_ in runs) else None
+
+
+def _experiment_of(folder: Path) -> Path | None:
+    """The file with the experiment as it was written, if nobody has changed it since."""
+    listed = _listed(folder)
+    if listed is None or Path(listed.file).name != listed.file:
+        return None
+    path = folder / listed.file
+    return path if _has(path, listed.sha256) else None
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for when the results in a folder were computed."""
+
+    folder: Path
+    runs: Sequence[Called]
+    failed: Mapping[str, str]
+    """Why each run failed that did."""
+    file: str | None
+    """The name of the experiment's file; nothing if it is not there as it was."""
+    text: str | None
+    """The experiment as it was written."""
+
+
+def asked(folder: Path) -> Asked | None:
+    """What was asked for; nothing if the list of runs is not there."""
+    listed = _listed(folder)
+    if listed is None:
+        return None
+    path = _experiment_of(folder)
+    failed = failures(folder)
+    with suppress(OSError, UnicodeDecodeError):
+        if path is not None:
+            return Asked(folder, listed.runs, failed, path.name, path.read_text(encoding="utf-8"))
+    return Asked(folder, listed.runs, failed, None, None)
+
+
+def _has(path: Path, digest: str) -> bool:
+    """Whether a file is there with this content."""
+    with suppress(OSError):
+        return checksum(path.read_bytes()) == digest
+    return False
+
+
+def stored(folder: str | PathLike[str]) -> Results:
+    """The results in a folder, as `run` gave them. Nothing is run and nothing is written.
+
+    Args:
+        folder: A folder of results of `run`, or that of one group of runs in it; or the address of
+            results.
+
+    Raises:
+        ConfigError: There are no results, or their files are damaged or of another version.
+    """
+    place = at(folder)
+    if not place.is_dir():
+        what = "is not a folder" if place.exists() else "there is no such folder"
+        raise _core.ConfigError(f"{place}: {what}; expected results of tcplab run")
+    try:
+        listed = _listed(place)
+        if listed is None and (place / RUNS).exists():
+            what = "is not the list of runs that tcplab run writes; without it, all runs are shown"
+            raise _core.ConfigError(f"{place / RUNS}: {what}")
+        with held(place.parent if is_group(place) else place):
+            tables = _whole(groups_at(place))
+        plans = _plans(place, listed, tables)
+    except OSError as error:
+        raise _core.ConfigError(f"{place}: {(error.strerror or 'unknown').lower()}") from None
+    return Results(plans, tables, computed=frozenset())
+
+
+def is_group(folder: Path) -> bool:
+    """Whether a folder has the results of a group of runs."""
+    if not folder.is_dir():
+        return False
+    return bool(GROUP.fullmatch(folder.name)) or (folder / f"{PLANS}.parquet").exists()
+
+
+def groups_at(place: Path) -> list[OnDisk]:
+    """The groups of runs in a folder, or the one whose folder it is."""
+    return [OnDisk(place)] if is_group(place) else Store(place).groups()
+
+
+def _whole(groups: Sequence[OnDisk]) -> dict[str, OnDisk]:
+    """By run, the group that it is in.
+
+    Raises:
+        ConfigError: Files are damaged.
+    """
+    tables: dict[str, OnDisk] = {}
+    for group in groups:
+        if trouble := group.damage():
+            raise _core.ConfigError(
+                f"{group.folder}: {' '.join(trouble)}; running it again mends it"
+            )
+        try:
+            for run in group.ran:
+                tables.setdefault(run, group)
+            group.hold()
+        except ValueError as error:
+            raise _core.ConfigError(f"{group.folder}: {error}") from None
+    return tables
+
+
+def _plans(
+    folder: Path, listed: Listed | None, tables: Mapping[str, OnDisk]
+) -> Sequence[_core.Plan]:
+    """The plans of the runs in a folder, as the experiment calls them, in its order."""
+    if not tables:
+        others = [path.name for path in sorted(folder.iterdir()) if _has_groups(path)]
+        those = f"; there are some in {', '.join(others)}" if others else ""
+        raise _core.ConfigError(f"{folder}: has no results of a run{those}")
+    if listed is not None:
+        failed = failures(folder)
+        found = [one for one in listed.runs if one.run in tables]
+        if found and all(one.run in tables or one.run in failed for one in listed.runs):
+            if missing := [one.run for one in listed.runs if one.run not in tables]:
+                first = failed[missing[0]].splitlines()[0]
+                number = "1 run" if len(missing) == 1 else f"{len(missing)} runs"
+                warn(f"{folder}: {number} failed: {missing[0]}: {first}")
+            return StoredPlans(found, lambda: _read(tables))
+        if found:
+            # Results of an experiment that was not finished.
+            number = f"{len(found)} of {len(listed.runs)} runs are there"
+            warn(f"{folder}: {number}; the command that began them runs the others")
+            return StoredPlans(found, lambda: _read(tables))
+    # Without the list, all that there are.
+    plans = _read(tables)
+    inside = sorted(
+        called(plans.values()),
+        key=lambda one: (one.experiment, _natural(one.swept), one.repetition),
+    )
+    return StoredPlans(inside, lambda: plans)
+
+
+def _has_groups(path: Path) -> bool:
+    return path.is_dir() and any(map(is_group, path.iterdir()))
+
+
+def _read(tables: Mapping[str, OnDisk]) -> dict[str, _core.Plan]:
+    """The plans of runs."""
+    plans = {}
+    for group in dict.fromkeys(tables.values()):
+        try:
+            for run, text in group.plan_texts().items():
+                if tables.get(run) is group:
+                    plans[run] = _core.Plan.from_json(text)
+        except ValueError as error:
+            raise _core.ConfigError(f"{group.folder}: {PLANS}.parquet: {error}") from None
+    return plans
+
+
+def _natural(swept: Sequence[tuple[str, str]]) -> list[list[tuple[int, float, str]]]:
+    """Swept values in an order in which 2 comes before 10."""
+    parts = ([*re.split(r"(\d+(?:\.\d+)?)", text)] for _, text in swept)
+    return [
+        [(0, float(part), "") if part[:1].isdigit() else (1, 0.0, part) for part in text]
+        for text in parts
+    ]

@@ -1,0 +1,428 @@
+"""Groups of runs: the tables of several runs together, in memory or in a folder.
+
+In each table the rows of a run follow each other, and the runs have one order in all tables. The
+table `plans` says how many rows each run has in each of the others.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import io
+import json
+import os
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from itertools import accumulate
+from pathlib import Path
+from typing import Protocol
+
+import polars as pl
+
+from tcplab import _core
+from tcplab._store.checksums import LIST, checksum, content, damage, listed
+from tcplab._store.long_table import ROWS, LongTable
+
+TABLES = tuple(_core.tables())
+
+PLANS = "plans"
+"""The table of what belongs to each run besides its results."""
+
+NEEDED = tuple(f"{table}.parquet" for table in (PLANS, *TABLES))
+"""The files that every group has, besides the list of their checksums."""
+
+UNREADABLE = (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException)
+"""What polars raises for files that are no tables."""
+
+SMALL = 4 << 20
+"""A group whose tables have fewer bytes in memory is small."""
+
+LONGEST = 1 << 20
+"""A plan with more characters is a file: in a table it would take ten times the memory."""
+
+PLAN = "plan.json"
+"""The name of that file, among the further files of the run."""
+
+OF_PLANS = {
+    "run": pl.String,
+    "digest": pl.String,
+    "plan": pl.String,
+    "readable": pl.String,
+    "further": pl.String,
+    **{f"{table}_rows": pl.Int64 for table in TABLES},
+}
+"""The columns of the table `plans`."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What belongs to a run besides its tables."""
+
+    run: str
+    digest: str
+    """A hash over all its tables as they were computed."""
+    rows: tuple[int, ...]
+    """How many rows it has, by table."""
+    further: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The columns that not every run has, by table."""
+    readable: bytes | None = None
+    """What its programs could read."""
+
+
+@dataclass(frozen=True)
+class Encoded:
+    """A table as the file that it becomes."""
+
+    content: bytes
+
+    def lazy(self) -> pl.LazyFrame:
+        """The table, to be asked."""
+        return pl.scan_parquet(io.BytesIO(self.content))
+
+    def estimated_size(self) -> int:
+        """The bytes that it holds in memory."""
+        return len(self.content)
+
+    def write_parquet(self, path: Path) -> None:
+        """Writes the file."""
+        path.write_bytes(self.content)
+
+
+class Group(Protocol):
+    """Runs whose tables are together."""
+
+    @property
+    def ran(self) -> Mapping[str, Ran]:
+        """The runs, in the order of their rows."""
+
+    @property
+    def firsts(self) -> Mapping[str, tuple[int, ...]]:
+        """By run, the place of its first row in each table."""
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table of all runs, to be asked."""
+
+    def files(self, run: str) -> dict[str, bytes]:
+        """Further files that a run left, by name."""
+
+
+def _firsts(ran: Mapping[str, Ran]) -> dict[str, tuple[int, ...]]:
+    columns = zip(*(one.rows for one in ran.values()), strict=True)
+    firsts = [accumulate(column, initial=0) for column in columns]
+    # The last ones are the lengths of the tables.
+    return dict(zip(ran, zip(*firsts, strict=True), strict=False))
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Runs that are not on disk, or not yet."""
+
+    ran: Mapping[str, Ran]
+    frames: Mapping[str, pl.DataFrame | LongTable | Encoded]
+    plans: Mapping[str, _core.Plan]
+    contents: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict)
+    """Further files by run and name: captured packets, the output of programs."""
+
+    @cached_property
+    def firsts(self) -> Mapping[str, tuple[int, ...]]:
+        """By run, the place of its first row in each table."""
+        return _firsts(self.ran)
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table of all runs, to be asked."""
+        return self.frames[table].lazy()
+
+    def files(self, run: str) -> dict[str, bytes]:
+        """Further files that a run left, by name."""
+        return dict(self.contents.get(run, {}))
+
+    def without(self, runs: Container[str]) -> InMemory:
+        """The others; they are several, and so are in memory."""
+        ran = {run: one for run, one in self.ran.items() if run not in runs}
+        is_kept = pl.col("run").is_in(list(ran))
+        frames = {
+            name: frame.lazy().filter(is_kept).collect() for name, frame in self.frames.items()
+        }
+        return InMemory(ran, frames, self.plans, self.contents)
+
+    def plan_texts(self) -> dict[str, str]:
+        """The plan of each run as JSON."""
+        return {run: self.plans[run].to_json() for run in self.ran}
+
+
+def encoded(frame: pl.DataFrame) -> bytes:
+    """The file of a table."""
+    # Polars turns the system's errors into panics and its own ones: it writes into memory.
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", compression_level=1)
+    return buffer.getvalue()
+
+
+def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFrame:
+    """The table of what belongs to each of these runs; `plans` are in JSON."""
+    rows = [
+        (
+            one.run,
+            one.digest,
+            plans[one.run] if len(plans[one.run]) <= LONGEST else None,
+            None if one.readable is None else one.readable.decode(),
+            json.dumps(dict(one.further)) if one.further else None,
+            *one.rows,
+        )
+        for one in runs
+    ]
+    return pl.DataFrame(rows, schema=OF_PLANS, orient="row")
+
+
+@dataclass(frozen=True)
+class OnDisk:
+    """Runs in the folder of a group. Their tables are read when they are asked for."""
+
+    folder: Path
+
+    @classmethod
+    def of(cls, folder: Path, ran: Mapping[str, Ran]) -> OnDisk:
+        """The group in a folder, whose runs are known."""
+        group = cls(folder)
+        vars(group)["ran"] = ran
+        return group
+
+    @cached_property
+    def ran(self) -> Mapping[str, Ran]:
+        """The runs, in the order of their rows.
+
+        Raises:
+            ValueError: The file that says so cannot be used.
+        """
+        table = self._plans("run", "digest", "readable", "further", *self._counts)
+        rows = {
+            run: Ran(
+                run,
+                digest,
+                tuple(rows),
+                {} if further is None else json.loads(further),
+                None if readable is None else readable.encode(),
+            )
+            for run, digest, readable, further, *rows in table.iter_rows()
+        }
+        if name_of(rows) != self.folder.resolve().name or len(rows) != len(table):
+            raise ValueError(f"{PLANS}.parquet is of another group of runs")
+        return rows
+
+    _counts = tuple(f"{table}_rows" for table in TABLES)
+
+    def _plans(self, *columns: str) -> pl.DataFrame:
+        name = f"{PLANS}.parquet"
+        try:
+            table = pl.read_parquet(content(self.folder / name), columns=list(columns))
+        except UNREADABLE as error:
+            raise ValueError(f"{name} {reason(error)}") from None
+        if any(table.schema[name] != OF_PLANS[name] for name in columns):
+            raise ValueError(f"{name} is no table of plans")
+        return table
+
+    @cached_property
+    def firsts(self) -> Mapping[str, tuple[int, ...]]:
+        """By run, the place of its first row in each table."""
+        return _firsts(self.ran)
+
+    def plan_texts(self) -> dict[str, str]:
+        """The plan of each run as JSON.
+
+        Raises:
+            ValueError: The file that says so cannot be used.
+        """
+        texts = dict(self._plans("run", "plan").iter_rows())
+        for run in [run for run, text in texts.items() if text is None]:
+            try:
+                texts[run] = content(self.folder / run / PLAN).decode()
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{run}/{PLAN} {reason(error)}") from None
+        return texts
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """A table of all runs, to be asked."""
+        return pl.scan_parquet(self.folder / f"{table}.parquet", glob=False)
+
+    def files(self, run: str) -> dict[str, bytes]:
+        """Further files that a run left, by name."""
+        names = sorted(name for name in self._further.get(run, ()) if name != PLAN)
+        return {name: content(self.folder / run / name) for name in names}
+
+    @cached_property
+    def _further(self) -> Mapping[str, Sequence[str]]:
+        """By run, the names of its further files."""
+        names: dict[str, list[str]] = {}
+        for listed_name in listed(self.folder):
+            run, _, name = listed_name.rpartition("/")
+            if run:
+                names.setdefault(run, []).append(name)
+        return names
+
+    def hold(self) -> None:
+        """Keeps a small group where it is as long as this object lives: no process merges it."""
+        if "_held" not in vars(self) and size(self.ran) < SMALL:
+            vars(self)["_held"] = Held(self.folder)
+
+    def release(self) -> None:
+        """Lets it go."""
+        vars(self).pop("_held", None)
+
+    @property
+    def list_sum(self) -> str:
+        """The checksum of the list of checksums."""
+        return checksum(content(self.folder / LIST))
+
+    def damage(self, needed: Sequence[str] = ()) -> tuple[str, str] | None:
+        """The first file that is not as it was written, and what is wrong with it."""
+        return damage(self.folder, (*NEEDED, *needed))
+
+    def loaded(self) -> Loaded:
+        """Its tables, to be read run by run."""
+        return Loaded(self)
+
+
+class Held:
+    """A shared lock of a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        """Waits for nobody: who removes a group holds the lock of the store, as who calls."""
+        self._descriptor = os.open(folder, os.O_RDONLY)
+        with suppress(OSError):
+            fcntl.flock(self._descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def __del__(self) -> None:
+        """Gives it up."""
+        os.close(self._descriptor)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether anybody holds the group in a folder."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@dataclass
+class Loaded:
+    """The tables of a stored group, read without being mapped into memory: where a file is cut
+    short, that would end the process.
+    """
+
+    group: OnDisk
+    _frames: dict[str, pl.DataFrame] = field(default_factory=dict)
+
+    def parts(self, run: str, table: str) -> Iterator[pl.DataFrame]:
+        """The rows of a run in parts of equal length, at least one, with the columns of that run.
+
+        Raises:
+            UNREADABLE: They cannot be read.
+        """
+        if len(self.group.ran) == 1:
+            # It may be long.
+            scan = pl.scan_parquet(io.BytesIO(content(self.group.folder / f"{table}.parquet")))
+            rows = int(scan.select(pl.len()).collect().item())
+            for start in range(0, max(rows, 1), ROWS):
+                yield scan.slice(start, ROWS).collect()
+            return
+        ran, place = self.group.ran[run], TABLES.index(table)
+        frame = self._frame(table)
+        own = [name for name in frame.columns if name in declared(table)]
+        if missing := set(further := ran.further.get(table, ())) - set(frame.columns):
+            raise ValueError(f"the table `{table}` has no column `{min(missing)}`")
+        yield frame.select(*own, *further).slice(self.group.firsts[run][place], ran.rows[place])
+
+    def _frame(self, table: str) -> pl.DataFrame:
+        if table not in self._frames:
+            file = content(self.group.folder / f"{table}.parquet")
+            self._frames[table] = pl.read_parquet(io.BytesIO(file))
+        return self._frames[table]
+
+
+def size(ran: Mapping[str, Ran]) -> int:
+    """About how many bytes the tables of runs have in memory."""
+    rows = zip(*(one.rows for one in ran.values()), strict=True)
+    return sum(
+        8 * sum(numbers) * len(declared(table)) for table, numbers in zip(TABLES, rows, strict=True)
+    )
+
+
+def name_of(runs: Iterable[str]) -> str:
+    """The name of the folder of a group of these runs."""
+    hashed = hashlib.sha256("\n".join(sorted(runs)).encode())
+    return f"group-{hashed.hexdigest()[:16]}"
+
+
+@cache
+def declared(table: str) -> tuple[str, ...]:
+    """The columns that a table of every run has."""
+    return tuple(column for one, column, _ in _core.columns() if one == table)
+
+
+def reason(error: BaseException) -> str:
+    """Why a file cannot be used."""
+    if isinstance(error, FileNotFoundError):
+        return "is missing"
+    if isinstance(error, OSError) and error.strerror:
+        return f"cannot be read: {error.strerror.lower()}"
+    first = str(error).strip().splitlines()
+    return f"cannot be read: {first[0] if first else type(error).__name__}"
+
+
+MOST_STRETCHES = 500
+"""Rows in more places than so many are sorted instead, which takes them all into memory."""
+
+
+def rows_of(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
+    """The rows of these runs, in this order, with the columns that these have. Columns that the
+    version did not have which stored them are empty.
+    """
+    stretches = list(_stretches(runs, table))
+    if len(stretches) <= MOST_STRETCHES:
+        scans = [group.scan(table).slice(first, rows) for group, first, rows in stretches]
+        rows = pl.concat(scans, how="diagonal_relaxed")
+    else:
+        rows = _sorted(runs, table)
+    further = [one for run, group in runs.items() for one in group.ran[run].further.get(table, ())]
+    there = rows.collect_schema()
+    lacking = [
+        pl.lit(None, pl.Float64).alias(name) for name in declared(table) if name not in there
+    ]
+    return rows.with_columns(lacking).select(*declared(table), *dict.fromkeys(further))
+
+
+def _stretches(runs: Mapping[str, Group], table: str) -> Iterator[tuple[Group, int, int]]:
+    """Where the rows are: in which group, from which row on, and how many; one at least."""
+    place = TABLES.index(table)
+    stretch: tuple[Group, int, int] | None = None
+    for run, group in runs.items():
+        first, number = group.firsts[run][place], group.ran[run].rows[place]
+        if stretch is None:
+            stretch = (group, first, number)
+        elif stretch[0] is group and sum(stretch[1:]) == first:
+            stretch = (group, stretch[1], stretch[2] + number)
+        elif stretch[2] == 0:
+            stretch = (group, first, number)
+        elif number:
+            yield stretch
+            stretch = (group, first, number)
+    if stretch is not None:
+        yield stretch
+
+
+def _sorted(runs: Mapping[str, Group], table: str) -> pl.LazyFrame:
+    """The rows of these runs in this order, wherever they are."""
+    own: dict[int, tuple[Group, list[str]]] = {}
+    for run, group in runs.items():
+        own.setdefault(id(group), (group, []))[1].append(run)
+    scans = [group.scan(table).filter(pl.col("run").is_in(names)) for group, names in own.values()]
+    order = pl.LazyFrame({"run": list(runs), "place of run": range(len(runs))})
+    rows = pl.concat(scans, how="diagonal_relaxed").join(order, on="run", maintain_order="left")
+    return rows.sort("place of run", maintain_order=True).drop("place of run")

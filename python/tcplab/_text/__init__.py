@@ -1,0 +1,1 @@
+"""Text in pages and tables, as Markdown and HTML."""

@@ -1,0 +1,35 @@
+"""Cells of tables: the heads of columns, and numbers as text."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+LEFT, RIGHT = "<", ">"
+
+
+@dataclass(frozen=True)
+class Column:
+    """The head of a column: its name, and the unit below it."""
+
+    name: str
+    align: str = RIGHT
+    unit: str = ""
+
+
+def number(value: float | None, decimals: int, *, sign: str = "") -> str:
+    """A number with so many decimals. Zero has no sign, and what is no number is a dash."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    is_zero = round(value, decimals) == 0
+    return f"{0.0 if is_zero else value:{'' if is_zero else sign}.{decimals}f}"
+
+
+def decimals(value: float, digits: int) -> int:
+    """How many decimals a number needs for so many significant digits; at most as many."""
+    if not math.isfinite(value):
+        return 0
+    # 0.9996 with three digits is 1.00.
+    size = abs(float(f"{value:.{max(digits - 1, 0)}e}"))
+    before_point = len(str(int(size))) if size >= 1 else 0
+    return max(digits - before_point, 0)
