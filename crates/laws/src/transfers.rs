@@ -78,7 +78,7 @@ impl Check<TransferRow> for Transfers<'_> {
             let elapsed = end - start;
             let is_complete = rows.text(transfers.outcome[row]) == Some("completed");
             let (law, what) = if !(0.0 <= start && start <= end && end <= self.end_s) {
-                (Law::Time, "it does not begin before it ends, within the run")
+                (Law::Time, "the transfer does not begin before its end, within the run")
             } else if is_complete == completion[row].is_nan() {
                 (Law::Outcome, "a transfer has a completion time exactly if it completed")
             } else if is_complete && !is_close(completion[row], elapsed) {

@@ -119,7 +119,7 @@ fn rfc() -> Table {
         quick_ack: 0, "not in any standard";
         timestamps: true, "RFC 7323 §3";
         window_scaling: true, "RFC 7323 §2";
-        ecn: Ecn::Off, "RFC 3168 §6.1.1 leaves it to both ends to ask for it";
+        ecn: Ecn::Off, "RFC 3168 §6.1.1: optional for both ends";
         initial_window: 10, "RFC 6928 §2";
         min_rto: Duration::from_secs(1), "RFC 6298 §2.4";
         max_rto: Duration::from_secs(60), "RFC 6298 §2.5: at least 60 s";
@@ -153,18 +153,19 @@ fn rfc() -> Table {
         syn_retries: 6,
             "RFC 9293 §3.8.3 wants 3 minutes; from 1 s, doubled, these make 127 s, as in Linux";
         syn_linear_timeouts: 0, "RFC 6298 §5.5 doubles with each";
-        syn_ack_retries: 6, "RFC 9293 §3.8.3 tells no SYN from another; as `syn_retries`";
+        syn_ack_retries: 6, "RFC 9293 §3.8.3 treats all SYNs alike; as `syn_retries`";
         retries: 15,
             "RFC 9293 §3.8.3 wants 100 s; from 1 s, doubled up to 60 s, these make 15 minutes";
         user_timeout: OrOff::Off,
-            "RFC 9293 §3.9.1.1 has it as an argument of OPEN; without one, `retries` counts";
+            "RFC 9293 §3.9.1.1: an argument of OPEN; without it, `retries` counts";
         keepalive: OrOff::Off, "RFC 9293 §3.8.4: off unless an application asks for it";
         fast_open: false, "RFC 7413, an experiment beside RFC 9293";
         path_mtu: PathMtu::Discovered, "RFC 9293 §3.7.2, by RFC 1191";
         mtu_probing: MtuProbing::Off, "RFC 4821, optional beside RFC 1191";
         time_wait: Duration::from_secs(60),
             "RFC 9293 §3.4.1: twice the MSL, for which 30 s are usual";
-        mss: 65_495, "RFC 9293 §3.7.1: what the largest packet leaves; the path's MTU is the limit";
+        mss: 65_495, "RFC 9293 §3.7.1: the largest packet minus headers; the path's MTU is the \
+                      limit";
     }
 }
 
@@ -182,7 +183,7 @@ fn linux() -> Table {
         abc: AckCounting::Segment,
             "tcp_slow_start and tcp_cong_avoid_ai count the segments that an ACK covers";
         delayed_ack: OrOff::On(Duration::from_millis(40)),
-            "TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms";
+            "TCP_DELACK_MIN; the delay adapts up to TCP_DELACK_MAX, 200 ms";
         ack_every: 2, "__tcp_ack_snd_check: at once for more than one segment";
         quick_ack: 16, "TCP_MAX_QUICKACKS";
         ecn: Ecn::Off, "sysctl tcp_ecn = 2: accepts ECN, does not request it";
@@ -206,7 +207,7 @@ fn linux() -> Table {
             "tcp_init_mem: sysctl tcp_mem follows the memory of the machine, high at about 9 % of it";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
-            "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
+            "tcp_packets_in_flight excludes SACKed segments, which makes room for new ones";
         restart_after_idle: true, "sysctl tcp_slow_start_after_idle = 1";
         pacing: false,
             "sk_pacing_status is SK_PACING_NONE unless an algorithm like BBR asks for it";
@@ -234,7 +235,7 @@ fn linux() -> Table {
         path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
         mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
-        mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
+        mss: 65_495, "tcp_sync_mss: the path's MTU minus headers; no smaller value is set";
     }
 }
 

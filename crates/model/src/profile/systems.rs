@@ -15,12 +15,12 @@ pub(super) fn linux_2_6_26() -> Table {
         cc: CongestionControl::named("cubic"),
             "DEFAULT_TCP_CONG in net/ipv4/Kconfig; tcp_cubic.c has beta = 717 / 1024, as today";
         sack: true, "sysctl tcp_sack = 1";
-        fack: true, "sysctl tcp_fack = 1; a path that reorders does not turn it off here";
+        fack: true, "sysctl tcp_fack = 1; reordering does not turn FACK off here";
         recovery: Recovery::NewRenoSteady,
             "tcp_fastretrans_alert; tcp_rearm_rto restarts the timer with each partial ACK";
         abc: AckCounting::Ack, "sysctl tcp_abc = 0";
         delayed_ack: OrOff::On(Duration::from_millis(40)),
-            "TCP_DELACK_MIN; it adapts between this and TCP_DELACK_MAX, 200 ms";
+            "TCP_DELACK_MIN; the delay adapts up to TCP_DELACK_MAX, 200 ms";
         ack_every: 2, "__tcp_ack_snd_check: at once for more than one segment";
         quick_ack: 16, "TCP_MAX_QUICKACKS";
         timestamps: true, "sysctl tcp_timestamps = 1";
@@ -45,7 +45,7 @@ pub(super) fn linux_2_6_26() -> Table {
         mem: OrOff::Off, "tcp_init: sysctl tcp_mem follows the memory of the machine";
         nagle: true, "tcp_nagle_test, unless TCP_NODELAY is set";
         limited_transmit: true,
-            "tcp_packets_in_flight leaves out what was SACKed, which makes room for new segments";
+            "tcp_packets_in_flight excludes SACKed segments, which makes room for new ones";
         restart_after_idle: true, "sysctl tcp_slow_start_after_idle = 1";
         pacing: false, "added in 3.12";
         max_pacing_rate: OrOff::Off, "added in 3.13";
@@ -69,7 +69,7 @@ pub(super) fn linux_2_6_26() -> Table {
         path_mtu: PathMtu::Discovered, "sysctl ip_no_pmtu_disc = 0";
         mtu_probing: MtuProbing::Off, "sysctl tcp_mtu_probing = 0";
         time_wait: Duration::from_secs(60), "TCP_TIMEWAIT_LEN";
-        mss: 65_495, "tcp_sync_mss: what the path's MTU leaves; nothing less is set";
+        mss: 65_495, "tcp_sync_mss: the path's MTU minus headers; no smaller value is set";
     }
 }
 
@@ -121,7 +121,8 @@ pub(super) fn freebsd_9_2() -> Table {
         initial_receive_window: OrOff::Off, "tcp_usrreq.c does not implement it";
         notsent_lowat: OrOff::Off, "tcp_usrreq.c does not implement it";
         app_win: 0, "tcp_input.c does not implement it";
-        mem: OrOff::Off, "as if kern.ipc.nmbclusters were no limit; it follows the memory of the machine";
+        mem: OrOff::Off, "without the limit kern.ipc.nmbclusters, which follows the memory of the \
+                          machine";
         nagle: true, "tcp_output, unless TF_NODELAY is set";
         limited_transmit: true, "net.inet.tcp.rfc3042 = 1";
         restart_after_idle: true, "newreno_after_idle; the window is then that of RFC 3390";
@@ -153,7 +154,7 @@ pub(super) fn freebsd_9_2() -> Table {
         path_mtu: PathMtu::Discovered, "net.inet.tcp.path_mtu_discovery = 1";
         mtu_probing: MtuProbing::Off, "tcp_timer.c does not implement it; added in 10.2";
         time_wait: Duration::from_secs(60), "twice net.inet.tcp.msl = 30 s";
-        mss: 65_495, "tcp_mss: what the path's MTU leaves";
+        mss: 65_495, "tcp_mss: the path's MTU minus headers";
     }
 }
 
@@ -218,6 +219,6 @@ pub(super) fn windows_7() -> Table {
         path_mtu: PathMtu::Discovered, "EnablePMTUDiscovery = 1, that of Server 2003";
         mtu_probing: MtuProbing::Off, "EnablePMTUBHDetect = 0, that of Server 2003";
         time_wait: Duration::from_secs(120), "TcpTimedWaitDelay = 120, that of Server 2003";
-        mss: 65_495, "what the path's MTU leaves";
+        mss: 65_495, "the path's MTU minus headers";
     }
 }

@@ -18,8 +18,8 @@ pub(super) fn late_flows(flows: &[FlowPlan], duration: Duration) -> Vec<Mistake>
     let late = counts.into_iter().filter(|(_, (late, _))| *late > 0);
     let warnings = late.map(|(place, (late, all))| {
         let reason = format!(
-            "{late} of {all} would begin at the end of the experiment or later, which is at {duration}, \
-             and do not run: they are in no statistic; to run all, make `duration` longer"
+            "{late} of {all} would begin at or after the end of the experiment at {duration}, and \
+             do not run: no statistic includes them; to run all, make `duration` longer"
         );
         Problem::Invalid(reason).at(place)
     });

@@ -27,8 +27,9 @@ pub(super) fn parallel_links(topology: &Topology) -> Vec<Mistake> {
         }
         let [from, to] = [lane.from, lane.to].map(|node| &topology.nodes[node]);
         let reason = format!(
-            "is never used: packets between \"{from}\" and \"{to}\" take the link of {used}; to use \
-             both, lead this one through a node of its own and choose that with [[network.routes]]"
+            "is never used: packets between \"{from}\" and \"{to}\" take the link of {used}; to \
+             use both, lead this link through a node of its own and choose that node with \
+             [[network.routes]]"
         );
         warnings.push(Problem::Invalid(reason).at(place));
     }
