@@ -417,7 +417,7 @@ FORGERIES: dict[str, tuple[Damage, str]] = {
     ),
     "the tables and the digest of another run": (
         take_tables_and_digest,
-        "the law `value` is broken .*: it is of another run",
+        "the law `value` is broken .*: the row is of another run",
     ),
     "a number": (change_a_number, "the tables of .* do not have the digest of plans.parquet"),
     "no table of ours": (

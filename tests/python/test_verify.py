@@ -133,7 +133,7 @@ def test_a_table_of_another_run_is_found(stored: Path, small: lab.Experiment) ->
     sum_up(first(stored))
     changed, broken = lab.verify(stored).findings
     assert "digest" in changed.what
-    assert "it is of another run" in broken.what
+    assert "the row is of another run" in broken.what
 
 
 def test_a_table_of_another_program_is_found(stored: Path) -> None:
@@ -157,8 +157,8 @@ def test_a_plan_that_was_changed_is_found(stored: Path) -> None:
     for change, said in [
         ({"duration": "3 s"}, "was changed: another id belongs to what it says"),
         ({"id": "0123456789abcdef"}, "is of the run 0123456789abcdef"),
-        ({"lanes": []}, "it names a link that it has not"),
-        ({"seed": "many"}, "is no plan of this version"),
+        ({"lanes": []}, "the plan names a link that it does not have"),
+        ({"seed": "many"}, "cannot read the plan"),
     ]:
         table.with_columns(plan=pl.lit(json.dumps(plan | change))).write_parquet(path)
         sum_up(path.parent)

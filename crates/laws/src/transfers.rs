@@ -1,4 +1,4 @@
-//! A transfer's outcome agrees with its numbers, and those of a flow with those of its transfers.
+//! A transfer's outcome agrees with its numbers, and a flow's numbers with those of its transfers.
 
 use crate::broken::{Broken, Law};
 use crate::flows::Flows;
@@ -9,16 +9,16 @@ use crate::view::{Check, Known, Rows};
 use tcplab_model::{MeasurePlan, Plan};
 use tcplab_tables::{FlowRow, Table, TransferColumns, TransferRow};
 
-/// Of what is computed from times and counts.
+/// The relative rounding error of values computed from times and counts.
 const ROUNDING: f64 = 1e-9;
 
-/// What the transfers of a flow have together.
+/// The sums over a flow's transfers.
 #[derive(Clone, Copy, Default, PartialEq)]
 pub(crate) struct Sums {
-    /// Of those that begin in what is measured.
+    /// Transfers that begin in the measured part.
     begun: i64,
     completed: i64,
-    /// Of all.
+    /// All transfers.
     bytes: i64,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Transfers<'a> {
     flows: Known<Flow>,
 }
 
-/// A flow with transfers: what its path takes, if it is planned, and the sums so far.
+/// A flow with transfers: the RTT of its path, if it is planned, and the sums so far.
 struct Flow {
     least_ms: Option<f64>,
     sums: Sums,
@@ -57,7 +57,7 @@ impl<'a> Transfers<'a> {
 }
 
 impl Check<TransferRow> for Transfers<'_> {
-    /// Checks rows by themselves, and adds them up by their flow.
+    /// Checks rows by themselves, and sums them for each flow.
     fn check(&mut self, rows: &Rows<'_, TransferRow>) -> Result<(), Box<Broken>> {
         values::check(self.plan, rows)?;
         let (from_s, to_s) = (self.measured.from.as_secs_f64(), self.measured.to.as_secs_f64());
@@ -78,9 +78,9 @@ impl Check<TransferRow> for Transfers<'_> {
             let elapsed = end - start;
             let is_complete = rows.text(transfers.outcome[row]) == Some("completed");
             let (law, what) = if !(0.0 <= start && start <= end && end <= self.end_s) {
-                (Law::Time, "it does not begin before it ends, within the run")
+                (Law::Time, "the transfer does not begin before its end, within the run")
             } else if is_complete == completion[row].is_nan() {
-                (Law::Outcome, "what has completed has a time of completion, and nothing else")
+                (Law::Outcome, "a transfer has a completion time exactly if it completed")
             } else if is_complete && !is_close(completion[row], elapsed) {
                 (Law::Outcome, "`completion_s` is not the time from `start_s` to `end_s`")
             } else if !goodput[row].is_nan()
@@ -91,7 +91,7 @@ impl Check<TransferRow> for Transfers<'_> {
                     "`goodput_mbit_s` is not `bytes` over the time from `start_s` to `end_s`",
                 )
             } else if sent[row] != i64::MIN && transfers.retransmitted_segments[row] > sent[row] {
-                (Law::Bytes, "more segments were sent again than were sent")
+                (Law::Bytes, "more segments were retransmitted than were sent")
             } else if rtt[row] < least_ms - CLOCK_MS {
                 (Law::Rtt, "`rtt_min_ms` is less than the path takes")
             } else {
@@ -110,7 +110,7 @@ impl Check<TransferRow> for Transfers<'_> {
 }
 
 impl Flows<'_> {
-    /// The counts of a flow are the sums over its transfers.
+    /// Checks that a flow's counters are the sums over its transfers.
     pub fn check_sums(&self, rows: &Rows<'_, FlowRow>) -> Result<(), Box<Broken>> {
         let flows = rows.columns();
         let (begun, completed) = (flows.transfers, flows.completed_transfers);
@@ -126,7 +126,7 @@ impl Flows<'_> {
             let own =
                 Sums { begun: begun[row], completed: completed[row], bytes: flows.bytes[row] };
             let mut sum = sum.unwrap_or_default();
-            // In a part of the run, some of the bytes arrive of transfers that may have begun before it.
+            // In part of a run, bytes may belong to transfers that began before it.
             if is_part {
                 sum.bytes = own.bytes.min(sum.bytes);
             }
