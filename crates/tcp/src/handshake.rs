@@ -4,9 +4,9 @@
 use crate::ecn::EcnState;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::keepalive::KeepaliveTimer;
-use crate::rtt::Progressed;
 use crate::segment::{Flags, Segment, SynOptions, clock};
 use crate::seq::Origin;
+use tcplab_transport::Progressed;
 use tcplab_units::{Duration, Time};
 
 impl Endpoint {
@@ -147,7 +147,7 @@ impl Endpoint {
         if let Some(rtt) = rtt {
             let at = Progressed { una: 1, nxt: self.send.nxt };
             self.send.rtt.sample(rtt, at, &self.settings.rto_limits());
-            self.send.min_rtt = rtt;
+            self.send.rtt.note_path(rtt);
         }
         if rtt.is_none() && (self.attempts > 0 || self.settings.behaviour.unsampled_rto_fallback) {
             self.send.rtt.after_syn_timeout(&self.settings.rto_limits());

@@ -31,11 +31,8 @@
 //! `make bench` was 5 to 10 % slower without.
 
 mod accurate_ecn;
-mod clock;
 mod cwnd_reduction;
-mod cwnd_validation;
 mod delayed_ack;
-mod delivery_rate;
 mod dup_acks;
 mod ecn;
 mod endpoint;
@@ -54,8 +51,7 @@ mod ranges;
 mod receiver;
 mod recovery;
 mod resegment;
-mod rounds;
-mod rtt;
+mod sampling;
 mod scoreboard;
 mod segment;
 mod send_buffer;
@@ -69,12 +65,11 @@ mod timer;
 mod tlp;
 mod tso;
 mod undo;
+mod validation;
 
-pub use clock::Clock;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
 pub use fast_open::Known;
 pub use memory_pressure::{GUARANTEED, Shortage};
-pub use rtt::{RtoEstimator, RtoLimits};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
     SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
@@ -86,5 +81,6 @@ pub use settings::{
     WindowReduction,
 };
 pub use snapshot::{RttSummary, Snapshot};
+pub use tcplab_transport::{Clock, RtoEstimator, RtoLimits};
 pub use time_wait::TimeWait;
 pub use timer::{TICK, Turn, Wheel};

@@ -1,9 +1,7 @@
 //! What an acknowledgment means for the sending half.
 
-use crate::delivery_rate::Delivery;
 use crate::ecn::{EcnState, Report};
 use crate::recovery::{Phase, Seen};
-use crate::rtt::Progressed;
 use crate::scoreboard::{Arrival, Progress};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
 use crate::sender::{Flight, Sender};
@@ -12,6 +10,8 @@ use crate::timer::Kind;
 use crate::tlp::Sign;
 use std::ops::Range;
 use tcplab_cc::{Ack, CongestionControl, Round, Timestamps};
+use tcplab_transport::Delivery;
+use tcplab_transport::Progressed;
 use tcplab_units::{Duration, Time};
 
 /// What an acknowledgment answers.
@@ -220,7 +220,7 @@ impl Sender {
     fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
         let Flight { recovery, board, .. } = &*self.flight;
         Arrival {
-            too_late: settings.behaviour.clock.before(now, self.min_rtt),
+            too_late: settings.behaviour.clock.before(now, self.rtt.min_rtt()),
             echoed,
             episode_end: recovery.end,
             highest: board.highest_sacked().unwrap_or(0),
@@ -347,7 +347,7 @@ impl Sender {
             self.rtt.sample(rtt, at, &settings.rto_limits());
         }
         if let Some(rtt) = newest {
-            self.min_rtt = self.min_rtt.min(rtt);
+            self.rtt.note_path(rtt);
         }
         newest
     }

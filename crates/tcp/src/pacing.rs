@@ -1,69 +1,15 @@
-//! Pacing: bursts leave as far apart as the rate says that they take, as Linux paces by itself
-//! (`tcp_update_pacing_rate`, `tcp_update_skb_after_send`, `tcp_pacing_check`). A sender paces if it is
-//! set so, or if its controller decides on a rate (`SK_PACING_NEEDED`). Where the queue of its host's
-//! device does that (`SK_PACING_FQ`), bursts go there at once, each with the time at which it may leave.
+//! When bursts leave: as far apart as the pacing rate says. A sender paces if it is set so, or if its
+//! controller decides on a rate (`SK_PACING_NEEDED`). Where the queue of its host's device paces
+//! (`SK_PACING_FQ`), bursts go there at once, each with its departure time.
 
 use crate::output::Data;
 use crate::sender::{Flight, Sender};
 use crate::settings::Settings;
+use tcplab_transport::Burst;
 use tcplab_units::{Duration, Time};
 
-/// So many segments of a connection are not paced.
+/// The first segments of a connection, which are not paced (`tcp_update_skb_after_send`).
 const FREE: u64 = 10;
-const NANOS: u128 = 1_000_000_000;
-
-/// When the next burst may leave.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Pacing {
-    /// Not before this (`tcp_wstamp_ns`).
-    next: Time,
-    /// Something is held back until then.
-    holds: bool,
-    /// The sender paces.
-    is_on: bool,
-    /// Of the burst that is leaving: when it began, how long after it might have, and its bytes.
-    began: Time,
-    credit: Duration,
-    bytes: u64,
-}
-
-impl Pacing {
-    /// Whether something is held back.
-    #[inline]
-    pub fn holds(&self) -> bool {
-        self.holds
-    }
-
-    /// Whether the sender paces, as of what left last.
-    #[inline]
-    pub fn is_on(&self) -> bool {
-        self.is_on
-    }
-
-    /// When the next burst may leave.
-    #[inline]
-    pub fn next(&self) -> Time {
-        self.next
-    }
-
-    /// When what is held back may leave.
-    #[inline]
-    pub fn due(&self) -> Time {
-        if self.holds { self.next } else { Time::NEVER }
-    }
-
-    /// How long until the next burst may leave, in whole ticks.
-    #[inline(never)]
-    fn delay(&self, now: Time) -> Duration {
-        Duration::from_millis(self.next.max(now).since(now).as_millis())
-    }
-
-    /// Time has passed.
-    #[inline]
-    pub fn on_timer(&mut self, now: Time) {
-        self.holds &= self.next > now;
-    }
-}
 
 impl Sender {
     #[inline]
@@ -86,10 +32,8 @@ impl Sender {
     #[expect(clippy::inline_always, reason = "every segment passes here, and few are paced")]
     #[inline(always)]
     pub(crate) fn is_held_back(&mut self, now: Time, settings: &Settings) -> bool {
-        let is_paced = self.is_paced(settings);
-        let holds = is_paced && self.flight.pacing.next > now && !self.is_paced_by_device();
-        self.flight.pacing.holds = holds;
-        holds
+        let paces = self.is_paced(settings) && !self.is_paced_by_device();
+        self.flight.pacing.hold(now, paces)
     }
 
     /// Data leaves, of the same burst as what left before or of a new one. What comes later than it
@@ -105,21 +49,21 @@ impl Sender {
     /// has come (`skb_mstamp_ns`).
     #[inline]
     pub(crate) fn leaves_at(&self, now: Time) -> Time {
-        if self.is_paced_by_device() { self.flight.pacing.next.max(now) } else { now }
+        if self.is_paced_by_device() { self.flight.pacing.next().max(now) } else { now }
     }
 
     /// The same of data that is leaving, once it is paced.
     #[inline]
     pub(crate) fn data_leaves_at(&self, now: Time) -> Time {
-        if self.is_paced_by_device() { self.flight.pacing.began } else { now }
+        if self.is_paced_by_device() { self.flight.pacing.began() } else { now }
     }
 
     /// The departure time of a segment that is sent now, by which its timestamp goes: the time of its
     /// burst, if it has data (`tcp_established_options` reads `skb_mstamp_ns`).
     #[cold]
     pub(crate) fn departs(&self, now: Time, has_data: bool) -> Time {
-        let Pacing { began, next, .. } = self.flight.pacing;
-        now.max(if has_data { began } else { next })
+        let pacing = &self.flight.pacing;
+        now.max(if has_data { pacing.began() } else { pacing.next() })
     }
 
     /// Whether data that leaves, or the repair that begins there, is of the same burst as what left
@@ -132,25 +76,10 @@ impl Sender {
     #[inline(never)]
     fn put_off_next(&mut self, now: Time, payload: u16, repair: Option<u64>) {
         let goes_on = self.goes_on(now, repair);
-        let by_device = self.is_paced_by_device();
+        let in_nanos = self.is_paced_by_device();
+        let is_free = self.counters.sent_segments < FREE;
         let Flight { pacing, tso, .. } = &mut *self.flight;
-        pacing.is_on = true;
-        if !goes_on {
-            pacing.began = pacing.next.max(now);
-            pacing.credit = pacing.began.since(pacing.next);
-            pacing.bytes = 0;
-        }
-        pacing.bytes += u64::from(payload);
-        pacing.next = pacing.began;
-        let rate = tso.rate();
-        if rate > 0 && self.counters.sent_segments >= FREE {
-            let nanos = u128::from(pacing.bytes) * NANOS / u128::from(rate);
-            let time = Duration::from_nanos(nanos as u64);
-            pacing.next += time.saturating_sub(pacing.credit.min(time / 2));
-            if by_device {
-                // Half of the time is in whole nanoseconds as well.
-                pacing.next = pacing.next.in_nanos();
-            }
-        }
+        let rate = if is_free { 0 } else { tso.rate() };
+        pacing.on_sent(now, Burst { bytes: payload.into(), goes_on, rate, in_nanos });
     }
 }

@@ -148,7 +148,8 @@ impl Sender {
         {
             return Duration::ZERO;
         }
-        let min_rtt = if self.min_rtt == Duration::MAX { Duration::ZERO } else { self.min_rtt };
+        let min_rtt =
+            if self.rtt.min_rtt() == Duration::MAX { Duration::ZERO } else { self.rtt.min_rtt() };
         let step = settings.behaviour.clock.in_ticks(min_rtt / STEP);
         step.saturating_mul(self.flight.rack.steps.into()).min(self.rtt.srtt())
     }

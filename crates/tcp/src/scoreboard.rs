@@ -7,11 +7,11 @@
 mod progress;
 mod split;
 
-use crate::delivery_rate::DeliveryRate;
 use crate::ranges::RangeSet;
 use progress::Run;
 pub(crate) use progress::{Arrival, Progress};
 use std::collections::VecDeque;
+use tcplab_transport::DeliveryRate;
 use tcplab_units::{Duration, Time};
 
 /// One segment under way.

@@ -1,14 +1,9 @@
 //! The sending half: what it knows of what it sent, and who decides how much that is.
 
 use crate::cwnd_reduction::CwndReduction;
-use crate::cwnd_validation::CwndValidation;
-use crate::delivery_rate::DeliveryRate;
-use crate::pacing::Pacing;
 use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
 use crate::recovery::Recovery;
-use crate::rounds::Rounds;
-use crate::rtt::Rtt;
 use crate::scoreboard::Scoreboard;
 use crate::send_buffer::SendBuffer;
 use crate::seq::Origin;
@@ -21,7 +16,12 @@ use crate::undo::Undo;
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 use tcplab_cc::{CongestionControl, Control, FlowState, Left};
-use tcplab_units::{Duration, Time};
+use tcplab_transport::CwndValidation;
+use tcplab_transport::DeliveryRate;
+use tcplab_transport::Pacing;
+use tcplab_transport::Rounds;
+use tcplab_transport::Rtt;
+use tcplab_units::Time;
 
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -140,8 +140,6 @@ pub(crate) struct Sender {
     /// The peer is to be told that the window was made smaller (RFC 3168 §6.1.2).
     pub owes_cwr: bool,
     pub rtt: Rtt,
-    /// The least RTT of the path, the handshake's included.
-    pub min_rtt: Duration,
     /// Waits for what is outstanding.
     pub timer: Timer,
     /// The retransmission timer runs out then at the latest, for the user timeout.
@@ -191,7 +189,6 @@ impl Sender {
             flight: OnDemand::default(),
             owes_cwr: false,
             rtt: Rtt::new(&settings.rto_limits()),
-            min_rtt: Duration::MAX,
             timer: Timer::OFF,
             deadline: Time::NEVER,
             controller: None,
@@ -316,7 +313,7 @@ impl Sender {
             sacked: self.flight.board.sacked() + self.flight.recovery.dup_delivered(),
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
-            min_rtt: self.min_rtt,
+            min_rtt: self.rtt.min_rtt(),
             rto: self.rtt.plain(),
             una: self.una,
             nxt: self.nxt,

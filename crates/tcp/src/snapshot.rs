@@ -51,14 +51,8 @@ impl Endpoint {
 
     /// The RTTs sampled, if any were.
     pub fn rtt(&self) -> Option<RttSummary> {
-        let rtt = &self.send.rtt;
-        (rtt.count > 0).then(|| RttSummary {
-            min: rtt.min,
-            mean: rtt.mean(),
-            max: rtt.max,
-            count: rtt.count,
-            sum_nanos: rtt.sum_nanos,
-        })
+        let (min, max, count, sum_nanos) = self.send.rtt.counted();
+        (count > 0).then(|| RttSummary { min, mean: self.send.rtt.mean(), max, count, sum_nanos })
     }
 
     /// Sums up RTTs anew: those of what the application sends from now on.
@@ -95,7 +89,7 @@ impl Endpoint {
             cwnd: self.send.cwnd(),
             ssthresh: self.send.control.ssthresh,
             srtt: self.send.rtt.srtt(),
-            rtt: self.send.rtt.latest,
+            rtt: self.send.rtt.latest(),
             rto: self.send.rtt.rto(&self.settings.rto_limits()),
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),

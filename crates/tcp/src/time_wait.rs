@@ -4,7 +4,6 @@
 //! As in Linux (`tcp_timewait_state_process`, `tcp_v4_timewait_ack`, `tcp_v4_send_reset`): it knows no blocks
 //! of SACK and no marks, and repeats the last acknowledgment as often as it is asked for it.
 
-use crate::clock::Clock;
 use crate::endpoint::{Ended, Endpoint, State};
 use crate::input::UNACCEPTABLE_INTERVAL;
 use crate::segment::{Flags, Segment, Timestamps, clock};
@@ -12,6 +11,7 @@ use crate::seq::SeqNumber;
 use crate::settings::Settings;
 use crate::timer::waits_until;
 use std::num::NonZeroU32;
+use tcplab_transport::Clock;
 use tcplab_units::{Duration, Time};
 
 /// The remains of one end.

@@ -1,9 +1,9 @@
 //! The one timer of the sending half: what it waits for, and until when.
 
-use crate::clock::Clock;
 use crate::sender::Sender;
 use crate::settings::Settings;
 use std::cmp::Reverse;
+use tcplab_transport::Clock;
 use tcplab_units::{Duration, Time};
 use wheel::Expiry;
 

@@ -1,10 +1,10 @@
 //! Bursts: Linux hands several segments to the network at once, for segmentation offload, and waits
 //! with fewer if more may go soon (`tcp_tso_autosize`, `tcp_tso_should_defer`).
 
-use crate::rtt::EIGHTH;
 use crate::send_buffer::{Push, SendBuffer, Sizes, Small};
 use crate::sender::Sender;
 use crate::settings::Settings;
+use tcplab_transport::EIGHTH;
 use tcplab_units::{Duration, Rate, Time};
 
 /// The most bytes of a burst: 64 KiB less room for headers (`sk_dst_gso_max_size`).
@@ -135,7 +135,7 @@ impl Sender {
         if let Some(longest) = self.control.longest_burst {
             return self.burst_of(longest);
         }
-        let min_rtt = self.min_rtt.as_picos() / 1_000_000;
+        let min_rtt = self.rtt.min_rtt().as_picos() / 1_000_000;
         let mut bytes = self.flight.tso.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
         let fewest = self.control.least_burst.unwrap_or(FEWEST);

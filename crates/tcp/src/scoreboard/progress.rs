@@ -1,8 +1,8 @@
 //! What an ACK changed of what is under way.
 
 use super::Sent;
-use crate::clock::Clock;
 use crate::segment::clock;
+use tcplab_transport::Clock;
 use tcplab_units::Time;
 
 /// What the sender knows when an ACK comes that helps to tell what the ACK means.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::clock::Clock;
+use tcplab_transport::Clock;
 use tcplab_units::Duration;
 
 const MSS: u64 = 1000;

@@ -1,9 +1,9 @@
-//! Round-trip time and retransmission timeout (RFC 6298), and Linux's way to get there.
+//! Round-trip time and retransmission timeout: RFC 6298, or the estimator of Linux.
 
 use tcplab_units::Duration;
 
-/// Of a microsecond.
-pub(crate) const EIGHTH: Duration = Duration::from_nanos(125);
+/// An eighth of a microsecond, in which Linux keeps the smoothed RTT.
+pub const EIGHTH: Duration = Duration::from_nanos(125);
 
 /// How RTT samples become a retransmission timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct RtoLimits {
 
 /// Round-trip times of a connection.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rtt {
+pub struct Rtt {
     srtt: Duration,
     /// Linux: 8 times the smoothed RTT, in microseconds.
     srtt_eighths: u32,
@@ -38,17 +38,19 @@ pub(crate) struct Rtt {
     base: Duration,
     /// How often the RTO was doubled since the last sample.
     backoff: u32,
-    /// Extremes and sum of what was measured of the newest segments, which waited least for their ACK.
-    pub min: Duration,
-    pub max: Duration,
-    /// The last of them; zero until there is one.
-    pub latest: Duration,
-    /// In nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
-    pub sum_nanos: u64,
-    pub count: u64,
+    /// Extremes of the RTTs of the newest segments delivered, which waited least for their ACK.
+    min: Duration,
+    max: Duration,
+    /// The last RTT; zero until there is one.
+    latest: Duration,
+    /// The sum in nanoseconds: in picoseconds, a fast connection would pass 64 bits within minutes.
+    sum_nanos: u64,
+    count: u64,
+    /// The least RTT of the path, the handshake's included; [`Duration::MAX`] until there is one.
+    of_path: Duration,
 }
 
-/// How much RTTs vary.
+/// The variation of RTTs.
 #[derive(Clone, Copy, Debug)]
 enum Estimate {
     None,
@@ -59,7 +61,7 @@ enum Estimate {
     Linux(Deviation),
 }
 
-/// In microseconds, 4 times the mean deviation: it counts by its maximum of a round trip.
+/// Four times the mean deviation in microseconds; its maximum of a round trip counts.
 #[derive(Clone, Copy, Debug)]
 struct Deviation {
     now: u32,
@@ -69,14 +71,18 @@ struct Deviation {
     end: u64,
 }
 
-/// What is acknowledged and what has been sent when an RTT is measured.
+/// The progress of the connection when an RTT is measured.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Progressed {
+pub struct Progressed {
+    /// The oldest that is not acknowledged.
     pub una: u64,
+    /// The next to be sent.
     pub nxt: u64,
 }
 
 impl Rtt {
+    /// No sample yet.
+    #[must_use]
     pub fn new(limits: &RtoLimits) -> Self {
         Self {
             srtt: Duration::ZERO,
@@ -89,10 +95,11 @@ impl Rtt {
             latest: Duration::ZERO,
             sum_nanos: 0,
             count: 0,
+            of_path: Duration::MAX,
         }
     }
 
-    /// Takes a measurement of a segment that was sent once (Karn's algorithm, §3).
+    /// Takes the RTT of a segment that was sent once (Karn's algorithm, §3).
     #[inline]
     pub fn sample(&mut self, rtt: Duration, at: Progressed, limits: &RtoLimits) {
         let rto = match limits.estimator {
@@ -157,7 +164,33 @@ impl Rtt {
         Duration::from_millis(rto.div_ceil(1000))
     }
 
-    /// Forgets what is reported of the connection so far.
+    /// The least RTT of the path; [`Duration::MAX`] until there is one.
+    #[inline]
+    #[must_use]
+    pub fn min_rtt(&self) -> Duration {
+        self.of_path
+    }
+
+    /// An RTT of the path.
+    #[inline]
+    pub fn note_path(&mut self, rtt: Duration) {
+        self.of_path = self.of_path.min(rtt);
+    }
+
+    /// The last RTT of a segment sent once; zero until there is one.
+    #[must_use]
+    pub fn latest(&self) -> Duration {
+        self.latest
+    }
+
+    /// The least and the greatest RTT of those counted, how many they are, and their sum in
+    /// nanoseconds.
+    #[must_use]
+    pub fn counted(&self) -> (Duration, Duration, u64, u64) {
+        (self.min, self.max, self.count, self.sum_nanos)
+    }
+
+    /// The counts of the report begin anew.
     pub fn begin_report(&mut self) {
         (self.min, self.max) = (Duration::MAX, Duration::ZERO);
         (self.sum_nanos, self.count) = (0, 0);
@@ -173,12 +206,12 @@ impl Rtt {
         self.count += 1;
     }
 
-    /// The mean of what was counted.
+    /// The mean of the RTTs counted.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.sum_nanos / self.count)
     }
 
-    /// The timeout after so many of one kind, doubled with each.
+    /// The RTO after `times` timeouts in a row, doubled with each.
     #[cold]
     pub fn backed_off(&self, times: u32, limits: &RtoLimits) -> Duration {
         self.base.saturating_mul(1 << times.min(32)).min(limits.max)
@@ -190,7 +223,7 @@ impl Rtt {
         self.srtt
     }
 
-    /// The same to the eighth of a microsecond, as Linux keeps it.
+    /// The smoothed RTT to the eighth of a microsecond, as Linux keeps it.
     #[inline]
     pub fn exact_srtt(&self) -> Duration {
         match self.estimate {
@@ -208,7 +241,7 @@ impl Rtt {
         self.backed_off(self.backoff, limits)
     }
 
-    /// The timeout without backoff.
+    /// The RTO without backoff.
     pub fn plain(&self) -> Duration {
         self.base
     }
@@ -230,7 +263,7 @@ fn micros(duration: Duration) -> u32 {
     u32::try_from(duration.as_picos() / 1_000_000).unwrap_or(u32::MAX)
 }
 
-/// In the kernel's 32 bits. Where an RTT is beyond them (537 s), the kernel's wraps; this one stays there.
+/// A value in the kernel's 32 bits. An RTT beyond them (537 s) wraps in the kernel and saturates here.
 fn within(value: i64) -> u32 {
     value.clamp(0, i64::from(u32::MAX)) as u32
 }

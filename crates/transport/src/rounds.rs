@@ -6,7 +6,7 @@ use tcplab_units::{Duration, Time};
 
 /// The round trip in progress.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Rounds {
+pub struct Rounds {
     /// Acknowledging more than this ends the round.
     end: u64,
     started: Time,
@@ -20,8 +20,8 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
-    /// Adds what an ACK brought; gives the round if that ended it. `una` is the oldest offset not
-    /// acknowledged, `nxt` the next to be sent.
+    /// Adds the deliveries of an ACK. Returns the round if the ACK ends it. `una` is the oldest that is
+    /// not acknowledged, `nxt` the next to be sent.
     #[inline]
     pub fn on_ack(&mut self, now: Time, una: u64, nxt: u64, ack: &Ack) -> Option<Round> {
         if let Some(rtt) = ack.rtt {
