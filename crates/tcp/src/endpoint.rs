@@ -493,7 +493,7 @@ impl Endpoint {
                 self.send.flight.recovery.doubt_timeout(self.settings.frto);
                 // If the answer to the first SYN was only late, its marks count, and the first data says that
                 // the window was made smaller (`tcp_ecn_queue_cwr`).
-                self.send.owes_cwr = true;
+                self.send.congestion.owe_cwr(true);
             }
             let is_linear = self.attempts <= self.settings.syn_linear_timeouts;
             if self.state == State::SynReceived || !is_linear {
@@ -613,7 +613,7 @@ impl Endpoint {
     #[cold]
     pub fn adopt(&mut self, now: Time, build_control: BuildControl) {
         self.build_control = build_control;
-        if self.settings.behaviour.stays_paced && self.send.control.pacing.is_some() {
+        if self.settings.behaviour.stays_paced && self.send.congestion.pacing().is_some() {
             // A socket that was paced once is paced for good (`sk_pacing_status`).
             self.settings = Arc::new(Settings { pacing: true, ..(*self.settings).clone() });
         }
@@ -627,7 +627,7 @@ impl Endpoint {
     fn begin_data(&mut self, now: Time) {
         if self.send.needs_control() {
             let mss = u64::from(self.send.mss);
-            let initial_window = self.send.control.cwnd;
+            let initial_window = self.send.congestion.decided();
             let start = Start { mss, initial_window, seed: self.seed };
             // Linux has it from the moment when the connection stands (`tcp_init_transfer`).
             let since = if self.settings.behaviour.controls_from_establishment {
@@ -646,9 +646,9 @@ impl Endpoint {
             // SYN-ACK sets the rate after that (`tcp_rcv_state_process`).
             let is_early = self.settings.behaviour.controls_from_establishment && !self.was_called;
             let cwnd = if self.was_syn_repeated { 1 } else { INIT_CWND };
-            let (cwnd, ssthresh) = match self.send.cc().filter(|_| is_early) {
+            let (cwnd, ssthresh) = match self.send.congestion.cc().filter(|_| is_early) {
                 Some(cc) => cc.opening(cwnd),
-                None => (initial_window, self.send.control.ssthresh),
+                None => (initial_window, self.send.congestion.ssthresh()),
             };
             self.send.set_rate_for(cwnd, ssthresh, &self.settings);
         }
@@ -700,7 +700,7 @@ impl Endpoint {
     fn flags_of(&mut self, data: Data) -> Flags {
         let mut flags = Flags::ACK.with(self.ecn.of_any(&self.settings));
         if !data.again && data.payload > 0 {
-            flags = flags.with(self.ecn.of_new_data(&mut self.send.owes_cwr));
+            flags = flags.with(self.ecn.of_new_data(&mut self.send.congestion));
         }
         if data.push && data.payload > 0 {
             flags = flags.with(Flags::PUSH);

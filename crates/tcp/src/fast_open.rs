@@ -117,7 +117,7 @@ impl Endpoint {
         self.send.counters.sent_segments += 1;
         if self.paces_writer() {
             let cwnd = self.send.cwnd();
-            let windows = self.send.buffered_windows();
+            let windows = self.send.congestion.buffered_windows();
             let mut buffer = SendBuffer::new(&self.settings, cwnd, windows, self.send.agreed_mss);
             buffer.begin_with(payload);
             self.send.buffer = Some(Box::new(buffer));

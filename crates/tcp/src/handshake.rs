@@ -154,7 +154,7 @@ impl Endpoint {
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment.
         if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
-            self.send.control.cwnd = 1;
+            self.send.congestion.begin_with_one();
         }
         self.was_syn_repeated = self.attempts > 0;
         self.attempts = 0;

@@ -271,7 +271,7 @@ impl Endpoint {
         if opens {
             // The congestion control begins behind the segment that opens, be it one with data
             // (`tcp_rcv_state_process`, `tcp_init_transfer`).
-            self.send.unheard = 0;
+            self.send.congestion.take_unheard();
         }
         self.state != State::Closed
     }

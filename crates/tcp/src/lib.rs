@@ -31,7 +31,7 @@
 //! `make bench` was 5 to 10 % slower without.
 
 mod accurate_ecn;
-mod cwnd_reduction;
+mod congestion;
 mod delayed_ack;
 mod dup_acks;
 mod ecn;

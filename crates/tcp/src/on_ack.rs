@@ -84,8 +84,8 @@ impl Sender {
         let acked_bytes = ack.saturating_sub(self.una);
         let has_blocks = !segment.sack().is_empty();
         if acked_bytes == 0 && !has_blocks && (ack < self.una || self.awaits_nothing(&answer)) {
-            if self.controller.is_none() && !answer.is_predicted && segment.payload > 0 {
-                self.unheard += 1;
+            if !self.congestion.is_controlled() && !answer.is_predicted && segment.payload > 0 {
+                self.congestion.note_unheard();
             }
             return false;
         }
@@ -189,7 +189,7 @@ impl Sender {
             if settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
-        if self.flight.reduction.is_some() && self.flight.recovery.is_reducing() {
+        if self.congestion.is_reducing() && self.flight.recovery.is_reducing() {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
@@ -210,7 +210,7 @@ impl Sender {
     /// Nothing was sent that an ACK without blocks and marks could tell of.
     #[inline]
     fn awaits_nothing(&self, answer: &AckContext<'_>) -> bool {
-        self.controller.is_none()
+        !self.congestion.is_controlled()
             && !self.has_outstanding()
             && matches!(answer.report, Report::Echo(false))
     }
@@ -242,15 +242,13 @@ impl Sender {
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
         // Most controllers are of neither kind, and need not be asked.
         let samples_rate = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
-        if samples_rate && self.cc().is_some_and(CongestionControl::is_holding_back) {
+        if samples_rate && self.congestion.cc().is_some_and(CongestionControl::is_holding_back) {
             self.mark_app_limited();
         }
         if brought.credit > 0 && !self.flight.recovery.is_reducing() {
-            self.flight.validation.note_decision(now);
+            self.congestion.note_decision(now);
         }
-        if self.controller.as_ref().is_some_and(|it| it.hears_arrivals && it.cc.wants_reduction())
-            && self.flight.recovery.phase < Phase::Reduced
-        {
+        if self.congestion.wants_reduction() && self.flight.recovery.phase < Phase::Reduced {
             self.reduce_for_mark(now, settings);
         }
         self.update_rate(settings);
@@ -288,7 +286,7 @@ impl Sender {
     /// Tells the controller of an ACK before losses are looked for, if it listens.
     #[inline]
     fn announce(&mut self, now: Time, brought: &mut Ack) {
-        if self.controller.as_ref().is_some_and(|controller| controller.hears_arrivals) {
+        if self.congestion.hears_arrivals() {
             self.tell_arrival(now, brought);
         }
     }
@@ -298,7 +296,7 @@ impl Sender {
     /// ACK looked at, which brings nothing (`tcp_rcv_established`, `tcp_in_ack_event`).
     #[cold]
     pub(crate) fn tell_of_request(&mut self, now: Time) {
-        for _ in 0..std::mem::take(&mut self.unheard) {
+        for _ in 0..self.congestion.take_unheard() {
             self.announce(now, &mut Ack { is_idle: true, ..Ack::default() });
         }
     }
@@ -315,7 +313,7 @@ impl Sender {
     #[inline]
     fn end_round(&mut self, now: Time, brought: &Ack) -> Option<Round> {
         let (una, nxt) = (self.una, self.nxt);
-        self.controller.as_mut()?.rounds.on_ack(now, una, nxt, brought)
+        self.congestion.end_round(now, una, nxt, brought)
     }
 
     /// Measures the path; gives the RTT of the newest segment that arrived.
@@ -529,18 +527,14 @@ impl Sender {
             AckCounting::PerSegment => progress.delivered,
             AckCounting::PerByte { limit } => {
                 let mss = u64::from(self.mss);
-                let in_slow_start =
-                    self.control.ssthresh.is_none_or(|ssthresh| self.control.cwnd < ssthresh);
+                let in_slow_start = self.congestion.is_in_slow_start();
                 // RFC 3465 §2.3: after a timeout L is 1, and in congestion avoidance there is none.
                 let counted = match (in_slow_start, self.flight.recovery.phase) {
                     (false, _) => acked_bytes,
                     (true, Phase::Loss) => acked_bytes.min(mss),
                     (true, _) => acked_bytes.min(u64::from(limit) * mss),
                 };
-                self.credit_bytes += counted;
-                let segments = self.credit_bytes / mss;
-                self.credit_bytes %= mss;
-                segments
+                self.congestion.credit(counted, mss)
             }
         }
     }

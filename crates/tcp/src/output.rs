@@ -57,7 +57,7 @@ impl Sender {
             }
             let has_more =
                 self.nxt < self.end_of_stream() || !settings.behaviour.kernel_cwnd_validation;
-            if has_more || self.flight.validation.has_news() {
+            if has_more || self.congestion.has_news() {
                 let limited = self.flight.tso.take_deferred() || in_flight >= self.cwnd();
                 self.note_use_of_window(now, limited, settings);
             }
@@ -78,9 +78,7 @@ impl Sender {
         }
         self.last_sent = now;
         self.overrides_silly_window = false;
-        if let Some(reduction) = &mut self.flight.reduction {
-            reduction.on_sent();
-        }
+        self.congestion.on_sent();
         if data.again {
             self.counters.retransmitted_segments += u64::from(has_data);
             self.counters.retransmitted_fins += u64::from(!has_data);
@@ -142,9 +140,9 @@ impl Sender {
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
         let leaves_at = self.data_leaves_at(now);
-        let Flight { board, validation, recovery, tlp, .. } = &mut *self.flight;
+        let Flight { board, recovery, tlp, .. } = &mut *self.flight;
         board.send(leaves_at, data.start, data.payload + u16::from(data.fin));
-        validation.note_sent();
+        self.congestion.note_new_data();
         recovery.on_new_data();
         let is_probe = tlp.end == Some(data.end());
         let place = board.outstanding() as usize - 1;
@@ -352,7 +350,7 @@ impl Sender {
         let idle = settings.behaviour.clock.idle(now, self.last_sent);
         if idle > settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits())) {
             self.consult(now, |cc, flow| cc.on_restart(flow, idle));
-            self.flight.validation.begin_anew(now);
+            self.congestion.validate_anew(now);
         }
     }
 

@@ -14,7 +14,7 @@ const FREE: u64 = 10;
 impl Sender {
     #[inline]
     pub(crate) fn is_paced(&self, settings: &Settings) -> bool {
-        settings.pacing || self.control.pacing.is_some()
+        settings.pacing || self.congestion.pacing().is_some()
     }
 
     /// By how much Linux lets its timers run longer because what they wait for has yet to leave, in

@@ -291,7 +291,7 @@ impl Sender {
         let Some((size, _)) = search.probe.take_if(|(_, data)| data.end <= una) else { return };
         search.low = size;
         self.mss = path.mss();
-        let cwnd = (self.control.cwnd * u64::from(before) / u64::from(size)).max(1);
+        let cwnd = (self.congestion.decided() * u64::from(before) / u64::from(size)).max(1);
         self.consult(now, |cc, _| cc.on_moderated(cwnd));
     }
 
@@ -362,7 +362,7 @@ impl Endpoint {
     pub(crate) fn lose_acknowledgment(&mut self, now: Time) {
         let failed = self.send.path.as_mut().map(|path| std::mem::take(&mut path.failed));
         if let Some(payload) = failed.filter(|&payload| payload > 0) {
-            let flags = self.flags_of_ack().with(self.ecn.of_new_data(&mut self.send.owes_cwr));
+            let flags = self.flags_of_ack().with(self.ecn.of_new_data(&mut self.send.congestion));
             self.dress(now, flags, self.send.nxt, payload);
         }
     }

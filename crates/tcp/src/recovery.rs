@@ -7,12 +7,11 @@
 //! That makes the window inflation of RFC 5681 §3.2 and its deflation by partial ACKs (RFC 6582
 //! §3.2) a matter of counting what is in flight, the same for both.
 
-use crate::cwnd_reduction::CwndReduction;
 use crate::scoreboard::{Progress, Scoreboard};
 use crate::sender::{Flight, Sender};
 use crate::settings::{LossRecovery, Settings, WindowReduction};
 pub(crate) use tcplab_cc::Phase;
-use tcplab_cc::{Cause, Congestion, CongestionControl};
+use tcplab_cc::{Cause, Congestion};
 use tcplab_units::Time;
 
 /// What may be sent in answer to the last event.
@@ -180,11 +179,11 @@ impl Sender {
         let is_worse =
             (phase >= grave && before < grave) || (phase == Phase::Loss && before < Phase::Loss);
         self.counters.episodes += u64::from(is_worse);
-        let Flight { recovery, reduction, .. } = &mut *self.flight;
+        let Flight { recovery, .. } = &mut *self.flight;
         recovery.phase = phase;
         recovery.owes_retransmission &= recovery.is_repairing();
         if !recovery.is_reducing() {
-            *reduction = None;
+            self.congestion.end_reduction();
         }
     }
 
@@ -431,10 +430,7 @@ impl Sender {
     fn deepen_reduction(&mut self, now: Time) {
         let cwnd = self.cwnd();
         self.consult(now, |cc, _| cc.on_deepened(cwnd));
-        let target = self.control.ssthresh.unwrap_or(self.control.cwnd);
-        if let Some(reduction) = &mut self.flight.reduction {
-            reduction.aim_at(target);
-        }
+        self.congestion.deepen_reduction();
     }
 
     /// The window is to become smaller, at once or by and by.
@@ -447,22 +443,18 @@ impl Sender {
     ) {
         self.flight.recovery.end = self.nxt;
         self.flight.tlp.end = None;
-        self.owes_cwr = true;
+        self.congestion.owe_cwr(true);
         let before = self.cwnd();
         let event = Congestion { cause, flight, again: false };
         self.consult(now, |cc, flow| cc.on_congestion(flow, event));
-        let target = self.control.ssthresh.unwrap_or(self.control.cwnd);
-        let floor = self.cc().and_then(CongestionControl::floor).unwrap_or(target);
-        self.flight.reduction = Some(settings.reduction)
-            .filter(|_| self.control.prr)
-            .and_then(|way| CwndReduction::begin(way, before, target, floor));
+        self.congestion.begin_reduction(settings.reduction, before);
     }
 
     /// A reduction is over. Where it led further down than it had to, the window goes on from there,
     /// and no more than a few segments leave at once (`tcp_complete_cwr`, `tcp_moderate_cwnd`).
     pub(crate) fn keep_reduction(&mut self, now: Time, settings: &Settings) {
         let (in_flight, burst) = (self.in_flight(), u64::from(settings.dup_thresh));
-        if let Some(cwnd) = self.flight.reduction.and_then(|it| it.reached(in_flight, burst)) {
+        if let Some(cwnd) = self.congestion.reached(in_flight, burst) {
             self.consult(now, |cc, _| cc.on_moderated(cwnd));
         }
     }
@@ -471,7 +463,7 @@ impl Sender {
         self.keep_reduction(now, settings);
         self.set_phase(Phase::Open);
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.flight.validation.note_decision(now);
+        self.congestion.note_decision(now);
     }
 
     /// A probe of the tail repaired a loss: the window shrinks for it (RFC 8985 §7.4.2).
@@ -481,9 +473,9 @@ impl Sender {
         let flight = self.flight.tlp.flight;
         self.set_phase(Phase::Reduced);
         self.begin_reduction(now, Cause::Loss, flight, settings);
-        self.flight.reduction = None;
+        self.congestion.end_reduction();
         self.consult(now, |cc, flow| cc.on_recovered(flow));
-        self.flight.validation.note_decision(now);
+        self.congestion.note_decision(now);
         self.settle();
     }
 
@@ -491,9 +483,7 @@ impl Sender {
     #[inline]
     pub(crate) fn reduce(&mut self, delivered: u64, lost: u64, advanced: bool) {
         let in_flight = self.in_flight();
-        if let Some(reduction) = &mut self.flight.reduction {
-            reduction.on_ack(delivered, lost, advanced, in_flight);
-        }
+        self.congestion.reduce(delivered, lost, advanced, in_flight);
     }
 
     /// An ACK after a timeout: the end, F-RTO (RFC 5682 §3.1, with SACK §3.2), or more repairs.
@@ -586,21 +576,20 @@ impl Sender {
         if is_new {
             self.begin_doubt(true);
         }
-        let reduction = self.flight.reduction.take();
+        let reached = self.congestion.end_reduction();
         self.flight.tlp.end = None;
-        if let Some(reduction) =
-            reduction.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
+        if let Some(cwnd) = reached.filter(|_| is_new && settings.behaviour.keeps_partial_reduction)
         {
             // The episode was over but in name, as without SACK: what is reduced is the window to which it had
             // led by then (`tcp_is_non_sack_preventing_reopen`, `tcp_enter_loss`).
-            self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
+            self.consult(now, |cc, _| cc.on_given_up(cwnd));
         }
         if is_new || settings.behaviour.kernel_loss_state {
             let event = Congestion { cause: Cause::Timeout, flight, again: !is_new };
             self.consult(now, |cc, flow| cc.on_congestion(flow, event));
         }
-        self.flight.validation.note_decision(now);
-        self.owes_cwr = true;
+        self.congestion.note_decision(now);
+        self.congestion.owe_cwr(true);
         self.set_phase(Phase::Loss);
     }
 

@@ -25,7 +25,7 @@ impl Sender {
         if self.flight.recovery.phase != Phase::Loss {
             self.flight.recovery.end = self.nxt;
             self.flight.undo.end();
-            self.flight.reduction = None;
+            self.congestion.end_reduction();
             // No episode of congestion, so that it does not count as one.
             self.flight.recovery.phase = Phase::Loss;
             self.consult(now, |cc, flow| cc.on_resized(flow));

@@ -1,6 +1,6 @@
 //! The sending half: what it knows of what it sent, and who decides how much that is.
 
-use crate::cwnd_reduction::CwndReduction;
+use crate::congestion::CongestionWindow;
 use crate::path_mtu::PathMtu;
 use crate::rack::Rack;
 use crate::recovery::Recovery;
@@ -15,11 +15,9 @@ use crate::tso::Tso;
 use crate::undo::Undo;
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
-use tcplab_cc::{CongestionControl, Control, FlowState, Left};
-use tcplab_transport::CwndValidation;
+use tcplab_cc::{CongestionControl, FlowState};
 use tcplab_transport::DeliveryRate;
 use tcplab_transport::Pacing;
-use tcplab_transport::Rounds;
 use tcplab_transport::Rtt;
 use tcplab_units::Time;
 
@@ -40,14 +38,6 @@ pub struct SenderCounters {
     pub duplicate_segments: u64,
 }
 
-/// Who decides how much may be in flight, and the rounds counted on its behalf.
-#[derive(Clone, Debug)]
-pub(crate) struct Controller {
-    pub cc: Box<dyn CongestionControl>,
-    pub hears_arrivals: bool,
-    pub rounds: Rounds,
-}
-
 /// What is under way, what became of it, and what is made of that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
@@ -56,9 +46,6 @@ pub(crate) struct Flight {
     pub rack: Rack,
     pub tlp: TailProbe,
     pub undo: Undo,
-    /// While the window is led to a smaller one.
-    pub reduction: Option<CwndReduction>,
-    pub validation: CwndValidation,
     pub tso: Tso,
     pub pacing: Pacing,
 }
@@ -67,9 +54,6 @@ pub(crate) struct Flight {
 /// only receive, or wait.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OnDemand(Option<Box<Flight>>);
-
-/// Windows for which a send buffer has room before there is a controller that says it.
-const DEFAULT_WINDOWS: u64 = 2;
 
 static NOTHING: LazyLock<Flight> = LazyLock::new(Flight::default);
 
@@ -137,19 +121,13 @@ pub(crate) struct Sender {
     pub sack: bool,
     /// What is under way, and all that is known of it.
     pub flight: OnDemand,
-    /// The peer is to be told that the window was made smaller (RFC 3168 §6.1.2).
-    pub owes_cwr: bool,
     pub rtt: Rtt,
     /// Waits for what is outstanding.
     pub timer: Timer,
     /// The retransmission timer runs out then at the latest, for the user timeout.
     pub deadline: Time,
-    /// None until there is data to send.
-    pub controller: Option<Box<Controller>>,
-    /// Segments with data that came before, and that Linux does not only take the data of.
-    pub unheard: u32,
-    /// The controller's last decision; before there is one, the initial window.
-    pub control: Control,
+    /// How much may be in flight.
+    pub congestion: CongestionWindow,
     /// The application writes from its own memory, not from a file.
     pub copies: bool,
     /// How Linux holds what was written, once something was.
@@ -166,8 +144,6 @@ pub(crate) struct Sender {
     pub delivered: u64,
     /// Segments found lost, each time they are.
     pub lost: u64,
-    /// Bytes acknowledged and not yet counted as growth (RFC 3465).
-    pub credit_bytes: u64,
     pub counters: SenderCounters,
 }
 
@@ -187,20 +163,10 @@ impl Sender {
             agreed_mss: settings.mss,
             sack: false,
             flight: OnDemand::default(),
-            owes_cwr: false,
             rtt: Rtt::new(&settings.rto_limits()),
             timer: Timer::OFF,
             deadline: Time::NEVER,
-            controller: None,
-            unheard: 0,
-            control: Control {
-                cwnd: settings.initial_window,
-                ssthresh: None,
-                pacing: None,
-                prr: false,
-                least_burst: None,
-                longest_burst: None,
-            },
+            congestion: CongestionWindow::new(settings.initial_window),
             copies: false,
             buffer: None,
             small_queue: None,
@@ -210,7 +176,6 @@ impl Sender {
             last_left: Time::ZERO,
             delivered: 0,
             lost: 0,
-            credit_bytes: 0,
             counters: SenderCounters::default(),
         }
     }
@@ -218,19 +183,16 @@ impl Sender {
     /// There is data to send, or sent with the SYN, and no controller to say how much of it may leave.
     #[inline]
     pub fn needs_control(&self) -> bool {
-        self.controller.is_none() && (self.is_stuck() || self.has_outstanding())
+        !self.congestion.is_controlled() && (self.is_stuck() || self.has_outstanding())
     }
 
     /// Data begins, under this controller, which counts from `since`.
     #[cold]
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
-        self.control = cc.control();
-        let (hears_arrivals, samples_rate) = (cc.hears_arrivals(), cc.samples_rate());
+        let samples_rate = self.congestion.begin(cc);
         if samples_rate || settings.behaviour.always_samples_rate {
             self.flight.board.rates = Some(Box::new(DeliveryRate::new(samples_rate)));
         }
-        self.controller =
-            Some(Box::new(Controller { cc, hears_arrivals, rounds: Rounds::default() }));
         if settings.has_packet_buffer() {
             // Nothing was there to send until now.
             self.mark_app_limited();
@@ -239,8 +201,8 @@ impl Sender {
             self.flight.tso.limit_rate(most);
         }
         self.consult(since, |cc, flow| cc.on_begin(flow));
-        self.flight.validation.note_decision(since);
-        let (cwnd, windows) = (self.control.cwnd, self.buffered_windows());
+        self.congestion.note_decision(since);
+        let (cwnd, windows) = (self.congestion.decided(), self.congestion.buffered_windows());
         if let Some(buffer) = &mut self.buffer {
             buffer.begin(cwnd, windows);
         }
@@ -254,23 +216,19 @@ impl Sender {
         build: impl FnOnce(u64) -> Box<dyn CongestionControl>,
         settings: &Settings,
     ) {
-        let cwnd = self.cwnd();
-        let Some(controller) = &mut self.controller else { return };
-        let credit = controller.cc.window().map_or(0.0, |window| window.credit());
-        let Control { cwnd: decided, ssthresh, .. } = self.control;
-        let left = Left { cwnd: decided, ssthresh, credit, initial: settings.initial_window };
-        controller.cc = build(cwnd);
-        controller.hears_arrivals = controller.cc.hears_arrivals();
-        let samples_rate = controller.cc.samples_rate();
+        let Some((left, samples_rate)) = self.congestion.adopt(settings.initial_window, build)
+        else {
+            return;
+        };
         match &mut self.flight.board.rates {
             Some(rates) => rates.set_listener(samples_rate),
             None if samples_rate => self.begin_rates(now),
             None => {}
         }
         self.consult(now, |cc, flow| cc.on_adopted(flow, &left));
-        if !self.control.prr {
+        if !self.congestion.control().prr {
             // Such an algorithm leads the window by itself (`tcp_cong_control`).
-            self.flight.reduction = None;
+            self.congestion.end_reduction();
         }
     }
 
@@ -291,15 +249,10 @@ impl Sender {
         self.closed && self.una == self.written + 1
     }
 
-    /// The congestion controller, to look at.
-    pub fn cc(&self) -> Option<&dyn CongestionControl> {
-        self.controller.as_ref().map(|controller| &*controller.cc)
-    }
-
     /// Segments that may be in flight.
     #[inline]
     pub fn cwnd(&self) -> u64 {
-        self.flight.reduction.map_or(self.control.cwnd, |reduction| reduction.cwnd)
+        self.congestion.cwnd()
     }
 
     fn flow(&self, now: Time) -> FlowState {
@@ -320,7 +273,7 @@ impl Sender {
             lost: self.lost,
             next_departure: self.flight.pacing.next(),
             app_limited: self.flight.board.rates.as_ref().is_some_and(|it| it.is_app_limited()),
-            cwnd_limited: self.flight.validation.is_full(&self.control),
+            cwnd_limited: self.congestion.is_full(),
             phase: self.flight.recovery.phase,
         }
     }
@@ -332,30 +285,9 @@ impl Sender {
         event: impl FnOnce(&mut dyn CongestionControl, &FlowState),
     ) {
         let flow = self.flow(now);
-        if let Some(controller) = &mut self.controller {
-            event(&mut *controller.cc, &flow);
-            let before = self.control.ssthresh;
-            self.control = controller.cc.control();
-            if self.flight.reduction.is_some() && self.control.ssthresh != before {
-                self.follow_threshold();
-            }
-            if let Some(rate) = self.control.pacing {
-                self.flight.tso.set_rate(rate);
-            }
+        self.congestion.consult(&flow, event);
+        if let Some(rate) = self.congestion.pacing() {
+            self.flight.tso.set_rate(rate);
         }
-    }
-
-    /// The controller has moved the window that a reduction leads to.
-    #[cold]
-    fn follow_threshold(&mut self) {
-        if let (Some(reduction), Some(target)) = (&mut self.flight.reduction, self.control.ssthresh)
-        {
-            reduction.aim_at(target);
-        }
-    }
-
-    /// Windows of data for which a send buffer that grows has room.
-    pub fn buffered_windows(&self) -> u64 {
-        self.cc().map_or(DEFAULT_WINDOWS, CongestionControl::buffered_windows)
     }
 }

@@ -79,15 +79,16 @@ impl Endpoint {
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
         let own = || Rate::from_bits_per_second(self.send.flight.tso.rate().saturating_mul(8));
-        let decided = self.send.control.pacing.map(|rate| match self.settings.max_pacing_rate {
-            Some(most) => rate.min(most),
-            None => rate,
-        });
+        let decided =
+            self.send.congestion.pacing().map(|rate| match self.settings.max_pacing_rate {
+                Some(most) => rate.min(most),
+                None => rate,
+            });
         let pacing = decided.or_else(|| self.settings.pacing.then(own));
         let rates = self.send.flight.board.rates.as_ref();
         Snapshot {
             cwnd: self.send.cwnd(),
-            ssthresh: self.send.control.ssthresh,
+            ssthresh: self.send.congestion.ssthresh(),
             srtt: self.send.rtt.srtt(),
             rtt: self.send.rtt.latest(),
             rto: self.send.rtt.rto(&self.settings.rto_limits()),
@@ -100,7 +101,7 @@ impl Endpoint {
 
     /// The congestion controller's internals, by name.
     pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(cc) = self.send.cc() {
+        if let Some(cc) = self.send.congestion.cc() {
             cc.probe(record);
         }
     }

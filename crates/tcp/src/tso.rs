@@ -113,13 +113,13 @@ impl Sender {
     /// (`tcp_update_pacing_rate`), unless the controller decides on it.
     #[inline]
     pub(crate) fn update_rate(&mut self, settings: &Settings) {
-        self.set_rate_for(self.cwnd(), self.control.ssthresh, settings);
+        self.set_rate_for(self.cwnd(), self.congestion.ssthresh(), settings);
     }
 
     /// The same for this window and threshold.
     #[inline]
     pub(crate) fn set_rate_for(&mut self, cwnd: u64, ssthresh: Option<u64>, settings: &Settings) {
-        if (!settings.tso && !settings.pacing) || self.control.pacing.is_some() {
+        if (!settings.tso && !settings.pacing) || self.congestion.pacing().is_some() {
             return;
         }
         let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
@@ -132,13 +132,13 @@ impl Sender {
     /// The most segments of a burst.
     #[inline]
     pub(crate) fn burst_size(&self) -> u64 {
-        if let Some(longest) = self.control.longest_burst {
+        if let Some(longest) = self.congestion.control().longest_burst {
             return self.burst_of(longest);
         }
         let min_rtt = self.rtt.min_rtt().as_picos() / 1_000_000;
         let mut bytes = self.flight.tso.rate >> RATE_SHIFT;
         bytes += MOST_BYTES.checked_shr((min_rtt >> RTT_SHIFT).min(64) as u32).unwrap_or(0);
-        let fewest = self.control.least_burst.unwrap_or(FEWEST);
+        let fewest = self.congestion.control().least_burst.unwrap_or(FEWEST);
         (bytes.min(MOST_BYTES) / u64::from(self.mss)).max(fewest)
     }
 
@@ -195,7 +195,7 @@ impl Sender {
     ) -> u64 {
         let (cwnd, has_window) = (self.cwnd(), self.in_flight() < self.cwnd());
         let packet = self.packet_bytes();
-        let windows = self.buffered_windows();
+        let windows = self.congestion.buffered_windows();
         let unsent = self.unsent();
         let queued = self.queued_under_way();
         let sizes = Sizes { packet, half_window: self.largest_window / 2, queued };
@@ -226,7 +226,7 @@ impl Sender {
         if let Some(buffer) = &mut self.buffer
             && buffer.tell_room_after_ack(cwnd, in_flight < cwnd, unsent)
         {
-            self.flight.validation.note_decision(now);
+            self.congestion.note_decision(now);
         }
     }
 
@@ -317,7 +317,7 @@ impl Sender {
         let Some(buffer) = &mut self.buffer else { return false };
         let is_pushed = buffer.send(bytes);
         if buffer.tell_room(cwnd, in_flight + bytes.div_ceil(mss) < cwnd, unsent) {
-            self.flight.validation.note_decision(now);
+            self.congestion.note_decision(now);
         }
         is_pushed
     }

@@ -84,18 +84,16 @@ impl Sender {
         if forget_losses {
             self.flight.board.forget_losses();
         }
-        let reduction = self.flight.reduction.take();
+        let reached = self.congestion.end_reduction();
         if self.flight.undo.allowed {
             self.consult(now, |cc, flow| cc.on_undo(flow));
-            self.owes_cwr = false;
-        } else if let Some(reduction) =
-            reduction.filter(|_| settings.behaviour.keeps_partial_reduction)
-        {
+            self.congestion.owe_cwr(false);
+        } else if let Some(cwnd) = reached.filter(|_| settings.behaviour.keeps_partial_reduction) {
             // `tcp_undo_cwnd_reduction` without `prior_ssthresh`: the window stays, on its way to the
             // threshold, and `tcp_end_cwnd_reduction` does not move it there without `undo_marker`.
-            self.consult(now, |cc, _| cc.on_given_up(reduction.cwnd));
+            self.consult(now, |cc, _| cc.on_given_up(cwnd));
         }
-        self.flight.validation.note_decision(now);
+        self.congestion.note_decision(now);
         self.flight.undo.marker = None;
         self.flight.rack.reconsider();
     }

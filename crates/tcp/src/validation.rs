@@ -1,7 +1,7 @@
 //! Whether the window is what limits the sender, and what becomes of one that is not used.
 
 use crate::recovery::Phase;
-use crate::sender::{Flight, Sender};
+use crate::sender::Sender;
 use crate::settings::Settings;
 use tcplab_transport::Outstanding;
 use tcplab_units::Time;
@@ -10,14 +10,14 @@ impl Sender {
     /// All that may leave now has left; `limited`: the window kept the rest back.
     #[inline]
     pub(crate) fn note_use_of_window(&mut self, now: Time, limited: bool, settings: &Settings) {
-        let has_sent = self.flight.validation.take_news();
+        let has_sent = self.congestion.take_news();
         if settings.behaviour.kernel_cwnd_validation {
             if has_sent || limited {
                 self.validate(now, limited, settings);
             }
         } else {
             let out = self.extent();
-            self.flight.validation.on_flight(limited, out);
+            self.congestion.validate_flight(limited, out);
         }
     }
 
@@ -30,19 +30,18 @@ impl Sender {
     #[inline(never)]
     fn validate(&mut self, now: Time, limited: bool, settings: &Settings) {
         let out = self.extent();
-        let Flight { validation, .. } = &mut *self.flight;
-        if !validation.on_round(now, limited, out, &self.control) {
+        if !self.congestion.validate_round(now, limited, out) {
             return;
         }
         let wait = settings.behaviour.clock.in_jiffies(self.rtt.rto(&settings.rto_limits()));
-        let starves = settings.behaviour.clock.idle(now, validation.decided_at()) >= wait;
+        let starves = settings.behaviour.clock.idle(now, self.congestion.decided_at()) >= wait;
         if settings.restart_after_idle && starves {
-            validation.note_decision(now);
+            self.congestion.note_decision(now);
             let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
             if self.flight.recovery.phase == Phase::Open && !waits_for_room {
                 // A first window counts as used, whatever the handshake made of that
                 // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
-                let used = self.flight.validation.take_used();
+                let used = self.congestion.take_used();
                 let used = used.max(settings.initial_window);
                 self.consult(now, |cc, flow| cc.on_unused(flow, used));
             }

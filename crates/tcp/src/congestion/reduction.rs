@@ -9,7 +9,7 @@ use crate::settings::WindowReduction;
 
 /// A reduction under way. Counts are of segments.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CwndReduction {
+pub(super) struct CwndReduction {
     /// The window it leads to.
     target: u64,
     way: Way,
