@@ -441,11 +441,11 @@ impl Endpoint {
         if is_paced {
             self.send.flight.pacing.on_timer(now);
             if self.settings.behaviour.pacing_timer_repairs_first
-                && self.send.flight.recovery.is_repairing()
+                && self.send.flight.loss.recovery().is_repairing()
             {
                 // Lost segments come first now, be new data a better test of a timeout or not
                 // (`tcp_tsq_write`).
-                self.send.flight.recovery.repair_lost();
+                self.send.flight.loss.repair_lost();
             }
         }
         if self.keepalive.as_ref().is_some_and(|alive| alive.due <= now) {
@@ -490,7 +490,7 @@ impl Endpoint {
             if self.state == State::SynSent && self.settings.behaviour.syn_timeout_is_loss {
                 // Nothing takes this back but a timeout of data: a notice of a packet that is too large
                 // begins with new data then (`tcp_enter_loss`, `tcp_simple_retransmit`).
-                self.send.flight.recovery.doubt_timeout(self.settings.frto);
+                self.send.flight.loss.doubt_timeout(self.settings.frto);
                 // If the answer to the first SYN was only late, its marks count, and the first data says that
                 // the window was made smaller (`tcp_ecn_queue_cwr`).
                 self.send.congestion.owe_cwr(true);

@@ -7,10 +7,10 @@
 //! `tcp_try_fastopen`).
 
 use crate::endpoint::{Endpoint, State};
-use crate::resegment;
-use crate::scoreboard::Progress;
+use crate::loss::Progress;
 use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
 use crate::send_buffer::SendBuffer;
+use crate::sender::resegment::NONE;
 use tcplab_units::{Duration, Time};
 
 /// Room for all the options that a SYN can have (`MAX_TCP_OPTION_SPACE`).
@@ -112,7 +112,7 @@ impl Endpoint {
             return segment;
         }
         let payload = u64::from(fast.payload);
-        self.send.flight.board.send(now, 1, fast.payload);
+        self.send.flight.loss.send(now, 1, fast.payload);
         self.send.nxt = 1 + payload;
         self.send.counters.sent_segments += 1;
         if self.paces_writer() {
@@ -174,13 +174,13 @@ impl Endpoint {
         }
         let delays_ack = self.settings.behaviour.fast_open_delays_ack;
         let has_more = fast.has_more;
-        self.send.flight.board.acknowledge(acked, &mut Progress::default());
+        self.send.flight.loss.acknowledge(acked, &mut Progress::default());
         self.send.una = acked;
         if let Some(buffer) = &mut self.send.buffer {
             buffer.acknowledge(acked);
         }
         if self.send.has_outstanding() {
-            self.send.resend_larger(now, resegment::NONE);
+            self.send.resend_larger(now, NONE);
             self.owes_ack_first = false;
         } else {
             self.send.timer.stop();

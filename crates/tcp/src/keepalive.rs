@@ -68,7 +68,7 @@ impl Endpoint {
     /// (`tcp_connect` sets `retrans_stamp`).
     pub(crate) fn begin_silence(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        self.silent_since = match self.send.flight.board.front() {
+        self.silent_since = match self.send.flight.loss.board().front() {
             _ if self.settings.behaviour.user_timeout_from_retransmission
                 && self.state != State::SynSent =>
             {

@@ -1,16 +1,15 @@
 //! What an acknowledgment means for the sending half.
 
 use crate::ecn::{EcnState, Report};
-use crate::recovery::{Phase, Seen};
-use crate::scoreboard::{Arrival, Progress};
+use crate::loss::{Arrival, Progress, Seen, Sign};
 use crate::segment::{self, Flags, SackBlock, Segment, clock};
-use crate::sender::{Flight, Sender};
+use crate::sender::Sender;
 use crate::settings::{AckCounting, Settings};
 use crate::timer::Kind;
-use crate::tlp::Sign;
 use std::ops::Range;
-use tcplab_cc::{Ack, CongestionControl, Round, Timestamps};
+use tcplab_cc::{Ack, CongestionControl, Phase, Round, Timestamps};
 use tcplab_transport::Delivery;
+use tcplab_transport::DeliveryRate;
 use tcplab_transport::Progressed;
 use tcplab_units::{Duration, Time};
 
@@ -154,7 +153,7 @@ impl Sender {
         }
         let may_be_delayed = acked_bytes < u64::from(self.mss)
             && (progress.acked, progress.delivered) == (1, 1)
-            && self.flight.board.sacked() == 0
+            && self.flight.loss.board().sacked() == 0
             && !(progress.repairs_acked || dsack.found || marked);
         let seen = Seen {
             advanced: acked_bytes > 0,
@@ -173,12 +172,12 @@ impl Sender {
         let mut brought = in_words(&progress, rtt);
         self.announce(now, &mut brought);
         let is_news_of_then = progress.acked == 0 && self.is_older(now, &progress, settings);
-        if self.flight.tlp.end.is_some() {
+        if self.flight.loss.has_probe() {
             let sign = Sign { dsack: dsack.is_probe, is_plain_duplicate: !is_news && is_bare };
             self.heed_probe(now, ack, sign, settings);
         }
         let is_plain = acked_bytes > 0 && delivered == progress.delivered && progress.sacked == 0;
-        if !is_plain || dsack.found || marked || self.flight.recovery.phase != Phase::Open {
+        if !is_plain || dsack.found || marked || self.flight.loss.phase() != Phase::Open {
             self.look_for_trouble(now, seen, &progress, settings);
         }
         let is_reorder_set = self.timer.kind == Kind::Reorder && self.timer.sets != times_set;
@@ -189,7 +188,7 @@ impl Sender {
             if settings.behaviour.dsack_counts_as_delivered { dsack.delivered } else { 0 };
         self.delivered += progress.delivered;
         let lost = self.lost - lost;
-        if self.congestion.is_reducing() && self.flight.recovery.is_reducing() {
+        if self.congestion.is_reducing() && self.flight.loss.recovery().is_reducing() {
             self.reduce(progress.delivered, lost, acked_bytes > 0);
         }
         let delivery = Delivery { count: progress.delivered, is_delayed: may_be_delayed };
@@ -218,12 +217,12 @@ impl Sender {
     /// What helps to tell what an ACK means that comes now.
     #[inline]
     fn arrival(&self, now: Time, echoed: Option<u64>, settings: &Settings) -> Arrival {
-        let Flight { recovery, board, .. } = &*self.flight;
+        let loss = &self.flight.loss;
         Arrival {
             too_late: settings.behaviour.clock.before(now, self.rtt.min_rtt()),
             echoed,
-            episode_end: recovery.end,
-            highest: board.highest_sacked().unwrap_or(0),
+            episode_end: loss.recovery().end(),
+            highest: loss.board().highest_sacked().unwrap_or(0),
             clock: settings.behaviour.clock,
         }
     }
@@ -231,8 +230,8 @@ impl Sender {
     /// Nothing is amiss, and no probe of the tail is under way.
     #[inline]
     fn is_calm(&self) -> bool {
-        let Flight { recovery, tlp, .. } = &*self.flight;
-        recovery.phase == Phase::Open && tlp.end.is_none()
+        let loss = &self.flight.loss;
+        loss.phase() == Phase::Open && !loss.has_probe()
     }
 
     /// Tells the controller what an ACK brought, all in all, and does as it decides.
@@ -241,14 +240,14 @@ impl Sender {
     fn decide(&mut self, now: Time, brought: &Ack, settings: &Settings) {
         self.consult(now, |cc, flow| cc.on_ack(flow, brought));
         // Most controllers are of neither kind, and need not be asked.
-        let samples_rate = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
+        let samples_rate = self.flight.loss.rates().is_some_and(DeliveryRate::has_listener);
         if samples_rate && self.congestion.cc().is_some_and(CongestionControl::is_holding_back) {
             self.mark_app_limited();
         }
-        if brought.credit > 0 && !self.flight.recovery.is_reducing() {
+        if brought.credit > 0 && !self.flight.loss.recovery().is_reducing() {
             self.congestion.note_decision(now);
         }
-        if self.congestion.wants_reduction() && self.flight.recovery.phase < Phase::Reduced {
+        if self.congestion.wants_reduction() && self.flight.loss.phase() < Phase::Reduced {
             self.reduce_for_mark(now, settings);
         }
         self.update_rate(settings);
@@ -257,7 +256,7 @@ impl Sender {
     /// Tells a controller that samples the rate of an ACK that brought nothing: time has passed.
     #[inline(never)]
     fn pass_on_nothing(&mut self, now: Time, in_flight_before: u64, settings: &Settings) {
-        let listens = self.flight.board.rates.as_ref().is_some_and(|it| it.has_listener());
+        let listens = self.flight.loss.rates().is_some_and(DeliveryRate::has_listener);
         if listens && self.has_outstanding() {
             self.decide(now, &Ack { in_flight_before, ..Ack::default() }, settings);
         }
@@ -266,7 +265,7 @@ impl Sender {
     /// What comes before `ack` is acknowledged.
     #[inline]
     fn advance(&mut self, now: Time, ack: u64, progress: &mut Progress) {
-        self.flight.board.acknowledge(ack, progress);
+        self.flight.loss.acknowledge(ack, progress);
         self.una = ack;
         if let Some(buffer) = &mut self.buffer {
             let cut_off = buffer.acknowledge(ack);
@@ -303,8 +302,8 @@ impl Sender {
 
     #[inline(never)]
     fn tell_arrival(&mut self, now: Time, brought: &mut Ack) {
-        let rates = self.flight.board.rates.as_ref();
-        brought.delivered_at_send = rates.and_then(|rates| rates.delivered_at_send());
+        let rates = self.flight.loss.rates();
+        brought.delivered_at_send = rates.and_then(DeliveryRate::delivered_at_send);
         self.consult(now, |cc, flow| cc.on_arrival(flow, brought));
         brought.delivered_at_send = None;
     }
@@ -354,7 +353,7 @@ impl Sender {
     #[inline(never)]
     fn follow_order(&mut self, now: Time, progress: &Progress, twice: u64, settings: &Settings) {
         if settings.rack {
-            self.flight.rack.advance(now, progress, settings);
+            self.flight.loss.follow_departures(now, progress, settings);
         }
         if let Some(lowest) = progress.overtaken {
             self.note_reordering(lowest, settings);
@@ -363,13 +362,15 @@ impl Sender {
             return;
         }
         if !settings.behaviour.rack_rounds_by_delivered {
-            return self.flight.rack.adapt(self.una, self.nxt);
+            return self.flight.loss.adapt_reordering_window(self.una, self.nxt);
         }
         // A round trip is over when a segment is delivered that left after it began
         // (`tcp_rack_update_reo_wnd`).
-        let rates = self.flight.board.rates.as_ref();
-        if let Some(before) = rates.and_then(|rates| rates.delivered_at_send()) {
-            self.flight.rack.adapt(before, self.delivered + progress.delivered + twice);
+        let rates = self.flight.loss.rates();
+        if let Some(before) = rates.and_then(DeliveryRate::delivered_at_send) {
+            self.flight
+                .loss
+                .adapt_reordering_window(before, self.delivered + progress.delivered + twice);
         }
     }
 
@@ -379,7 +380,7 @@ impl Sender {
         if !self.has_outstanding() {
             self.timer.stop();
         } else if !self.schedule_probe(now, true, settings)
-            && self.flight.recovery.moves_timer(settings, self.sack)
+            && self.flight.loss.recovery().moves_timer(settings, self.sack)
         {
             if settings.behaviour.rto_restarts_from_head {
                 self.rearm(now, settings);
@@ -393,7 +394,8 @@ impl Sender {
     /// answer to that one yet, and Linux waits a timeout more for it (`tcp_clean_rtx_queue`).
     #[inline]
     fn is_older(&self, now: Time, progress: &Progress, settings: &Settings) -> bool {
-        let (Some((sacked, _)), Some(front)) = (progress.sacked_sent, self.flight.board.front())
+        let (Some((sacked, _)), Some(front)) =
+            (progress.sacked_sent, self.flight.loss.board().front())
         else {
             return false;
         };
@@ -470,7 +472,7 @@ impl Sender {
                 if let Some(buffer) = &mut self.buffer {
                     buffer.arrived(&range);
                 }
-                self.flight.board.sack(range, progress);
+                self.flight.loss.sack(range, progress);
             }
         }
         if let Some(buffer) = &mut self.buffer {
@@ -481,33 +483,20 @@ impl Sender {
 
     fn take_dsack(&mut self, block: &Range<u64>, progress: &mut Progress) -> Dsack {
         let segments = (block.end - block.start).div_ceil(u64::from(self.mss));
-        let is_probe = segments == 1 && self.flight.tlp.end == Some(block.end);
+        let is_probe = segments == 1 && self.flight.loss.is_probe_end(block.end);
         self.counters.duplicate_segments += segments;
         let repeated = self.counters.retransmitted_segments + self.counters.retransmitted_fins;
         if self.counters.duplicate_segments > repeated {
             // The network made the copy.
             return Dsack { found: true, is_probe, delivered: 0 };
         }
-        // A copy of what was sent once says nothing of repairs (`tcp_check_dsack`, `tcp_sacktag_one`), unless
-        // it has become part of a packet with some.
-        if block.end <= self.una {
-            self.flight.undo.on_duplicates(segments, block.end);
-        } else if block.start > self.una {
-            let in_repair =
-                |place| self.buffer.as_ref().is_some_and(|buffer| buffer.was_again(place));
-            let Flight { board, undo, .. } = &mut *self.flight;
-            let again =
-                board.within(block).filter(|sent| sent.retransmitted || in_repair(sent.start));
-            for sent in again {
-                undo.on_duplicates(1, sent.end());
-                if sent.is_sacked() && self.buffer.is_some() {
-                    // For Linux it came late, once more.
-                    progress.overtake(sent.start);
-                }
-            }
-        }
+        let buffer = self.buffer.as_ref();
+        let in_repair = |place| buffer.is_some_and(|buffer| buffer.was_again(place));
+        let counts = (segments, self.una);
+        let marks_late = buffer.is_some();
+        self.flight.loss.take_duplicates(block, counts, in_repair, marks_late, progress);
         if !is_probe {
-            self.flight.rack.note_duplicate();
+            self.flight.loss.note_duplicate();
         }
         Dsack { found: true, is_probe, delivered: segments }
     }
@@ -518,7 +507,8 @@ impl Sender {
         match settings.counting {
             // `tcp_may_raise_cwnd`: where much comes late, what is reported counts when it is.
             AckCounting::PerSegment
-                if progress.sacked > 0 && self.reordering(settings) > settings.dup_thresh =>
+                if progress.sacked > 0
+                    && self.flight.loss.reordering(settings) > settings.dup_thresh =>
             {
                 progress.delivered
             }
@@ -529,7 +519,7 @@ impl Sender {
                 let mss = u64::from(self.mss);
                 let in_slow_start = self.congestion.is_in_slow_start();
                 // RFC 3465 §2.3: after a timeout L is 1, and in congestion avoidance there is none.
-                let counted = match (in_slow_start, self.flight.recovery.phase) {
+                let counted = match (in_slow_start, self.flight.loss.phase()) {
                     (false, _) => acked_bytes,
                     (true, Phase::Loss) => acked_bytes.min(mss),
                     (true, _) => acked_bytes.min(u64::from(limit) * mss),

@@ -1,10 +1,10 @@
 //! What the sending half sends next.
 
 use crate::path_mtu::SizeProbe;
-use crate::recovery::Phase;
 use crate::sender::{Flight, Sender};
 use crate::settings::{Settings, WindowReduction};
 use crate::timer::Kind;
+use tcplab_cc::Phase;
 use tcplab_units::Time;
 
 /// Data to be put into a segment.
@@ -83,7 +83,7 @@ impl Sender {
             self.counters.retransmitted_segments += u64::from(has_data);
             self.counters.retransmitted_fins += u64::from(!has_data);
             if data.is_probe {
-                let last = self.flight.board.outstanding() as usize - 1;
+                let last = self.flight.loss.board().outstanding() as usize - 1;
                 self.note_departure(self.data_leaves_at(now), last, false);
                 self.wait_behind_probe(now, settings);
             } else {
@@ -106,20 +106,16 @@ impl Sender {
     #[inline(never)]
     fn note_again(&mut self, now: Time, data: Data, in_flight: u64, settings: &Settings) -> bool {
         let is_oldest = data.start == self.una;
-        let begins = self.flight.recovery.begins_repair();
-        let recovery = &mut self.flight.recovery;
-        let is_owed = std::mem::take(&mut recovery.owes_retransmission);
-        let is_for_timeout = is_owed && recovery.stalled && recovery.phase == Phase::Loss;
+        let (begins, is_for_timeout) = self.flight.loss.take_owed_retransmission();
         let leaves_at = self.data_leaves_at(now);
         let counted = if self.path.is_some() { self.on_again(now) } else { now };
         let left_at = if counted == now { leaves_at } else { counted };
-        let place = self.flight.board.resend(left_at, data.start);
+        let place = self.flight.loss.resend(left_at, data.start);
         self.note_departure(leaves_at, place, false);
         let is_last = in_flight + 1 >= self.cwnd();
         let most = if is_last { 0 } else { self.burst_size() * u64::from(self.mss) };
         let range = data.start..data.start + u64::from(data.payload);
         let push = self.buffer.as_mut().is_some_and(|buffer| buffer.again(now, &range, most));
-        self.flight.undo.on_again(left_at);
         // With PRR no retransmission is owed that could be told from the others as the first.
         let restarts = if settings.behaviour.head_retransmission_restarts_rto
             || settings.reduction == WindowReduction::Proportional
@@ -140,12 +136,11 @@ impl Sender {
     fn note_new(&mut self, now: Time, data: Data, settings: &Settings) {
         let had_outstanding = self.has_outstanding();
         let leaves_at = self.data_leaves_at(now);
-        let Flight { board, recovery, tlp, .. } = &mut *self.flight;
-        board.send(leaves_at, data.start, data.payload + u16::from(data.fin));
+        let loss = &mut self.flight.loss;
+        loss.send(leaves_at, data.start, data.payload + u16::from(data.fin));
         self.congestion.note_new_data();
-        recovery.on_new_data();
-        let is_probe = tlp.end == Some(data.end());
-        let place = board.outstanding() as usize - 1;
+        let is_probe = loss.is_probe_end(data.end());
+        let place = loss.board().outstanding() as usize - 1;
         self.note_departure(leaves_at, place, !had_outstanding);
         self.nxt = data.end();
         if let Some(buffer) = &mut self.buffer {
@@ -171,9 +166,9 @@ impl Sender {
     /// was set now, for the one before in the same burst, when at least two were under way.
     #[inline]
     fn is_timed_for_burst(&self, now: Time, settings: &Settings) -> bool {
-        let Flight { board, tso, .. } = &*self.flight;
+        let Flight { loss, tso, .. } = &*self.flight;
         tso.is_going_on()
-            && board.outstanding() > 2
+            && loss.board().outstanding() > 2
             && self.timer.place.was_entered(now)
             && !self.is_paced(settings)
     }
@@ -194,8 +189,8 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        let Flight { recovery, tlp, .. } = &*self.flight;
-        let in_trouble = recovery.is_repairing() || tlp.owes_probe();
+        let loss = &self.flight.loss;
+        let in_trouble = loss.recovery().is_repairing() || loss.owes_probe();
         if in_trouble && let Some(data) = self.before_new_data(now, in_flight, settings, options) {
             return Some(data);
         }
@@ -214,20 +209,20 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if self.flight.tlp.owes_probe()
+        if self.flight.loss.owes_probe()
             && let Some(probe) = self.take_probe(now, in_flight, settings, options)
         {
             return Some(probe);
         }
         let has_room = in_flight < self.cwnd();
-        let may_repair = self.flight.recovery.is_repairing()
-            && (has_room || self.flight.recovery.owes_retransmission);
-        let is_owed = self.flight.recovery.owes_retransmission;
+        let may_repair = self.flight.loss.recovery().is_repairing()
+            && (has_room || self.flight.loss.recovery().owes_retransmission());
+        let is_owed = self.flight.loss.recovery().owes_retransmission();
         if may_repair && self.path.is_some() {
             self.route_again(now, settings);
         }
         if may_repair
-            && (is_owed || self.flight.recovery.may_repair(true))
+            && (is_owed || self.flight.loss.recovery().may_repair(true))
             && let Some(lost) = self.next_lost(now)
             && (is_owed
                 || self.flight.tso.repairs_on(now, lost.start)
@@ -236,7 +231,7 @@ impl Sender {
         {
             return Some(self.again(lost.start, lost.end()));
         }
-        self.flight.recovery.owes_retransmission = false;
+        self.flight.loss.waive_retransmission();
         None
     }
 
@@ -247,14 +242,14 @@ impl Sender {
         if self.flight.pacing.holds() || !has_room {
             return None;
         }
-        if self.flight.recovery.may_repair(false) {
-            self.flight.recovery.give_up_new_data();
+        if self.flight.loss.recovery().may_repair(false) {
+            self.flight.loss.give_up_new_data();
             if let Some(lost) = self.next_lost(now) {
                 return Some(self.again(lost.start, lost.end()));
             }
         }
         let suspects = self.sack && !settings.rack && settings.behaviour.resends_suspects;
-        (suspects && self.flight.recovery.phase == Phase::Recovery)
+        (suspects && self.flight.loss.phase() == Phase::Recovery)
             .then(|| self.last_resort())
             .flatten()
     }
@@ -270,13 +265,7 @@ impl Sender {
 
     /// Rules 3 and 4 of `NextSeg` (RFC 6675 §4): with nothing else to send, what might be lost.
     fn last_resort(&mut self) -> Option<Data> {
-        if let Some(suspect) = self.flight.board.next_suspect() {
-            return Some(self.again(suspect.start, suspect.end()));
-        }
-        if std::mem::replace(&mut self.flight.recovery.rescued, true) {
-            return None;
-        }
-        self.flight.board.last_suspect().map(|last| self.again(last.start, last.end()))
+        self.flight.loss.next_suspect().map(|suspect| self.again(suspect.start, suspect.end()))
     }
 
     /// New data as far as there is some and the peer takes it, if it may leave as it is.
@@ -321,10 +310,9 @@ impl Sender {
             self.restart(now, settings);
         }
         let mut room = self.cwnd();
-        if !settings.limited_transmit && self.flight.recovery.in_doubt() {
+        if !settings.limited_transmit && self.flight.loss.recovery().in_doubt() {
             // RFC 3042 is off: what left the network out of order makes no room yet.
-            room = room
-                .saturating_sub(self.flight.board.sacked() + self.flight.recovery.dup_delivered());
+            room = room.saturating_sub(self.flight.loss.out_of_order());
         }
         let has_begun = self.flight.tso.has_begun();
         if !has_begun && self.is_held_back(now, settings) {

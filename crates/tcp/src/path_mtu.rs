@@ -7,11 +7,11 @@
 
 use crate::endpoint::{Endpoint, State};
 use crate::output::Data;
-use crate::recovery::Phase;
 use crate::segment::{IP_HEADER, TCP_HEADER, TooLarge};
 use crate::sender::Sender;
 use crate::settings::{MtuProbing, Settings};
 use std::ops::Range;
+use tcplab_cc::Phase;
 use tcplab_units::{Duration, Time};
 
 const NEVER_TOLD: (Time, Time) = (Time::NEVER, Time::NEVER);
@@ -243,12 +243,12 @@ impl Sender {
     #[cold]
     pub fn size_probe(&mut self, now: Time, in_flight: u64, settings: &Settings) -> SizeProbe {
         let cwnd = self.cwnd();
-        if self.flight.recovery.phase != Phase::Open || cwnd < LEAST_WINDOW {
+        if self.flight.loss.phase() != Phase::Open || cwnd < LEAST_WINDOW {
             return SizeProbe::No;
         }
         let Some((mtu, payload)) = self.size_to_probe(now) else { return SizeProbe::No };
-        let needed =
-            u64::from(payload) + u64::from(self.reordering(settings) + 1) * u64::from(self.mss);
+        let needed = u64::from(payload)
+            + u64::from(self.flight.loss.reordering(settings) + 1) * u64::from(self.mss);
         if self.unsent() < needed || self.window < needed {
             return SizeProbe::No;
         }
@@ -298,7 +298,7 @@ impl Sender {
     /// A loss was found. If it is that of a probe, it says something of sizes and nothing of congestion
     /// (RFC 4821 §7.4; `tcp_mtup_probe_failed`).
     pub fn is_probe_too_large(&mut self, now: Time) -> bool {
-        let (una, phase) = (self.una, self.flight.recovery.phase);
+        let (una, phase) = (self.una, self.flight.loss.phase());
         let search = self.path.as_mut().and_then(|path| path.search.as_mut());
         let Some(search) = search.filter(|_| phase < Phase::Reduced) else { return false };
         let Some((size, _)) = search.probe.take_if(|(_, data)| data.start == una) else {

@@ -1,18 +1,14 @@
 //! The sending half: what it knows of what it sent, and who decides how much that is.
 
 use crate::congestion::CongestionWindow;
+use crate::loss::Loss;
 use crate::path_mtu::PathMtu;
-use crate::rack::Rack;
-use crate::recovery::Recovery;
-use crate::scoreboard::Scoreboard;
 use crate::send_buffer::SendBuffer;
 use crate::seq::Origin;
 use crate::settings::Settings;
 use crate::small_queue::SmallQueue;
 use crate::timer::Timer;
-use crate::tlp::TailProbe;
 use crate::tso::Tso;
-use crate::undo::Undo;
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 use tcplab_cc::{CongestionControl, FlowState};
@@ -20,6 +16,12 @@ use tcplab_transport::DeliveryRate;
 use tcplab_transport::Pacing;
 use tcplab_transport::Rtt;
 use tcplab_units::Time;
+
+mod recovery;
+mod reordering;
+pub(crate) mod resegment;
+mod tail_probe;
+mod undo;
 
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,11 +43,7 @@ pub struct SenderCounters {
 /// What is under way, what became of it, and what is made of that.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flight {
-    pub board: Scoreboard,
-    pub recovery: Recovery,
-    pub rack: Rack,
-    pub tlp: TailProbe,
-    pub undo: Undo,
+    pub loss: Loss,
     pub tso: Tso,
     pub pacing: Pacing,
 }
@@ -191,7 +189,7 @@ impl Sender {
     pub fn begin(&mut self, since: Time, cc: Box<dyn CongestionControl>, settings: &Settings) {
         let samples_rate = self.congestion.begin(cc);
         if samples_rate || settings.behaviour.always_samples_rate {
-            self.flight.board.rates = Some(Box::new(DeliveryRate::new(samples_rate)));
+            self.flight.loss.sample_rates(DeliveryRate::new(samples_rate));
         }
         if settings.has_packet_buffer() {
             // Nothing was there to send until now.
@@ -220,7 +218,7 @@ impl Sender {
         else {
             return;
         };
-        match &mut self.flight.board.rates {
+        match self.flight.loss.rates_mut() {
             Some(rates) => rates.set_listener(samples_rate),
             None if samples_rate => self.begin_rates(now),
             None => {}
@@ -235,8 +233,7 @@ impl Sender {
     /// Segments believed to be in the network.
     #[inline]
     pub fn in_flight(&self) -> u64 {
-        let Flight { board, recovery, .. } = &*self.flight;
-        board.in_flight().saturating_sub(recovery.dup_delivered())
+        self.flight.loss.in_flight()
     }
 
     #[inline]
@@ -263,7 +260,7 @@ impl Sender {
             rate: self.flight.tso.rate(),
             is_paced: self.flight.pacing.is_on(),
             in_flight: self.in_flight(),
-            sacked: self.flight.board.sacked() + self.flight.recovery.dup_delivered(),
+            sacked: self.flight.loss.out_of_order(),
             delivered: self.delivered,
             srtt: self.rtt.srtt(),
             min_rtt: self.rtt.min_rtt(),
@@ -272,9 +269,9 @@ impl Sender {
             nxt: self.nxt,
             lost: self.lost,
             next_departure: self.flight.pacing.next(),
-            app_limited: self.flight.board.rates.as_ref().is_some_and(|it| it.is_app_limited()),
+            app_limited: self.flight.loss.rates().is_some_and(DeliveryRate::is_app_limited),
             cwnd_limited: self.congestion.is_full(),
-            phase: self.flight.recovery.phase,
+            phase: self.flight.loss.phase(),
         }
     }
 

@@ -85,7 +85,7 @@ impl Endpoint {
                 None => rate,
             });
         let pacing = decided.or_else(|| self.settings.pacing.then(own));
-        let rates = self.send.flight.board.rates.as_ref();
+        let rates = self.send.flight.loss.rates();
         Snapshot {
             cwnd: self.send.cwnd(),
             ssthresh: self.send.congestion.ssthresh(),

@@ -125,7 +125,7 @@ impl Sender {
         let is_starting = ssthresh.is_none_or(|ssthresh| cwnd < ssthresh / 2);
         let percent = if is_starting { SLOW_START_PERCENT } else { AVOIDANCE_PERCENT };
         let eighths = (self.rtt.exact_srtt().as_picos() / EIGHTH.as_picos()).max(1);
-        let bytes = cwnd.max(self.flight.board.outstanding()) * u64::from(self.mss);
+        let bytes = cwnd.max(self.flight.loss.board().outstanding()) * u64::from(self.mss);
         self.flight.tso.take_rate(bytes.saturating_mul(80_000 * percent) / eighths);
     }
 
@@ -399,7 +399,7 @@ impl Sender {
         let mss = u64::from(self.mss);
         // What is paced counts as sent when its time is over (`tcp_wstamp_ns`).
         let last_left = self.last_left.max(self.flight.pacing.next());
-        if self.flight.recovery.is_repairing() || now.since(last_left) > PATIENCE {
+        if self.flight.loss.recovery().is_repairing() || now.since(last_left) > PATIENCE {
             return false;
         }
         let by_peer = (self.una + self.window).saturating_sub(self.nxt);
@@ -410,7 +410,7 @@ impl Sender {
             return false;
         }
         // When the next ACK is far away, waiting for it would leave the path idle.
-        let Some(oldest) = self.flight.board.front() else { return false };
+        let Some(oldest) = self.flight.loss.board().front() else { return false };
         let srtt = self.rtt.exact_srtt();
         if oldest.left_at + srtt > now + PATIENCE.min(srtt / 2) {
             return false;

@@ -1,8 +1,8 @@
 //! Whether the window is what limits the sender, and what becomes of one that is not used.
 
-use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::settings::Settings;
+use tcplab_cc::Phase;
 use tcplab_transport::Outstanding;
 use tcplab_units::Time;
 
@@ -23,7 +23,7 @@ impl Sender {
 
     #[inline]
     fn extent(&self) -> Outstanding {
-        let segments = self.flight.board.outstanding();
+        let segments = self.flight.loss.board().outstanding();
         Outstanding { una: self.una, nxt: self.nxt, segments }
     }
 
@@ -38,7 +38,7 @@ impl Sender {
         if settings.restart_after_idle && starves {
             self.congestion.note_decision(now);
             let waits_for_room = self.buffer.as_ref().is_some_and(|buffer| buffer.owes_room());
-            if self.flight.recovery.phase == Phase::Open && !waits_for_room {
+            if self.flight.loss.phase() == Phase::Open && !waits_for_room {
                 // A first window counts as used, whatever the handshake made of that
                 // (`tcp_cwnd_application_limited`, `tcp_init_cwnd`).
                 let used = self.congestion.take_used();

@@ -95,7 +95,7 @@ pub(crate) struct Scoreboard {
     /// Those sent again, in the order in which they left.
     resent: VecDeque<Resent>,
     /// What was known when each of `segments` left, where the rate is sampled.
-    pub rates: Option<Box<DeliveryRate>>,
+    pub(super) rates: Option<Box<DeliveryRate>>,
 }
 
 impl Scoreboard {

@@ -2,9 +2,9 @@
 //! a SYN. That says nothing of congestion (`tcp_simple_retransmit`,
 //! `tcp_non_congestion_loss_retransmit`; RFC 1191 §6.4).
 
-use crate::recovery::Phase;
-use crate::scoreboard::Sent;
-use crate::sender::{Flight, Sender};
+use crate::loss::Sent;
+use crate::sender::Sender;
+use tcplab_cc::Phase;
 use tcplab_units::Time;
 
 /// A size of segments that everything is too large for.
@@ -18,20 +18,17 @@ impl Sender {
             return false;
         }
         let (written, ends) = (self.written, self.packet_ends());
-        self.lost += self.flight.board.lose_larger(written, most, &ends);
-        if self.flight.board.lost() == 0 {
+        self.lost += self.flight.loss.lose_larger(written, most, &ends);
+        if self.flight.loss.board().lost() == 0 {
             return false;
         }
-        if self.flight.recovery.phase != Phase::Loss {
-            self.flight.recovery.end = self.nxt;
-            self.flight.undo.end();
+        if self.flight.loss.phase() != Phase::Loss {
             self.congestion.end_reduction();
-            // No episode of congestion, so that it does not count as one.
-            self.flight.recovery.phase = Phase::Loss;
+            self.flight.loss.begin_resegmentation(self.nxt);
             self.consult(now, |cc, flow| cc.on_resized(flow));
         }
-        self.flight.tlp.end = None;
-        self.flight.recovery.repair_lost();
+        self.flight.loss.forget_probe();
+        self.flight.loss.repair_lost();
         true
     }
 
@@ -39,7 +36,7 @@ impl Sender {
     fn packet_ends(&self) -> Vec<u64> {
         let mut ends = self.buffer.as_ref().map_or(Vec::new(), |buffer| buffer.ends());
         let has_fin = |last: &Sent| last.start < self.written && last.end() > self.written;
-        if self.flight.board.back().is_some_and(has_fin)
+        if self.flight.loss.board().back().is_some_and(has_fin)
             && let Some(last) = ends.last_mut()
         {
             // A FIN that left with data is part of its packet.
@@ -50,18 +47,18 @@ impl Sender {
 
     /// The next segment to be sent again, in the size that is right now (`__tcp_retransmit_skb`).
     pub fn next_lost(&mut self, now: Time) -> Option<Sent> {
-        let Flight { board, recovery, .. } = &mut *self.flight;
-        let is_owed = recovery.owes_retransmission;
+        let board = self.flight.loss.board();
+        let is_owed = self.flight.loss.recovery().owes_retransmission();
         if self.buffer.is_some() && board.repaired() >= board.lost() && !is_owed {
             // As many have been sent again as are lost, be it others: after a false alarm, what was sent again
             // for it counts (`tcp_xmit_retransmit_queue`). The timer does not ask (`tcp_retransmit_timer`).
             return None;
         }
-        let lost = board.next_lost()?;
+        let lost = self.flight.loss.next_lost()?;
         let (payload, mss) = (self.payload(&lost), u64::from(self.mss));
         if payload > mss {
             let ends = self.packet_ends();
-            self.flight.board.cut_lost(lost.start, self.mss, &ends);
+            self.flight.loss.cut_lost(lost.start, self.mss, &ends);
         } else if payload < mss
             && self.buffer.is_some()
             && !self.flight.tso.repairs_on(now, lost.start)
@@ -72,7 +69,7 @@ impl Sender {
         } else {
             return Some(lost);
         }
-        self.flight.board.next_lost()
+        self.flight.loss.next_lost()
     }
 
     /// Bytes of data of a segment: a FIN takes a place, but is none.
@@ -83,7 +80,7 @@ impl Sender {
     /// Two small segments leave again as one if each is a packet by itself and both fit into one
     /// (`tcp_retrans_try_collapse`). Says whether they do.
     fn join_with_next(&mut self, start: u64) -> bool {
-        let Some((first, second)) = self.flight.board.pair(start) else { return false };
+        let Some((first, second)) = self.flight.loss.board().pair(start) else { return false };
         let (one, other) = (self.payload(&first), self.payload(&second));
         let Some(buffer) = &mut self.buffer else { return false };
         let fits = one + other <= u64::from(self.mss)
@@ -94,7 +91,7 @@ impl Sender {
             if other > 0 {
                 buffer.join_at(second.start);
             }
-            self.flight.board.join(start);
+            self.flight.loss.join(start);
         }
         fits
     }

@@ -1,37 +1,13 @@
 //! Tail loss probes: when ACKs stay out, a packet asks for them before the timer does
 //! (RFC 8985 §7).
 
+use crate::loss::Sign;
 use crate::output::Data;
-use crate::recovery::Phase;
 use crate::sender::Sender;
 use crate::settings::Settings;
 use crate::timer::Kind;
+use tcplab_cc::Phase;
 use tcplab_units::Time;
-
-/// The probe under way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TailProbe {
-    /// `TLP.end_seq`: what had been sent with the last probe ends here.
-    pub end: Option<u64>,
-    /// The probe was a retransmission.
-    pub is_again: bool,
-    /// Segments outstanding when it left.
-    pub flight: u64,
-    /// A probe is to leave.
-    owed: bool,
-    /// Segments of new data that it may have beside those that left.
-    left: u64,
-    /// The last of these is marked as pushed.
-    push: bool,
-}
-
-impl TailProbe {
-    /// Whether a probe is to leave, or more of one.
-    #[inline]
-    pub fn owes_probe(&self) -> bool {
-        self.owed || self.left > 0
-    }
-}
 
 impl Sender {
     /// Waits until a probe is due (RFC 8985 §7.2). `advancing`: an ACK has just begun a new RTO.
@@ -51,12 +27,12 @@ impl Sender {
 
     #[inline(never)]
     fn set_probe_timer(&mut self, now: Time, advancing: bool, settings: &Settings) -> bool {
-        let calm = matches!(self.flight.recovery.phase, Phase::Open | Phase::Reduced);
+        let calm = matches!(self.flight.loss.phase(), Phase::Open | Phase::Reduced);
         if !calm {
             return false;
         }
         let srtt = self.rtt.srtt();
-        let is_lone = self.flight.board.outstanding() == 1;
+        let is_lone = self.flight.loss.board().outstanding() == 1;
         let behaviour = &settings.behaviour;
         let mut wait = if srtt.is_zero() {
             settings.initial_rto
@@ -80,8 +56,7 @@ impl Sender {
 
     /// It is time for a probe (RFC 8985 §7.3).
     pub(crate) fn on_probe_timer(&mut self, now: Time, settings: &Settings) {
-        if self.flight.tlp.end.is_none() {
-            self.flight.tlp.owed = true;
+        if self.flight.loss.owe_probe() {
             self.timer.stop();
         }
         self.rearm(now, settings);
@@ -97,12 +72,12 @@ impl Sender {
         settings: &Settings,
         options: u64,
     ) -> Option<Data> {
-        if !std::mem::take(&mut self.flight.tlp.owed) {
+        if !self.flight.loss.take_owed_probe() {
             return self.take_more_of_probe(options);
         }
         let data = if let Some(mut data) = self.new_for_probe(settings, options) {
             let (segments, push) = self.take_probe_packet(now, in_flight, settings)?;
-            (self.flight.tlp.left, self.flight.tlp.push) = (segments - 1, push);
+            self.flight.loss.set_probe_size(segments, push);
             data.push |= push && segments == 1;
             data
         } else {
@@ -110,28 +85,25 @@ impl Sender {
                 return None;
             }
             let leaves_at = self.leaves_at(now);
-            let last = self.flight.board.probe_last(leaves_at)?;
+            let last = self.flight.loss.probe_last(leaves_at)?;
             if let Some(buffer) = &mut self.buffer {
                 // The segment becomes a packet by itself.
                 buffer.again(now, &(last.start..last.end().min(self.written)), 0);
             }
             Data { is_probe: true, ..self.again(last.start, last.end()) }
         };
-        self.flight.tlp.is_again = data.again;
-        self.flight.tlp.flight = self.flight.board.outstanding();
-        self.flight.tlp.end = Some(if data.again { self.nxt } else { data.end() });
+        let end = if data.again { self.nxt } else { data.end() };
+        self.flight.loss.note_probe(end, data.again);
         Some(data)
     }
 
     fn take_more_of_probe(&mut self, options: u64) -> Option<Data> {
         let mut more = self.any_chunk(options);
         let is_full = more.is_some_and(|more| more.payload == self.mss);
-        let left = self.flight.tlp.left - 1;
-        self.flight.tlp.left = if is_full { left } else { 0 };
-        if let Some(more) = more.as_mut().filter(|_| self.flight.tlp.left == 0) {
-            more.push |= self.flight.tlp.push;
+        let is_pushed = self.flight.loss.note_more_of_probe(more.map(|more| more.end()), is_full);
+        if let Some(more) = &mut more {
+            more.push |= is_pushed;
         }
-        self.flight.tlp.end = more.map(|more| more.end()).or(self.flight.tlp.end);
         more
     }
 
@@ -149,28 +121,8 @@ impl Sender {
     /// An ACK comes while a probe is under way.
     #[inline(never)]
     pub(crate) fn heed_probe(&mut self, now: Time, una: u64, sign: Sign, settings: &Settings) {
-        if self.judge_probe(una, sign) {
+        if self.flight.loss.judge_probe(una, sign) {
             self.reduce_for_probe(now, settings);
         }
     }
-
-    /// What an ACK says of the probe (RFC 8985 §7.4.2). Says whether the probe repaired a loss, which
-    /// was a sign of congestion like others.
-    fn judge_probe(&mut self, una: u64, sign: Sign) -> bool {
-        let Some(end) = self.flight.tlp.end.filter(|&end| una >= end) else { return false };
-        let repaired = self.flight.tlp.is_again && !sign.dsack && una > end;
-        // A plain duplicate: both copies arrived.
-        if !self.flight.tlp.is_again || sign.dsack || una > end || sign.is_plain_duplicate {
-            self.flight.tlp.end = None;
-        }
-        repaired
-    }
-}
-
-/// What an ACK was, as far as a probe is concerned.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Sign {
-    /// It reports that the probe came twice.
-    pub dsack: bool,
-    pub is_plain_duplicate: bool,
 }
