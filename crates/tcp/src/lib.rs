@@ -35,35 +35,22 @@ mod congestion;
 mod delayed_ack;
 mod ecn;
 mod endpoint;
-mod fast_open;
-mod handshake;
-mod input;
-mod keepalive;
 mod loss;
-mod memory_pressure;
-mod on_ack;
-mod output;
-mod pacing;
 mod pages;
-mod path_mtu;
 mod ranges;
 mod receiver;
-mod sampling;
 mod segment;
 mod send_buffer;
 mod sender;
 mod seq;
 mod settings;
-mod small_queue;
-mod snapshot;
-mod time_wait;
 mod timer;
-mod tso;
-mod validation;
 
+pub use endpoint::fast_open::Known;
+pub use endpoint::memory_pressure::{GUARANTEED, Shortage};
+pub use endpoint::snapshot::{RttSummary, Snapshot};
+pub use endpoint::time_wait::TimeWait;
 pub use endpoint::{BuildControl, Ended, Endpoint, Identity, Start, State};
-pub use fast_open::Known;
-pub use memory_pressure::{GUARANTEED, Shortage};
 pub use segment::{
     Cookie, FastOpenOption, Flags, IP_HEADER, Merged, SEGMENT_OVERHEAD, SackBlock, Segment,
     SynOptions, TCP_HEADER, TIMESTAMPS_OPTION, Timestamps, TooLarge,
@@ -74,7 +61,5 @@ pub use settings::{
     AckCounting, Behaviour, Capable, Ecn, Feedback, Keepalive, LossRecovery, MtuProbing, Settings,
     WindowReduction,
 };
-pub use snapshot::{RttSummary, Snapshot};
 pub use tcplab_transport::{Clock, RtoEstimator, RtoLimits};
-pub use time_wait::TimeWait;
 pub use timer::{TICK, Turn, Wheel};

@@ -2,13 +2,13 @@
 
 use crate::congestion::CongestionWindow;
 use crate::loss::Loss;
-use crate::path_mtu::PathMtu;
 use crate::send_buffer::SendBuffer;
+use crate::sender::path_mtu::PathMtu;
+use crate::sender::small_queue::SmallQueue;
+use crate::sender::tso::Tso;
 use crate::seq::Origin;
 use crate::settings::Settings;
-use crate::small_queue::SmallQueue;
 use crate::timer::Timer;
-use crate::tso::Tso;
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;
 use tcplab_cc::{CongestionControl, FlowState};
@@ -17,11 +17,22 @@ use tcplab_transport::Pacing;
 use tcplab_transport::Rtt;
 use tcplab_units::Time;
 
+mod calls;
+pub(crate) mod data;
+pub(crate) mod on_ack;
+mod output;
+mod pacing;
+mod path_mtu;
 mod recovery;
 mod reordering;
 pub(crate) mod resegment;
+mod rto_timer;
+mod sampling;
+mod small_queue;
 mod tail_probe;
+pub(crate) mod tso;
 mod undo;
+mod validation;
 
 /// What a sender has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,31 +129,31 @@ pub(crate) struct Sender {
     pub agreed_mss: u16,
     pub sack: bool,
     /// What is under way, and all that is known of it.
-    pub flight: OnDemand,
+    flight: OnDemand,
     pub rtt: Rtt,
     /// Waits for what is outstanding.
     pub timer: Timer,
     /// The retransmission timer runs out then at the latest, for the user timeout.
     pub deadline: Time,
     /// How much may be in flight.
-    pub congestion: CongestionWindow,
+    congestion: CongestionWindow,
     /// The application writes from its own memory, not from a file.
-    pub copies: bool,
+    copies: bool,
     /// How Linux holds what was written, once something was.
-    pub buffer: Option<Box<SendBuffer>>,
+    buffer: Option<Box<SendBuffer>>,
     /// What waits at the host's own device, if that tells of what has left.
-    pub small_queue: Option<Box<SmallQueue>>,
+    small_queue: Option<Box<SmallQueue>>,
     /// What is known of the path's size, if it is not what both ends say.
-    pub path: Option<Box<PathMtu>>,
+    path: Option<Box<PathMtu>>,
     /// The next segment may be small: the persist timer ran out (RFC 9293 §3.8.6.2.1).
-    pub overrides_silly_window: bool,
-    pub last_sent: Time,
+    overrides_silly_window: bool,
+    last_sent: Time,
     /// When anything left, ACKs too (`tcp_wstamp_ns`).
-    pub last_left: Time,
-    pub delivered: u64,
+    last_left: Time,
+    delivered: u64,
     /// Segments found lost, each time they are.
-    pub lost: u64,
-    pub counters: SenderCounters,
+    lost: u64,
+    counters: SenderCounters,
 }
 
 impl Sender {

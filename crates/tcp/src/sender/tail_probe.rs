@@ -2,8 +2,8 @@
 //! (RFC 8985 §7).
 
 use crate::loss::Sign;
-use crate::output::Data;
 use crate::sender::Sender;
+use crate::sender::data::Data;
 use crate::settings::Settings;
 use crate::timer::Kind;
 use tcplab_cc::Phase;

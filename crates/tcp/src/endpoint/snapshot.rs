@@ -46,7 +46,7 @@ pub struct RttSummary {
 impl Endpoint {
     /// What the sending half has done.
     pub fn counters(&self) -> SenderCounters {
-        self.send.counters
+        self.send.counters()
     }
 
     /// The RTTs sampled, if any were.
@@ -78,30 +78,29 @@ impl Endpoint {
 
     /// The sending half as it is now.
     pub fn snapshot(&self) -> Snapshot {
-        let own = || Rate::from_bits_per_second(self.send.flight.tso.rate().saturating_mul(8));
+        let own = || Rate::from_bits_per_second(self.send.rate().saturating_mul(8));
         let decided =
-            self.send.congestion.pacing().map(|rate| match self.settings.max_pacing_rate {
+            self.send.congestion().pacing().map(|rate| match self.settings.max_pacing_rate {
                 Some(most) => rate.min(most),
                 None => rate,
             });
         let pacing = decided.or_else(|| self.settings.pacing.then(own));
-        let rates = self.send.flight.loss.rates();
         Snapshot {
             cwnd: self.send.cwnd(),
-            ssthresh: self.send.congestion.ssthresh(),
+            ssthresh: self.send.congestion().ssthresh(),
             srtt: self.send.rtt.srtt(),
             rtt: self.send.rtt.latest(),
             rto: self.send.rtt.rto(&self.settings.rto_limits()),
             in_flight: self.send.in_flight(),
             acked_bytes: self.send.una.min(self.send.written).saturating_sub(1),
             pacing,
-            delivery_rate: rates.and_then(|rates| rates.last(u64::from(self.send.mss))),
+            delivery_rate: self.send.delivery_rate(),
         }
     }
 
     /// The congestion controller's internals, by name.
     pub fn probe(&self, record: &mut dyn FnMut(&'static str, f64)) {
-        if let Some(cc) = self.send.congestion.cc() {
+        if let Some(cc) = self.send.cc() {
             cc.probe(record);
         }
     }

@@ -5,7 +5,6 @@
 //! of SACK and no marks, and repeats the last acknowledgment as often as it is asked for it.
 
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::input::UNACCEPTABLE_INTERVAL;
 use crate::segment::{Flags, Segment, Timestamps, clock};
 use crate::seq::SeqNumber;
 use crate::settings::Settings;
@@ -13,6 +12,10 @@ use crate::timer::waits_until;
 use std::num::NonZeroU32;
 use tcplab_transport::Clock;
 use tcplab_units::{Duration, Time};
+
+/// How often segments without data that are not acceptable are answered, and SYNs that come again
+/// (`tcp_invalid_ratelimit`).
+pub(crate) const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The remains of one end.
 #[derive(Clone, Copy, Debug)]

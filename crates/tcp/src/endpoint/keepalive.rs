@@ -68,14 +68,14 @@ impl Endpoint {
     /// (`tcp_connect` sets `retrans_stamp`).
     pub(crate) fn begin_silence(&mut self, now: Time) {
         let is_opening = matches!(self.state, State::SynSent | State::SynReceived);
-        self.silent_since = match self.send.flight.loss.board().front() {
+        self.silent_since = match self.send.oldest() {
             _ if self.settings.behaviour.user_timeout_from_retransmission
                 && self.state != State::SynSent =>
             {
                 now
             }
             Some(oldest) => oldest.left_at,
-            None if is_opening => self.send.last_sent,
+            None if is_opening => self.send.last_sent(),
             None => now,
         };
         if let Some(most) = self.user_timeout() {

@@ -1,30 +1,12 @@
 //! What the sending half sends next.
 
-use crate::path_mtu::SizeProbe;
+use crate::sender::data::Data;
+use crate::sender::path_mtu::SizeProbe;
 use crate::sender::{Flight, Sender};
 use crate::settings::{Settings, WindowReduction};
 use crate::timer::Kind;
 use tcplab_cc::Phase;
 use tcplab_units::Time;
-
-/// Data to be put into a segment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Data {
-    pub start: u64,
-    pub payload: u16,
-    pub fin: bool,
-    pub again: bool,
-    /// A probe of the tail that was sent before; it has been noted.
-    pub is_probe: bool,
-    /// The last of several that leave together, or of all there is.
-    pub push: bool,
-}
-
-impl Data {
-    pub fn end(&self) -> u64 {
-        self.start + u64::from(self.payload) + u64::from(self.fin)
-    }
-}
 
 impl Sender {
     /// Offsets up to which data exists to be sent, the FIN included.

@@ -5,10 +5,9 @@
 //! segment of new data that is larger than others. It counts as one segment of the window, though Linux
 //! takes one more off for it.
 
-use crate::endpoint::{Endpoint, State};
-use crate::output::Data;
-use crate::segment::{IP_HEADER, TCP_HEADER, TooLarge};
+use crate::segment::{IP_HEADER, TCP_HEADER};
 use crate::sender::Sender;
+use crate::sender::data::Data;
 use crate::settings::{MtuProbing, Settings};
 use std::ops::Range;
 use tcplab_cc::Phase;
@@ -25,11 +24,6 @@ const PRECISION: u16 = 8;
 const AGAIN: Duration = Duration::from_secs(600);
 /// A probe wants a window in which its loss shows.
 const LEAST_WINDOW: u64 = 11;
-/// A path is a black hole when nothing was answered for that long since the first repetition: three
-/// more from 200 ms (`retransmits_timed_out` with `tcp_retries1`); or after so many (R1 of
-/// RFC 9293 §3.8.3).
-const SILENCE: Duration = Duration::from_secs(3);
-const REPETITIONS: u32 = 3;
 
 /// What is known of the path, in bytes of whole packets.
 #[derive(Clone, Debug)]
@@ -120,7 +114,7 @@ impl Sender {
     }
 
     /// The path takes packets of this size and no larger ones. Says whether that is news.
-    fn take_mtu(&mut self, mtu: u16, options: u16) -> bool {
+    pub fn take_mtu(&mut self, mtu: u16, options: u16) -> bool {
         let path = self.path(options);
         path.ahead = None;
         if mtu >= path.mtu {
@@ -327,92 +321,30 @@ impl Sender {
         }
         if path.told.0 == now { path.told.1 } else { now }
     }
-}
 
-impl Endpoint {
-    /// The path to the peer is known to carry packets of this size only, from another connection.
-    pub fn know_mtu(&mut self, mtu: u16) {
-        let has_options = self.state.is_synchronized();
-        self.send.take_mtu(mtu, if has_options { self.options() } else { 0 });
-    }
-
-    /// The same, heard while this connection sends: the next packet looks the route up.
-    pub fn hear_mtu(&mut self, mtu: u16) {
-        if matches!(self.state, State::Listen | State::SynReceived) {
-            // Its route is looked up when the connection stands (`tcp_v4_syn_recv_sock`).
-            return self.know_mtu(mtu);
-        }
-        let options = if self.state.is_synchronized() { self.options() } else { 0 };
-        let path = self.send.path(options);
+    /// The host has heard from another connection that the route takes packets of this size: the next
+    /// packet looks the route up.
+    pub fn note_route(&mut self, mtu: u16, options: u16) {
+        let path = self.path(options);
         if mtu < path.mtu {
             path.ahead.get_or_insert(Ahead { mtu, has_looked: false, has_failed: false });
         }
     }
 
-    /// Sets the size of the next segments to that of the route, if it has been looked up. To be
-    /// called when something happens, before [`Self::poll_transmit`]. Says whether that is to be
-    /// called for this alone.
-    #[inline]
-    pub fn refresh_route(&mut self, now: Time) -> bool {
-        self.send.path.is_some() && self.send.refresh_route(now, &self.settings)
-    }
-
-    /// A packet that has failed at the host took the acknowledgment with it.
-    #[cold]
-    pub(crate) fn lose_acknowledgment(&mut self, now: Time) {
-        let failed = self.send.path.as_mut().map(|path| std::mem::take(&mut path.failed));
-        if let Some(payload) = failed.filter(|&payload| payload > 0) {
-            let flags = self.flags_of_ack().with(self.ecn.of_new_data(&mut self.send.congestion));
-            self.dress(now, flags, self.send.nxt, payload);
+    /// A notice of a packet that was too large comes now.
+    pub fn note_notice(&mut self, now: Time) {
+        if let Some(path) = &mut self.path {
+            path.told = (now, self.last_sent);
         }
     }
 
-    /// A router has no room for a packet that it says this of, and dropped it. Returns the size it names,
-    /// if the notice can be meant (RFC 5927 §4.1).
-    pub fn on_too_large(&mut self, now: Time, notice: &TooLarge) -> Option<u16> {
-        let TooLarge { seq, mtu, .. } = *notice;
-        // Nobody asks what remains of a connection, as in Linux (`tcp_v4_err`).
-        let is_open = !matches!(self.state, State::Closed | State::Listen | State::TimeWait);
-        let place = self.send.origin.offset(seq, self.send.una).filter(|_| is_open)?;
-        if !(self.send.una..=self.send.nxt).contains(&place) {
-            return None;
-        }
-        let is_opening = self.state == State::SynSent;
-        if self.send.take_mtu(mtu, if is_opening { 0 } else { self.options() }) {
-            if is_opening {
-                // It was too large with its data.
-                self.owes_syn = true;
-            } else {
-                if let Some(path) = self
-                    .send
-                    .path
-                    .as_mut()
-                    .filter(|_| self.settings.behaviour.notice_keeps_timestamp)
-                {
-                    path.told = (now, self.send.last_sent);
-                }
-                self.send.resend_larger(now, self.send.mss);
-                self.send.update_rate(&self.settings);
-            }
-        }
-        Some(mtu)
+    /// The payload of the segment that has just failed at the host, or 0; it is accounted for now.
+    pub fn take_failed(&mut self) -> u16 {
+        self.path.as_mut().map_or(0, |path| std::mem::take(&mut path.failed))
     }
 
-    /// The largest payload that our packets may have, options included.
-    pub(crate) fn own_mss(&self) -> u16 {
-        let told = self.send.path.as_ref().map(|path| path.mtu.saturating_sub(HEADERS));
-        told.map_or(self.settings.mss, |told| told.min(self.settings.mss))
-    }
-
-    /// The timer has run out for data. Where sizes may be searched for, that can be because of them.
-    pub(crate) fn look_for_black_hole(&mut self, now: Time) {
-        let is_silent = if self.settings.behaviour.black_hole_by_time {
-            self.attempts > 0 && now.since(self.silent_since) >= SILENCE
-        } else {
-            self.attempts >= REPETITIONS
-        };
-        if is_silent {
-            self.send.suspect_black_hole(now);
-        }
+    /// The largest payload that the path takes as far as was told, options included.
+    pub fn told_mss(&self) -> Option<u16> {
+        self.path.as_ref().map(|path| path.mtu.saturating_sub(HEADERS))
     }
 }

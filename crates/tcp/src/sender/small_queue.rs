@@ -5,7 +5,6 @@
 //! sender that was held back goes on (`tcp_wfree`, `tcp_tsq_write`). A burst counts until all of it
 //! has left, as a device that cuts bursts tells of it. Packets without data do not count.
 
-use crate::endpoint::Endpoint;
 use crate::segment::Segment;
 use crate::send_buffer::OVERHEAD;
 use crate::sender::Sender;
@@ -75,49 +74,31 @@ impl SmallQueue {
     }
 }
 
-impl Endpoint {
-    /// The device of this end's host tells of packets that have left it: the sender keeps few
-    /// there. `paces`: its queue keeps each packet until the time that [`Self::departure`] says.
-    pub fn keep_queue_small(&mut self, paces: bool) {
-        self.send.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
+impl Sender {
+    /// The device tells of packets that have left it; `paces`: its queue keeps each until its time.
+    pub(crate) fn keep_queue_small(&mut self, paces: bool) {
+        self.small_queue = Some(Box::new(SmallQueue { paces, ..SmallQueue::default() }));
     }
 
-    /// Whether the sender keeps few packets at the device of its host.
-    #[inline]
-    pub fn keeps_queue_small(&self) -> bool {
-        self.send.small_queue.is_some()
-    }
-
-    /// Takes the segment that [`Self::poll_transmit`] gave, or that it gave no more, and gives the one
-    /// before it: with the time when that may leave the queue of the device, and whether the next one
-    /// is of its burst.
-    pub fn hand_over(
+    /// Takes the segment that leaves for the device, or none, and gives the one before it: with its
+    /// departure time, and whether the next one is of its burst.
+    pub(crate) fn hand_over(
         &mut self,
         now: Time,
         segment: Option<Segment>,
     ) -> Option<(Segment, Time, bool)> {
-        let leaves_at = self.send.leaves_at(now);
-        let queue = self.send.small_queue.as_mut()?;
+        let leaves_at = self.leaves_at(now);
+        let queue = self.small_queue.as_mut()?;
         let (goes_on, at) = queue.departing.take().unwrap_or((false, leaves_at));
         let before = std::mem::replace(&mut queue.waiting, segment.map(|segment| (segment, at)));
         before.map(|(segment, at)| (segment, at, goes_on))
     }
 
-    /// A segment with so much data has left the device, or was dropped there. Says whether that
-    /// lets something go: then [`Self::resume`] is to be called.
-    pub fn on_left(&mut self, payload: u16) -> bool {
-        self.send.small_queue.as_mut().is_some_and(|queue| queue.remove(payload.into()))
+    /// Bytes have left the device, or were dropped there. Says whether a burst waits for that.
+    pub(crate) fn on_left(&mut self, bytes: u64) -> bool {
+        self.small_queue.as_mut().is_some_and(|queue| queue.remove(bytes))
     }
 
-    /// Data that was held back goes on with the next calls of [`Self::poll_transmit`].
-    pub fn resume(&mut self) {
-        if let Some(buffer) = &mut self.send.buffer {
-            buffer.go_on();
-        }
-    }
-}
-
-impl Sender {
     /// Whether a burst of so many bytes waits until something has left the device.
     #[inline]
     pub(crate) fn is_queue_full(

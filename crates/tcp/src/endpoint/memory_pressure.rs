@@ -37,9 +37,7 @@ impl Endpoint {
     /// arrived and was not read.
     #[inline]
     pub fn memory(&self) -> u64 {
-        let sent = self.send.written.saturating_sub(self.send.una.max(1));
-        let sent = self.send.buffer.as_ref().map_or(sent, |buffer| buffer.used());
-        sent + self.receive.memory()
+        self.send.memory() + self.receive.memory()
     }
 
     /// Whether so much memory fits into what the connection has taken already: whole pages, as few as

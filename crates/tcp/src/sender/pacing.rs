@@ -2,7 +2,7 @@
 //! controller decides on a rate (`SK_PACING_NEEDED`). Where the queue of its host's device paces
 //! (`SK_PACING_FQ`), bursts go there at once, each with its departure time.
 
-use crate::output::Data;
+use crate::sender::data::Data;
 use crate::sender::{Flight, Sender};
 use crate::settings::Settings;
 use tcplab_transport::Burst;

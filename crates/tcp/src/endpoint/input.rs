@@ -2,19 +2,15 @@
 
 use crate::delayed_ack::Arrived;
 use crate::ecn::{Report, Said};
+use crate::endpoint::time_wait::{UNACCEPTABLE_INTERVAL, reset_for};
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::on_ack::AckContext;
 use crate::receiver::{OVERHEAD, Shape, Sized};
 use crate::segment::{Flags, IP_HEADER, Segment, TCP_HEADER, clock};
-use crate::time_wait::reset_for;
+use crate::sender::on_ack::AckContext;
 use tcplab_units::{Duration, Time};
 
 /// How long a timestamp is remembered for comparison (RFC 7323 §5.5).
 const TIMESTAMP_LIFE: Duration = Duration::from_secs(24 * 24 * 3600);
-
-/// How often segments without data that are not acceptable are answered, and SYNs that come again
-/// (`tcp_invalid_ratelimit`).
-pub(crate) const UNACCEPTABLE_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Endpoint {
     /// A segment arrived.
@@ -184,12 +180,7 @@ impl Endpoint {
         if segment.flags.has(Flags::RST) {
             return;
         }
-        if self.send.has_outstanding()
-            && let Some(buffer) = &mut self.send.buffer
-        {
-            // What is discarded is no reason for data to leave (`tcp_validate_incoming`).
-            buffer.stay();
-        }
+        self.send.ignore_discarded();
         // Data is answered always, anything else now and then (`tcp_oow_rate_limited`).
         let is_empty = segment.sequence_length() == 0 || segment.flags.has(Flags::SYN);
         if !(is_empty && self.has_just_answered(now)) {
@@ -271,7 +262,7 @@ impl Endpoint {
         if opens {
             // The congestion control begins behind the segment that opens, be it one with data
             // (`tcp_rcv_state_process`, `tcp_init_transfer`).
-            self.send.congestion.take_unheard();
+            self.send.forget_unheard();
         }
         self.state != State::Closed
     }

@@ -2,8 +2,8 @@
 //! RFC 2018). Simultaneous opening included.
 
 use crate::ecn::EcnState;
+use crate::endpoint::keepalive::KeepaliveTimer;
 use crate::endpoint::{Ended, Endpoint, State};
-use crate::keepalive::KeepaliveTimer;
 use crate::segment::{Flags, Segment, SynOptions, clock};
 use crate::seq::Origin;
 use tcplab_transport::Progressed;
@@ -32,7 +32,7 @@ impl Endpoint {
             self.first_syn = now;
         }
         self.syns_sent += 1;
-        self.send.last_sent = now;
+        self.send.note_syn_sent(now);
         self.last_ack_sent = self.receive.next;
         self.arm_retransmission(now);
         let segment = segment.with_syn_options(SynOptions {
@@ -154,7 +154,7 @@ impl Endpoint {
         }
         // RFC 5681 §3.1: after a lost SYN the first window is one segment.
         if self.attempts > 0 && !self.is_syn_forgiven(now, segment) {
-            self.send.congestion.begin_with_one();
+            self.send.begin_with_one();
         }
         self.was_syn_repeated = self.attempts > 0;
         self.attempts = 0;

@@ -7,9 +7,7 @@
 //! `tcp_try_fastopen`).
 
 use crate::endpoint::{Endpoint, State};
-use crate::loss::Progress;
 use crate::segment::{Cookie, FastOpenOption, IP_HEADER, Segment, TCP_HEADER};
-use crate::send_buffer::SendBuffer;
 use crate::sender::resegment::NONE;
 use tcplab_units::{Duration, Time};
 
@@ -111,17 +109,7 @@ impl Endpoint {
         if fast.payload == 0 {
             return segment;
         }
-        let payload = u64::from(fast.payload);
-        self.send.flight.loss.send(now, 1, fast.payload);
-        self.send.nxt = 1 + payload;
-        self.send.counters.sent_segments += 1;
-        if self.paces_writer() {
-            let cwnd = self.send.cwnd();
-            let windows = self.send.congestion.buffered_windows();
-            let mut buffer = SendBuffer::new(&self.settings, cwnd, windows, self.send.agreed_mss);
-            buffer.begin_with(payload);
-            self.send.buffer = Some(Box::new(buffer));
-        }
+        self.send.send_with_syn(now, fast.payload, &self.settings);
         segment.with_payload(fast.payload)
     }
 
@@ -174,11 +162,7 @@ impl Endpoint {
         }
         let delays_ack = self.settings.behaviour.fast_open_delays_ack;
         let has_more = fast.has_more;
-        self.send.flight.loss.acknowledge(acked, &mut Progress::default());
-        self.send.una = acked;
-        if let Some(buffer) = &mut self.send.buffer {
-            buffer.acknowledge(acked);
-        }
+        self.send.on_syn_acked(acked);
         if self.send.has_outstanding() {
             self.send.resend_larger(now, NONE);
             self.owes_ack_first = false;
