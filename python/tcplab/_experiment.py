@@ -1,4 +1,4 @@
-"""What can be done with an experiment: work out its runs, read it from a file."""
+"""Operations on an experiment: work out its runs, change it, read it from a file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from tcplab.experiment import Experiment
 
 MOST_BYTES = 64_000_000
-"""Of an experiment's file: a million flows, one by one, have half of that."""
+"""The largest experiment file. A million flows listed one by one take half of this."""
 
 
 STREAM = "<stdin>"
-"""The name in messages of an experiment that comes from no file."""
+"""The name that messages give an experiment read from a stream."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,14 @@ class Source:
     text: str
     is_json: bool
     read: dict[str, Any] | None = None
-    """What was read from it: an experiment that changed since is no longer the file's."""
+    """The values as read from the file. An experiment that differs from them no longer has line
+    numbers.
+    """
     changes: tuple[tuple[str, str], ...] = ()
-    """Values that were given since, as JSON, each with the path of its key."""
+    """Values set after reading, as JSON, each with the path of its key."""
 
     def document(self) -> _core.Document:
-        """The file as the Rust side knows it: with the line of every value."""
+        """The file as a Rust document, which knows the line of every value."""
         read = _core.Document.from_json if self.is_json else _core.Document.from_toml
         document = read(self.text, self.name)
         for path, value in self.changes:
@@ -47,15 +49,15 @@ class Source:
 
 
 class Runnable(Value):
-    """An experiment as far as it is not generated."""
+    """The methods of an experiment that are not generated."""
 
     def plans(self, backend: str = "sim", *, kernel: str | None = None) -> list[_core.Plan]:
-        """All runs that the experiment asks for: each variant with each of its repetitions.
+        """Returns all runs that the experiment asks for: each variant with each of its repetitions.
 
-        With `kernel`, the backend `linux` uses that one, whatever the experiment says.
+        A `kernel` given here takes precedence over the experiment's own on the backend `linux`.
 
         Raises:
-            ConfigError: The experiment cannot be run. It names every mistake with its place.
+            ConfigError: The experiment cannot be run. The error names every mistake with its place.
         """
         plain = self.to_dict()
         text = json.dumps(plain)
@@ -63,14 +65,14 @@ class Runnable(Value):
         return self._document(plain, text).plans(backend, kernel)
 
     def changed(self, changes: Mapping[str, Any]) -> Experiment:
-        """The same experiment with other values, each by the path of its key, as in a sweep:
-        `{"flows[0].cc": "bbr"}`.
+        """Returns the same experiment with other values, each given by the path of its key as in a
+        sweep: `{"flows[0].cc": "bbr"}`.
 
-        In a path, `flows.download` is the flow of this name and `flows.*` each of them; a parameter
-        stands for itself. A key that is swept gets the value in all runs instead.
+        In a path, `flows.download` is the flow of this name, `flows.*` is every flow, and a
+        parameter is its own path. A key that is swept gets the value in all runs instead.
 
         Raises:
-            ConfigError: A path leads nowhere, or something else gives the key its values.
+            ConfigError: A path leads nowhere, or its key gets its values from another place.
         """
         from tcplab.experiment import Experiment  # noqa: PLC0415 (made of this module's classes)
 
@@ -86,7 +88,7 @@ class Runnable(Value):
         read = json.loads(document.to_json())
         experiment = from_plain(Experiment, {"duration": None} | read)
         if not isinstance(experiment, Experiment):
-            # The error of this call names the key.
+            # This call fails with an error that names the key.
             document.plans("sim")
             raise _core.ConfigError(f"{', '.join(changes)}: no experiment has such a key")
         if source is not None:
@@ -96,15 +98,17 @@ class Runnable(Value):
         return experiment
 
     def contained(self) -> dict[str, Any] | None:
-        """The experiment as plain values, with the content of files that it names in their place;
-        nothing if it names none.
+        """The experiment as plain values, with the files that it names replaced by their content;
+        `None` if it names no file.
         """
         plain = self.to_dict()
         contained = self._document(plain, json.dumps(plain)).contained()
         return None if contained is None else json.loads(contained)
 
     def _document(self, plain: dict[str, Any], text: str) -> _core.Document:
-        """The file it came from, so that mistakes have lines; else what it is made of."""
+        """The file that the experiment came from, so that mistakes have line numbers; without a
+        file, a document of the plain values.
+        """
         source: Source | None = self.__dict__.get("_source")
         if source is not None and source.read == plain:
             return source.document()
@@ -112,19 +116,20 @@ class Runnable(Value):
 
 
 def load(path: str | PathLike[str]) -> Experiment:
-    """Reads an experiment from a TOML file, or from a JSON file if its name ends so.
+    """Reads an experiment from a TOML file, or from a JSON file if its name ends with `.json`.
 
-    Whether it can be run, `Experiment.plans` says, with the line of each mistake.
+    Only `Experiment.plans` checks that the experiment can be run, and names the line of each
+    mistake.
 
     Raises:
-        ConfigError: The file is neither, or has keys that no experiment has.
+        ConfigError: The file is neither TOML nor JSON, or has unknown keys.
         OSError: The file cannot be read.
     """
     try:
         text = _content(Path(path)).decode("utf-8")
     except UnicodeDecodeError:
         raise _core.ConfigError(f"{path}: this is not a text file (UTF-8)") from None
-    # Names that are not text are shown as far as they are.
+    # A file name that is not valid text is shown with replacement characters.
     name = str(path).encode(errors="replace").decode()
     return _of_text(text, name, is_json=name.endswith(".json"))
 
@@ -133,7 +138,7 @@ def load_from(stream: BinaryIO) -> Experiment:
     """Reads an experiment from a stream: JSON if it begins with a brace, else TOML.
 
     Raises:
-        ConfigError: It is neither, or has keys that no experiment has.
+        ConfigError: The content is neither TOML nor JSON, or has unknown keys.
     """
     content = stream.read(MOST_BYTES + 1)
     try:
@@ -144,8 +149,9 @@ def load_from(stream: BinaryIO) -> Experiment:
 
 
 def as_written(experiment: Experiment) -> tuple[str, str]:
-    """The text of an experiment, and the ending of a file with it: that of its own file, unless it
-    was changed since, or names files: their content then stands in the text.
+    """The text of an experiment, and the ending for a file with it. The text of its own file is
+    used unless the experiment was changed since or names other files, whose content the text then
+    includes.
     """
     source: Source | None = experiment.__dict__.get("_source")
     plain = experiment.to_dict()
@@ -172,7 +178,9 @@ def _of_text(text: str, name: str, *, is_json: bool) -> Experiment:
 
 
 def _content(path: Path) -> bytes:
-    """A file, or what a shell or another program hands over (`<(command)`, `/dev/stdin`)."""
+    """The content of a file, or of a pipe given by a shell or another program (`<(command)`,
+    `/dev/stdin`).
+    """
     is_handed_over = str(path).startswith(("/dev/fd/", "/dev/stdin", "/proc/self/fd/"))
     if not (is_handed_over or path.is_dir() or stat.S_ISREG(path.stat().st_mode)):
         raise _core.ConfigError(f"{path}: is not a file")
@@ -188,12 +196,12 @@ def _small(content: bytes, name: object) -> bytes:
 
 
 def loaded(experiment: Experiment | Mapping[str, Any] | str | PathLike[str]) -> Experiment:
-    """The experiment itself, wherever it is.
+    """The experiment, whether given as itself, as a dict or by the path of its file.
 
     Raises:
-        ConfigError: A file or a dict is none.
+        ConfigError: The file or the dict is not an experiment.
         OSError: The file cannot be read.
-        TypeError: It is something else.
+        TypeError: The argument is of another type.
     """
     if isinstance(experiment, (str, PathLike)):
         return load(experiment)
@@ -211,7 +219,7 @@ def _of_plain(given: Mapping[str, Any]) -> Experiment:
     plain = to_plain(given, "")
     experiment = from_plain(Experiment, {"duration": None} | plain)
     if not isinstance(experiment, Experiment):
-        # This names the keys, if they are what is wrong.
+        # This call raises an error that names the keys, if keys are the mistake.
         _core.Document.from_json(json.dumps(plain)).plans("sim")
         raise _core.ConfigError("the dict has keys that no experiment has")
     return experiment
