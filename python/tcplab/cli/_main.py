@@ -38,17 +38,17 @@ COMMANDS = {
     ),
     "advise": (
         "advise",
-        "say which settings are best for a path and its traffic, how sure that is, and at whose "
+        "find the best settings for a path and its traffic, how certain they are, and at whose "
         "cost",
     ),
     "capture": (
         "capture",
-        "say what a packet capture has, what is wrong with it, and what its connections did",
+        "analyse a packet capture: its contents, its faults, and its connections",
     ),
-    "paper": ("paper", "run published studies again, and say which of their claims hold"),
+    "paper": ("paper", "repeat published studies, and check which of their claims hold"),
     "new": ("new", "write an experiment file to start from"),
     "check": ("check", "check an experiment file and print what would run"),
-    "draw": ("draw", "draw the network of an experiment file: hosts, links and the ways of flows"),
+    "draw": ("draw", "draw the network of an experiment file: hosts, links and the paths of flows"),
     "verify": (
         "verify",
         "check stored results: against their digest, against the laws, and by running them again",
@@ -59,11 +59,11 @@ COMMANDS = {
     ),
     "explain": (
         "explain",
-        "say what a congestion control does, and what its parameters and presets mean",
+        "explain a congestion control, its parameters and its presets",
     ),
     "kernel": ("kernel", "build, list or remove the kernels that `run --on linux` boots"),
     "schema": ("schema", "print the JSON Schema of experiment files, or of results"),
-    "completion": ("completion", "print what completes the command in a shell"),
+    "completion": ("completion", "print the completion script of a shell"),
 }
 """The module and the help text of each subcommand, by name. A module is loaded when it is used."""
 

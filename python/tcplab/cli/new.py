@@ -18,13 +18,17 @@ TEMPLATES = files("tcplab") / "templates"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments for the template and its destination."""
     parser.description = (
-        "Write an experiment file to start from, with comments. Without a name, list what there is."
+        "Write a commented experiment file to start from. Without a name, list the templates."
     )
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="what to start from, like dumbbell or papers/dctcp"
+        "name", nargs="?", metavar="NAME", help="a template, like dumbbell or papers/dctcp"
     )
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", help="where to (default: NAME.toml here)"
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="the file to write (default: NAME.toml here)",
     )
 
 
