@@ -207,7 +207,7 @@ class _Work:
             return
         if writers := self.store.writers():
             folder = self.store.folder
-            warn(f"{folder}: {writers}: results there may be another's than this computer computed")
+            warn(f"{folder}: {writers}: results in it may be someone else's")
 
     def take_stored(self) -> None:
         """Takes the tables that are stored already, and warns of those that cannot be used."""

@@ -87,7 +87,7 @@ def _missing(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
         details = [f"{run}: {why.splitlines()[0]}" for run, why in failed[:MOST_REASONS]]
         if (more := len(failed) - MOST_REASONS) > 0:
             details.append(f"and {more} more")
-        text = f"{len(failed)} of {number} runs failed, and are in no number here."
+        text = f"{len(failed)} of {number} runs failed, and are left out of all numbers."
         remarks.append(Remark("bad", f"{counted(len(failed), 'run')} failed", text, (*details,)))
     if absent:
         text = (
@@ -201,7 +201,7 @@ def _checks(asked: Question, folders: Sequence[Asked]) -> list[Remark]:
     checks = []
     number = runs["run"].n_unique()
     if not any(one.failed for one in folders):
-        text = "Each was checked against the laws that no run may break."
+        text = "Each was checked against the laws that every run must keep."
         checks.append(Remark("good", f"{counted(number, 'run')} finished", text))
     if repetitions >= statistics.FEWEST and not are_equal(asked.summary):
         text = "The intervals hold for skewed and for bimodal numbers too."

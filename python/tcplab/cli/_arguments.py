@@ -65,8 +65,8 @@ def add_changes(parser: argparse.ArgumentParser) -> None:
             "run each variant so often, with other seeds, or until its goodput is known well "
             'enough: "2%%"',
         ),
-        ("seed", "N", "begin with this seed"),
-        ("duration", "TIME", "simulate so long: 10s"),
+        ("seed", "N", "the first seed"),
+        ("duration", "TIME", "simulated time: 10s"),
     ):
         parser.add_argument(
             f"--{key}",
@@ -215,7 +215,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = 0.0
     if not 0 < share < math.inf:
-        raise argparse.ArgumentTypeError(f'{text} is no share above zero, like "2%"')
+        raise argparse.ArgumentTypeError(f'{text} is not a share above zero, like "2%"')
     return share
 
 
@@ -228,7 +228,7 @@ def add_common(parser: argparse.ArgumentParser) -> None:
 def add_running(
     parser: argparse.ArgumentParser,
     *,
-    out: str = "results/ and the experiment's name, or its file's",
+    out: str = "results/NAME, after the experiment or its file",
 ) -> None:
     """Adds the arguments for how an experiment is run, and where results go (default: `out`)."""
     parser.add_argument(

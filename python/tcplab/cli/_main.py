@@ -28,10 +28,10 @@ COMMANDS = {
     "show": ("show", "print stored results again"),
     "report": (
         "report",
-        "write one page with the answer: how sure it is, what it costs, charts and tables",
+        "write one page with the answer, its certainty and its cost, charts and tables",
     ),
-    "serve": ("serve", "show stored results in a browser on this computer, also while they come"),
-    "query": ("query", "ask the tables of stored results in SQL"),
+    "serve": ("serve", "show stored results in a browser on this computer, also while runs go on"),
+    "query": ("query", "query the tables of stored results in SQL"),
     "compare": (
         "compare",
         "run an experiment file on several backends: print both numbers and the difference",

@@ -13,8 +13,8 @@ from tcplab.cli._say import say
 from tcplab.cli._text import table
 
 ACTIONS = {
-    "build": "build a kernel from Debian's source, or one of your own",
-    "list": "list the kernels there are",
+    "build": "build a kernel from Debian's source, or from your own",
+    "list": "list the kernels that have been built",
     "remove": "remove a kernel",
 }
 
@@ -107,7 +107,7 @@ def _build(args: argparse.Namespace) -> None:
 def _list() -> None:
     kernels = tcplab.kernels()
     if not kernels:
-        say("there are none; `tcplab kernel build` makes one", file=sys.stderr)
+        say("there are no kernels; `tcplab kernel build` builds one", file=sys.stderr)
         return
     heads = [
         Column("name", LEFT),

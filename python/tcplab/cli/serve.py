@@ -41,7 +41,10 @@ def run(args: argparse.Namespace) -> None:
         Watching(args.results) as watching,
         Server(watching, args.port) as server,
     ):
-        say("Ctrl-C ends it. Who has this address sees the results:", file=sys.stderr)
+        say(
+            "Ctrl-C stops the server. Anyone with this address can see the results:",
+            file=sys.stderr,
+        )
         say(server.address, flush=True)
         if args.open:
             webbrowser.open(server.address)
