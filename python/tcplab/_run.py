@@ -82,7 +82,7 @@ def run(
         ConfigError: The experiment cannot be run.
         KernelError: A kernel is needed and cannot be built.
         RunError: A kernel, or a program in it, failed.
-        InternalError: A run broke an invariant that every run must keep: a bug in tcplab.
+        InternalError: A run broke a law that every run must keep: a bug in tcplab.
         OSError: The folder cannot be written.
         KeyboardInterrupt: Ctrl-C. Runs that had finished are kept in the folder.
     """

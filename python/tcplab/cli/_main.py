@@ -1,7 +1,7 @@
 """The entry point of the `tcplab` command, and its exit status.
 
 Data goes to stdout, everything else to stderr. The exit status is 0 on success, 1 if `verify` finds
-a fault, 2 if the request cannot be carried out, 70 if a run breaks an invariant that every run must
+a fault, 2 if the request cannot be carried out, 70 if a run breaks a law that every run must
 keep (a bug in tcplab), 130 after Ctrl-C, 143 after SIGTERM, 129 after SIGHUP.
 """
 
