@@ -1,4 +1,4 @@
-"""The pages about Python and the command line, from docstrings and from `--help`."""
+"""Generates the pages about Python and the command line, from docstrings and from `--help`."""
 
 from __future__ import annotations
 
@@ -102,18 +102,18 @@ OTHER_CHARTS: list[Callable[..., Any]] = [plot.network, plot.save]
 
 
 def command_line_page() -> str:
-    """What every command takes."""
+    """The page of all commands with their arguments."""
     parts = [
         "# The command line\n",
         NOTICE,
-        "Tables go to standard output, all other talk to standard error. The exit status is 0 if",
-        "all went well, 1 if `verify` finds something wrong, 2 if what was asked for cannot be",
-        "done, and 130 after Ctrl-C. A run that `verify --again` cannot run again, as one of",
-        "another version of tcplab, is named, and is not wrong. The status is 70 if a run breaks",
-        "[a law that no run may break](../explanation/laws.md): that is a mistake in tcplab, and",
+        "Tables go to standard output, everything else goes to standard error. The exit status is",
+        "0 on success, 1 if `verify` finds a fault, 2 if the request cannot be carried out, and",
+        "130 after Ctrl-C. A run that `verify --again` cannot repeat, such as a run of another",
+        "version of tcplab, is listed and is not a fault. The status is 70 if a run breaks",
+        "[a law that every run must keep](../explanation/laws.md): that is a bug in tcplab, and",
         "the message says how to report it. A line that begins with `warning:` names a setting",
-        "that does nothing, or hardly what was meant, or stored results that cannot be used; the",
-        "command goes on, and its status is not changed.\n",
+        "without effect, a setting that is probably a mistake, or stored results that cannot be",
+        "used; the command continues, and its exit status does not change.\n",
         f"```text\n{help_of()}```\n",
     ]
     for name, (module, _) in COMMANDS.items():
@@ -124,7 +124,7 @@ def command_line_page() -> str:
 
 
 def help_of(*command: str) -> str:
-    """What `--help` prints, on a page of fixed width."""
+    """The output of `--help` at a fixed width."""
     printed = io.StringIO()
     with (
         mock.patch.dict(os.environ, {"COLUMNS": "100"}),
@@ -136,16 +136,16 @@ def help_of(*command: str) -> str:
 
 
 def python_page() -> str:
-    """Every public function and what results offer."""
+    """The page of every public function, and of the methods of results."""
     parts = [
         "# Python\n",
         NOTICE,
         "`import tcplab as lab`. An `Experiment` is made of classes with the keys of experiment",
-        "files: the [reference](experiment.md) lists them. Plain dicts and lists do as well. Names",
-        "that Python keeps for itself have an underscore behind them: `Flow(from_=..., to=...)`.\n",
-        "A setting that does nothing, or hardly what was meant, and stored results that cannot be",
-        "used are reported through the module `warnings`, as `lab.TcplabWarning`. `plan.warnings`",
-        "has those of one run: `experiment.plans()[0].warnings`.\n",
+        "files: the [reference](experiment.md) lists them. Plain dicts and lists work as well.",
+        "Keys that are keywords of Python have a trailing underscore: `Flow(from_=..., to=...)`.\n",
+        "A setting without effect, a setting that is probably a mistake, and stored results that",
+        "cannot be used are reported through the module `warnings`, as `lab.TcplabWarning`.",
+        "`plan.warnings` has the warnings of one run: `experiment.plans()[0].warnings`.\n",
         "## Functions\n",
         *entries("lab.", FUNCTIONS),
         "## Experiment\n",
@@ -154,7 +154,7 @@ def python_page() -> str:
         inspect.getdoc(tcplab.Results) or "",
         "",
         *methods(tcplab.Results, [name for name in vars(tcplab.Results) if name[0] != "_"]),
-        "## What else functions give\n",
+        "## Other results of functions\n",
         "### `lab.Comparison`\n",
         inspect.getdoc(tcplab.Comparison) or "",
         "",
@@ -164,7 +164,7 @@ def python_page() -> str:
         "",
         *attributes(tcplab.Advice),
         *methods(tcplab.Advice, ["gain", "plain"]),
-        "### What `lab.Advice.gain` gives\n",
+        "### The result of `lab.Advice.gain`\n",
         inspect.getdoc(Gain) or "",
         "",
         *attributes(Gain),
@@ -189,7 +189,7 @@ def python_page() -> str:
         inspect.getdoc(capture.Info) or "",
         "",
         *attributes(capture.Info),
-        "### What `lab.capture.twin` gives\n",
+        "### The result of `lab.capture.twin`\n",
         inspect.getdoc(Twin) or "",
         "",
         *attributes(Twin),
@@ -200,7 +200,7 @@ def python_page() -> str:
         *attributes(Characteristics),
         *methods(Characteristics, ["experiment"]),
         "## Charts\n",
-        "Each gives an [Altair](https://altair-viz.github.io) chart; most take results.",
+        "Each function returns an [Altair](https://altair-viz.github.io) chart; most take results.",
         "[Charts](../how-to/charts.md) shows them.\n",
         "\n".join((inspect.getdoc(plot) or "").split("\n")[2:]),
         "",
@@ -220,27 +220,28 @@ def python_page() -> str:
 
 
 def metrics_page() -> str:
-    """The definitions of metrics."""
+    """The page of metrics with their definitions."""
     return "\n".join(
         [
             "# Metrics\n",
             NOTICE,
-            "What studies of transport report, beside the columns of the [tables](tables.md): each",
-            "is a number of one flow in one run. `Results.metrics()` has them, `Results.summary`",
-            "and `Results.versus` take their names, and so does `--metrics` of `tcplab run` and",
-            "`tcplab show`. [How sure is it?](../how-to/answers.md) is about their intervals.\n",
-            "All are of the part of the run that is measured, and of both backends' tables alike.",
-            "Where an experiment does not write down what a metric needs (`every` for those of",
-            "intervals, `record.links` for those of links), it is nothing.\n",
-            "| metric | unit | meaning | source, and the tables it is made of |",
+            "The metrics that studies of transport report, beside the columns of the",
+            "[tables](tables.md). Each is a number of one flow in one run. `Results.metrics()`",
+            "returns them; `Results.summary`, `Results.versus` and the option `--metrics` of",
+            "`tcplab run` and `tcplab show` take their names.",
+            "[How sure is it?](../how-to/answers.md) explains their intervals.\n",
+            "All metrics are computed over the measured part of the run, in the same way for both",
+            "backends. A metric is null if the experiment does not record what it needs (`every`",
+            "for interval metrics, `record.links` for link metrics).\n",
+            "| metric | unit | meaning | source, and the tables it is computed from |",
             "|---|---|---|---|",
             *(
                 f"| `{name}` | {one.unit} | {one.definition} | {one.source} |"
                 for name, one in METRICS.items()
             ),
             "",
-            "These are columns of tables and of the summary:\n",
-            "| what studies call it | where it is |",
+            "Other metrics are columns of the tables and of the summary:\n",
+            "| name in studies | column |",
             "|---|---|",
             "| goodput (RFC 5166) | `goodput_mbit_s` of `flows` and `intervals` |",
             "| Jain's index | `jain_index` of the summary by class or cc |",
@@ -257,14 +258,14 @@ def metrics_page() -> str:
 
 
 def entries(prefix: str, functions: list[Callable[..., Any]]) -> Iterator[str]:
-    """Functions with their arguments."""
+    """The sections of functions, with their arguments."""
     for function in functions:
         yield f"### `{prefix}{function.__name__}{arguments(function)}`\n"
         yield from document(function)
 
 
 def properties(owner: type) -> Iterator[str]:
-    """A class that only says things."""
+    """The section of a class that has only properties."""
     yield from (f"### `lab.cc.{owner.__name__}`\n", inspect.getdoc(owner) or "", "")
     said = [(name, inspect.getdoc(member)) for name, member in sorted(vars(owner).items())]
     rows = [f"| `{name}` | {text} |" for name, text in said if name[0] != "_"]
@@ -273,13 +274,13 @@ def properties(owner: type) -> Iterator[str]:
 
 
 def told_by(owner: type) -> Iterator[str]:
-    """A dataclass that only says things."""
+    """The section of a dataclass that has only fields."""
     yield from (f"### `lab.{owner.__name__}`\n", inspect.getdoc(owner) or "", "")
     yield from attributes(owner)
 
 
 def attributes(owner: type) -> Iterator[str]:
-    """The fields of a dataclass with the texts below them."""
+    """The fields of a dataclass, with the docstrings below them."""
     found = re.findall(
         r'^    (\w+): [^\n]+\n    """(.+?)"""', inspect.getsource(owner), re.M | re.S
     )
@@ -289,7 +290,7 @@ def attributes(owner: type) -> Iterator[str]:
 
 
 def methods(owner: type, names: list[str]) -> Iterator[str]:
-    """Methods and properties, in the order of the source."""
+    """The sections of methods and properties, in the given order."""
     for name in names:
         member = inspect.getattr_static(owner, name)
         if callable(member):
@@ -310,7 +311,7 @@ def arguments(function: Callable[..., Any]) -> str:
 
 
 def document(thing: object) -> Iterator[str]:
-    """The docstring, its sections as lists."""
+    """The docstring, with its sections as lists."""
     for line in (inspect.getdoc(thing) or "").split("\n"):
         if line.startswith("    "):
             name, colon, text = line.strip().partition(": ")

@@ -1,4 +1,4 @@
-"""What `verify` finds in stored results, and where it says so."""
+"""The findings of `verify` in stored results, and their places."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_results_as_they_were_stored_are_well(stored: Path, again: bool) -> None
 
 
 def sum_up(folder: Path) -> None:
-    """Writes the list of checksums anew."""
+    """Rewrites the list of checksums."""
     names = lab._store.checksums.listed(folder)
     sums = {name: lab._store.checksums.checksum((folder / name).read_bytes()) for name in names}
     lab._store.checksums.write_list(folder, sums)
@@ -86,7 +86,7 @@ def test_a_file_that_the_digest_does_not_cover_has_its_checksum(stored: Path) ->
     assert (finding.run, finding.where, finding.what) == (
         None,
         "runs.parquet",
-        "is damaged, or of another group of runs",
+        "is damaged, or belongs to another group of runs",
     )
     sum_up(first(stored))
     (first(stored) / lab._store.checksums.LIST).unlink()
@@ -112,7 +112,7 @@ def test_a_damaged_table_is_found(stored: Path, kept: int) -> None:
     path.write_bytes(path.read_bytes()[:kept])
     finding = only(lab.verify(stored))
     assert (finding.folder, finding.where) == (first(stored), "samples.parquet")
-    assert finding.what == "is damaged, or of another group of runs"
+    assert finding.what == "is damaged, or belongs to another group of runs"
     sum_up(first(stored))
     finding = only(lab.verify(stored))
     assert finding.what.startswith("cannot be read: ")
@@ -155,7 +155,7 @@ def test_a_plan_that_was_changed_is_found(stored: Path) -> None:
     table = pl.read_parquet(path)
     plan = json.loads(table["plan"][0])
     for change, said in [
-        ({"duration": "3 s"}, "was changed: another id belongs to what it says"),
+        ({"duration": "3 s"}, "was changed: its content has another id"),
         ({"id": "0123456789abcdef"}, "is of the run 0123456789abcdef"),
         ({"lanes": []}, "the plan names a link that it does not have"),
         ({"seed": "many"}, "cannot read the plan"),

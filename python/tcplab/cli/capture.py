@@ -1,4 +1,4 @@
-"""tcplab capture: what a packet capture has, and what happened to its connections."""
+"""tcplab capture: the contents of a packet capture, and the behaviour of its connections."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ STDIN = Path("-")
 TABLES = ("totals", "lengths", "protocols", "faults")
 
 ACTIONS = {
-    "info": "say what captures have, and what is wrong with them",
-    "flows": "say what happened to each TCP connection of a capture",
-    "packets": "say what each packet of a connection is, and draw them over time",
+    "info": "print the contents and the faults of a capture",
+    "flows": "print what happened to each TCP connection of a capture",
+    "packets": "classify each packet of a connection, and draw the packets over time",
     "report": "write a page about a capture: its connections, their time and their segments",
-    "cc": "guess the congestion control of each sender, or say why it cannot be known",
-    "twin": "write an experiment with a path and traffic like those of a capture, and say how well "
-    "it fits",
-    "characterise": "say what traffic captures and logs have, and write a model of it",
+    "cc": "guess the congestion control of each sender, or print why there is no guess",
+    "twin": "write an experiment with a path and traffic like those of a capture, and report how "
+    "well it fits",
+    "characterise": "characterise the traffic of captures and logs, and write a model of it",
 }
 
 PACKETS_SHOWN = (
@@ -60,13 +60,13 @@ PACKETS_SHOWN = (
     "window_bytes",
     "sack",
 )
-"""Columns of packets that the screen has."""
+"""The columns of packets that are printed."""
 
-FILE_HELP = "pcap or pcapng, also packed with gzip or Zstandard; - is standard input"
+FILE_HELP = "pcap or pcapng, also compressed with gzip or Zstandard; - is standard input"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is asked of which capture."""
+    """Adds the actions and their arguments."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     one = actions.add_parser("info", help=ACTIONS["info"])
     one.add_argument(
@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--table",
         choices=TABLES,
         metavar="TABLE",
-        help=f"print this table alone: {', '.join(TABLES)} (csv and markdown: totals if not given)",
+        help=f"print only this table: {', '.join(TABLES)} (csv and markdown: totals by default)",
     )
     _add_common(one)
     one.set_defaults(act=_info)
@@ -94,24 +94,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--connection",
         type=int,
         metavar="NUMBER",
-        help="which connection, as `capture flows --format csv` numbers them (default: the one "
+        help="the connection, as numbered by `capture flows --format csv` (default: the one "
         "with most data)",
     )
     one.add_argument(
         "--sender",
         choices=["client", "server"],
         metavar="SIDE",
-        help="whose segments are drawn: client or server (default: who sent more data)",
+        help="the sender whose segments are drawn: client or server (default: the larger)",
     )
     one.add_argument(
-        "--from", dest="begin", type=float, metavar="S", help="from this second of the capture on"
+        "--from", dest="begin", type=float, metavar="S", help="start at this second of the capture"
     )
-    one.add_argument("--to", dest="end", type=float, metavar="S", help="up to this second")
+    one.add_argument(
+        "--to", dest="end", type=float, metavar="S", help="end at this second of the capture"
+    )
     one.add_argument(
         "--chart",
         type=_arguments.chart,
         metavar="FILE",
-        help="draw the segments over time into this file: .svg, .png, .pdf, .html or .json",
+        help="file for a chart of the segments over time: .svg, .png, .pdf, .html or .json",
     )
     _add_format(one)
     _add_connections(one)
@@ -123,7 +125,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="where the page goes: .html (default: beside the capture, with its name)",
+        help="file for the page: .html (default: beside the capture, with its name)",
     )
     _add_connections(one)
     one.set_defaults(act=_report)
@@ -154,7 +156,7 @@ def _add_format(parser: argparse.ArgumentParser) -> None:
         choices=_display.FORMATS,
         default="table",
         metavar="FORMAT",
-        help="how rows are printed: table (the default), json, csv or markdown",
+        help="output format: table (the default), json, csv or markdown",
     )
 
 
@@ -164,12 +166,12 @@ def _add_connections(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=MOST_CONNECTIONS,
         metavar="NUMBER",
-        help=f"follow so many connections at once (default: {MOST_CONNECTIONS})",
+        help=f"the most connections followed at once (default: {MOST_CONNECTIONS})",
     )
 
 
 def run(args: argparse.Namespace) -> int | None:
-    """Does it. The exit status, if it is not 0."""
+    """Carries out the action. Returns the exit status if it is not 0."""
     status: int | None = args.act(args)
     return status
 
@@ -199,7 +201,7 @@ def _flows(args: argparse.Namespace) -> None:
         say(_connections(flows), flush=True)
     else:
         say(_display.shown_rows(flows, args.format), flush=True)
-    # Headers alone say all that the table has.
+    # A capture of headers alone still has everything that the table shows.
     for fault in about.faults.filter(pl.col("fault") != "snap length").iter_rows(named=True):
         said = f"note: {fault['fault']}: {fault['seen']}; not known: {fault['unknown']}"
         say(printable(said), file=sys.stderr)
@@ -252,7 +254,7 @@ def _largest(flows: pl.DataFrame) -> int:
 
 
 def _drawn(rows: pl.DataFrame, args: argparse.Namespace) -> None:
-    # Charts take their time to load.
+    # Charts take time to load.
     from tcplab import plot  # noqa: PLC0415
 
     try:
@@ -282,7 +284,7 @@ def _keep(about: Info, flows: pl.DataFrame, folder: Path | None) -> None:
 
 
 def _about(about: Info) -> str:
-    """All of a capture, for the screen."""
+    """All contents of a capture, as printed."""
     (row,) = about.totals.iter_rows(named=True)
     parts = [
         f"{printable(row['file'])}: {row['packets']:,} packets, {row['bytes']:,} bytes in "
@@ -305,7 +307,7 @@ def _about(about: Info) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Text of several lines as it may be shown."""
+    """Text of several lines, with unprintable characters escaped."""
     return "\n".join(printable(line) for line in text.split("\n"))
 
 
@@ -341,7 +343,7 @@ HEADS = [
 ]
 
 LEFT_OUT = ("end", "RTT min", "time", "receiver", "data")
-"""Columns for which there may be no room, the first to go first."""
+"""Columns that are dropped where there is no room, in this order."""
 
 
 def _connections(flows: pl.DataFrame) -> str:
@@ -372,7 +374,7 @@ def _is_wide(text: str) -> bool:
 
 
 def _cells(row: dict[str, object]) -> dict[str, str]:
-    """What the screen has of a connection: what the side did that sent more."""
+    """The printed cells of a connection, about the side that sent more."""
     ends = {side: f"{row[side]}:{row[f'{side}_port']}" for side in ("client", "server")}
     sender = str(row["sender"])
     after = _count(row[f"{sender}_retransmitted_after_timeout"])
@@ -405,7 +407,7 @@ def _short(value: object) -> str:
 
 
 def _reason(row: dict[str, object]) -> str:
-    """What most of the time of a sender went by."""
+    """The main reason for which a sender waited."""
     shares = {said: row[f"time_{name}_percent"] for name, (said, _) in WAITS.items()}
     known = {said: share for said, share in shares.items() if isinstance(share, float)}
     if not known:
@@ -419,48 +421,51 @@ MISFIT = 1
 
 
 def _add_twin(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng, also packed")
+    parser.add_argument("file", type=Path, metavar="FILE", help="pcap or pcapng, also compressed")
     parser.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="write the experiment into this file (.toml), also if it does not fit: it says so",
+        help="file for the experiment (.toml), which states how well it fits",
     )
     parser.add_argument(
         "--connection",
         type=int,
         action="append",
         metavar="NUMBER",
-        help="this connection, as `capture flows --format csv` numbers them; may be given several "
+        help="a connection, as numbered by `capture flows --format csv`; may be given several "
         "times (default: all between the two hosts that exchange most data)",
     )
     parser.add_argument(
         "--cc",
         metavar="NAME",
-        help="the congestion control of the flows (default: the one that the packets tell, cubic, "
+        help="the congestion control of the flows (default: the one guessed from packets, cubic, "
         "bbr or newreno, the first that fits)",
     )
     parser.add_argument(
-        "--rtt", metavar="TIME", help="the round trip without queues, if known: 40ms"
+        "--rtt", metavar="TIME", help="the round-trip time without queues, if known: 40ms"
     )
     parser.add_argument("--rate", metavar="RATE", help="the rate of the bottleneck, if known: 100M")
     parser.add_argument(
-        "--queue", type=int, metavar="PACKETS", help="packets that its queue holds, if known"
+        "--queue",
+        type=int,
+        metavar="PACKETS",
+        help="capacity of the bottleneck's queue in packets, if known",
     )
     parser.add_argument(
         "--on",
         choices=["sim", "linux"],
         default="sim",
         metavar="BACKEND",
-        help="where the twin is run beside the capture: sim (the default) or linux",
+        help="the backend that runs the twin: sim (the default) or linux",
     )
     parser.add_argument(
         "--format",
         choices=["table", "json"],
         default="table",
         metavar="FORMAT",
-        help="how the answer is printed: table (the default) or json",
+        help="output format: table (the default) or json",
     )
     parser.set_defaults(act=_twin)
 
@@ -550,14 +555,14 @@ def _add_characterise(parser: argparse.ArgumentParser) -> None:
         choices=["fixed", "found"],
         default="fixed",
         metavar="HOW",
-        help="classes of size: fixed (the default: up to 10 kB, 100 kB, 200 kB, ...) or found from "
+        help="size classes: fixed (the default: up to 10 kB, 100 kB, 200 kB, ...) or found from "
         "the data",
     )
     parser.add_argument(
         "--table",
         choices=TOLD,
         metavar="TABLE",
-        help=f"print this table alone: {', '.join(TOLD)} (csv and markdown: totals if not given)",
+        help=f"print only this table: {', '.join(TOLD)} (csv and markdown: totals by default)",
     )
     _add_format(parser)
     parser.add_argument(
@@ -565,14 +570,14 @@ def _add_characterise(parser: argparse.ArgumentParser) -> None:
         "--output",
         type=Path,
         metavar="FILE",
-        help="write an experiment with traffic like this: .toml",
+        help="file for an experiment with traffic like this: .toml",
     )
     _add_connections(parser)
     parser.set_defaults(act=_characterise)
 
 
 def _characterise(args: argparse.Namespace) -> None:
-    # SciPy takes its time to load.
+    # SciPy takes time to load.
     from tcplab._capture import told  # noqa: PLC0415
 
     if args.output is not None:

@@ -1,4 +1,4 @@
-"""tcplab list WHAT: what there is."""
+"""tcplab list WHAT: lists algorithms, profiles, columns and the like."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What to list."""
+    """Adds the argument for the list."""
     parser.add_argument(
         "what",
         choices=["cc", "profiles", "columns", "metrics"],
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         metavar="PROFILE",
-        help="with profiles: every option that this one sets, and where the value is from",
+        help="with profiles: every option that this profile sets, and the source of its value",
     )
 
 

@@ -1,4 +1,4 @@
-"""tcplab new NAME: an experiment file to start from."""
+"""tcplab new NAME: writes an experiment file to start from."""
 
 from __future__ import annotations
 
@@ -16,36 +16,38 @@ TEMPLATES = files("tcplab") / "templates"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which one, and where to."""
+    """Adds the arguments for the template and its destination."""
     parser.description = (
-        "Write an experiment file to start from, with comments. Without a name, list what there is."
+        "Write a commented experiment file to start from. Without a name, list the templates."
     )
     parser.add_argument(
-        "name", nargs="?", metavar="NAME", help="what to start from, like dumbbell or papers/dctcp"
+        "name", nargs="?", metavar="NAME", help="a template, like dumbbell or papers/dctcp"
     )
     parser.add_argument(
-        "file", nargs="?", type=Path, metavar="FILE", help="where to (default: NAME.toml here)"
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="the file to write (default: NAME.toml here)",
     )
 
 
 def run(args: argparse.Namespace) -> None:
-    """Writes the file, or lists what there is."""
+    """Writes the file, or lists the templates."""
     known = _known()
     if args.name is None:
         rows = [[name, _about(text)] for name, text in known.items()]
         say(table([Column("name", LEFT), Column("", LEFT)], rows))
         return
     if args.name not in known:
-        raise ConfigError(
-            f'nothing to start from is called "{args.name}"; there are {", ".join(known)}'
-        )
+        raise ConfigError(f'no template is called "{args.name}"; there are {", ".join(known)}')
     path: Path = args.file or Path(f"{args.name.rpartition('/')[2]}.toml")
     if path.exists():
         raise FileExistsError(
-            f"{path}: is there already; name another file: tcplab new {args.name} FILE"
+            f"{path}: exists already; name another file: tcplab new {args.name} FILE"
         )
     if path.suffix != ".toml":
-        raise ConfigError(f"{path}: experiments to start from are TOML, like mine.toml")
+        raise ConfigError(f"{path}: templates are TOML files, like mine.toml")
     if not path.parent.is_dir():
         raise NotADirectoryError(f"{path} cannot be written: {path.parent} is not a folder")
     put(known[args.name].replace("FILE.toml", path.name).encode(), path)
@@ -53,7 +55,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _known() -> dict[str, str]:
-    """The text of each, by name."""
+    """The text of each template, by name."""
     texts = {}
     for folder, before in ((TEMPLATES, ""), (TEMPLATES / "papers", "papers/")):
         for file in sorted(folder.iterdir(), key=lambda file: file.name):
@@ -63,7 +65,7 @@ def _known() -> dict[str, str]:
 
 
 def _about(text: str) -> str:
-    """The first sentence of the comment."""
+    """The first sentence of the opening comment."""
     lines = []
     for line in text.splitlines():
         if not line.startswith("# "):

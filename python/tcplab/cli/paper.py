@@ -1,4 +1,4 @@
-"""tcplab paper: published studies, run again with their own stack and with today's."""
+"""tcplab paper: repeats published studies, with their own stack and with today's."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ ALL = "all"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """What is done with which study."""
+    """Adds the actions and their arguments."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     one = actions.add_parser("list", help="list the studies")
     one.set_defaults(act=_list)
-    one = actions.add_parser("show", help="say what a study asked, found and claims")
-    one.add_argument("name", metavar="NAME", help="a study, as `tcplab paper list` has it")
+    one = actions.add_parser("show", help="print the question, findings and claims of a study")
+    one.add_argument("name", metavar="NAME", help="a study, as listed by `tcplab paper list`")
     one.set_defaults(act=_show)
     one = actions.add_parser("run", help="run the experiments of a study")
     one.add_argument("name", metavar="NAME", help=f"a study, or {ALL}")
@@ -37,36 +37,44 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--figure",
         metavar="ID",
         action="append",
-        help="run this experiment or figure alone, D2-E1 or 'Fig. 2'; may be given several times",
+        help="run only this experiment or figure, D2-E1 or 'Fig. 2'; may be given several times",
     )
     one.add_argument(
-        "--quick", action="store_true", help="few repetitions: minutes, and wide intervals"
+        "--quick",
+        action="store_true",
+        help="few repetitions: takes minutes, and gives wide intervals",
     )
     one.add_argument(
-        "--on", default="sim", metavar="BACKEND", help="what runs it: sim (the default) or linux"
+        "--on", default="sim", metavar="BACKEND", help="the backend: sim (the default) or linux"
     )
-    _add_kernel(one, "of the backend `linux`: this kernel, not the default one")
-    _add_out(one, "where the results go")
+    _add_kernel(one, "the kernel for the backend `linux` (default: the default kernel)")
+    _add_out(one, "folder for the results")
     _arguments.add_workers(one)
     one.set_defaults(act=_run)
-    one = actions.add_parser("report", help="their numbers and claims beside ours, with verdicts")
+    one = actions.add_parser(
+        "report", help="compare published numbers and claims with ours, with verdicts"
+    )
     one.add_argument("name", metavar="NAME", help=f"a study, or {ALL}")
     one.add_argument(
         "-o",
         "--output",
         type=Path,
         metavar="FILE",
-        help="where the page goes: .html or .md (default: Markdown on standard output)",
+        help="file for the page: .html or .md (default: Markdown on standard output)",
     )
-    one.add_argument("--quick", action="store_true", help="of what `run --quick` measured")
-    one.add_argument("--on", default="sim", metavar="BACKEND", help="of what this backend measured")
-    _add_kernel(one, "of what this kernel measured")
-    _add_out(one, "where the results are; what is not there is what tcplab brings along")
+    one.add_argument(
+        "--quick", action="store_true", help="report the measurements of `run --quick`"
+    )
+    one.add_argument(
+        "--on", default="sim", metavar="BACKEND", help="report the measurements of this backend"
+    )
+    _add_kernel(one, "report the measurements of this kernel")
+    _add_out(one, "folder of the results; missing ones are taken from those shipped with tcplab")
     one.set_defaults(act=_report)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Does it."""
+    """Carries out the action."""
     args.act(args)
 
 
@@ -158,7 +166,7 @@ def _way(args: argparse.Namespace) -> _runs.Way:
 
 
 def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
-    """What was measured here; of the rest, what the study's folder brings along."""
+    """The values measured here, completed with those that ship with the study."""
     own = _measured.read(study, way.place(study))
     if way.is_quick or way.backend != _runs.SIM:
         return own
@@ -172,7 +180,7 @@ def _measured_of(study: _study.Study, way: _runs.Way) -> _measured.Measured:
 
 
 def _say_verdicts(study: _study.Study, way: _runs.Way, asked: set[str]) -> None:
-    """The verdicts on the claims that these experiments decide."""
+    """Prints the verdicts on the claims that these experiments decide."""
     of = [
         one
         for one in _page.decided(study, _measured_of(study, way))
@@ -214,7 +222,7 @@ def _report(args: argparse.Namespace) -> None:
 
 
 def _beside(page: Path, picture: Picture) -> str:
-    """Puts a picture into a folder beside the page, and says where from there."""
+    """Saves a picture in a folder beside the page, and returns its relative path."""
     folder = page.with_suffix("")
     folder.mkdir(exist_ok=True)
     file = folder / f"{picture.name}.svg"

@@ -1,4 +1,4 @@
-"""tcplab query RESULTS SQL: asks the tables of stored results."""
+"""tcplab query RESULTS SQL: queries the tables of stored results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, and what is asked."""
+    """Adds the arguments for the results and the query."""
     parser.add_argument(
         "results",
         type=_arguments.results,
@@ -20,14 +20,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "sql",
         metavar="SQL",
-        help="a query in SQL, as DuckDB has it; tables are called as in `tcplab list columns`",
+        help="a query in DuckDB's SQL; `tcplab list columns` names the tables",
     )
-    _arguments.add_format(
-        parser, "how rows are printed: table (the default), json, csv or markdown"
-    )
+    _arguments.add_format(parser, "output format: table (the default), json, csv or markdown")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Prints the rows."""
+    """Prints the rows that the query selects."""
     rows = stored(args.results).query(args.sql)
     say(_display.shown_rows(rows, args.format), flush=True)

@@ -1,4 +1,4 @@
-"""tcplab serve RESULTS: stored results in a browser, also while they come."""
+"""tcplab serve RESULTS: shows stored results in a browser, also while runs go on."""
 
 from __future__ import annotations
 
@@ -12,36 +12,39 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, and where."""
+    """Adds the arguments for the results and the port."""
     parser.add_argument(
         "results",
         type=_arguments.results,
         metavar="RESULTS",
-        help="a folder or address of results (DIR of tcplab run), which need not be there yet",
+        help="a folder or address of results (DIR of tcplab run), which need not exist yet",
     )
     parser.add_argument(
         "--port",
         type=_port,
         default=0,
         metavar="NUMBER",
-        help="where on this computer it listens (default: a port that is free)",
+        help="the port on loopback (default: any free port)",
     )
-    parser.add_argument("--open", action="store_true", help="open it in the browser")
+    parser.add_argument("--open", action="store_true", help="open the page in the browser")
 
 
 def run(args: argparse.Namespace) -> None:
-    """Answers a browser until Ctrl-C."""
-    # Charts take their time to load.
+    """Serves a browser until Ctrl-C."""
+    # Charts take time to load.
     from tcplab._serve._http import Server  # noqa: PLC0415
     from tcplab._serve._state import Watching  # noqa: PLC0415
 
-    # Ctrl-C is how it ends.
+    # Ctrl-C is the normal way to stop.
     with (
         suppress(KeyboardInterrupt),
         Watching(args.results) as watching,
         Server(watching, args.port) as server,
     ):
-        say("Ctrl-C ends it. Who has this address sees the results:", file=sys.stderr)
+        say(
+            "Ctrl-C stops the server. Anyone with this address can see the results:",
+            file=sys.stderr,
+        )
         say(server.address, flush=True)
         if args.open:
             webbrowser.open(server.address)

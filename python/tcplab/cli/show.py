@@ -1,4 +1,4 @@
-"""tcplab show RESULTS: stored results once more."""
+"""tcplab show RESULTS: prints stored results again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tcplab.cli._output import say
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Which results, and how they are printed."""
+    """Adds the arguments for the results and how they are printed."""
     parser.add_argument(
         "results",
         type=_arguments.results,
@@ -24,7 +24,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--chart",
         type=_arguments.chart,
         metavar="FILE",
-        help=f"draw a chart into this file: {_arguments.ENDINGS} (default: draw none)",
+        help=f"file for a chart: {_arguments.ENDINGS} (default: no chart)",
     )
 
 
