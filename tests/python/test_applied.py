@@ -185,6 +185,70 @@ def test_settings_arrive_in_the_kernel_and_leave_it_again(host: Run, tmp_path: P
     assert re.fullmatch(r"qdisc pfifo \S+ root .*limit 500p\s*", queue)
 
 
+DESTINATIONS = [
+    Destination("203.0.113.0/24", "new", (change("cc", "reno"), change("initial_window", 20))),
+    Destination("198.51.100.0/24", "link", (change("initial_window", 6),)),
+]
+
+
+@pytest.mark.parametrize(
+    ("given", "file", "number"),
+    [
+        # The kernel's defaults (tcp_cubic.c) are those of RFC 9438: beta is 0.7, C is 0.4.
+        ({"beta": 0.7}, "beta", 717),
+        ({"c": 0.4}, "bic_scale", 41),
+        ({"tcp_friendly": False}, "tcp_friendliness", 0),
+        ({"beta": 717}, "beta", 717),
+    ],
+)
+def test_parameters_of_cubic_are_in_the_units_of_the_kernel(
+    given: dict[str, Any], file: str, number: int
+) -> None:
+    made = files([change("cc", {"name": "cubic", **given})], title="cubic")
+    line = f"set_file /sys/module/tcp_cubic/parameters/{file} {number}"
+    assert line in made["sender/apply.sh"]
+
+
+@pytest.mark.parametrize(
+    ("folder", "made"),
+    [
+        ("sender", files(ALL, title="dry")),
+        ("routes", destination_files(DESTINATIONS, title="dry")),
+    ],
+)
+def test_a_dry_run_prints_the_steps_and_takes_none(
+    host: Run, tmp_path: Path, folder: str, made: Mapping[str, str]
+) -> None:
+    put(made, tmp_path)
+    host(f"""
+        state >before
+        sh {folder}/apply.sh --dry-run >dry || exit 1
+        state | cmp before - && test ! -e "$STATE" || exit 2
+        sh {folder}/apply.sh >said || exit 3
+        state >applied && cp "$STATE/before" saved
+        cmp before applied && exit 4
+        sh {folder}/apply.sh --dry-run 2>errors && exit 5
+        sh {folder}/undo.sh --dry-run >undry || exit 6
+        state | cmp applied - && cmp saved "$STATE/before" || exit 7
+        sh {folder}/undo.sh >unsaid || exit 8
+        state | cmp before -
+        sh {folder}/undo.sh --what 2>>errors && exit 9
+        exit 0
+    """)
+
+    def steps(name: str) -> list[str]:
+        return (tmp_path / name).read_text().splitlines()
+
+    # The last line says how it ended; all others are the steps that were taken then.
+    assert steps("dry")[:-1] == steps("said")[:-1]
+    assert len(steps("dry")) > 2
+    assert steps("undry")[:-1] == steps("unsaid")[:-1]
+    assert steps("dry")[-1] == steps("undry")[-1] == "dry run: nothing was changed"
+    already, argument = (tmp_path / "errors").read_text().splitlines()
+    assert "already applied: run undo.sh first" in already
+    assert "takes no argument but --dry-run" in argument
+
+
 @pytest.mark.parametrize(
     "prepared",
     [
@@ -982,7 +1046,7 @@ def test_a_name_is_a_name(value: Any) -> None:
         ([change("queue", {"kind": "codel", "tarjet": 1}, "router")], "codel has no such key"),
         ([change("queue", {"kind": "tbf"}, "router")], "tbf needs the key limit"),
         ([change("cc", {"name": "cubic", "betta": 1})], "tcp_cubic has no such parameter"),
-        ([change("cc", {"name": "cubic", "beta": 0.5})], "a whole number"),
+        ([change("cc", {"name": "cubic", "beta": 1.5})], "a whole number"),
         (
             [change("keepalive", {"idle": "2 h", "often": 1})],
             "keepalive has idle, interval, probes",

@@ -61,9 +61,12 @@ def of_side(
 
 _APPLYING = """
 ```console
+$ sh apply.sh --dry-run
 # sh apply.sh
 # sh undo.sh
 ```
+
+With `--dry-run` either script prints the steps that it would take, takes none, and needs no root.
 
 `apply.sh` saves the current values in `/var/lib/tcplab/{name}` (`STATE` names another folder)
 before it changes anything, and undoes all changes if a step fails. `undo.sh` restores what was
@@ -154,7 +157,8 @@ Two mechanisms apply settings by the address of the peer. Use one of them.
 `routes` has `apply.sh` and `undo.sh`, which set attributes of routes: of the route to the prefix if
 there is one, else of a new route with the next hop of the current one. An attribute of a route
 overrides the socket option, and lasts until a reboot. Longer prefixes in the routing table keep
-their own routes. `DEV=eth1 sh apply.sh` changes routes of one device.
+their own routes. `DEV=eth1 sh apply.sh` changes routes of one device. With `--dry-run` either
+script prints its steps and takes none.
 
 `sockops` has a BPF program for all connections of a cgroup, with `load.sh` and `unload.sh`:
 

@@ -192,9 +192,10 @@ def _cc(change: Change) -> Way:
     if not name:
         return Way(f"Linux has no congestion control {_shown(change.value)}.")
     files = []
-    for key, value in parameters.items():
-        place = f"{change.place}.{key}"
-        _values.word(place, key)
+    for given, written in parameters.items():
+        place = f"{change.place}.{given}"
+        _values.word(place, given)
+        key, value = _in_kernel(name, given, written)
         if name in _PARAMETERS and key not in _PARAMETERS[name]:
             known = ", ".join(_PARAMETERS[name]) or "none"
             raise ConfigError(f"{place}: tcp_{name} has no such parameter; it has {known}")
@@ -214,6 +215,21 @@ def _cc(change: Change) -> Way:
         program=f'`setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "{name}", {len(name)})`',
         haproxy=("bind", f"cc {name}"),
     )
+
+
+def _in_kernel(name: str, key: str, value: Any) -> tuple[str, Any]:
+    """A parameter as the kernel has it: CUBIC's `beta` and `c` are reals in the standard, and parts
+    of 1024 in the kernel.
+    """
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if name == "cubic" and is_number and key == "beta" and value <= 1:
+        return key, round(1024 * value)
+    if name == "cubic" and is_number and key == "c":
+        # Ten of 1024 for each segment per second cubed.
+        return "bic_scale", round(102.4 * value)
+    if name == "cubic" and key == "tcp_friendly":
+        return "tcp_friendliness", value
+    return key, value
 
 
 def _hystart(change: Change) -> Way:

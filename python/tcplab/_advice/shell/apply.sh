@@ -2,7 +2,8 @@
 # @TITLE@
 #
 # Applies the settings of README.md to the running system; undo.sh restores it. Needs root. The
-# current values are saved before the first change, and restored if a step fails.
+# current values are saved before the first change, and restored if a step fails. With --dry-run it
+# prints the steps, changes nothing, and needs no root.
 @VARIABLES@
 # STATE     folder of the saved values (default: @STATE@)
 set -euf
@@ -183,9 +184,9 @@ readable() {
 
 set_sysctl() {
     say "$1 = $2"
-    sysctl -q -w "$1=$2" >/dev/null
+    step sysctl -q -w "$1=$2" >/dev/null
     # Some versions of sysctl exit with 0 although the kernel refused the value.
-    [ "$(value "$1")" = "$2" ] || fail "the kernel refuses $1 = $2"
+    [ "$DRY" = yes ] || [ "$(value "$1")" = "$2" ] || fail "the kernel refuses $1 = $2"
 }
 
 # set_last SYSCTL NUMBER: sets the third of three numbers, and limits the other two to it.
@@ -205,11 +206,13 @@ set_bit() {
 
 set_file() {
     say "$1 = $2"
-    printf '%s\n' "$2" >"$1"
+    [ "$DRY" = yes ] || printf '%s\n' "$2" >"$1"
 }
 
 load_algorithm() {
-    has_algorithm "$1" || modprobe "tcp_$1"
+    has_algorithm "$1" && return
+    say "modprobe tcp_$1"
+    step modprobe "tcp_$1"
 }
 
 # set_routes PREFIX KEYS ADDED
@@ -220,7 +223,7 @@ set_routes() {
         line=$(edited "$2" "$3" $line)
         say "ip -$family route change $line"
         # shellcheck disable=SC2086
-        ip -"$family" route change $line
+        step ip -"$family" route change $line
     done <<EOF
 $changed
 EOF
@@ -239,6 +242,7 @@ set_queue() {
     case $ONE_QUEUE:$present in
     no:"qdisc mq "*)
         say "tc qdisc replace dev $DEV root mq, with $* for each hardware queue"
+        [ "$DRY" = no ] || return 0
         tc qdisc replace dev "$DEV" root handle "$handle" mq
         tc qdisc show dev "$DEV" | while read -r _ _ _ parent place _; do
             case $parent:$place in
@@ -248,7 +252,7 @@ set_queue() {
         ;;
     *)
         say "tc qdisc replace dev $DEV root $*"
-        tc qdisc replace dev "$DEV" root handle "$handle" "$@"
+        step tc qdisc replace dev "$DEV" root handle "$handle" "$@"
         ;;
     esac
 }
@@ -259,8 +263,8 @@ set_queue() {
 
 # ---- Main ----
 
-[ $# = 0 ] || fail "takes no arguments: README.md says what it changes, and by which variables"
-need_root
+mode "$@"
+[ "$DRY" = yes ] || need_root
 need_tools @TOOLS@
 if [ -e "$STATE/before" ]; then
     read -r _ saved <"$STATE/before"
@@ -268,16 +272,27 @@ if [ -e "$STATE/before" ]; then
         fail "already applied: run undo.sh first ($STATE/before has the values from before)"
     fi
     # The changes are gone since the reboot.
-    rm -f "$STATE/before"
+    step rm -f "$STATE/before"
 fi
 check
-mkdir -p "$STATE"
-trap 'rm -f "$STATE/new"; rmdir "$STATE" 2>/dev/null || :' EXIT
+if [ "$DRY" = yes ]; then
+    # The values are saved for the time of the dry run, since some steps depend on them.
+    STATE=$(mktemp -d)
+    trap 'rm -f "$STATE/new" "$STATE/before"; rmdir "$STATE"' EXIT
+else
+    mkdir -p "$STATE"
+    trap 'rm -f "$STATE/new"; rmdir "$STATE" 2>/dev/null || :' EXIT
+fi
 trap 'exit 130' INT TERM HUP
 : >"$STATE/new"
 keep boot "$(boot)"
 save
 mv "$STATE/new" "$STATE/before"
+if [ "$DRY" = yes ]; then
+    change
+    say "dry run: nothing was changed"
+    exit 0
+fi
 trap 'say "a step failed: undoing all changes" >&2; STATE=$STATE sh "$here/undo.sh" >&2' EXIT
 change
 trap - EXIT

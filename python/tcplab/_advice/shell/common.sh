@@ -17,6 +17,21 @@ need_tools() {
     done
 }
 
+# mode ARGUMENTS...: whether this is a dry run, which prints the steps and takes none.
+mode() {
+    DRY=no
+    case $#:${1:-} in
+    0:) ;;
+    1:--dry-run) DRY=yes ;;
+    *) fail "takes no argument but --dry-run: README.md says what it changes, and by which variables" ;;
+    esac
+}
+
+# step COMMAND...: runs a command that changes the system, unless this is a dry run.
+step() {
+    [ "$DRY" = yes ] || "$@"
+}
+
 boot() {
     cat /proc/sys/kernel/random/boot_id
 }

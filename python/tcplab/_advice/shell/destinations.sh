@@ -72,7 +72,7 @@ set_destination() {
         if [ "$what" = added ] && [ "$to" = "$1" ]; then
             say "ip -$family route add $to $line"
             # shellcheck disable=SC2086 # split into words
-            ip -"$family" route add "$to" $line
+            step ip -"$family" route add "$to" $line
             return
         fi
     done <"$STATE/before"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # @TITLE@
 #
-# Restores the values that apply.sh saved, and removes the saved values. Needs root.
+# Restores the values that apply.sh saved, and removes the saved values. Needs root. With --dry-run
+# it prints the steps, changes nothing, and needs no root.
 #
 # STATE   folder of the saved values (default: @STATE@)
 set -uf
@@ -12,14 +13,14 @@ STATE=${STATE:-@STATE@}
 restore_sysctl() {
     [ "$(value "$1")" = "$2" ] && return
     say "$1 = $2"
-    sysctl -q -w "$1=$2" >/dev/null
-    [ "$(value "$1")" = "$2" ]
+    step sysctl -q -w "$1=$2" >/dev/null
+    [ "$DRY" = yes ] || [ "$(value "$1")" = "$2" ]
 }
 
 restore_file() {
     [ "$(cat "$1")" = "$2" ] && return
     say "$1 = $2"
-    printf '%s\n' "$2" >"$1"
+    [ "$DRY" = yes ] || printf '%s\n' "$2" >"$1"
 }
 
 # restore_route FAMILY ROUTE...: changes the route that differs from ROUTE only in KEYS to ROUTE.
@@ -36,7 +37,7 @@ restore_route() {
         [ "$(edited "" "" $line)" != "$wanted" ] || return 0
         say "ip -$family route change $wanted"
         # shellcheck disable=SC2086
-        ip -"$family" route change $wanted
+        step ip -"$family" route change $wanted
         return
     done <<EOF
 $(ip -"$family" -o route show exact "$to")
@@ -57,7 +58,7 @@ remove_route() {
         [ "$(edited "$KEYS" "" $line | tr ' ' '\n' | sort)" = "$wanted" ] || continue
         say "ip -$family route del $*"
         # shellcheck disable=SC2046,SC2086
-        ip -"$family" route del $(edited "" "" $line)
+        step ip -"$family" route del $(edited "" "" $line)
         return
     done <<EOF
 $(ip -"$family" -o route show exact "$1")
@@ -73,13 +74,14 @@ restore_queue() {
         "qdisc $kind $handle root"*) return 0 ;;
         esac
         say "tc qdisc replace dev $device root handle $handle $kind $*"
-        tc qdisc replace dev "$device" root handle "$handle" "$kind" "$@"
+        step tc qdisc replace dev "$device" root handle "$handle" "$kind" "$@"
         return
     fi
     case $(tc qdisc show dev "$device" root) in
     "qdisc "*" 0: "*) return 0 ;;
     esac
     say "tc qdisc del dev $device root"
+    [ "$DRY" = no ] || return 0
     # The kernel then makes a queue of the default kind. That default may have changed since the
     # device came up, so that the kind of the saved queue is the default for a moment.
     default=$(sysctl -n net.core.default_qdisc 2>/dev/null) || default=
@@ -95,11 +97,15 @@ restore_queue() {
 }
 
 unload() {
+    if [ "$DRY" = yes ]; then
+        say "modprobe -r $1"
+        return
+    fi
     modprobe -r "$1" 2>/dev/null || say "the module $1 stays: connections still use it"
 }
 
-[ $# = 0 ] || fail "takes no arguments"
-need_root
+mode "$@"
+[ "$DRY" = yes ] || need_root
 [ -e "$STATE/before" ] || fail "nothing to undo: there is no $STATE/before"
 failed=0 skipped=0
 KEYS=
@@ -122,6 +128,10 @@ while read -r what rest; do
     esac
 done <"$STATE/before"
 [ "$failed" = 0 ] || fail "some values could not be restored; $STATE/before lists all of them"
+if [ "$DRY" = yes ]; then
+    say "dry run: nothing was changed"
+    exit 0
+fi
 rm -f "$STATE/before"
 rmdir "$STATE" 2>/dev/null || :
 rmdir /var/lib/tcplab 2>/dev/null || :
