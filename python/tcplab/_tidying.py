@@ -28,7 +28,7 @@ from tcplab._groups import (
 MERGED = 16 << 20
 """Small groups become one of about so many bytes."""
 
-MOST_SMALL = 16
+MOST_SMALL = 32
 """So many small groups may stay."""
 
 
@@ -67,7 +67,7 @@ class Tidying:
                 self._remove(folder)
 
     def merge(self, order: Mapping[str, int]) -> None:
-        """Makes large groups of the small ones where these are many, and one of those that have
+        """Makes large groups of the smallest ones where many are small, and one of those that have
         these runs if it is small itself; with the runs in this order.
         """
         free = (group for folder, group in self.groups.items() if folder not in self._held)
@@ -76,6 +76,10 @@ class Tidying:
             small = [group for group in small if not order.keys().isdisjoint(group.ran)]
             if sum(size(group.ran) for group in small) >= _groups.SMALL:
                 return
+        else:
+            # Half of those that may stay do: what is written again costs as much as the first time.
+            small.sort(key=lambda group: size(group.ran))
+            del small[len(small) - MOST_SMALL // 2 :]
         last = len(order)
         small.sort(key=lambda group: min(order.get(run, last) for run in group.ran))
         for groups in _together(small):

@@ -22,7 +22,6 @@ from tcplab import _core, _restored, _tidying
 from tcplab._agreed import Agreed
 from tcplab._checksums import checksum, listed, write_list
 from tcplab._groups import TABLES, Loaded, OnDisk, size
-from tcplab._tidying import MOST_SMALL
 
 Damage = Callable[[Path, Path], object]
 
@@ -568,21 +567,23 @@ def test_runs_of_a_version_with_fewer_columns_are_kept(
         "network": {"chain": {"rate": "10 Mbit/s", "delay": "5 ms"}},
         "flows": [{"from": "client", "to": "server"}],
     }
-    # So many small groups may stay; with one more, all are merged.
-    for seed in range(MOST_SMALL):
+    # So many small groups may stay; with one more, half of them do.
+    most = 6
+    monkeypatch.setattr(_tidying, "MOST_SMALL", most)
+    for seed in range(most):
         lab.run({**experiment, "seed": seed}, out=tmp_path)
     groups = list(tmp_path.glob("group-*"))
-    assert len(groups) == MOST_SMALL
+    assert len(groups) == most
     for group in groups:
         samples = group / "samples.parquet"
         pl.read_parquet(samples).drop("rtt_ms").write_parquet(samples)
         sum_up(group)
-    # Some are merged with the new one, and some with each other.
-    monkeypatch.setattr(_tidying, "MERGED", size(OnDisk(groups[0]).ran) * 3)
-    lab.run({**experiment, "seed": MOST_SMALL}, out=tmp_path)
+    # Those that are merged become two.
+    monkeypatch.setattr(_tidying, "MERGED", size(OnDisk(groups[0]).ran) * 2)
+    lab.run({**experiment, "seed": most}, out=tmp_path)
     merged = list(tmp_path.glob("group-*"))
-    assert 1 < len(merged) < MOST_SMALL
+    assert 1 < len(merged) < most
     parts = [pl.read_parquet(group / "samples.parquet") for group in merged]
     rows = pl.concat(parts, how="diagonal_relaxed")
     by_run = rows.group_by("run").agg(pl.col("rtt_ms").is_not_null().any())
-    assert sorted(by_run["rtt_ms"]) == [False] * MOST_SMALL + [True]
+    assert sorted(by_run["rtt_ms"]) == [False] * most + [True]
