@@ -187,6 +187,29 @@ def test_json_has_the_numbers_of_the_frames_and_its_schema(
     assert set(results.summary().columns) - set(results.swept) <= set(known)
 
 
+@pytest.mark.parametrize("by", ["flow", "cc"])
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_comparisons_and_metrics_in_json_have_the_schema(
+    small: lab.Experiment, by: str, statistic: str
+) -> None:
+    results = lab.run(small.changed({"repeat": 12, "duration": "500 ms"}))
+    summary = results.summary(by=by, statistic=statistic, metrics=["power"])
+    versus = results.versus("10 packets", by=by)
+    printed = json.loads(
+        _json.document(results, summary, by=by, statistic=statistic, versus=versus)
+    )
+    schema = _json.schema()
+    jsonschema.validate(printed, schema)
+    assert printed["versus"] == versus.to_dicts()
+    for name, frame in {"summary": summary, "versus": versus}.items():
+        known = schema["properties"][name]["items"]["properties"]
+        assert set(frame.columns) - set(results.swept) <= set(known)
+    # Each key that is described says what it means.
+    for table in ("runs", "flows", "summary", "versus"):
+        for about in schema["properties"][table]["items"]["properties"].values():
+            assert about["description"]
+
+
 def test_results_are_printed_as_csv_and_markdown(two: Path, tcplab: Command) -> None:
     words = ["run", two, "--no-chart", "--quiet", "--format"]
     frame = pl.read_csv(tcplab(*words, "csv").stdout.encode())
