@@ -1,12 +1,15 @@
 """Measures sweeps: 10,000 short runs, from the command to the table, and their size on disk.
 
-Prints the share of the time spent outside runs (the time of a run, `wall_s`, covers simulation,
-checks of the laws, and the digest), with one worker; and the rate of two workers relative to two
-concurrent commands with one worker each. Nothing else should run meanwhile.
+Prints the share of the time spent outside runs (a run is simulation, checks of the laws, and the
+digest), with one worker: of the elapsed time, by the column `wall_s`, and of the CPU time, compared
+with the same runs in this process, where nothing is stored. Then prints the rate of two workers
+relative to two concurrent commands with one worker each. Nothing else should run meanwhile; CPU
+times hold on a busy computer too.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,6 +17,9 @@ import time
 from pathlib import Path
 
 import polars as pl
+
+import tcplab
+from tcplab import _core
 
 RUNS = 10_000
 
@@ -38,11 +44,26 @@ def start(file: Path, out: Path, workers: int) -> subprocess.Popen[bytes]:
     )
 
 
-def wall_s(*processes: subprocess.Popen[bytes], began: float) -> float:
-    """Waits for the processes, and returns the elapsed time."""
-    if any(process.wait() != 0 for process in processes):
-        raise SystemExit("a sweep failed")
-    return time.monotonic() - began
+def ended(*processes: subprocess.Popen[bytes], began: float) -> tuple[float, float]:
+    """Waits for the processes, and returns the elapsed time and their CPU time, in seconds."""
+    cpu_s = 0.0
+    for process in processes:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode != 0:
+            raise SystemExit("a sweep failed")
+        cpu_s += used.ru_utime + used.ru_stime
+    return time.monotonic() - began, cpu_s
+
+
+def runs_cpu_s(file: Path) -> float:
+    """Returns the CPU time of the runs alone: their tables are computed and dropped."""
+    plans = tcplab.load(file).plans()
+    began = time.thread_time()
+    while plans:
+        batch = _core.run_batch(plans, _core.Watch(), 0.7)
+        plans = plans[batch.tried :]
+    return time.thread_time() - began
 
 
 def main() -> None:
@@ -52,18 +73,20 @@ def main() -> None:
         file = place / "sweep.toml"
         file.write_text(TEXT, encoding="utf-8")
         began = time.monotonic()
-        alone = wall_s(start(file, place / "alone", 1), began=began)
+        alone, cpu_s = ended(start(file, place / "alone", 1), began=began)
         runs = pl.read_parquet(place / "alone/*/runs.parquet")
         outside = 1 - float(runs["wall_s"].sum()) / alone
         files = [path for path in (place / "alone").rglob("*") if path.is_file()]
         size = sum(path.stat().st_size for path in files)
         print(f"{RUNS:,} runs: {alone:.2f} s; {outside:.1%} of it outside of runs (aim: 10 %)")
+        outside = 1 - runs_cpu_s(file) / cpu_s
+        print(f"{RUNS:,} runs: {cpu_s:.2f} s of CPU time; {outside:.1%} of it outside of runs")
         print(f"{RUNS:,} runs: {len(files)} files, {size / 1e6:.1f} MB")
         began = time.monotonic()
-        both = wall_s(start(file, place / "both", 2), began=began)
+        both, _ = ended(start(file, place / "both", 2), began=began)
         began = time.monotonic()
         own = [start(file, place / f"own {number}", 1) for number in range(2)]
-        beside = wall_s(*own, began=began)
+        beside, _ = ended(*own, began=began)
         share = (RUNS / both) / (2 * RUNS / beside)
         print(
             f"{RUNS:,} runs with two workers: {both:.2f} s; {share:.0%} of the rate of two "

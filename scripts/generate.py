@@ -16,6 +16,7 @@ from generate_reference import (
     algorithm_page,
     algorithms_page,
     experiment_page,
+    json_page,
     profiles_page,
     tables_page,
 )
@@ -120,6 +121,7 @@ FILES: dict[str, Callable[[], str]] = {
     "docs/reference/experiment.md": experiment_page,
     "docs/reference/tables.md": tables_page,
     "docs/reference/python.md": python_page,
+    "docs/reference/json.md": json_page,
     "docs/reference/metrics.md": metrics_page,
     "docs/reference/command-line.md": command_line_page,
     "docs/reference/congestion-controls.md": algorithms_page,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import tcplab
-from tcplab import _core
+from tcplab import _core, _json
 
 Schema = dict[str, Any]
 
@@ -138,7 +138,7 @@ def kind_of(value: Schema, definitions: dict[str, Schema], linked: set[str]) -> 
             found = [kind_of(member, definitions, linked) for member in value[union]]
             return " or ".join(dict.fromkeys(found))
     if "const" in value:
-        return f'`"{value["const"]}"`'
+        return f"`{json.dumps(value['const'])}`"
     if "enum" in value:
         return " or ".join(f'`"{word}"`' for word in value["enum"])
     if value.get("type") == "array":
@@ -151,6 +151,7 @@ def kind_of(value: Schema, definitions: dict[str, Schema], linked: set[str]) -> 
         "number": "number",
         "boolean": "`true` or `false`",
         "object": "table",
+        "null": "`null`",
     }
     types = value.get("type", [])
     return " or ".join(plain[name] for name in ([types] if isinstance(types, str) else types))
@@ -197,25 +198,74 @@ without samples. `Results.summary()` returns the same table as a frame.
 
 ## As JSON
 
-`--format json` prints one object, for other programs:
-
-| key | value |
-|---|---|
-| `format` | 1. The number is raised when something that programs rely on changes. |
-| `tcplab` | The version of tcplab. |
-| `by` | The subject of a row of `summary`: `flow`, `class` or `cc`. |
-| `runs` | The table `runs`, with a key for each swept key or parameter: a list of objects. |
-| `flows` | The table `flows` of all runs. |
-| `summary` | The rows of the screen: means over repetitions under the names of the columns of \
-`flows`, each with the limits of its 95 % confidence interval as `..._low` and `..._high` (null \
-with fewer than 10 repetitions), and with half the width of Student's as `..._ci`. |
-| `statistic` | The statistic over repetitions: `mean`, or `median` with `--statistic median`. |
-| `versus` | With `--versus`: the rows of `Results.versus`. |
-
-The numbers are those of `Results.runs`, `flows`, `summary` and `versus`, with all digits; a
-missing number is `null`. `tcplab schema --results` prints the JSON Schema. Columns may be added at
-any time.
+`--format json` prints the same rows, those of `runs` and those of `flows` as [one object](json.md)
+for other programs.
 """.lstrip().split("\n")
+
+
+JSON = """
+# Results as JSON
+
+`tcplab run`, `try` and `show` print their results as one object with `--format json`, for other
+programs:
+
+```console
+$ tcplab try --rate 10M --rtt 40ms --duration 2s --no-chart --quiet --format json > results.json
+$ python -c "import json; print(*json.load(open('results.json')))"
+format tcplab by statistic runs flows summary
+```
+
+- The numbers are those of `Results.runs`, `flows`, `summary` and `versus` in Python, with all
+  digits. A number that there is not is `null`.
+- `tcplab schema --results` prints this page as JSON Schema (draft 2020-12), for validators and for
+  programs that generate types.
+- Keys may be added at any time. Where the meaning of a key changes or a key goes, `format` changes.
+- The text is ASCII: other characters stand as escapes. Rows stand one after the other in the order
+  of the experiment.
+
+`tcplab query` prints rows alone: a list of objects with a key for each column. So do the
+subcommands of `tcplab capture` for a single table. `tcplab capture info` prints an object with such
+a list for each of its [tables](tables.md#tables-of-captures), and `tcplab advise` what it writes to
+`advice.json`.
+
+## The object
+""".lstrip()
+
+ROWS = {
+    "runs": """The [table `runs`](tables.md#runs), and a key for each swept key or parameter, named
+as in the sweep: its value is text, as written. Where all values are quantities of one kind, another
+key has them as numbers, with the unit at the end of its name: `delay_ms`.""",
+    "flows": "The [table `flows`](tables.md#flows).",
+    "summary": """Means over repetitions. What was swept stands beside them, as in `runs`, and
+columns of `--metrics` too. Of several flows there is the mean of each measure, but the sum of
+`retransmitted_segments` and the least `rtt_min_ms`. Each number has the limits of its confidence
+interval beside it:
+
+{endings}""",
+    "versus": """With `--versus`: the rows of [`Results.versus`](python.md), with what was swept.
+""",
+}
+
+
+def json_page() -> str:
+    """What `--format json` prints, from its schema."""
+    schema = _json.schema()
+    parts = [NOTICE, JSON, "| key | type | meaning |", "|---|---|---|"]
+    for key, value in schema["properties"].items():
+        is_sure = key in schema["required"]
+        kind = f"[rows](#{key})" if key in ROWS else kind_of(value, {}, set())
+        meaning = value["description"] if is_sure else f"{value['description']} May be missing."
+        parts.append(f"| `{key}` | {kind} | {meaning} |")
+    endings = "\n".join(f"- `...{name}`: {meaning}" for name, meaning in _json.INTERVALS.items())
+    for key, about in ROWS.items():
+        row = schema["properties"][key]["items"]
+        parts += ["", f"## {key}", "", about.format(endings=endings).strip(), ""]
+        parts += ["| key | type | meaning |", "|---|---|---|"]
+        for name, value in row["properties"].items():
+            if not (key == "summary" and name.endswith(tuple(_json.INTERVALS))):
+                meaning = value["description"].replace("|", "\\|")
+                parts.append(f"| `{name}` | {kind_of(value, {}, set())} | {meaning} |")
+    return "\n".join(parts) + "\n"
 
 
 def tables_page() -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
+import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from pathlib import Path
 
@@ -183,6 +187,29 @@ def test_json_has_the_numbers_of_the_frames_and_its_schema(
         assert set(known) == set(frame.columns) - set(results.swept) - numbers
     known = described["summary"]["items"]["properties"]
     assert set(results.summary().columns) - set(results.swept) <= set(known)
+
+
+@pytest.mark.parametrize("by", ["flow", "cc"])
+@pytest.mark.parametrize("statistic", ["mean", "median"])
+def test_comparisons_and_metrics_in_json_have_the_schema(
+    small: lab.Experiment, by: str, statistic: str
+) -> None:
+    results = lab.run(small.changed({"repeat": 12, "duration": "500 ms"}))
+    summary = results.summary(by=by, statistic=statistic, metrics=["power"])
+    versus = results.versus("10 packets", by=by)
+    printed = json.loads(
+        json_output.document(results, summary, by=by, statistic=statistic, versus=versus)
+    )
+    schema = json_output.schema()
+    jsonschema.validate(printed, schema)
+    assert printed["versus"] == versus.to_dicts()
+    for name, frame in {"summary": summary, "versus": versus}.items():
+        known = schema["properties"][name]["items"]["properties"]
+        assert set(frame.columns) - set(results.swept) <= set(known)
+    # Each key that is described says what it means.
+    for table in ("runs", "flows", "summary", "versus"):
+        for about in schema["properties"][table]["items"]["properties"].values():
+            assert about["description"]
 
 
 def test_results_are_printed_as_csv_and_markdown(two: Path, tcplab: Command) -> None:
@@ -491,6 +518,79 @@ def test_bash_completes(tcplab: Command, tmp_path: Path) -> None:
         ["bash", "-c", asked], cwd=tmp_path, capture_output=True, text=True, check=True
     )
     assert done.stdout == "--no-chart\n"
+
+
+@pytest.mark.skipif(not shutil.which("fish"), reason="no fish: sudo apt-get install fish")
+def test_fish_completes(tcplab: Command, tmp_path: Path) -> None:
+    (tmp_path / "tcplab.fish").write_text(tcplab("completion", "fish").stdout)
+
+    def completed(typed: str) -> list[str]:
+        command = ["fish", "--no-config", "-c", f"source tcplab.fish; complete -C '{typed}'"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        # A description follows each word.
+        return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+    assert completed("tcplab ru") == ["run"]
+    assert completed("tcplab run --no-ch") == ["--no-chart"]
+    assert completed("tcplab run --format ") == ["table", "json", "csv", "markdown"]
+    assert completed("tcplab run tcplab.f") == ["tcplab.fish"]
+
+
+# Ctrl-X writes what stands on the line down; a file says that a line can be typed.
+ZSH = """
+PS1= RPS1= PROMPT_EOL_MARK=
+fpath=($PWD $fpath)
+autoload -Uz compinit && compinit -u -D
+say() { print -r -- $BUFFER > unfinished && mv unfinished line }
+zle -N say
+bindkey '^X' say
+zle-line-init() { : > ready }
+zle -N zle-line-init
+"""
+
+
+@pytest.mark.skipif(not shutil.which("zsh"), reason="no zsh: sudo apt-get install zsh")
+def test_zsh_completes(tcplab: Command, tmp_path: Path) -> None:
+    """zsh completes in its line editor alone: the test types into a terminal."""
+    (tmp_path / "_tcplab").write_text(tcplab("completion", "zsh").stdout)
+    (tmp_path / ".zshrc").write_text(ZSH)
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "ZDOTDIR": str(tmp_path), "TERM": "xterm"}
+    shell = subprocess.Popen(
+        ["zsh", "--no-global-rcs", "-i"],
+        cwd=tmp_path,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+
+    def wait_for(file: Path) -> None:
+        end = time.monotonic() + 20
+        while not file.exists():
+            assert time.monotonic() < end, f"there is no {file.name}"
+            # The terminal takes no more than its buffer holds.
+            if select.select([ours], [], [], 0.02)[0]:
+                os.read(ours, 65536)
+
+    def completed(typed: str) -> str:
+        (tmp_path / "line").unlink(missing_ok=True)
+        os.write(ours, f"\x15{typed}\t\x18".encode())
+        wait_for(tmp_path / "line")
+        return (tmp_path / "line").read_text().rstrip()
+
+    try:
+        wait_for(tmp_path / "ready")
+        assert completed("tcplab comple") == "tcplab completion"
+        assert completed("tcplab run --no-ch") == "tcplab run --no-chart"
+        assert completed("tcplab run --format mark") == "tcplab run --format markdown"
+        assert completed("tcplab run _tcp") == "tcplab run _tcplab"
+    finally:
+        shell.kill()
+        shell.wait()
+        os.close(ours)
 
 
 def test_progress_is_a_line_now_and_then_without_a_terminal(

@@ -21,7 +21,6 @@ import tcplab as lab
 from tcplab import _core
 from tcplab._store import compaction, read_back
 from tcplab._store.checksums import checksum, listed, write_list
-from tcplab._store.compaction import MOST_SMALL
 from tcplab._store.digest_cache import Agreed
 from tcplab._store.run_groups import TABLES, Loaded, OnDisk, size
 
@@ -569,21 +568,23 @@ def test_runs_of_a_version_with_fewer_columns_are_kept(
         "network": {"chain": {"rate": "10 Mbit/s", "delay": "5 ms"}},
         "flows": [{"from": "client", "to": "server"}],
     }
-    # This many small groups may stay; one more causes all to be merged.
-    for seed in range(MOST_SMALL):
+    # This many small groups may stay; with one more, half of them are merged.
+    most = 6
+    monkeypatch.setattr(compaction, "MOST_SMALL", most)
+    for seed in range(most):
         lab.run({**experiment, "seed": seed}, out=tmp_path)
     groups = list(tmp_path.glob("group-*"))
-    assert len(groups) == MOST_SMALL
+    assert len(groups) == most
     for group in groups:
         samples = group / "samples.parquet"
         pl.read_parquet(samples).drop("rtt_ms").write_parquet(samples)
         sum_up(group)
-    # Some are merged with the new one, and some with each other.
-    monkeypatch.setattr(compaction, "MERGED", size(OnDisk(groups[0]).ran) * 3)
-    lab.run({**experiment, "seed": MOST_SMALL}, out=tmp_path)
+    # The merged groups become two.
+    monkeypatch.setattr(compaction, "MERGED", size(OnDisk(groups[0]).ran) * 2)
+    lab.run({**experiment, "seed": most}, out=tmp_path)
     merged = list(tmp_path.glob("group-*"))
-    assert 1 < len(merged) < MOST_SMALL
+    assert 1 < len(merged) < most
     parts = [pl.read_parquet(group / "samples.parquet") for group in merged]
     rows = pl.concat(parts, how="diagonal_relaxed")
     by_run = rows.group_by("run").agg(pl.col("rtt_ms").is_not_null().any())
-    assert sorted(by_run["rtt_ms"]) == [False] * MOST_SMALL + [True]
+    assert sorted(by_run["rtt_ms"]) == [False] * most + [True]

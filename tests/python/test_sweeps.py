@@ -154,13 +154,17 @@ def test_groups_are_read_in_place(tmp_path: Path) -> None:
 def test_small_groups_become_one_and_large_ones_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for seed in range(1, 21):
+    monkeypatch.setattr(compaction, "MOST_SMALL", 8)
+    lab.run(sweep(5), out=tmp_path)
+    [larger] = tmp_path.glob("group-*")
+    for seed in range(11, 31):
         lab.run(sweep(1).replace(seed=seed), out=tmp_path)
-    # Each experiment left a small group.
-    assert len(list(tmp_path.glob("group-*"))) <= compaction.MOST_SMALL + 1
+    # Each experiment left a small group. The larger one was not written again.
+    assert len(list(tmp_path.glob("group-*"))) <= 9
+    assert larger.is_dir()
     monkeypatch.setattr(run_groups, "SMALL", 0)
     before = {path.name for path in tmp_path.glob("group-*")}
-    lab.run(sweep(1).replace(seed=30), out=tmp_path)
+    lab.run(sweep(1).replace(seed=40), out=tmp_path)
     assert before <= {path.name for path in tmp_path.glob("group-*")}
     assert lab.verify(tmp_path, again=True).findings == []
 

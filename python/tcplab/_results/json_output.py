@@ -72,9 +72,12 @@ def schema() -> dict[str, Any]:
         **{name: tables["flows"][name] for name in BY["flow"]},
         "repetitions": {"type": "integer", "description": "The number of runs in the row."},
         "flows": {"type": "integer", "description": "The number of flows, if there are several."},
-        **{name: number | _said(tables["flows"].get(name)) for name in measures},
         **{
-            name: number | {"description": f"{metric.definition} In {metric.unit}."}
+            name: number | {"description": SUMMED.get(name) or tables["flows"][name]["description"]}
+            for name in measures
+        },
+        **{
+            name: number | {"description": f"{metric.definition} {_unit(metric.unit)}"}
             for name, metric in METRICS.items()
         },
         **{
@@ -120,6 +123,19 @@ def schema() -> dict[str, Any]:
     }
 
 
+SUMMED = {
+    "goodput_mbit_s": "Bytes that reached the application over the time from start to end, as far "
+    "as that is measured, in Mbit/s.",
+    "retransmitted_share": "`retransmitted_segments` as a share of `sent_segments`.",
+    "unfinished": "How many flows did not complete, with a size or because they broke.",
+    "lost_share": "UDP: `lost_packets` as a share of `sent_segments`.",
+    "goodput_all_mbit_s": "Of several flows: all their bytes over the time in which any of them "
+    "ran.",
+    "jain_index": "Of several flows: Jain's index of the goodput of all that share the bottleneck; "
+    "with several bottlenecks, the least.",
+}
+"""What columns of the summary mean that flows do not have, or say elsewhere."""
+
 INTERVALS = {
     "_ci": "Half the width of Student's 95 % confidence interval of the mean, which holds for "
     "normally distributed repetitions; nothing with one.",
@@ -152,9 +168,8 @@ COMPARED = {
 }
 
 
-def _said(column: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The description of a column of flows, reused for the column of its mean."""
-    return {} if column is None else {"description": column["description"]}
+def _unit(unit: str) -> str:
+    return f"A {unit}." if unit in ("share", "ratio") else f"In {unit}."
 
 
 def _rows(about: str, columns: Mapping[str, Any], required: set[str]) -> dict[str, Any]:

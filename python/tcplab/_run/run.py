@@ -314,7 +314,8 @@ class _Work:
         """Merges the groups into few, each run in one of them, in the order of the experiment."""
         own = {run: self.tables[run] for run in self.by_id if run in self.tables}
         stored = {run: group for run, group in own.items() if isinstance(group, OnDisk)}
-        place.tidy(stored, self.unusable)
+        self.tables.update(place.tidy(stored, self.unusable))
+        # Runs of an earlier round may have been merged too.
         self.tables.update(located(self.tables))
 
     def failure(self) -> Exception:

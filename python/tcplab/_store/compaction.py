@@ -28,7 +28,7 @@ from tcplab._store.run_groups import (
 MERGED = 16 << 20
 """The size in bytes that merged groups aim at."""
 
-MOST_SMALL = 16
+MOST_SMALL = 32
 """The number of small groups that are left alone."""
 
 
@@ -69,8 +69,8 @@ class Tidying:
                 self._remove(folder)
 
     def merge(self, order: Mapping[str, int]) -> None:
-        """Merges the small groups if there are many, in the order given for their runs. The runs of
-        `order` themselves become one group if it is small.
+        """Merges the smallest groups if many are small, in the order given for their runs. The runs
+        of `order` themselves become one group if it is small.
         """
         free = (group for folder, group in self.groups.items() if folder not in self._held)
         small = [group for group in free if size(group.ran) < run_groups.SMALL]
@@ -78,6 +78,10 @@ class Tidying:
             small = [group for group in small if not order.keys().isdisjoint(group.ran)]
             if sum(size(group.ran) for group in small) >= run_groups.SMALL:
                 return
+        else:
+            # Half of those that may stay do: what is written again costs as much as the first time.
+            small.sort(key=lambda group: size(group.ran))
+            del small[len(small) - MOST_SMALL // 2 :]
         last = len(order)
         small.sort(key=lambda group: min(order.get(run, last) for run in group.ran))
         for groups in _together(small):

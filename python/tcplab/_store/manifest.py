@@ -47,19 +47,19 @@ def keep(folder: Path, experiment: Experiment, plans: Sequence[_core.Plan]) -> N
     name, content = f"experiment{kind}", text.encode()
     about = {"file": name, "sha256": checksum(content)}
     # One line per run. More would take long with thousands of runs.
+    in_json = json.JSONEncoder(ensure_ascii=False).encode
     runs = ",\n".join(
-        json.dumps(
+        in_json(
             {
                 "run": plan.id,
                 "experiment": plan.experiment,
                 "repetition": plan.repetition,
                 "swept": plan.swept,
-            },
-            ensure_ascii=False,
+            }
         )
         for plan in plans
     )
-    listed = f'{{"experiment": {json.dumps(about, ensure_ascii=False)},\n"runs": [\n{runs}\n]}}\n'
+    listed = f'{{"experiment": {in_json(about)},\n"runs": [\n{runs}\n]}}\n'
     if _has(folder / RUNS, checksum(listed.encode())):
         return
     try:

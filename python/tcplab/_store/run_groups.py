@@ -167,18 +167,18 @@ def encoded(frame: pl.DataFrame) -> bytes:
 
 def table_of_plans(runs: Iterable[Ran], plans: Mapping[str, str]) -> pl.DataFrame:
     """The table of everything but results that belongs to these runs. `plans` are JSON texts."""
-    rows = [
-        (
-            one.run,
-            one.digest,
-            plans[one.run] if len(plans[one.run]) <= LONGEST else None,
-            None if one.readable is None else one.readable.decode(),
-            json.dumps(dict(one.further)) if one.further else None,
-            *one.rows,
-        )
-        for one in runs
+    all_ = [*runs]
+    texts = [plans[one.run] for one in all_]
+    rows = zip(*(one.rows for one in all_), strict=True) if all_ else [[] for _ in TABLES]
+    columns: list[Sequence[str | int | None]] = [
+        [one.run for one in all_],
+        [one.digest for one in all_],
+        [text if len(text) <= LONGEST else None for text in texts],
+        [None if one.readable is None else one.readable.decode() for one in all_],
+        [json.dumps(dict(one.further)) if one.further else None for one in all_],
+        *rows,
     ]
-    return pl.DataFrame(rows, schema=OF_PLANS, orient="row")
+    return pl.DataFrame(dict(zip(OF_PLANS, columns, strict=True)), schema=OF_PLANS)
 
 
 @dataclass(frozen=True)

@@ -290,23 +290,30 @@ class Workplace:
                     found |= dict.fromkeys(both, other)
         return found
 
-    def tidy(self, tables: Mapping[str, OnDisk], unusable: Sequence[OnDisk]) -> None:
+    def tidy(self, tables: Mapping[str, OnDisk], unusable: Sequence[OnDisk]) -> dict[str, OnDisk]:
         """Merges small groups, and removes duplicate runs and unusable groups. Of duplicates, the
-        run in `tables` stays. Groups may have moved afterwards: see `located`.
+        run in `tables` stays. Returns the present group of each of these runs.
         """
-        groups = {id(group): group for group in tables.values()}.values()
-        for group in groups:
+        known = {group.folder: group for group in tables.values()}
+        for group in known.values():
             group.release()
         with _naming(self.store.folder), locked(self.store.folder):
-            tidying = Tidying(self.store.folder, self.working, self.store.groups())
+            # What is known of a group need not be read again.
+            found = [known.get(group.folder, group) for group in self.store.groups()]
+            tidying = Tidying(self.store.folder, self.working, found)
             tidying.remove_doubles(tables, unusable)
             tidying.merge({run: place for place, run in enumerate(tables)})
             for group in unusable:
                 if group.folder not in tidying.groups and group.folder.exists():
                     remove(group.folder)
-            for group in groups:
-                if group.folder in tidying.groups:
-                    group.hold()
+            now = {
+                run: group
+                for group in tidying.groups.values()
+                for run in group.ran
+                if run in tables
+            }
+            for group in {id(group): group for group in now.values()}.values():
+                group.hold()
             if self.store.remote is not None:
                 self.store.remote.send()
         self.known.update(group.folder.name for group in tidying.groups.values())
@@ -314,6 +321,7 @@ class Workplace:
             self.store.agreed.add(listed)
         if tidying.written:
             self.syncing.written()
+        return now
 
 
 def located(tables: Mapping[str, Group]) -> Mapping[str, Group]:
